@@ -1,0 +1,90 @@
+"""Is one thing faster than another? A verdict from pairs of neighbouring blocks in several pairs of fresh processes."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.statistics import Interval, mean_interval, smallest_detectable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.block import Block
+
+# A verdict is given as soon as one is possible, so the data are looked at again and again, and each look is a chance to
+# be wrong: the verdict asks for 99 % where the interval that is shown has 95 %. Differences below the margin are no
+# news to anybody, and memory layout alone makes them. Both are checked by simulation in the tests.
+_VERDICT_CONFIDENCE: Final = 0.99
+DEFAULT_MARGIN: Final = 0.01
+FEWEST_ROUNDS: Final = 5
+
+
+class Verdict(enum.Enum):
+    """What can be said of the second against the first."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The second against the first: below 1 means that the second takes less time."""
+
+    verdict: Verdict
+    ratio: float
+    ci95: tuple[float, float]
+    smallest_detectable: float
+    """The smallest relative difference that a comparison this noisy would find four times out of five."""
+    rounds: int
+
+    def as_data(self) -> dict[str, Any]:
+        """The comparison as JSON can hold it."""
+        return {
+            "verdict": self.verdict.value,
+            "ratio": self.ratio,
+            "ci95": [_finite(bound) for bound in self.ci95],
+            "smallest_detectable": _finite(self.smallest_detectable),
+            "rounds": self.rounds,
+        }
+
+
+def log_ratio_of_round(first: Sequence[Block], second: Sequence[Block]) -> float:
+    """One round's answer: the middle of the log ratios of neighbouring blocks."""
+    pairs = zip(first, second, strict=False)
+    return float(np.median([math.log(float(np.median(b.nanoseconds)) / float(np.median(a.nanoseconds))) for a, b in pairs]))
+
+
+def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) -> Comparison:
+    """The verdict from one log ratio for each pair of fresh processes."""
+    shown = mean_interval(log_ratios)
+    return Comparison(
+        verdict=_verdict(log_ratios, shown, margin),
+        ratio=math.exp(shown.estimate),
+        ci95=(math.exp(shown.low), math.exp(shown.high) if shown.high < 700 else math.inf),
+        smallest_detectable=math.expm1(min(smallest_detectable(log_ratios), 700.0)),
+        rounds=len(log_ratios),
+    )
+
+
+def _verdict(log_ratios: Sequence[float], shown: Interval, margin: float) -> Verdict:
+    if len(log_ratios) < FEWEST_ROUNDS:
+        return Verdict.UNDECIDED
+    strict = mean_interval(log_ratios, _VERDICT_CONFIDENCE)
+    if strict.high < 0 and strict.estimate < -margin:
+        return Verdict.FASTER
+    if strict.low > 0 and strict.estimate > margin:
+        return Verdict.SLOWER
+    if max(abs(shown.low), abs(shown.high)) < 2 * margin:
+        return Verdict.SAME
+    return Verdict.UNDECIDED
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,54 @@
+"""The one exception tree of hasten. Only `cli` turns an error into an exit code.
+
+HastenError
+├── UsageError         2  the command or the call was wrong
+├── ModelError         3  the model file cannot be used
+├── DataError          3  the data cannot be used
+├── TargetError        4  the device or its runner is in trouble
+└── AcceleratorError   4  the accelerator is missing or failed
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HastenError(Exception):
+    """Something a user can act on: what failed, on what, and what to try."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(HastenError):
+    """The command or the call was wrong."""
+
+    exit_code = 2
+
+
+class ModelError(HastenError):
+    """The model file cannot be read, is damaged, or needs what the engine does not have."""
+
+    exit_code = 3
+
+
+class DataError(HastenError):
+    """The data cannot be read, or does not fit the model."""
+
+    exit_code = 3
+
+
+class TargetError(HastenError):
+    """The device cannot be reached, or its runner is in trouble."""
+
+    exit_code = 4
+
+
+class AcceleratorError(HastenError):
+    """The accelerator is missing, refused the model, or failed."""
+
+    exit_code = 4

@@ -1,0 +1,62 @@
+"""A failure as a value: it is recorded like any other result, and the next trial goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
+
+if TYPE_CHECKING:
+    from hasten.core.plan import Plan
+
+STAGES: Final = ("start", "load", "run", "profile", "evaluate")
+# What a runner can say of itself (the first five), and what only its parent can see.
+KINDS: Final = ("usage", "model", "data", "accelerator", "target", "engine", "bug", "crash", "hang", "out of memory")
+_ERRORS: Final[dict[str, type[HastenError]]] = {
+    "usage": UsageError,
+    "model": ModelError,
+    "data": DataError,
+    "accelerator": AcceleratorError,
+    "target": TargetError,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong, at which stage, and the last lines that the runner wrote before."""
+
+    stage: str
+    kind: str
+    message: str
+    hint: str = ""
+    log: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.stage not in STAGES or self.kind not in KINDS:
+            raise ValueError(f"no such failure: {self.stage}/{self.kind}")
+
+    def error(self, plan: Plan) -> HastenError:
+        """The failure as an error. Trouble of the engine is the model's on the plain CPU, else the accelerator's."""
+        kind = _ERRORS.get(self.kind)
+        if kind is None:
+            on_cpu = plan.accelerator == "cpu" and not plan.delegate
+            kind = ModelError if on_cpu and self.stage != "start" else AcceleratorError
+        if self.kind == "bug" or (self.stage == "start" and self.kind == "crash"):
+            kind = TargetError
+        lines = "".join(f"\n  | {line}" for line in self.log[-6:])
+        return kind(self.message + lines, self.hint)
+
+
+class RunnerFailed(Exception):
+    """Carries a Failure out of a runner's request, up to whoever records it."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def failure_from_error(error: HastenError, stage: str) -> Failure:
+    """The same trouble as a value."""
+    kind = next(name for name, cls in _ERRORS.items() if isinstance(error, cls))
+    return Failure(stage, kind, error.message, error.hint)

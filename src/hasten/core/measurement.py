@@ -1,0 +1,95 @@
+"""A latency with everything that belongs to it: the plan asked for, the plan in effect, samples, start-up, memory."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from hasten.core.doubts import Doubt, Reason, doubt_from_data
+from hasten.core.plan import Plan, Workload, plan_from_mapping, workload_from_mapping
+from hasten.core.samples import Samples, samples_from_data
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model file, known by its content."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What the engine really did with a plan, as far as it can be seen from outside."""
+
+    accelerator: str
+    threads: int | None
+    """None where the engine's threads cannot be told apart."""
+    api: str
+    zero_copy: bool
+    fully_accelerated: bool | None
+    """Whether the accelerator asked for (or XNNPACK, on the CPU) took every operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The latency of one model with one plan."""
+
+    model: Model
+    plan: Plan
+    workload: Workload
+    effective: Effective
+    samples: Samples
+    init_ms: float
+    first_run_ms: float
+    warm_up_runs: int
+    peak_memory_mb: float | None
+    other_doubts: tuple[Doubt, ...] = field(default=())
+
+    @property
+    def doubts(self) -> list[Doubt]:
+        """Every reason to doubt this number."""
+        return [*self.other_doubts, *self.samples.doubts()]
+
+    def as_data(self) -> dict[str, Any]:
+        """The measurement as a session file holds it: raw samples, nothing derived."""
+        return {
+            "model": asdict(self.model),
+            "plan": asdict(self.plan),
+            "workload": asdict(self.workload),
+            "effective": asdict(self.effective),
+            "samples": self.samples.as_data(),
+            "init_ms": self.init_ms,
+            "first_run_ms": self.first_run_ms,
+            "warm_up_runs": self.warm_up_runs,
+            "peak_memory_mb": self.peak_memory_mb,
+            "doubts": [doubt.as_data() for doubt in self.other_doubts],
+        }
+
+
+def measurement_from_data(data: dict[str, Any]) -> Measurement:
+    """The measurement back from a session file."""
+    return Measurement(
+        model=Model(**data["model"]),
+        plan=plan_from_mapping(data["plan"]),
+        workload=workload_from_mapping(data["workload"]),
+        effective=Effective(**data["effective"]),
+        samples=samples_from_data(data["samples"]),
+        init_ms=data["init_ms"],
+        first_run_ms=data["first_run_ms"],
+        warm_up_runs=data["warm_up_runs"],
+        peak_memory_mb=data["peak_memory_mb"],
+        other_doubts=tuple(doubt_from_data(entry) for entry in data["doubts"]),
+    )
+
+
+def effective_doubts(plan: Plan, effective: Effective) -> list[Doubt]:
+    """Doubts from what was asked for against what the engine did."""
+    doubts = []
+    if (plan.accelerator != "cpu" or plan.delegate) and effective.fully_accelerated is False:
+        asked = "the delegate" if plan.delegate else f"the {plan.accelerator}"
+        doubts.append(Doubt(Reason.PARTIAL, f"the engine did not place the whole model on {asked}"))
+    if effective.threads is not None and effective.threads != plan.threads and plan.accelerator == "cpu":
+        doubts.append(Doubt(Reason.FALLBACK, f"{plan.threads} threads were asked for, {effective.threads} were seen"))
+    return doubts

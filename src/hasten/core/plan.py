@@ -1,0 +1,102 @@
+"""How a model is run (`Plan`) and what is run of it (`Workload`): small, hashable, sent to the runner as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
+
+from hasten.core.errors import UsageError
+
+ACCELERATORS: Final = ("cpu", "gpu", "npu")
+KERNELS: Final = ("delegate", "builtin", "reference")
+PRECISIONS: Final = ("default", "fp16", "fp32")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to run a model. The defaults are LiteRT's own: one CPU thread, XNNPACK where it takes the operator."""
+
+    accelerator: str = "cpu"
+    threads: int = 1
+    kernel: str = "delegate"
+    precision: str = "default"
+    delegate: str = ""
+    """An external delegate library, `LIB[:key=value;…]`; it takes the place of the accelerator."""
+    options: tuple[tuple[str, str], ...] = ()
+    """Options handed to the engine as they are: (`identifier.key`, value as TOML text)."""
+
+    def __post_init__(self) -> None:
+        _one_of("accelerator", self.accelerator, ACCELERATORS)
+        _one_of("kernel", self.kernel, KERNELS)
+        _one_of("precision", self.precision, PRECISIONS)
+        if not 1 <= self.threads <= 1024:
+            raise UsageError(f"threads must be between 1 and 1024, not {self.threads}")
+
+    def describe(self) -> str:
+        """The plan as a person would say it; only what differs from the default, but always device and threads."""
+        words = [self.accelerator if not self.delegate else f"delegate {self.delegate.rsplit('/', 1)[-1]}"]
+        words.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
+        if self.kernel != "delegate":
+            words.append(f"{self.kernel} kernels")
+        if self.precision != "default":
+            words.append(self.precision)
+        words.extend(f"{key}={value}" for key, value in self.options)
+        return ", ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is run of a model: which signature, with which input shapes, on inputs made from which seed."""
+
+    signature: str = ""
+    """The signature's key; empty for the model's first one."""
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = field(default=())
+    """Shapes for inputs whose file leaves a dimension open, or that are to be resized."""
+    seed: int = 0
+
+    def shape_of(self, name: str) -> tuple[int, ...] | None:
+        """The shape asked for this input, if one was."""
+        return dict(self.shapes).get(name)
+
+
+def plan_from_mapping(values: dict[str, Any]) -> Plan:
+    """A plan from plain data, as it arrives at a runner or stands in a session file."""
+    known = {item.name for item in fields(Plan)}
+    _no_unknown_keys(set(values), known)
+    options = tuple((str(key), str(value)) for key, value in values.get("options", ()))
+    return Plan(**{**values, "options": options})
+
+
+def plan_with(base: Plan, settings: dict[str, str]) -> Plan:
+    """The plan with settings given as text (`threads=2,accelerator=npu`); a dotted key is an engine option."""
+    known = {item.name for item in fields(Plan)} - {"options"}
+    plain = {key: value for key, value in settings.items() if "." not in key}
+    _no_unknown_keys(set(plain), known)
+    options = {**dict(base.options), **{key: value for key, value in settings.items() if "." in key}}
+    values: dict[str, Any] = dict(plain)
+    if "threads" in plain:
+        values["threads"] = _whole_number("threads", plain["threads"])
+    return replace(base, options=tuple(sorted(options.items())), **values)
+
+
+def workload_from_mapping(values: dict[str, Any]) -> Workload:
+    """A workload from plain data."""
+    shapes = tuple((str(name), tuple(int(size) for size in shape)) for name, shape in values.get("shapes", ()))
+    return Workload(signature=str(values.get("signature", "")), shapes=shapes, seed=int(values.get("seed", 0)))
+
+
+def _no_unknown_keys(given: set[str], known: set[str]) -> None:
+    if unknown := sorted(given - known):
+        raise UsageError(f"a plan has no setting called {unknown[0]!r}", f"The settings are: {', '.join(sorted(known))}.")
+
+
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{what} {value!r} is not known", f"Use one of: {', '.join(allowed)}.")
+
+
+def _whole_number(what: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"{what} must be a whole number, not {text!r}") from None

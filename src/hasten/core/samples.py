@@ -1,0 +1,182 @@
+"""All timed blocks of one model and plan, and what can be said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.block import Block, block_from_data
+from hasten.core.doubts import Doubt, Reason
+from hasten.core.statistics import Interval, grouped_interval, outlier_share, relative_spread, trend
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Where a doubt begins. Each is about twice what a quiet machine shows, so that a doubt means something.
+_NOISY_HALF_WIDTH: Final = 0.03
+_BUSY_CORES: Final = 0.25
+_STOLEN_SHARE: Final = 0.02
+_FREQUENCY_SPREAD: Final = 0.05
+_THROTTLING_RISE: Final = 0.08
+_THROTTLING_DEGREES: Final = 5.0
+_FEWEST_SAMPLES: Final = 30
+_OUTLIER_SHARE: Final = 0.05
+_PROCESS_SPREAD: Final = 0.05
+# A latency below so many steps of the clock is mostly rounding.
+_CLOCK_STEPS: Final = 20
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Raw times, kept as they were taken. Every figure below is derived from them, never stored instead."""
+
+    blocks: tuple[Block, ...]
+    timer_step_ns: int = 0
+
+    def __post_init__(self) -> None:
+        if not any(len(block.nanoseconds) for block in self.blocks):
+            raise ValueError("samples without a single timed run")
+
+    @cached_property
+    def milliseconds(self) -> NDArray[np.float64]:
+        """All times, in the order in which they were taken."""
+        return np.concatenate([np.asarray(block.nanoseconds, dtype=np.float64) for block in self.blocks]) / 1e6
+
+    @cached_property
+    def block_medians_ms(self) -> list[list[float]]:
+        """The median of each block, a list for each process."""
+        groups: dict[int, list[float]] = {}
+        for block in self.blocks:
+            groups.setdefault(block.runner, []).append(float(np.median(block.nanoseconds)) / 1e6)
+        return list(groups.values())
+
+    @cached_property
+    def latency(self) -> Interval:
+        """The median latency in milliseconds with its 95 % interval."""
+        return grouped_interval(self.block_medians_ms)
+
+    @property
+    def median_ms(self) -> float:
+        """The median latency."""
+        return self.latency.estimate
+
+    @property
+    def p95_ms(self) -> float:
+        """Nineteen runs of twenty took no longer."""
+        return float(np.quantile(self.milliseconds, 0.95))
+
+    @property
+    def min_ms(self) -> float:
+        """The quickest run."""
+        return float(self.milliseconds.min())
+
+    @property
+    def count(self) -> int:
+        """How many runs were timed."""
+        return len(self.milliseconds)
+
+    @property
+    def cpu_ms(self) -> float:
+        """CPU time of one run, over all threads."""
+        return sum(block.conditions.cpu_seconds for block in self.blocks) / self.runs_under_conditions * 1e3
+
+    @property
+    def joules(self) -> float | None:
+        """Energy of one run, where the machine has a counter."""
+        values = [block.conditions.joules for block in self.blocks]
+        known = [value for value in values if value is not None]
+        return sum(known) / self.runs_under_conditions if len(known) == len(values) else None
+
+    @property
+    def runs_under_conditions(self) -> int:
+        """The runs that the conditions of the blocks cover."""
+        return self.count
+
+    def doubts(self) -> list[Doubt]:
+        """Every reason to doubt the latency that the samples themselves show."""
+        found = [self._few(), self._noisy(), self._outliers(), self._processes(), self._coarse(), *self._surroundings()]
+        return [doubt for doubt in found if doubt is not None]
+
+    def as_data(self) -> dict[str, Any]:
+        """The samples as JSON can hold them."""
+        return {"timer_step_ns": self.timer_step_ns, "blocks": [block.as_data() for block in self.blocks]}
+
+    def _few(self) -> Doubt | None:
+        if self.count >= _FEWEST_SAMPLES:
+            return None
+        return Doubt(Reason.FEW_SAMPLES, f"only {self.count} runs were timed")
+
+    def _noisy(self) -> Doubt | None:
+        width = self.latency.relative_half_width
+        if width <= _NOISY_HALF_WIDTH:
+            return None
+        return Doubt(Reason.NOISY, f"the interval is ±{width:.1%} wide")
+
+    def _outliers(self) -> Doubt | None:
+        share = outlier_share(self.milliseconds)
+        if share <= _OUTLIER_SHARE:
+            return None
+        return Doubt(Reason.OUTLIERS, f"{share:.0%} of the runs took far longer than the rest")
+
+    def _processes(self) -> Doubt | None:
+        medians = [float(np.median(group)) for group in self.block_medians_ms]
+        spread = max(medians) / min(medians) - 1
+        inside = float(np.median([relative_spread(group) for group in self.block_medians_ms]))
+        if len(medians) < 2 or spread <= max(_PROCESS_SPREAD, 3 * inside):
+            return None
+        return Doubt(Reason.PROCESSES_DIFFER, f"fresh processes differ by {spread:.0%}")
+
+    def _coarse(self) -> Doubt | None:
+        if self.median_ms * 1e6 >= _CLOCK_STEPS * self.timer_step_ns:
+            return None
+        return Doubt(Reason.COARSE_TIMER, f"a run takes {self.median_ms * 1e6:.0f} ns, the clock steps {self.timer_step_ns} ns")
+
+    def _surroundings(self) -> list[Doubt | None]:
+        conditions = [block.conditions for block in self.blocks]
+        busy = _known(item.other_cores_busy for item in conditions)
+        stolen = _known(item.stolen_share for item in conditions)
+        clocks = _known(item.frequency_mhz for item in conditions)
+        return [_busy_doubt(busy), _stolen_doubt(stolen), _clock_doubt(clocks), self._throttling()]
+
+    def _throttling(self) -> Doubt | None:
+        """A rise over the measurement, and a sign of heat: warmer, or a slower clock. A rise alone is just noise."""
+        medians = [float(np.median(block.nanoseconds)) for block in self.blocks]
+        rise = trend(medians)
+        heat = _known(block.conditions.temperature_c for block in self.blocks)
+        clocks = _known(block.conditions.frequency_mhz for block in self.blocks)
+        warmer = len(heat) >= 3 and heat[-1] - heat[0] >= _THROTTLING_DEGREES
+        slower = trend(clocks) <= -_FREQUENCY_SPREAD
+        if rise <= _THROTTLING_RISE or not (warmer or slower):
+            return None
+        cause = "the device got warmer" if warmer else "the clock slowed down"
+        return Doubt(Reason.THROTTLING, f"runs got {rise:.0%} slower while {cause}")
+
+
+def samples_from_data(data: dict[str, Any]) -> Samples:
+    """The samples back from JSON."""
+    return Samples(tuple(block_from_data(entry) for entry in data["blocks"]), data["timer_step_ns"])
+
+
+def _known(values: Any) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _busy_doubt(busy: list[float]) -> Doubt | None:
+    if not busy or float(np.mean(busy)) <= _BUSY_CORES:
+        return None
+    return Doubt(Reason.OTHER_LOAD, f"other processes kept {float(np.mean(busy)):.1f} cores busy meanwhile")
+
+
+def _stolen_doubt(stolen: list[float]) -> Doubt | None:
+    if not stolen or float(np.mean(stolen)) <= _STOLEN_SHARE:
+        return None
+    return Doubt(Reason.STOLEN_TIME, f"{float(np.mean(stolen)):.0%} of the time was stolen by the hypervisor")
+
+
+def _clock_doubt(clocks: list[float]) -> Doubt | None:
+    if len(clocks) < 3 or relative_spread(clocks) <= _FREQUENCY_SPREAD:
+        return None
+    return Doubt(Reason.FREQUENCY_CHANGE, f"the clock moved between {min(clocks):.0f} and {max(clocks):.0f} MHz")

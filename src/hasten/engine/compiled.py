@@ -1,0 +1,166 @@
+"""A model loaded through LiteRT's compiled-model interface: every accelerator, no copies, a profile on request."""
+
+from __future__ import annotations
+
+import ctypes as c
+import functools
+import time
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.errors import ModelError, UsageError
+from hasten.engine import abi, library
+from hasten.engine.delegates import register_delegate
+from hasten.engine.options import create_environment, create_options
+from hasten.engine.tensors import Tensor
+from hasten.engine.timing import LoadTimes, time_calls
+
+if TYPE_CHECKING:
+    from array import array
+    from pathlib import Path
+
+    from hasten.core.plan import Plan, Workload
+
+
+class CompiledModel:
+    """A model ready to run. One a process: that is what a runner is for."""
+
+    api: Final = "CompiledModel"
+
+    def __init__(self, path: Path, plan: Plan, workload: Workload, *, profiling: bool = False) -> None:
+        self._library = library.load()
+        clock = time.perf_counter
+        marks = [clock()]
+        self._environment = create_environment(self._library, plan)
+        self._delegate = register_delegate(self._library, self._environment, plan.delegate) if plan.delegate else None
+        marks.append(clock())
+        self._model = self._library.create("LiteRtCreateModelFromFile", self._environment, str(path).encode())
+        self._signature_index, self._signature = self._find_signature(workload.signature)
+        marks.append(clock())
+        options = create_options(self._library, plan, profiling=profiling)
+        self.compiled = self._library.create("LiteRtCreateCompiledModel", self._environment, self._model, options)
+        marks.append(clock())
+        self.inputs = self._create_inputs(workload)
+        self.outputs = self._create_outputs()
+        marks.append(clock())
+        self.load_times = LoadTimes(*((b - a) * 1e3 for a, b in zip(marks, marks[1:], strict=False)))
+        self._bind_run()
+        for position, tensor in enumerate(self.inputs):
+            tensor.fill(workload.seed + position)
+
+    def run(self) -> None:
+        """One inference."""
+        self.time_runs(0.0, 1)
+
+    def time_runs(self, seconds: float, most: int) -> array[int]:
+        """Nanoseconds of each of many runs."""
+        return time_calls(self._call, seconds, most)
+
+    def settle_outputs(self) -> None:
+        """Give outputs whose size only a run can tell (detections, say) buffers of the size that the first run told."""
+        layouts = self._output_layouts(len(self.outputs), update=False)
+        if all(tensor.shape == layout.shape() for tensor, layout in zip(self.outputs, layouts, strict=True)):
+            return
+        for tensor in self.outputs:
+            tensor.close()
+        self.outputs = self._create_outputs()
+        self._bind_run()
+
+    def is_fully_accelerated(self) -> bool:
+        """Whether the engine says that no operator was left to its built-in kernels."""
+        return self._library.flag("LiteRtCompiledModelIsFullyAccelerated", self.compiled)
+
+    def runs_without_cpu(self) -> bool:
+        """Whether the engine says that a GPU or NPU took every operator."""
+        return self._library.flag("LiteRtCompiledModelIsNonCpuFullyAccelerated", self.compiled)
+
+    def close(self) -> None:
+        """Give everything back to the engine, in the order that it wants."""
+        for tensor in (*self.inputs, *self.outputs):
+            tensor.close()
+        self._library.function("LiteRtDestroyCompiledModel")(self.compiled)
+        self._library.function("LiteRtDestroyModel")(self._model)
+        self._library.function("LiteRtDestroyEnvironment")(self._environment)
+
+    def _find_signature(self, wanted: str) -> tuple[int, c.c_void_p]:
+        keys = []
+        for index in range(self._library.number("LiteRtGetNumModelSignatures", self._model)):
+            signature = self._library.create("LiteRtGetModelSignature", self._model, index)
+            keys.append(self._library.text("LiteRtGetSignatureKey", signature))
+            if not wanted or keys[-1] == wanted:
+                return index, signature
+        if not keys:
+            raise ModelError("the model has no signature and no main graph that can be run")
+        raise UsageError(f"the model has no signature {wanted!r}", f"It has: {', '.join(keys)}.")
+
+    def _create_inputs(self, workload: Workload) -> tuple[Tensor, ...]:
+        names = self._tensor_names("Input")
+        known = set(names)
+        if unknown := [name for name, _ in workload.shapes if name not in known]:
+            raise UsageError(f"the model has no input {unknown[0]!r}", f"Its inputs are: {', '.join(names)}.")
+        kinds = [self._tensor_kind("Input", position) for position in range(len(names))]
+        resized = [self._resize(i, kind, workload.shape_of(name)) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))]
+        if any(resized):
+            self._output_layouts(len(self._tensor_names("Output")), update=True)
+        return tuple(self._create_tensor("Input", i, name, kind) for i, (name, kind) in enumerate(zip(names, kinds, strict=True)))
+
+    def _create_outputs(self) -> tuple[Tensor, ...]:
+        names = self._tensor_names("Output")
+        layouts = self._output_layouts(len(names), update=False)
+        tensors = []
+        for position, name in enumerate(names):
+            kind = self._tensor_kind("Output", position)
+            kind.layout = layouts[position]
+            tensors.append(self._create_tensor("Output", position, name, kind))
+        return tuple(tensors)
+
+    def _resize(self, position: int, kind: abi.RankedTensorType, wanted: tuple[int, ...] | None) -> bool:
+        """Give an input its shape. An open dimension nobody named becomes 1: a batch of one, one step of a sequence."""
+        shape = kind.layout.shape()
+        chosen = wanted or tuple(max(size, 1) for size in shape)
+        if chosen == shape:
+            return False
+        dimensions = (c.c_int * len(chosen))(*chosen)
+        self._library.call(
+            "LiteRtCompiledModelResizeInputTensorNonStrict",
+            self.compiled, self._signature_index, position, dimensions, len(chosen),
+        )  # fmt: skip
+        kind.layout.rank = len(chosen)
+        kind.layout.dimensions[: len(chosen)] = list(chosen)
+        return True
+
+    def _output_layouts(self, count: int, *, update: bool) -> c.Array[abi.Layout]:
+        layouts = (abi.Layout * count)()
+        self._library.call(
+            "LiteRtGetCompiledModelOutputTensorLayouts", self.compiled, self._signature_index, count, layouts, update
+        )
+        return layouts
+
+    def _tensor_names(self, side: str) -> list[str]:
+        count = self._library.number(f"LiteRtGetNumSignature{side}s", self._signature)
+        return [self._library.text(f"LiteRtGetSignature{side}Name", self._signature, i) for i in range(count)]
+
+    def _tensor_kind(self, side: str, position: int) -> abi.RankedTensorType:
+        handle = self._library.create(f"LiteRtGetSignature{side}TensorByIndex", self._signature, position)
+        kind = abi.RankedTensorType()
+        self._library.call("LiteRtGetRankedTensorType", handle, c.byref(kind))
+        return kind
+
+    def _create_tensor(self, side: str, position: int, name: str, kind: abi.RankedTensorType) -> Tensor:
+        requirements = self._library.create(
+            f"LiteRtGetCompiledModel{side}BufferRequirements", self.compiled, self._signature_index, position
+        )
+        return Tensor(self._library, self._environment, name, kind, requirements)
+
+    def _bind_run(self) -> None:
+        """Convert the arguments of a run once: converting them in each call would be booked on the model."""
+        self._input_handles = (c.c_void_p * max(len(self.inputs), 1))(*(tensor.handle for tensor in self.inputs))
+        self._output_handles = (c.c_void_p * max(len(self.outputs), 1))(*(tensor.handle for tensor in self.outputs))
+        self._call = functools.partial(
+            self._library.function("LiteRtRunCompiledModel"),
+            self.compiled,
+            c.c_size_t(self._signature_index),
+            c.c_size_t(len(self.inputs)),
+            c.cast(self._input_handles, c.c_void_p),
+            c.c_size_t(len(self.outputs)),
+            c.cast(self._output_handles, c.c_void_p),
+        )

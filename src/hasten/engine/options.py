@@ -1,0 +1,86 @@
+"""A Plan in the engine's own words: the environment's options and the TOML texts that configure each back end."""
+
+from __future__ import annotations
+
+import ctypes as c
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.errors import UsageError
+from hasten.engine import abi, accelerators
+
+if TYPE_CHECKING:
+    from hasten.core.plan import Plan
+    from hasten.engine.library import Library
+
+_RUNTIME: Final = "runtime_options_string"
+_CPU: Final = "xnnpack"
+_GPU: Final = "gpu_options"
+_NPU: Final = "intel_openvino"
+IDENTIFIERS: Final = {"runtime": _RUNTIME, "cpu": _CPU, "gpu": _GPU, "npu": _NPU}
+"""The first part of an option's dotted key in a Plan → the engine's identifier."""
+
+_GPU_PRECISION: Final = {"default": "0", "fp16": "1", "fp32": "2"}
+_ERRORS_TO_STDERR: Final = "1"
+_LOG_WARNINGS: Final = 3
+
+_libc = c.CDLL(None)
+_libc.strdup.restype = c.c_void_p
+_libc.strdup.argtypes = (c.c_char_p,)
+
+
+def option_texts(plan: Plan, *, profiling: bool) -> dict[str, str]:
+    """Each back end's options as TOML text, by the engine's identifier."""
+    tables: dict[str, dict[str, str]] = {
+        _RUNTIME: {"enable_profiling": str(profiling).lower(), "error_reporter_mode": _ERRORS_TO_STDERR},
+        _CPU: {"num_threads": str(plan.threads), "kernel_mode": f'"{plan.kernel}"'},
+    }
+    if plan.accelerator == "gpu":
+        tables[_GPU] = {"precision": _GPU_PRECISION[plan.precision]}
+    if plan.accelerator == "npu":
+        tables[_NPU] = accelerators.npu_options()
+    for dotted, value in plan.options:
+        room, _, key = dotted.partition(".")
+        if room not in IDENTIFIERS or not key:
+            known = ", ".join(f"{name}.…" for name in IDENTIFIERS)
+            raise UsageError(f"the engine has no option group for {dotted!r}", f"Options start with: {known}")
+        tables.setdefault(IDENTIFIERS[room], {})[key] = value
+    return {name: "".join(f"{key} = {value}\n" for key, value in table.items()) for name, table in tables.items()}
+
+
+def hardware_bits(plan: Plan) -> int:
+    """The accelerators that the engine may use. The CPU is always among them: what nothing else takes must run."""
+    if plan.delegate:
+        return abi.CPU | abi.NPU
+    return abi.CPU | {"cpu": 0, "gpu": abi.GPU, "npu": abi.NPU}[plan.accelerator]
+
+
+def create_options(library: Library, plan: Plan, *, profiling: bool) -> c.c_void_p:
+    """The engine's compilation options for a plan."""
+    options = library.create("LiteRtCreateOptions")
+    library.call("LiteRtSetOptionsHardwareAccelerators", options, hardware_bits(plan))
+    release_text = c.cast(_libc.free, c.c_void_p)
+    for identifier, text in option_texts(plan, profiling=profiling).items():
+        # The engine frees the text with the deleter that it is given, so it must come from malloc.
+        copy = _libc.strdup(text.encode())
+        opaque = library.create("LiteRtCreateOpaqueOptions", identifier.encode(), copy, release_text)
+        library.call("LiteRtAddOpaqueOptions", options, opaque)
+    return options
+
+
+def create_environment(library: Library, plan: Plan) -> c.c_void_p:
+    """An environment that knows where the plan's libraries are."""
+    folders: dict[int, str] = {}
+    if plan.accelerator == "gpu":
+        folders[abi.TAG_RUNTIME_FOLDER] = str(library.folder)
+    if plan.accelerator == "npu" and not plan.delegate:
+        vendor = accelerators.npu_folder(library.folder)
+        folders[abi.TAG_COMPILER_PLUGIN_FOLDER] = str(vendor / "compiler")
+        folders[abi.TAG_DISPATCH_FOLDER] = str(vendor / "dispatch")
+    entries = (abi.EnvironmentOption * (len(folders) + 1))()
+    entries[0].tag, entries[0].value.type = abi.TAG_LOG_SEVERITY, abi.ANY_INT
+    entries[0].value.value.int_value = _LOG_WARNINGS
+    texts = [folder.encode() for folder in folders.values()]
+    for entry, tag, text in zip(entries[1:], folders, texts, strict=True):
+        entry.tag, entry.value.type = tag, abi.ANY_STRING
+        entry.value.value.string_value = text
+    return library.create("LiteRtCreateEnvironment", len(entries), entries)

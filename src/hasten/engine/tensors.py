@@ -1,0 +1,118 @@
+"""Tensor buffers of a loaded model: memory shared with the engine where it runs on the host, locked where it does not."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes as c
+import mmap
+import random
+import struct
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.errors import ModelError
+from hasten.engine import abi
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hasten.engine.library import Library
+
+_HOST_MEMORY: Final = 1
+_NO_SIZE: Final = "string, resource and variant tensors have no fixed size"
+_PATTERN_ELEMENTS: Final = 4096
+_RANDOM_BYTES: Final = frozenset({"int8", "uint8", "int16", "uint16", "int4", "uint4", "int2"})
+_REAL_CODES: Final = {"float32": "f", "float64": "d", "float16": "e", "complex64": "f", "complex128": "d"}
+_WHOLE_CODES: Final = {"int32": "i", "int64": "q", "uint32": "I", "uint64": "Q", "bool": "?"}
+
+
+class Tensor:
+    """One input or output: name, type, shape and its buffer."""
+
+    def __init__(
+        self, library: Library, environment: c.c_void_p, name: str, kind: abi.RankedTensorType, requirements: c.c_void_p
+    ) -> None:
+        self.name = name
+        self.dtype, bits = abi.ELEMENT_TYPES.get(kind.element_type, (f"type {kind.element_type}", 0))
+        self.shape = kind.layout.shape()
+        if bits == 0:
+            raise ModelError(f"tensor {name!r} is of type {self.dtype}, which hasten cannot feed", _NO_SIZE + ".")
+        count = 1
+        for size in self.shape:
+            count *= size
+        self.byte_count = (count * bits + 7) // 8
+        self._library = library
+        self._memory: mmap.mmap | None = None
+        needed = max(library.number("LiteRtGetTensorBufferRequirementsBufferSize", requirements), self.byte_count)
+        if _wants_host_memory(library, requirements):
+            self._memory = mmap.mmap(-1, max(needed, 1))
+            address = c.addressof(c.c_char.from_buffer(self._memory))
+            self.handle = library.create(
+                "LiteRtCreateTensorBufferFromHostMemory", c.byref(kind), address, max(needed, 1), None
+            )
+        else:
+            self.handle = library.create(
+                "LiteRtCreateManagedTensorBufferFromRequirements", environment, c.byref(kind), requirements
+            )
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the engine works in our memory, with no copy."""
+        return self._memory is not None
+
+    @contextlib.contextmanager
+    def view(self, mode: int) -> Iterator[memoryview]:
+        """The tensor's bytes, without a copy; valid inside the `with` only."""
+        if self._memory is not None:
+            yield memoryview(self._memory)[: self.byte_count]
+            return
+        address = c.c_void_p()
+        self._library.call("LiteRtLockTensorBuffer", self.handle, c.byref(address), mode)
+        try:
+            yield memoryview((c.c_char * self.byte_count).from_address(address.value or 0)).cast("B")
+        finally:
+            self._library.call("LiteRtUnlockTensorBuffer", self.handle)
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Fill the tensor; the data must have its size."""
+        if len(data) != self.byte_count:
+            raise ModelError(f"tensor {self.name!r} takes {self.byte_count} bytes, not {len(data)}")
+        with self.view(abi.LOCK_WRITE) as target:
+            target[:] = data
+
+    def read(self) -> bytes:
+        """A copy of the tensor's bytes."""
+        with self.view(abi.LOCK_READ) as source:
+            return bytes(source)
+
+    def fill(self, seed: int) -> None:
+        """Plausible, seeded values: floats in 0..1, quantised types over their range, indices and flags 0 or 1."""
+        self.write(plausible_bytes(self.dtype, self.byte_count, seed))
+
+    def close(self) -> None:
+        """Give the buffer back to the engine."""
+        self._library.function("LiteRtDestroyTensorBuffer")(self.handle)
+
+
+def plausible_bytes(dtype: str, byte_count: int, seed: int) -> bytes:
+    """Seeded values for a tensor. Without NumPy: a runner must start fast, and on devices that have none.
+
+    A short random pattern is repeated, as the time of a run does not hang on the values. Wide integers are most often
+    token ids or indices, where anything but a small number would be out of range.
+    """
+    source = random.Random(seed)
+    if dtype in _RANDOM_BYTES:
+        pattern = source.randbytes(_PATTERN_ELEMENTS)
+    elif code := _REAL_CODES.get(dtype):
+        pattern = struct.pack(f"<{_PATTERN_ELEMENTS}{code}", *(source.random() for _ in range(_PATTERN_ELEMENTS)))
+    elif code := _WHOLE_CODES.get(dtype):
+        pattern = struct.pack(f"<{_PATTERN_ELEMENTS}{code}", *(source.randrange(2) for _ in range(_PATTERN_ELEMENTS)))
+    else:
+        pattern = bytes(8)
+    return (pattern * (byte_count // len(pattern) + 1))[:byte_count]
+
+
+def _wants_host_memory(library: Library, requirements: c.c_void_p) -> bool:
+    if library.integer("LiteRtGetNumTensorBufferRequirementsSupportedBufferTypes", requirements) == 0:
+        return False
+    first = library.integer("LiteRtGetTensorBufferRequirementsSupportedTensorBufferType", requirements, 0)
+    return first == _HOST_MEMORY

@@ -1,0 +1,63 @@
+"""One latency to trust: fresh processes until the interval is narrow enough or the time is spent."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.failure import Failure
+from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
+
+if TYPE_CHECKING:
+    from hasten.core.measurement import Measurement
+    from hasten.targets.base import Target
+
+DEFAULT_SECONDS: Final = 6.0
+NARROW_ENOUGH: Final = 0.01
+_ROUNDS_PLANNED: Final = 6
+_FEWEST_ROUNDS: Final = 4
+
+
+def bench(
+    target: Target, candidate: Candidate, seconds: float = DEFAULT_SECONDS, progress: Progress = no_progress
+) -> Measurement | Failure:
+    """Time one candidate for about so many seconds, start-up of its processes included."""
+    rounds = Rounds(target, [candidate])
+    track = rounds.tracks[0]
+    begin = time.monotonic()
+    longest = 0.0
+    while track.failure is None and not _enough(track):
+        elapsed = time.monotonic() - begin
+        if track.rounds and elapsed + longest > seconds:
+            break
+        progress(min(elapsed / seconds, 1.0), _state(track))
+        before = time.monotonic()
+        rounds.run_one(_round_seconds(track, seconds, longest))
+        longest = max(longest, time.monotonic() - before)
+    progress(1.0, _state(track))
+    return track.result()
+
+
+def _round_seconds(track: Track, seconds: float, longest: float) -> float:
+    """The timed part of the next round: an equal share of the budget, less what starting up took in the last one."""
+    share = seconds / _ROUNDS_PLANNED
+    if not track.rounds:
+        return share / 2
+    timed = sum(block.conditions.wall_seconds for block in track.rounds[-1])
+    overhead = max(0.0, longest - timed)
+    return max(share - overhead, share / 4)
+
+
+def _enough(track: Track) -> bool:
+    if len(track.rounds) < _FEWEST_ROUNDS:
+        return False
+    result = track.result()
+    return isinstance(result, Failure) or result.samples.latency.relative_half_width <= NARROW_ENOUGH
+
+
+def _state(track: Track) -> str:
+    result = track.result()
+    if isinstance(result, Failure):
+        return "first process"
+    latency = result.samples.latency
+    return f"process {len(track.rounds) + 1}, {latency.estimate:.3g} ms ± {latency.relative_half_width:.1%}"

@@ -1,0 +1,178 @@
+"""The one way to time: rounds of fresh processes, one for each candidate, whose blocks alternate.
+
+What drifts (heat, clock, other programs) then touches all candidates alike, and what differs from process to process
+(where memory lies) shows up between rounds instead of hiding in one number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Final, Protocol
+
+from hasten.core.doubts import Doubt, Reason
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.measurement import Effective, Measurement, Model, effective_doubts
+from hasten.core.plan import Plan, Workload
+from hasten.core.samples import Samples
+from hasten.measure.warmup import WarmUp, warm_up
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from hasten.core.block import Block
+    from hasten.targets.base import Target
+    from hasten.targets.client import LoadReport, Runner
+
+BLOCK_SECONDS: Final = 0.05
+# Enough runs of a tiny model for a firm median; more would only fill the session file.
+MOST_RUNS_A_BLOCK: Final = 400
+
+
+class Progress(Protocol):
+    """Told how far a measurement is; the command line draws a bar, a test keeps a list."""
+
+    def __call__(self, share: float, text: str) -> None:
+        """So much of the work is done (0 to 1), and this is under way."""
+        ...
+
+
+def no_progress(share: float, text: str) -> None:
+    """For callers that show nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model with a plan, ready to be timed."""
+
+    label: str
+    path: Path
+    model: Model
+    plan: Plan = Plan()
+    workload: Workload = Workload()
+
+
+@dataclass(slots=True)
+class Track:
+    """What has been measured of one candidate so far."""
+
+    candidate: Candidate
+    rounds: list[list[Block]] = field(default_factory=list)
+    loads: list[LoadReport] = field(default_factory=list)
+    warm_ups: list[WarmUp] = field(default_factory=list)
+    peak_memory_mb: float | None = None
+    timer_step_ns: int = 0
+    failure: Failure | None = None
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All blocks so far."""
+        return [block for blocks in self.rounds for block in blocks]
+
+    def result(self) -> Measurement | Failure:
+        """The measurement; or the failure, if there is nothing to measure by."""
+        if not self.rounds:
+            return self.failure or Failure("run", "bug", "nothing was measured", "Please report this.")
+        effective = _effective(self.candidate.plan, self.loads[-1])
+        doubts = effective_doubts(self.candidate.plan, effective)
+        if not all(warm_up.settled for warm_up in self.warm_ups):
+            doubts.append(Doubt(Reason.NOT_STEADY, "latency was still falling when the warm-up ended"))
+        if self.failure is not None:
+            doubts.append(Doubt(Reason.PARTIAL, f"a later process failed: {self.failure.message}"))
+        return Measurement(
+            model=self.candidate.model,
+            plan=self.candidate.plan,
+            workload=self.candidate.workload,
+            effective=effective,
+            samples=Samples(tuple(self.blocks), self.timer_step_ns),
+            init_ms=median(load.init_ms for load in self.loads),
+            first_run_ms=median(load.first_run_ms for load in self.loads),
+            warm_up_runs=round(median(warm_up.runs for warm_up in self.warm_ups)),
+            peak_memory_mb=self.peak_memory_mb,
+            other_doubts=tuple(doubts),
+        )
+
+
+class Rounds:
+    """Times candidates round by round. A candidate that fails is left out from then on; the others go on."""
+
+    def __init__(self, target: Target, candidates: Sequence[Candidate]) -> None:
+        self.tracks = [Track(candidate) for candidate in candidates]
+        self._target = target
+        self._number = 0
+
+    @property
+    def alive(self) -> list[Track]:
+        """The candidates that have not failed."""
+        return [track for track in self.tracks if track.failure is None]
+
+    def run_one(self, seconds_each: float) -> None:
+        """One round: a fresh process for each candidate, then blocks in turn until each had its time."""
+        with contextlib.ExitStack() as stack:
+            entrants = []
+            for track in self.alive:
+                runner = self._start(track, stack)
+                if runner is not None:
+                    entrants.append((track, runner))
+            self._alternate(entrants, seconds_each)
+        self._number += 1
+
+    def _start(self, track: Track, stack: contextlib.ExitStack) -> Runner | None:
+        candidate = track.candidate
+        try:
+            runner = stack.enter_context(self._target.start(candidate.plan))
+            if not track.loads:
+                track.timer_step_ns = runner.hello()["machine"]["timer_ns"]
+            load = runner.load(candidate.path, candidate.workload)
+            warm = warm_up(runner)
+        except RunnerFailed as failed:
+            track.failure = failed.failure
+            return None
+        track.loads.append(load)
+        track.warm_ups.append(warm)
+        return runner
+
+    def _alternate(self, entrants: list[tuple[Track, Runner]], seconds_each: float) -> None:
+        """ABBA order: a drift that is straight in time cancels out within two turns."""
+        collected: dict[int, list[Block]] = {id(track): [] for track, _ in entrants}
+        spent = dict.fromkeys(collected, 0.0)
+        lead = 1 if len(entrants) > 1 else 0  # the first run after another process's block finds cold caches
+        turn = 0
+        while entrants and min(spent.values()) < seconds_each:
+            for track, runner in entrants if turn % 2 == 0 else reversed(entrants):
+                begin = time.monotonic()
+                try:
+                    block = runner.block(BLOCK_SECONDS, MOST_RUNS_A_BLOCK, runner=self._number, lead=lead)
+                except RunnerFailed as failed:
+                    track.failure = failed.failure
+                    continue
+                collected[id(track)].append(block)
+                spent[id(track)] += time.monotonic() - begin
+                track.peak_memory_mb = _larger(track.peak_memory_mb, runner.peak_memory_mb)
+            entrants = [(track, runner) for track, runner in entrants if track.failure is None]
+            spent = {key: value for key, value in spent.items() if any(id(track) == key for track, _ in entrants)}
+            turn += 1
+        for track in self.tracks:
+            if blocks := collected.get(id(track)):
+                track.rounds.append(blocks)
+
+
+def _effective(plan: Plan, load: LoadReport) -> Effective:
+    off_cpu = plan.accelerator != "cpu" or bool(plan.delegate)
+    # Threads that other back ends start for themselves say nothing about the setting.
+    seen = 1 + load.extra_threads if load.api == "CompiledModel" and not off_cpu and plan.kernel == "delegate" else None
+    name = "delegate" if plan.delegate else plan.accelerator
+    return Effective(
+        accelerator=name if not off_cpu or load.without_cpu or load.fully_accelerated else f"{name}+cpu",
+        threads=seen,
+        api=load.api,
+        zero_copy=all(tensor.zero_copy for tensor in (*load.inputs, *load.outputs)),
+        fully_accelerated=load.without_cpu if off_cpu else load.fully_accelerated,
+    )
+
+
+def _larger(a: float | None, b: float | None) -> float | None:
+    return max((value for value in (a, b) if value is not None), default=None)

@@ -1,0 +1,259 @@
+"""Reads TFLite Metadata: what the author says about inputs and outputs, and the files (labels) packed behind the model.
+
+It is a flatbuffer of its own (identifier M001) in the buffer named TFLITE_METADATA. Slots are those of
+tensorflow_lite_support/metadata/metadata_schema.fbs; a table with more slots than are known here is read all the same.
+The files are a zip archive appended to the model.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from flatbuffers import number_types
+
+from hasten.core.errors import ModelError
+from hasten.model.graph import Graph
+from hasten.model.reader import Budget, CheckedTable, Damage, map_file, read_graph, text_from_bytes
+
+if TYPE_CHECKING:
+    import os
+
+BUFFER_NAME = "TFLITE_METADATA"
+FILE_IDENTIFIER = b"M001"
+MAX_FILE_BYTES = 64 * 2**20
+"""Bound for one packed file: a label list is kilobytes, and a zip bomb is not."""
+
+_CONTENT_KINDS = ("unknown", "feature", "image", "bounding box", "audio")
+_COLOR_SPACES = ("unknown", "rgb", "grayscale")
+_FILE_KINDS = ("unknown", "descriptions", "axis labels", "value labels", "score calibration", "vocabulary")
+_NORMALIZATION = 1
+
+
+class _Model(IntEnum):
+    NAME, DESCRIPTION, VERSION, SUBGRAPHS, AUTHOR, LICENSE, FILES = range(7)
+
+
+class _Subgraph(IntEnum):
+    NAME, DESCRIPTION, INPUTS, OUTPUTS, FILES = range(5)
+
+
+class _Tensor(IntEnum):
+    NAME, DESCRIPTION, DIMENSION_NAMES, CONTENT, PROCESS_UNITS, STATS, FILES = range(7)
+
+
+class _File(IntEnum):
+    NAME, DESCRIPTION, KIND, LOCALE = range(4)
+
+
+class _Union(IntEnum):
+    """Content and process unit both are one union: its kind, then its table."""
+
+    KIND, TABLE = range(2)
+
+
+class _Pair(IntEnum):
+    """The tables that unions lead to: normalisation (mean, std), image (colour space), audio (rate, channels)."""
+
+    FIRST, SECOND = range(2)
+
+
+@dataclass(frozen=True, slots=True)
+class AssociatedFile:
+    """A file packed behind the model. `kind` is one of: unknown, descriptions, axis labels, value labels, …"""
+
+    name: str
+    description: str
+    kind: str
+    locale: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMetadata:
+    """What the author says about one input or output. A real value is (x - mean) / std, by channel or for all."""
+
+    name: str
+    description: str
+    content: str
+    color_space: str | None
+    sample_rate_hz: int | None
+    audio_channels: int | None
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    files: tuple[AssociatedFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMetadata:
+    """What the author says about the model. `inputs` and `outputs` follow the order of the primary subgraph."""
+
+    name: str
+    description: str
+    version: str
+    author: str
+    license: str
+    inputs: tuple[TensorMetadata, ...]
+    outputs: tuple[TensorMetadata, ...]
+    files: tuple[AssociatedFile, ...]
+    packed_files: tuple[str, ...]
+    """Names that the archive behind the model really holds."""
+
+
+def read_metadata(model: str | os.PathLike[str] | Graph) -> ModelMetadata | None:
+    """The metadata of a model, or None if it carries none."""
+    graph = model if isinstance(model, Graph) else read_graph(model)
+    if BUFFER_NAME not in graph.metadata_names:
+        return None
+    offset, length = graph.metadata_spans[graph.metadata_names.index(BUFFER_NAME)]
+    data = map_file(graph.path)[offset : offset + length]
+    if len(data) < 8 or bytes(data[4:8]) != FILE_IDENTIFIER:
+        raise ModelError(f"{graph.path.name} has metadata of an unknown format.", "Only format M001 is known.")
+    try:
+        root = CheckedTable(data, struct.unpack_from("<I", data)[0], Budget(len(data)))
+        return _model_metadata(root, _packed_names(graph))
+    except Damage as damage:
+        message = f"The metadata of {graph.path.name} is damaged: {damage}."
+        raise ModelError(
+            message, "The model may run all the same; say yourself how its inputs are to be made."
+        ) from None
+
+
+def read_packed_file(graph: Graph, name: str) -> bytes:
+    """The content of a file packed behind the model, such as its labels."""
+    try:
+        with zipfile.ZipFile(graph.path) as archive, archive.open(name) as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except KeyError:
+        known = ", ".join(_packed_names(graph)) or "none"
+        raise ModelError(f"{graph.path.name} holds no file {name!r}.", f"It holds: {known}.") from None
+    except _ARCHIVE_ERRORS as error:
+        raise ModelError(
+            f"{name!r} in {graph.path.name} cannot be unpacked: {error}.", "Get the model again."
+        ) from None
+    if len(content) > MAX_FILE_BYTES:
+        limit = MAX_FILE_BYTES // 2**20
+        raise ModelError(f"{name!r} in {graph.path.name} is larger than {limit} MiB.", "Unpack it with unzip.")
+    return content
+
+
+# All that the zipfile module raises on damaged archives: it checks little before it computes.
+_ARCHIVE_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+    struct.error,
+    IndexError,
+)
+
+
+def _packed_names(graph: Graph) -> tuple[str, ...]:
+    try:
+        with zipfile.ZipFile(graph.path) as archive:
+            return tuple(archive.namelist())
+    except _ARCHIVE_ERRORS:
+        return ()  # most models have nothing behind them, and their weights are no archive
+
+
+def _model_metadata(root: CheckedTable, packed: tuple[str, ...]) -> ModelMetadata:
+    subgraphs = _tables(root, _Model.SUBGRAPHS)
+    main = subgraphs[0] if subgraphs else None
+    return ModelMetadata(
+        name=_text(root, _Model.NAME),
+        description=_text(root, _Model.DESCRIPTION),
+        version=_text(root, _Model.VERSION),
+        author=_text(root, _Model.AUTHOR),
+        license=_text(root, _Model.LICENSE),
+        inputs=tuple(_tensor(t) for t in _tables(main, _Subgraph.INPUTS)),
+        outputs=tuple(_tensor(t) for t in _tables(main, _Subgraph.OUTPUTS)),
+        files=_files(root, _Model.FILES) + _files(main, _Subgraph.FILES),
+        packed_files=packed,
+    )
+
+
+def _tensor(tensor: CheckedTable) -> TensorMetadata:
+    content = _table(tensor, _Tensor.CONTENT)
+    kind = _named(_CONTENT_KINDS, _number(content, _Union.KIND, number_types.Uint8Flags))
+    properties = _table(content, _Union.TABLE)
+    color = _named(_COLOR_SPACES, _number(properties, _Pair.FIRST, number_types.Int8Flags)) if kind == "image" else None
+    is_audio = kind == "audio"
+    mean, std = _normalization(tensor)
+    return TensorMetadata(
+        name=_text(tensor, _Tensor.NAME),
+        description=_text(tensor, _Tensor.DESCRIPTION),
+        content=kind,
+        color_space=color,
+        sample_rate_hz=_number(properties, _Pair.FIRST, number_types.Uint32Flags) if is_audio else None,
+        audio_channels=_number(properties, _Pair.SECOND, number_types.Uint32Flags) if is_audio else None,
+        mean=mean,
+        std=std,
+        files=_files(tensor, _Tensor.FILES),
+    )
+
+
+def _normalization(tensor: CheckedTable) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    for unit in _tables(tensor, _Tensor.PROCESS_UNITS):
+        if _number(unit, _Union.KIND, number_types.Uint8Flags) == _NORMALIZATION:
+            options = _table(unit, _Union.TABLE)
+            return _floats(options, _Pair.FIRST), _floats(options, _Pair.SECOND)
+    return (), ()
+
+
+def _files(table: CheckedTable | None, slot: int) -> tuple[AssociatedFile, ...]:
+    return tuple(
+        AssociatedFile(
+            name=_text(file, _File.NAME),
+            description=_text(file, _File.DESCRIPTION),
+            kind=_named(_FILE_KINDS, _number(file, _File.KIND, number_types.Int8Flags)),
+            locale=_text(file, _File.LOCALE),
+        )
+        for file in _tables(table, slot)
+    )
+
+
+def _named(names: tuple[str, ...], number: int) -> str:
+    return names[number] if 0 <= number < len(names) else "unknown"
+
+
+def _field(table: CheckedTable | None, slot: int) -> int:
+    return 0 if table is None else table.Offset(4 + 2 * slot)
+
+
+def _text(table: CheckedTable, slot: int) -> str:
+    field = _field(table, slot)
+    return text_from_bytes(table.String(table.Pos + field)) if field else ""
+
+
+def _number(table: CheckedTable | None, slot: int, flags: type[object]) -> int:
+    field = _field(table, slot)
+    return int(table.Get(flags, table.Pos + field)) if table is not None and field else 0
+
+
+def _floats(table: CheckedTable | None, slot: int) -> tuple[float, ...]:
+    field = _field(table, slot)
+    if table is None or not field:
+        return ()
+    values = table.GetVectorAsNumpy(number_types.Float32Flags, field)
+    return tuple(np.asarray(values, dtype=float).tolist())
+
+
+def _table(table: CheckedTable | None, slot: int) -> CheckedTable | None:
+    field = _field(table, slot)
+    return table.child(table.Indirect(table.Pos + field)) if table is not None and field else None
+
+
+def _tables(table: CheckedTable | None, slot: int) -> list[CheckedTable]:
+    field = _field(table, slot)
+    if table is None or not field:
+        return []
+    start = table.Vector(field)
+    return [table.child(table.Indirect(start + 4 * index)) for index in range(table.VectorLen(field))]

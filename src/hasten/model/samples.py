@@ -1,0 +1,106 @@
+"""Ready-made models: synthetic loads for measuring a machine, and the shapes of networks that users bring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hasten.model.build import ModelBuilder
+
+if TYPE_CHECKING:
+    from hasten.model.build_graph import Value
+
+# Makes the range of int8 model inputs -4…4, which suits normalised images.
+INPUT_SCALE = 4 / 127
+
+
+def one_operator() -> bytes:
+    """Return the smallest model that computes: a single ADD of two vectors of four."""
+    g = ModelBuilder()
+    g.output(g.add(g.input("a", (1, 4)), g.input("b", (1, 4))), "sum")
+    return g.build()
+
+
+def mobilenet_like(width: int = 16, blocks: int = 3, size: int = 32, *, dtype: str = "float32", seed: int = 0) -> bytes:
+    """Return a classifier of inverted residuals, as MobileNetV2: `width` channels at first, doubled in each block."""
+    g = ModelBuilder(seed)
+    y = g.conv2d(_input(g, (1, size, size, 3), dtype), width, 3, 2, activation="relu6")
+    for block in range(blocks):
+        y = _inverted_residual(g, y, width << block, stride=2 if block else 1)
+        y = _inverted_residual(g, y, width << block, stride=1)
+    g.output(g.softmax(g.fully_connected(g.mean(y), 10)), "probabilities")
+    return g.build()
+
+
+def efficientnet_like(
+    width: int = 16, blocks: int = 3, size: int = 32, *, dtype: str = "float32", seed: int = 0
+) -> bytes:
+    """Return a classifier of inverted residuals with squeeze-and-excite and swish, as EfficientNet."""
+    g = ModelBuilder(seed)
+    y = g.swish(g.conv2d(_input(g, (1, size, size, 3), dtype), width, 3, 2))
+    for block in range(blocks):
+        y = _squeezed_residual(g, y, width << block, stride=2 if block else 1)
+        y = _squeezed_residual(g, y, width << block, stride=1)
+    g.output(g.softmax(g.fully_connected(g.mean(y), 10)), "probabilities")
+    return g.build()
+
+
+def matmul_chain(rows: int = 256, units: int = 512, layers: int = 4, *, dtype: str = "float32", seed: int = 0) -> bytes:
+    """Return square matrix products, whose time is arithmetic: `layers` · `rows` · `units`² multiply-adds.
+
+    With the defaults each layer's weights and activations fit a common second-level cache, and every weight that is
+    loaded is used `rows` times.
+    """
+    g = ModelBuilder(seed)
+    y = _input(g, (rows, units), dtype)
+    for _ in range(layers):
+        y = g.fully_connected(y, units)
+    g.output(y, "y")
+    return g.build()
+
+
+def stream(megabytes: int = 64, layers: int = 1, *, dtype: str = "float32") -> bytes:
+    """Return additions of tensors far larger than any cache, whose time is memory traffic: 3 · `megabytes` a layer.
+
+    Only float32 is bound by memory: int8 additions must rescale, and are as slow within the cache as beyond it.
+    """
+    g = ModelBuilder()
+    shape = (1, megabytes * 2**20 // np.dtype(dtype).itemsize)
+    y, other = _input(g, shape, dtype, "x"), _input(g, shape, dtype, "other")
+    for _ in range(layers):
+        y = g.add(y, other)
+    g.output(y, "y")
+    return g.build()
+
+
+def repeated(
+    layers: int, *, size: int = 28, channels: int = 32, kernel: int = 3, dtype: str = "float32", seed: int = 0
+) -> bytes:
+    """Return a chain of equal convolutions; 42 layers are truly 5 % slower than 40."""
+    g = ModelBuilder(seed)
+    y = _input(g, (1, size, size, channels), dtype)
+    for _ in range(layers):
+        y = g.conv2d(y, channels, kernel, activation="relu6")
+    g.output(y, "y")
+    return g.build()
+
+
+def _input(g: ModelBuilder, shape: tuple[int, ...], dtype: str, name: str = "x") -> Value:
+    return g.input(name, shape, dtype, scale=INPUT_SCALE if dtype == "int8" else None)
+
+
+def _inverted_residual(g: ModelBuilder, x: Value, channels: int, *, stride: int, expansion: int = 4) -> Value:
+    y = g.conv2d(x, x.shape[-1] * expansion, activation="relu6")
+    y = g.depthwise_conv2d(y, 3, stride, activation="relu6")
+    y = g.conv2d(y, channels)
+    return g.add(x, y) if y.shape == x.shape else y
+
+
+def _squeezed_residual(g: ModelBuilder, x: Value, channels: int, *, stride: int, expansion: int = 4) -> Value:
+    y = g.swish(g.conv2d(x, x.shape[-1] * expansion))
+    y = g.swish(g.depthwise_conv2d(y, 3, stride))
+    squeezed = g.swish(g.conv2d(g.mean(y, keep_dims=True), max(1, x.shape[-1] // 4)))
+    y = g.mul(y, g.logistic(g.conv2d(squeezed, y.shape[-1])))
+    y = g.conv2d(y, channels)
+    return g.add(x, y) if y.shape == x.shape else y

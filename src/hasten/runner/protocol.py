@@ -1,0 +1,53 @@
+"""The frames between a runner and its parent: a length, JSON, and raw tensors beside it.
+
+A message is 8 bytes of little-endian length, that many bytes of JSON, then the raw frames whose lengths the JSON lists
+under "frames". History: version 1, the first.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+VERSION: Final = 1
+_LENGTH: Final = struct.Struct("<Q")
+# A request or an answer is small; tensors travel as frames. More than this is not a message of ours.
+_MOST_JSON_BYTES: Final = 64 * 1024 * 1024
+
+
+class ProtocolError(Exception):
+    """What arrived is not a message: the other side is gone, or is not a runner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One request or one answer."""
+
+    body: dict[str, Any]
+    frames: tuple[bytes | memoryview, ...] = field(default=())
+
+
+def encode(message: Message) -> Iterator[bytes | memoryview]:
+    """The pieces to write, in order."""
+    body = {**message.body, "frames": [len(frame) for frame in message.frames]}
+    text = json.dumps(body, separators=(",", ":")).encode()
+    yield _LENGTH.pack(len(text)) + text
+    yield from message.frames
+
+
+def decode(read_exactly: Callable[[int], bytes]) -> Message:
+    """The next message, through a function that returns just as many bytes as it is asked for, or raises."""
+    (length,) = _LENGTH.unpack(read_exactly(_LENGTH.size))
+    if length > _MOST_JSON_BYTES:
+        raise ProtocolError(f"a message of {length} bytes is not one of ours")
+    try:
+        body = json.loads(read_exactly(length))
+        sizes = [int(size) for size in body.pop("frames")]
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ProtocolError(f"not a message: {error}") from error
+    return Message(body, tuple(read_exactly(size) for size in sizes))

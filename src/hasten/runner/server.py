@@ -1,0 +1,160 @@
+"""Answers requests: hello, load, block, profile, evaluate, close. One loaded model a process."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.errors import HastenError, ModelError, UsageError
+from hasten.core.failure import Failure, failure_from_error
+from hasten.core.plan import Plan, Workload, plan_from_mapping, workload_from_mapping
+from hasten.engine import library
+from hasten.engine.accelerators import process_environment
+from hasten.engine.classic import ClassicModel
+from hasten.engine.compiled import CompiledModel
+from hasten.engine.library import EngineError
+from hasten.engine.profiler import Profiler
+from hasten.runner.machine import ConditionsMeter, describe_machine
+from hasten.runner.memory import MemoryMeter
+from hasten.runner.protocol import VERSION, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_STATUS_UNSUPPORTED = 5
+
+
+class Server:
+    """Holds the one model and answers what is asked of it."""
+
+    def __init__(self) -> None:
+        self._model: CompiledModel | ClassicModel | None = None
+        self._profiler: Profiler | None = None
+        self._memory = MemoryMeter()
+        self._handlers: dict[str, tuple[str, Callable[[Message], Message]]] = {
+            "hello": ("start", self._hello),
+            "load": ("load", self._load),
+            "block": ("run", self._block),
+            "profile": ("profile", self._profile),
+            "evaluate": ("evaluate", self._evaluate),
+        }
+
+    def answer(self, request: Message) -> Message:
+        """The answer to one request. Whatever goes wrong is an answer, too."""
+        stage, handler = self._handlers.get(str(request.body.get("request")), ("start", self._unknown))
+        try:
+            reply = handler(request)
+        except HastenError as error:
+            return _failed(failure_from_error(error, stage))
+        except EngineError as error:
+            return _failed(Failure(stage, "engine", str(error)))
+        except MemoryError:
+            return _failed(Failure(stage, "out of memory", "the runner ran out of memory"))
+        except Exception as error:  # noqa: BLE001 - the parent must get an answer whatever happened here
+            return _failed(Failure(stage, "bug", f"{type(error).__name__}: {error}", "Please report this."))
+        return Message({"ok": True, **reply.body}, reply.frames)
+
+    def _hello(self, _request: Message) -> Message:
+        return Message({"protocol": VERSION, "engine": library.release(), "machine": describe_machine()})
+
+    def _load(self, request: Message) -> Message:
+        if self._model is not None:
+            raise UsageError("this runner holds a model already", "Start another runner.")
+        plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
+        process_environment(plan)  # says what is missing before the engine does, and better
+        path, profiling = Path(request.body["path"]), bool(request.body.get("profiling"))
+        self._memory.start()
+        threads_before = threading_count()
+        self._model = load_model(path, plan, workload, profiling=profiling)
+        first = self._model.time_runs(0.0, 1)[0]
+        self._model.settle_outputs()
+        if profiling and isinstance(self._model, CompiledModel):
+            self._profiler = Profiler(library.load(), self._model)
+        return Message(
+            {
+                "load_times": asdict(self._model.load_times),
+                "first_run_ms": first / 1e6,
+                "api": self._model.api,
+                "extra_threads": threading_count() - threads_before,
+                "fully_accelerated": self._model.is_fully_accelerated(),
+                "without_cpu": self._model.runs_without_cpu(),
+                "inputs": [_describe(tensor) for tensor in self._model.inputs],
+                "outputs": [_describe(tensor) for tensor in self._model.outputs],
+            }
+        )
+
+    def _block(self, request: Message) -> Message:
+        model = self._loaded()
+        for _ in range(int(request.body.get("lead", 0))):
+            model.run()
+        meter = ConditionsMeter()
+        durations = model.time_runs(float(request.body["seconds"]), int(request.body["most"]))
+        conditions = meter.finish()
+        return Message(
+            {"conditions": asdict(conditions), "peak_memory_mb": self._memory.peak_mb()},
+            (durations.tobytes(),),
+        )
+
+    def _profile(self, request: Message) -> Message:
+        if self._profiler is None:
+            raise ModelError(
+                "this model cannot be profiled: it has variable tensors, which LiteRT 2.3 runs through its classic "
+                "interface only, and that one has no profiler",
+                "hasten bench still times it.",
+            )
+        runs = []
+        for _ in range(int(request.body["runs"])):
+            begin = time.perf_counter_ns()
+            events = self._profiler.profile_run()
+            total_us = (time.perf_counter_ns() - begin) / 1e3
+            runs.append({"total_us": total_us, "events": [asdict(event) for event in events]})
+        return Message({"runs": runs})
+
+    def _evaluate(self, request: Message) -> Message:
+        model = self._loaded()
+        if len(request.frames) != len(model.inputs):
+            raise UsageError(f"the model takes {len(model.inputs)} inputs, not {len(request.frames)}")
+        for tensor, frame in zip(model.inputs, request.frames, strict=True):
+            tensor.write(frame)
+        model.run()
+        return Message({}, tuple(tensor.read() for tensor in model.outputs))
+
+    def _unknown(self, request: Message) -> Message:
+        raise UsageError(f"a runner knows no request {request.body.get('request')!r}")
+
+    def _loaded(self) -> CompiledModel | ClassicModel:
+        if self._model is None:
+            raise UsageError("no model is loaded in this runner")
+        return self._model
+
+
+def load_model(path: Path, plan: Plan, workload: Workload, *, profiling: bool) -> CompiledModel | ClassicModel:
+    """Load through the compiled-model interface, or the classic one where LiteRT 2.3 asks for it (variable tensors)."""
+    try:
+        return CompiledModel(path, plan, workload, profiling=profiling)
+    except EngineError as error:
+        if (error.function, error.status) != ("LiteRtCreateModelFromFile", _STATUS_UNSUPPORTED):
+            raise
+    return ClassicModel(path, plan, workload)
+
+
+def threading_count() -> int:
+    """The native threads of this process: how the thread setting is seen to take effect."""
+    with contextlib.suppress(OSError):
+        return sum(1 for _ in Path("/proc/self/task").iterdir())
+    return threading.active_count()
+
+
+def _describe(tensor: Any) -> dict[str, Any]:
+    return {
+        "name": tensor.name, "dtype": tensor.dtype, "shape": tensor.shape,
+        "bytes": tensor.byte_count, "zero_copy": tensor.is_shared,
+    }  # fmt: skip
+
+
+def _failed(failure: Failure) -> Message:
+    return Message({"ok": False, "failure": {key: value for key, value in asdict(failure).items() if key != "log"}})

@@ -1,0 +1,143 @@
+"""The parent's side of a runner: its requests as typed calls."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hasten.core.block import Block, Conditions
+from hasten.runner.protocol import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from hasten.core.plan import Plan, Workload
+
+
+class Link(Protocol):
+    """Anything that carries messages to a runner and back."""
+
+    def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
+        """Send a request and wait for its answer."""
+        ...
+
+    def close(self) -> None:
+        """End the runner."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """An input or output of a loaded model, with its shape in effect."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+    zero_copy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What the runner says after loading: times, and what was really placed where."""
+
+    init_ms: float
+    load_times: dict[str, float]
+    first_run_ms: float
+    api: str
+    extra_threads: int
+    fully_accelerated: bool | None
+    without_cpu: bool
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    """One event of the engine's profiler."""
+
+    kind: str
+    tag: str
+    index: int
+    start_us: int
+    elapsed_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledRun:
+    """One profiled run: its whole time, and the engine's events in their order."""
+
+    total_us: float
+    events: tuple[RawEvent, ...]
+
+
+class Runner:
+    """A live runner with at most one model. Use it in a `with`, so that it ends whatever happens."""
+
+    def __init__(self, link: Link, plan: Plan, answer_seconds: float) -> None:
+        self.plan = plan
+        self.peak_memory_mb: float | None = None
+        self._link, self._answer_seconds = link, answer_seconds
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def hello(self) -> dict[str, Any]:
+        """The engine's release and the machine's description."""
+        return self._ask("start", "hello").body
+
+    def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
+        """Load a model and run it once."""
+        body = self._ask(
+            "load", "load", plan=asdict(self.plan), workload=asdict(workload), path=str(path.resolve()), profiling=profiling
+        ).body
+        return LoadReport(
+            init_ms=sum(body["load_times"].values()),
+            load_times=body["load_times"],
+            first_run_ms=body["first_run_ms"],
+            api=body["api"],
+            extra_threads=body["extra_threads"],
+            fully_accelerated=body["fully_accelerated"],
+            without_cpu=body["without_cpu"],
+            inputs=tuple(_tensor(entry) for entry in body["inputs"]),
+            outputs=tuple(_tensor(entry) for entry in body["outputs"]),
+        )
+
+    def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
+        """Time runs for so many seconds, or so many runs, after a lead of runs that do not count."""
+        at = time.monotonic()
+        reply = self._ask("run", "block", beyond=seconds, seconds=seconds, most=most, lead=lead)
+        nanoseconds = array("q")
+        nanoseconds.frombytes(reply.frames[0])
+        self.peak_memory_mb = reply.body["peak_memory_mb"]
+        return Block(runner, at, nanoseconds, Conditions(**reply.body["conditions"]))
+
+    def profile(self, runs: int) -> list[ProfiledRun]:
+        """Profile so many runs; the model must have been loaded for it."""
+        body = self._ask("profile", "profile", runs=runs).body
+        return [
+            ProfiledRun(run["total_us"], tuple(RawEvent(**event) for event in run["events"])) for run in body["runs"]
+        ]
+
+    def evaluate(self, inputs: Sequence[bytes | memoryview]) -> tuple[bytes | memoryview, ...]:
+        """Run once on these inputs, and return the outputs' bytes."""
+        request = Message({"request": "evaluate"}, tuple(inputs))
+        return self._link.ask(request, stage="evaluate", seconds=self._answer_seconds).frames
+
+    def close(self) -> None:
+        """End the runner."""
+        self._link.close()
+
+    def _ask(self, stage: str, request: str, *, beyond: float = 0.0, **fields: Any) -> Message:
+        message = Message({"request": request, **fields})
+        return self._link.ask(message, stage=stage, seconds=self._answer_seconds + beyond)
+
+
+def _tensor(entry: dict[str, Any]) -> TensorInfo:
+    return TensorInfo(entry["name"], entry["dtype"], tuple(entry["shape"]), entry["bytes"], entry["zero_copy"])

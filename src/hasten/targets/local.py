@@ -1,0 +1,35 @@
+"""This machine: each runner is a child process of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from hasten.targets.base import Limits
+from hasten.targets.client import Runner
+from hasten.targets.link import ProcessLink
+
+if TYPE_CHECKING:
+    from hasten.core.plan import Plan
+
+_SHARE_OF_MEMORY: Final = 0.75
+
+
+class LocalTarget:
+    """Runs models on the machine that hasten itself runs on."""
+
+    name: Final = "local"
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+
+    def start(self, plan: Plan) -> Runner:
+        """A fresh process for a plan."""
+        memory_mb = self._limits.memory_mb or int(_physical_memory_mb() * _SHARE_OF_MEMORY)
+        command = [sys.executable, "-m", "hasten.runner", "--accelerator", plan.accelerator, "--memory-mb", str(memory_mb)]
+        return Runner(ProcessLink(command), plan, self._limits.answer_seconds)
+
+
+def _physical_memory_mb() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
