@@ -27,6 +27,8 @@ class Event:
     tag: str
     index: int
     """The node's index in the graph for an operator, the position inside its partition for a kernel."""
+    subgraph: int
+    """The subgraph that an operator belongs to; bodies of loops and branches run inside an operator of another."""
     start_us: int
     """Zero for kernels: a delegate hands in durations only."""
     elapsed_us: int
@@ -68,4 +70,4 @@ def _event_from(event: abi.ProfilerEvent) -> Event | None:
         kind = _INVOKE
     else:
         return None
-    return Event(kind, tag, int(event.metadata1), int(event.start_us), int(event.elapsed_us))
+    return Event(kind, tag, int(event.metadata1), int(event.metadata2), int(event.start_us), int(event.elapsed_us))

@@ -62,6 +62,7 @@ class RawEvent:
     kind: str
     tag: str
     index: int
+    subgraph: int
     start_us: int
     elapsed_us: int
 
