@@ -1,0 +1,62 @@
+"""hasten makes a TensorFlow Lite (LiteRT) model fast on a real device, and proves it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hasten.core.comparison import Comparison, Verdict
+    from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
+    from hasten.core.measurement import Measurement
+    from hasten.core.plan import Plan, Workload
+    from hasten.core.profile import Profile
+    from hasten.library import bench, compare, profile, sustain
+
+__version__ = "0.1.0"
+
+# Public name → its module. Loaded when first used: `hasten --help` must not wait for NumPy.
+_PUBLIC = {
+    "AcceleratorError": "hasten.core.errors",
+    "Comparison": "hasten.core.comparison",
+    "DataError": "hasten.core.errors",
+    "HastenError": "hasten.core.errors",
+    "Measurement": "hasten.core.measurement",
+    "ModelError": "hasten.core.errors",
+    "Plan": "hasten.core.plan",
+    "Profile": "hasten.core.profile",
+    "TargetError": "hasten.core.errors",
+    "UsageError": "hasten.core.errors",
+    "Verdict": "hasten.core.comparison",
+    "Workload": "hasten.core.plan",
+    "bench": "hasten.library",
+    "compare": "hasten.library",
+    "profile": "hasten.library",
+    "sustain": "hasten.library",
+}
+
+__all__ = [
+    "AcceleratorError",
+    "Comparison",
+    "DataError",
+    "HastenError",
+    "Measurement",
+    "ModelError",
+    "Plan",
+    "Profile",
+    "TargetError",
+    "UsageError",
+    "Verdict",
+    "Workload",
+    "__version__",
+    "bench",
+    "compare",
+    "profile",
+    "sustain",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'hasten' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)

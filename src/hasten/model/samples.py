@@ -60,13 +60,13 @@ def matmul_chain(rows: int = 256, units: int = 512, layers: int = 4, *, dtype: s
     return g.build()
 
 
-def stream(megabytes: int = 64, layers: int = 1, *, dtype: str = "float32") -> bytes:
-    """Return additions of tensors far larger than any cache, whose time is memory traffic: 3 · `megabytes` a layer.
+def stream(megabytes: float = 64, layers: int = 1, *, dtype: str = "float32") -> bytes:
+    """Return additions of large tensors, whose time is memory traffic: 3 · `megabytes` a layer.
 
     Only float32 is bound by memory: int8 additions must rescale, and are as slow within the cache as beyond it.
     """
     g = ModelBuilder()
-    shape = (1, megabytes * 2**20 // np.dtype(dtype).itemsize)
+    shape = (1, int(megabytes * 2**20) // np.dtype(dtype).itemsize)
     y, other = _input(g, shape, dtype, "x"), _input(g, shape, dtype, "other")
     for _ in range(layers):
         y = g.add(y, other)

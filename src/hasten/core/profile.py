@@ -1,0 +1,135 @@
+"""Where a run's time goes: operators with their kernels, cost and headroom; partitions; the machine's own peaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hasten.core.doubts import Doubt
+    from hasten.core.measurement import Model
+    from hasten.core.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """What this machine can do at most with so many threads, measured through the engine itself."""
+
+    threads: int
+    float_gflops: float
+    int8_gops: float
+    bandwidth: tuple[tuple[int, float], ...]
+    """(bytes touched, GB/s) from small (inside the caches) to large (main memory)."""
+
+    def gbs_for(self, touched_bytes: int) -> float:
+        """The bandwidth within reach of an operator that touches so many bytes."""
+        for size, gbs in self.bandwidth:
+            if touched_bytes <= size:
+                return gbs
+        return self.bandwidth[-1][1]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTime:
+    """One operator of the graph and the time that it takes in a run."""
+
+    index: int
+    """The node's index in its subgraph; -1 for a whole partition that the engine does not look into."""
+    op: str
+    kernels: tuple[str, ...]
+    location: str
+    shapes: str
+    ms: float
+    share: float
+    partition: int | None
+    """Which delegated partition it runs in; None where the engine's own kernel runs it."""
+    mapped: str
+    """`exact`, `ambiguous` or `guess` for delegated operators; `engine` for the engine's own, `partition` for a whole."""
+    fused: tuple[str, ...] = ()
+    """Operators that have no kernel of their own and run inside this one, as `index OP`."""
+    macs: int | None = None
+    flops: int | None = None
+    bytes: int | None = None
+    gflops: float | None = None
+    bound: str | None = None
+    """`compute` or `memory`: what limits it if it ran at the machine's peak."""
+    headroom_ms: float | None = None
+    """What a run would win if this operator ran at the machine's peak."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTime:
+    """A part of the graph that runs together, on a delegate or by the engine's own kernels."""
+
+    number: int
+    delegated: bool
+    nodes: tuple[int, ...]
+    operators: tuple[str, ...]
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A whole profile. Shares and coverage refer to the time inside the engine's Invoke, with profiling on."""
+
+    model: Model
+    plan: Plan
+    latency_ms: float
+    """The latency with profiling off, measured in alternation with the profiled runs."""
+    profiled_ms: float
+    invoke_ms: float
+    coverage: float
+    runs: int
+    operators: tuple[OperatorTime, ...]
+    partitions: tuple[PartitionTime, ...]
+    peaks: Peaks | None = None
+    doubts: tuple[Doubt, ...] = field(default=())
+
+    def by_kind(self) -> list[tuple[str, int, float, int | None]]:
+        """(operator, how many, milliseconds, MACs) by kind of operator, most time first."""
+        groups: dict[str, list[OperatorTime]] = {}
+        for operator in self.operators:
+            groups.setdefault(operator.op, []).append(operator)
+        rows = []
+        for kind, members in groups.items():
+            macs = [member.macs for member in members if member.macs is not None]
+            rows.append((kind, len(members), sum(m.ms for m in members), sum(macs) if len(macs) == len(members) else None))
+        return sorted(rows, key=lambda row: -row[2])
+
+    def as_data(self) -> dict[str, Any]:
+        """The profile as JSON can hold it, with the keys that the command line promises."""
+        return {
+            "invoke_ms": self.invoke_ms,
+            "latency_ms": self.latency_ms,
+            "profiled_ms": self.profiled_ms,
+            "coverage": self.coverage,
+            "runs": self.runs,
+            "ops": [_operator_data(operator) for operator in self.operators],
+            "partitions": [_partition_data(partition) for partition in self.partitions],
+            "peaks": None if self.peaks is None else _peaks_data(self.peaks),
+            "doubts": [doubt.as_data() for doubt in self.doubts],
+        }
+
+
+def _operator_data(operator: OperatorTime) -> dict[str, Any]:
+    return {
+        "index": operator.index, "op": operator.op, "kernel": " + ".join(operator.kernels) or None,
+        "location": operator.location, "shapes": operator.shapes, "ms": operator.ms, "share": operator.share,
+        "macs": operator.macs, "flops": operator.flops, "bytes": operator.bytes, "gflops": operator.gflops,
+        "bound": operator.bound, "headroom_ms": operator.headroom_ms, "mapped": operator.mapped,
+        "partition": operator.partition, "fused": list(operator.fused),
+    }  # fmt: skip
+
+
+def _partition_data(partition: PartitionTime) -> dict[str, Any]:
+    return {
+        "number": partition.number, "delegated": partition.delegated, "nodes": list(partition.nodes),
+        "operators": list(partition.operators), "ms": partition.ms,
+    }  # fmt: skip
+
+
+def _peaks_data(peaks: Peaks) -> dict[str, Any]:
+    return {
+        "threads": peaks.threads, "float_gflops": peaks.float_gflops, "int8_gops": peaks.int8_gops,
+        "bandwidth": [list(entry) for entry in peaks.bandwidth],
+    }  # fmt: skip

@@ -1,0 +1,118 @@
+"""The session file: everything that was measured, line by line, each line on the disk before the next trial begins.
+
+One JSON document a line. The first says what made the file; each further line is a trial. A line cut off by a crash or
+a full disk is left out on reading, and is all that is lost. Format 1, the first.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from hasten.core.errors import DataError, UsageError
+
+FORMAT: Final = 1
+_MARK: Final = "hasten_session"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One thing that was tried: a measurement, a failure, a comparison, a profile."""
+
+    kind: str
+    label: str
+    at: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a session file holds."""
+
+    header: dict[str, Any]
+    trials: tuple[Trial, ...]
+    lost_lines: int = 0
+    """Lines that could not be read: cut off by a crash, most likely."""
+
+
+@dataclass(slots=True)
+class SessionWriter:
+    """Appends trials to a session file; never overwrites one."""
+
+    path: Path
+    header: dict[str, Any] = field(default_factory=dict)
+    _stream: IO[bytes] | None = None
+
+    def add(self, kind: str, label: str, data: dict[str, Any]) -> None:
+        """Save one trial. It is on the disk when this returns."""
+        self._append({"kind": kind, "label": label, "at": _now(), "data": data})
+
+    def close(self) -> None:
+        """Close the file, if it was opened."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _append(self, line: dict[str, Any]) -> None:
+        try:
+            stream = self._stream or self._open()
+            stream.write(json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        except OSError as error:
+            raise DataError(
+                f"the session file {self.path} cannot be written: {error.strerror}",
+                "What was saved before is still there; choose another place with --session.",
+            ) from error
+
+    def _open(self) -> IO[bytes]:
+        """Begin a new file, or go on with one of ours. A last line without its end gets one, so that ours is whole."""
+        existing = self.path.stat().st_size if self.path.exists() else 0
+        if existing:
+            _check_is_session(self.path)
+        self._stream = stream = self.path.open("ab+")
+        if existing:
+            stream.seek(-1, os.SEEK_END)
+            if stream.read(1) != b"\n":
+                stream.write(b"\n")
+        else:
+            stream.write(json.dumps({_MARK: FORMAT, "created": _now(), **self.header}).encode() + b"\n")
+        return stream
+
+
+def read_session(path: Path) -> Session:
+    """A session file, as far as it can be read."""
+    _check_is_session(path)
+    lines = path.read_bytes().split(b"\n")
+    header = json.loads(lines[0])
+    trials, lost = [], 0
+    for line in lines[1:]:
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            trials.append(Trial(entry["kind"], entry["label"], entry["at"], entry["data"]))
+        except (ValueError, KeyError, TypeError):
+            lost += 1
+    return Session(header, tuple(trials), lost)
+
+
+def _check_is_session(path: Path) -> None:
+    try:
+        with path.open("rb") as stream:
+            header = json.loads(stream.readline(1 << 20))
+            version = header[_MARK]
+    except OSError as error:
+        raise DataError(f"the session file {path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"{path} exists and is not a session file", "Choose another name; nothing was changed.") from None
+    if version != FORMAT:
+        raise DataError(f"{path} is a session of format {version}; this hasten knows format {FORMAT}", "Update hasten.")
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

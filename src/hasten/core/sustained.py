@@ -1,0 +1,90 @@
+"""Speed that lasts: a median for each minute, and the minute from which the device was slower for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.statistics import Interval, grouped_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.block import Block
+
+# A device that throttles loses more than this; what is less is the usual wandering of a clock.
+_SLOWER: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What happened in one minute (or a shorter slice, in a shorter run)."""
+
+    number: int
+    latency: Interval
+    p95_ms: float
+    runs: int
+    temperature_c: float | None
+    frequency_mhz: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sustained:
+    """Latency over time."""
+
+    slice_seconds: float
+    minutes: tuple[Minute, ...]
+    onset: int | None
+    """The first slice from which on every one was slower than the first, for sure and by more than 5 %."""
+    slowdown: float
+    """The last slice against the first."""
+
+    def as_data(self) -> dict[str, Any]:
+        """The course as JSON can hold it."""
+        return {
+            "slice_seconds": self.slice_seconds,
+            "minutes": [
+                {
+                    "minute": minute.number, "median_ms": minute.latency.estimate,
+                    "ci95_ms": [minute.latency.low, minute.latency.high], "p95_ms": minute.p95_ms, "runs": minute.runs,
+                    "temperature_c": minute.temperature_c, "frequency_mhz": minute.frequency_mhz,
+                }
+                for minute in self.minutes
+            ],
+            "throttling_onset": self.onset,
+            "slowdown": self.slowdown,
+        }  # fmt: skip
+
+
+def sustained_from_blocks(blocks: Sequence[Block], slice_seconds: float) -> Sustained:
+    """The course from blocks of one long run."""
+    start = blocks[0].at_seconds
+    slices: dict[int, list[Block]] = {}
+    for block in blocks:
+        slices.setdefault(int((block.at_seconds - start) / slice_seconds), []).append(block)
+    minutes = tuple(_minute(number + 1, members) for number, members in sorted(slices.items()))
+    first = minutes[0].latency
+    slower = [m.latency.low > first.high and m.latency.estimate > first.estimate * (1 + _SLOWER) for m in minutes]
+    lasting = next((i for i in range(len(minutes)) if all(slower[i:])), None)
+    slowdown = minutes[-1].latency.estimate / first.estimate - 1
+    return Sustained(slice_seconds, minutes, None if lasting is None else minutes[lasting].number, slowdown)
+
+
+def _minute(number: int, blocks: Sequence[Block]) -> Minute:
+    times = np.concatenate([np.asarray(block.nanoseconds, dtype=np.float64) for block in blocks]) / 1e6
+    medians = [float(np.median(block.nanoseconds)) / 1e6 for block in blocks]
+    return Minute(
+        number=number,
+        latency=grouped_interval([medians]),
+        p95_ms=float(np.quantile(times, 0.95)),
+        runs=len(times),
+        temperature_c=_mean(block.conditions.temperature_c for block in blocks),
+        frequency_mhz=_mean(block.conditions.frequency_mhz for block in blocks),
+    )
+
+
+def _mean(values: Any) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

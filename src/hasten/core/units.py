@@ -1,0 +1,61 @@
+"""Numbers as people read them: three significant digits and a unit that fits."""
+
+from __future__ import annotations
+
+import math
+
+
+def milliseconds(value: float) -> str:
+    """A time given in milliseconds."""
+    if not math.isfinite(value):
+        return "unknown"
+    if value >= 10_000:
+        return f"{_digits(value / 1e3)} s"
+    if value >= 0.1 or value == 0:
+        return f"{_digits(value)} ms"
+    return f"{_digits(value * 1e3)} µs"
+
+
+def interval_ms(low: float, high: float) -> str:
+    """An interval of times, in one unit: that of its lower end, with digits enough to tell the ends apart."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "unknown"
+    scale, unit = (1e-3, "s") if high >= 10_000 else (1.0, "ms") if high >= 0.1 else (1e3, "µs")
+    low, high = low * scale, high * scale
+    width = high - low
+    decimals = 0 if width <= 0 else max(0, min(6, 1 - math.floor(math.log10(width))))
+    decimals = max(decimals, 2 - math.floor(math.log10(high)) if high > 0 else 0, 0)
+    return f"{low:.{decimals}f} - {high:.{decimals}f} {unit}"
+
+
+def count(value: int | None) -> str:
+    """A large count, as of multiply-accumulates."""
+    if value is None:
+        return "unknown"
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{_digits(value / limit)} {unit}"
+    return str(value)
+
+
+def size(value: int | None) -> str:
+    """A number of bytes."""
+    if value is None:
+        return "unknown"
+    for limit, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= limit:
+            return f"{_digits(value / limit)} {unit}"
+    return f"{value} B"
+
+
+def percent(value: float) -> str:
+    """A share."""
+    return f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, never an exponent."""
+    if value == 0:
+        return "0"
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"

@@ -1,0 +1,121 @@
+"""hasten as a library: what the command line offers, as functions that return records and raise HastenError."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hasten.core.comparison import DEFAULT_MARGIN
+from hasten.core.errors import ModelError
+from hasten.core.failure import Failure
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan, Workload
+from hasten.measure import bench as bench_module
+from hasten.measure import compare as compare_module
+from hasten.measure import profiling as profiling_module
+from hasten.measure import sustained as sustained_module
+from hasten.measure.peaks import measure_peaks
+from hasten.measure.rounds import Candidate, Progress, no_progress
+from hasten.model.reader import read_graph
+from hasten.practices.profile import profile_model
+from hasten.targets.local import LocalTarget
+
+if TYPE_CHECKING:
+    import os
+
+    from hasten.core.measurement import Measurement
+    from hasten.core.profile import Peaks, Profile
+    from hasten.core.sustained import Sustained
+    from hasten.measure.compare import ComparisonResult
+    from hasten.model.graph import Graph
+    from hasten.targets.base import Target
+
+
+def bench(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = bench_module.DEFAULT_SECONDS,
+    progress: Progress = no_progress,
+) -> Measurement:
+    """Time a model with a plan."""
+    candidate, _ = open_model(model, plan, workload)
+    result = bench_module.bench(target or LocalTarget(), candidate, seconds, progress)
+    if isinstance(result, Failure):
+        raise result.error(plan)
+    return result
+
+
+def sustain(
+    model: str | os.PathLike[str],
+    minutes: float,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    progress: Progress = no_progress,
+) -> Sustained:
+    """Run a model without a pause for so many minutes, and tell how its latency changes."""
+    candidate, _ = open_model(model, plan, workload)
+    result = sustained_module.sustain(target or LocalTarget(), candidate, minutes, progress)
+    if isinstance(result, Failure):
+        raise result.error(plan)
+    return result
+
+
+def compare(
+    first: tuple[str | os.PathLike[str], Plan],
+    second: tuple[str | os.PathLike[str], Plan],
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = compare_module.DEFAULT_SECONDS,
+    margin: float = DEFAULT_MARGIN,
+    progress: Progress = no_progress,
+) -> ComparisonResult:
+    """Is the second model and plan faster than the first?"""
+    candidates = [open_model(path, plan, workload)[0] for path, plan in (first, second)]
+    result = compare_module.compare(target or LocalTarget(), *candidates, seconds=seconds, margin=margin, progress=progress)
+    if isinstance(result, tuple):
+        failed, failure = result
+        raise failure.error(failed.plan)
+    return result
+
+
+def profile(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = profiling_module.DEFAULT_SECONDS,
+    roofline: bool = True,
+    progress: Progress = no_progress,
+) -> Profile:
+    """Each operator's time, mapped to the graph; with the machine's peaks if `roofline`."""
+    candidate, graph = open_model(model, plan, workload)
+    where = target or LocalTarget()
+    peaks: Peaks | Failure | None = measure_peaks(where, plan.threads, progress) if roofline else None
+    if isinstance(peaks, Failure):
+        raise peaks.error(plan)
+    result = profile_model(where, candidate, graph, seconds, peaks, progress)
+    if isinstance(result, Failure):
+        raise result.error(plan)
+    return result
+
+
+def open_model(
+    model: str | os.PathLike[str], plan: Plan = Plan(), workload: Workload = Workload()
+) -> tuple[Candidate, Graph]:
+    """A model ready to be timed, and its graph. Refuses what the engine is known not to have."""
+    path = Path(model)
+    graph = read_graph(path)
+    if flex := graph.flex_operators():
+        names = ", ".join(name.removeprefix("Flex") for name in flex)
+        raise ModelError(
+            f"{path.name} needs TensorFlow's own operators ({names}), which LiteRT does not have",
+            "Convert it again without SELECT_TF_OPS, or replace these operators.",
+        )
+    return Candidate(path.name, path, Model(str(path), graph.size_bytes, graph.sha256), plan, workload), graph

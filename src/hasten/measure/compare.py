@@ -1,0 +1,72 @@
+"""Two candidates against each other: rounds of fresh process pairs until the verdict is sure or the time is spent."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, compare_rounds, log_ratio_of_round
+from hasten.core.failure import Failure
+from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
+
+if TYPE_CHECKING:
+    from hasten.core.measurement import Measurement
+    from hasten.targets.base import Target
+
+DEFAULT_SECONDS: Final = 15.0
+_SECONDS_EACH_A_ROUND: Final = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonResult:
+    """The verdict, and both measurements behind it."""
+
+    comparison: Comparison
+    first: Measurement
+    second: Measurement
+    seconds: float
+
+
+def compare(
+    target: Target,
+    first: Candidate,
+    second: Candidate,
+    seconds: float = DEFAULT_SECONDS,
+    margin: float = DEFAULT_MARGIN,
+    progress: Progress = no_progress,
+) -> ComparisonResult | tuple[Candidate, Failure]:
+    """Compare two candidates within about so many seconds; or say which one failed, and how."""
+    rounds = Rounds(target, [first, second])
+    begin = time.monotonic()
+    log_ratios: list[float] = []
+    longest = 0.0
+    while not log_ratios or (time.monotonic() - begin + longest <= seconds and not _decided(log_ratios, margin)):
+        before = time.monotonic()
+        progress(min((before - begin) / seconds, 1.0), _state(log_ratios, margin))
+        rounds.run_one(_SECONDS_EACH_A_ROUND)
+        for track in rounds.tracks:
+            if track.failure is not None:
+                return track.candidate, track.failure
+        log_ratios.append(log_ratio_of_round(rounds.tracks[0].rounds[-1], rounds.tracks[1].rounds[-1]))
+        longest = max(longest, time.monotonic() - before)
+    progress(1.0, _state(log_ratios, margin))
+    return _result(rounds, compare_rounds(log_ratios, margin), time.monotonic() - begin)
+
+
+def _decided(log_ratios: list[float], margin: float) -> bool:
+    return compare_rounds(log_ratios, margin).verdict is not Verdict.UNDECIDED
+
+
+def _state(log_ratios: list[float], margin: float) -> str:
+    if not log_ratios:
+        return "first pair of processes"
+    comparison = compare_rounds(log_ratios, margin)
+    return f"pair {len(log_ratios) + 1}, ratio {comparison.ratio:.3f} so far"
+
+
+def _result(rounds: Rounds, comparison: Comparison, seconds: float) -> ComparisonResult:
+    first, second = (track.result() for track in rounds.tracks)
+    assert not isinstance(first, Failure)
+    assert not isinstance(second, Failure)
+    return ComparisonResult(comparison, first, second, seconds)

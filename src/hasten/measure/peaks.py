@@ -1,0 +1,112 @@
+"""The machine's own peaks, measured through the engine: arithmetic by matrix products, bandwidth by sums of vectors.
+
+A peak from a data sheet would blame the engine for what the machine cannot do, and one from another library for what
+this engine never does. Results are kept in the user's cache folder, by machine, engine and number of threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.failure import Failure
+from hasten.core.measurement import Measurement, Model
+from hasten.core.plan import Plan
+from hasten.core.profile import Peaks
+from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
+from hasten.model import samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hasten.targets.base import Target
+
+_FORMAT: Final = 1
+_SECONDS_EACH: Final = 0.35
+_ROWS, _UNITS, _LAYERS = 256, 512, 4
+_MATMUL_FLOPS: Final = 2 * _LAYERS * _ROWS * _UNITS * _UNITS
+# Bytes that one ADD touches: two vectors read, one written. From well inside a core's own cache to main memory.
+_STREAM_MEGABYTES: Final = (0.0625, 0.25, 1, 4, 32)
+_VECTORS: Final = 3
+
+
+def measure_peaks(target: Target, threads: int, progress: Progress = no_progress) -> Peaks | Failure:
+    """The peaks of the target's machine, from the cache if they are known."""
+    with target.start(Plan(threads=threads)) as runner:
+        greeting = runner.hello()
+    cache = _cache_file(greeting, threads)
+    known = _read(cache)
+    if known is not None:
+        return known
+    found = _measure(target, threads, progress)
+    if isinstance(found, Peaks):
+        _write(cache, found)
+    return found
+
+
+def _measure(target: Target, threads: int, progress: Progress) -> Peaks | Failure:
+    loads: dict[str, Callable[[], bytes]] = {
+        "float arithmetic": lambda: samples.matmul_chain(_ROWS, _UNITS, _LAYERS),
+        "int8 arithmetic": lambda: samples.matmul_chain(_ROWS, _UNITS, _LAYERS, dtype="int8"),
+    }
+    for size in _STREAM_MEGABYTES:
+        loads[f"bandwidth at {size:g} MB"] = lambda size=size: samples.stream(size)  # type: ignore[misc]
+    seconds: dict[str, float] = {}
+    with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+        for number, (name, build) in enumerate(loads.items()):
+            progress(number / len(loads), f"measuring this machine: {name}")
+            path = Path(folder) / f"{number}.tflite"
+            path.write_bytes(build())
+            result = _quickest_seconds(target, path, threads)
+            if isinstance(result, Failure):
+                return result
+            seconds[name] = result
+    progress(1.0, "measured")
+    streams = [seconds[f"bandwidth at {size:g} MB"] for size in _STREAM_MEGABYTES]
+    touched = [int(size * 2**20) * _VECTORS for size in _STREAM_MEGABYTES]
+    return Peaks(
+        threads=threads,
+        float_gflops=_MATMUL_FLOPS / seconds["float arithmetic"] / 1e9,
+        int8_gops=_MATMUL_FLOPS / seconds["int8 arithmetic"] / 1e9,
+        bandwidth=tuple((size, size / time / 1e9) for size, time in zip(touched, streams, strict=True)),
+    )
+
+
+def _quickest_seconds(target: Target, path: Path, threads: int) -> float | Failure:
+    """A peak is what the machine does when nothing disturbs it, so the quickest run counts, not the usual one."""
+    rounds = Rounds(target, [Candidate("peak", path, Model(path.name, 0, ""), Plan(threads=threads))])
+    rounds.run_one(_SECONDS_EACH)
+    result = rounds.tracks[0].result()
+    return result.samples.min_ms / 1e3 if isinstance(result, Measurement) else result
+
+
+def _cache_file(greeting: dict[str, Any], threads: int) -> Path:
+    machine = greeting["machine"]
+    stable = [_FORMAT, greeting["engine"], threads, machine["cpu"], machine["cores"], machine["instructions"]]
+    key = hashlib.sha256(json.dumps(stable).encode()).hexdigest()[:16]
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return folder / "hasten" / f"peaks-{key}.json"
+
+
+def _read(path: Path) -> Peaks | None:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        data = json.loads(path.read_text())
+        bandwidth = tuple((int(size), float(gbs)) for size, gbs in data["bandwidth"])
+        return Peaks(data["threads"], data["float_gflops"], data["int8_gops"], bandwidth)
+    return None
+
+
+def _write(path: Path, peaks: Peaks) -> None:
+    """A cache that cannot be written costs time, nothing else."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = {
+            "threads": peaks.threads, "float_gflops": peaks.float_gflops, "int8_gops": peaks.int8_gops,
+            "bandwidth": peaks.bandwidth,
+        }  # fmt: skip
+        path.write_text(json.dumps(data))

@@ -1,0 +1,36 @@
+"""A long run without a pause: what the device does once it is warm."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.sustained import Sustained, sustained_from_blocks
+from hasten.measure.rounds import Candidate, Progress, no_progress
+
+if TYPE_CHECKING:
+    from hasten.core.block import Block
+    from hasten.targets.base import Target
+
+_BLOCK_SECONDS: Final = 1.0
+_MOST_RUNS_A_BLOCK: Final = 20_000
+_FEWEST_SLICES: Final = 5
+
+
+def sustain(
+    target: Target, candidate: Candidate, minutes: float, progress: Progress = no_progress
+) -> Sustained | Failure:
+    """Run one candidate for so many minutes. No warm-up: how the device warms up is what is asked."""
+    blocks: list[Block] = []
+    begin = time.monotonic()
+    try:
+        with target.start(candidate.plan) as runner:
+            runner.load(candidate.path, candidate.workload)
+            while (elapsed := time.monotonic() - begin) < minutes * 60:
+                blocks.append(runner.block(min(_BLOCK_SECONDS, minutes * 6), _MOST_RUNS_A_BLOCK))
+                progress(elapsed / (minutes * 60), f"minute {elapsed / 60:.1f} of {minutes:g}")
+    except RunnerFailed as failed:
+        if not blocks:
+            return failed.failure
+    return sustained_from_blocks(blocks, min(60.0, minutes * 60 / _FEWEST_SLICES))

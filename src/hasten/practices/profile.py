@@ -1,0 +1,232 @@
+"""The guide's "Profile your model": each operator's time, mapped to the graph, with its cost and what could be won."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.doubts import Doubt, Reason
+from hasten.core.failure import Failure
+from hasten.core.profile import OperatorTime, PartitionTime, Peaks, Profile
+from hasten.measure.profiling import RawProfile, collect_profile
+from hasten.model.alignment import align
+from hasten.model.cost import count_cost
+from hasten.model.partitions import Partition, partition_graph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hasten.core.plan import Workload
+    from hasten.measure.rounds import Candidate, Progress
+    from hasten.model.graph import Graph, Node, Shape, Subgraph
+    from hasten.targets.base import Target
+    from hasten.targets.client import ProfiledRun, RawEvent
+
+# XNNPACK cuts its nanoseconds to whole microseconds, which on average takes away half of one from each kernel that ran
+# for at least one.
+_CUT_OFF_US: Final = 0.5
+_EIGHT_BIT: Final = ("int8", "uint8")
+_LOW_COVERAGE: Final = 0.95
+_DEAR_PROFILING: Final = 0.10
+
+
+def profile_model(
+    target: Target, candidate: Candidate, graph: Graph, seconds: float, peaks: Peaks | None, progress: Progress
+) -> Profile | Failure:
+    """Profile a candidate and map the result to its graph."""
+    raw = collect_profile(target, candidate, seconds, progress)
+    if isinstance(raw, Failure):
+        return raw
+    return build_profile(candidate, graph, raw, peaks)
+
+
+def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Peaks | None) -> Profile:
+    """The profile from what the engine reported. Pure: the same input gives the same profile."""
+    subgraph = _subgraph(graph, candidate.workload)
+    quiet = _quiet_runs(raw.runs)
+    events = _mean_events(quiet, subgraph.index)
+    invoke_ms = fmean(_invoke_us(run) for run in quiet) / 1e3
+    shapes = _settled_shapes(graph, subgraph, candidate.workload, raw)
+    operators, partitions = _map_events(subgraph, events)
+    known = [_with_cost(operator, graph, subgraph, shapes, peaks, invoke_ms) for operator in operators]
+    profile = Profile(
+        model=candidate.model,
+        plan=candidate.plan,
+        latency_ms=raw.plain.median_ms,
+        profiled_ms=median(run.total_us for run in raw.runs) / 1e3,
+        invoke_ms=invoke_ms,
+        coverage=sum(operator.ms for operator in known) / invoke_ms if invoke_ms else 0.0,
+        runs=len(raw.runs),
+        operators=tuple(known),
+        partitions=tuple(partitions),
+        peaks=peaks,
+    )
+    return replace(profile, doubts=tuple(_doubts(profile)))
+
+
+def _subgraph(graph: Graph, workload: Workload) -> Subgraph:
+    signature = graph.signature(workload.signature or None)
+    return graph.subgraphs[signature.subgraph] if signature else graph.main
+
+
+def _quiet_runs(runs: Sequence[ProfiledRun]) -> list[ProfiledRun]:
+    """The faster half, among runs that saw the same events: means add up, and what disturbed the rest is left out."""
+    shape = max((len(run.events) for run in runs), key=[len(run.events) for run in runs].count)
+    alike = sorted((run for run in runs if len(run.events) == shape), key=lambda run: run.total_us)
+    return alike[: max(1, (len(alike) + 1) // 2)]
+
+
+def _invoke_us(run: ProfiledRun) -> float:
+    return next((event.elapsed_us for event in run.events if event.kind == "invoke"), run.total_us)
+
+
+def _mean_events(runs: Sequence[ProfiledRun], subgraph: int) -> list[tuple[RawEvent, float]]:
+    """Each event of a run with its mean milliseconds. Events of other subgraphs lie inside an operator of this one."""
+    means = []
+    for same in zip(*(run.events for run in runs), strict=True):
+        event = same[0]
+        if event.kind == "invoke" or (event.kind == "operator" and event.subgraph != subgraph):
+            continue
+        cut_off = _CUT_OFF_US if event.kind == "kernel" else 0.0
+        means.append((event, fmean(e.elapsed_us + (cut_off if e.elapsed_us else 0.0) for e in same) / 1e3))
+    return means
+
+
+def _map_events(
+    subgraph: Subgraph, events: Sequence[tuple[RawEvent, float]]
+) -> tuple[list[OperatorTime], list[PartitionTime]]:
+    """Operators in execution order, and the partitions that they run in."""
+    own = {event.index: ms for event, ms in events if event.kind == "operator" and event.index < len(subgraph.nodes)}
+    opaque = [(event, ms) for event, ms in events if event.kind == "operator" and event.index >= len(subgraph.nodes)]
+    groups = _kernel_groups(events)
+    operators: list[OperatorTime] = []
+    partitions: list[PartitionTime] = []
+    for number, partition in enumerate(partition_graph(subgraph, own.keys())):
+        if not partition.delegated:
+            found = [_operator(subgraph, subgraph.nodes[i], (), own[i], None, "engine") for i in partition.nodes if i in own]
+        elif groups:
+            found = _mapped(subgraph, partition, groups.pop(0), number)
+        else:
+            found = _opaque(subgraph, partition, opaque.pop(0) if opaque else None, number)
+        operators.extend(found)
+        labels = tuple(subgraph.nodes[i].label for i in partition.nodes)
+        total = sum(operator.ms for operator in found)
+        partitions.append(PartitionTime(number, partition.delegated, partition.nodes, labels, total))
+    return operators, partitions
+
+
+def _kernel_groups(events: Sequence[tuple[RawEvent, float]]) -> list[list[tuple[RawEvent, float]]]:
+    """Kernels by partition: inside one their indices rise, so a fall begins the next one."""
+    groups: list[list[tuple[RawEvent, float]]] = []
+    last = None
+    for event, ms in events:
+        if event.kind == "kernel":
+            if last is None or event.index <= last:
+                groups.append([])
+            groups[-1].append((event, ms))
+            last = event.index
+    return groups
+
+
+def _mapped(
+    subgraph: Subgraph, partition: Partition, kernels: list[tuple[RawEvent, float]], number: int
+) -> list[OperatorTime]:
+    """The partition's nodes with the kernels that they ran as; nodes without one are fused into the one before."""
+    nodes = [subgraph.nodes[index] for index in partition.nodes]
+    assignments = align([node.op for node in nodes], [event.tag for event, _ in kernels])
+    owned: dict[int, list[int]] = {}
+    for kernel, assignment in enumerate(assignments):
+        owned.setdefault(assignment.node, []).append(kernel)
+    found: list[OperatorTime] = []
+    before_first: list[str] = []
+    for position, node in enumerate(nodes):
+        mine = owned.get(position)
+        if mine is None:
+            if found:
+                found[-1] = replace(found[-1], fused=(*found[-1].fused, f"{node.index} {node.label}"))
+            else:
+                before_first.append(f"{node.index} {node.label}")
+            continue
+        certainties = {assignments[kernel].certainty for kernel in mine}
+        mapped = next(word for word in ("guess", "ambiguous", "exact") if word in certainties)
+        tags = tuple(kernels[kernel][0].tag for kernel in mine)
+        operator = _operator(subgraph, node, tags, sum(kernels[kernel][1] for kernel in mine), number, mapped)
+        found.append(replace(operator, fused=tuple(before_first)) if before_first else operator)
+        before_first = []
+    return found
+
+
+def _opaque(
+    subgraph: Subgraph, partition: Partition, call: tuple[RawEvent, float] | None, number: int
+) -> list[OperatorTime]:
+    """A partition whose delegate does not say what happens inside: one row for all of it."""
+    tag, ms = (call[0].tag, call[1]) if call else ("not reported", 0.0)
+    last = subgraph.nodes[partition.nodes[-1]]
+    row = _operator(subgraph, last, (tag,), ms, number, "partition")
+    fused = tuple(f"{index} {subgraph.nodes[index].label}" for index in partition.nodes)
+    return [replace(row, index=-1, op="DELEGATE", fused=fused)]
+
+
+def _operator(
+    subgraph: Subgraph, node: Node, kernels: tuple[str, ...], ms: float, partition: int | None, mapped: str
+) -> OperatorTime:
+    return OperatorTime(
+        index=node.index, op=node.label, kernels=kernels, location=subgraph.node_location(node),
+        shapes=_shapes_text(subgraph, node), ms=ms, share=0.0, partition=partition, mapped=mapped,
+    )  # fmt: skip
+
+
+def _shapes_text(subgraph: Subgraph, node: Node) -> str:
+    """Inputs that change from run to run, and the first output: what a person needs to find the layer."""
+    inputs = [subgraph.tensors[index] for index in node.inputs if index >= 0 and not subgraph.tensors[index].is_constant]
+    outputs = [subgraph.tensors[index] for index in node.outputs if index >= 0]
+    left = ", ".join("x".join(map(str, tensor.shape)) for tensor in inputs)
+    right = "x".join(map(str, outputs[0].shape)) if outputs else ""
+    return f"{left} → {right}"
+
+
+def _settled_shapes(graph: Graph, subgraph: Subgraph, workload: Workload, raw: RawProfile) -> dict[int, Shape]:
+    """Shapes of tensors whose file leaves a dimension open. The stored ones hold unless an input was resized."""
+    asked = dict(workload.shapes)
+    if any(asked.get(tensor.name) not in (None, tensor.shape) for tensor in graph.inputs):
+        return {}  # only the engine knows the inner shapes then, and it does not tell
+    del raw
+    return {tensor.index: tensor.shape for tensor in subgraph.tensors if tensor.is_dynamic and -1 not in tensor.shape}
+
+
+def _with_cost(
+    operator: OperatorTime, graph: Graph, subgraph: Subgraph, shapes: Mapping[int, Shape], peaks: Peaks | None, invoke_ms: float
+) -> OperatorTime:
+    """The operator with its share, its cost, and what the machine's peaks say about it."""
+    share = operator.ms / invoke_ms if invoke_ms else 0.0
+    if operator.index < 0:
+        return replace(operator, share=share)
+    node = subgraph.nodes[operator.index]
+    cost = count_cost(graph, subgraph, node, shapes)
+    moved = None if cost.bytes_read is None or cost.bytes_written is None else cost.bytes_read + cost.bytes_written
+    known = replace(operator, share=share, macs=cost.macs, flops=cost.flops, bytes=moved)
+    if cost.flops is None or moved is None or operator.ms <= 0:
+        return known
+    known = replace(known, gflops=cost.flops / operator.ms / 1e6)
+    if peaks is None:
+        return known
+    peak = peaks.int8_gops if _is_eight_bit(subgraph, node) else peaks.float_gflops
+    compute_ms, memory_ms = cost.flops / peak / 1e6, moved / peaks.gbs_for(moved) / 1e6
+    bound = "compute" if compute_ms >= memory_ms else "memory"
+    return replace(known, bound=bound, headroom_ms=max(0.0, operator.ms - max(compute_ms, memory_ms)))
+
+
+def _is_eight_bit(subgraph: Subgraph, node: Node) -> bool:
+    first = next((subgraph.tensors[index] for index in node.inputs if index >= 0), None)
+    return first is not None and first.dtype in _EIGHT_BIT
+
+
+def _doubts(profile: Profile) -> list[Doubt]:
+    doubts = []
+    if profile.coverage < _LOW_COVERAGE:
+        doubts.append(Doubt(Reason.PARTIAL, f"the operators add up to {profile.coverage:.0%} of the run"))
+    if profile.latency_ms and profile.invoke_ms / profile.latency_ms - 1 > _DEAR_PROFILING:
+        cost = profile.invoke_ms / profile.latency_ms - 1
+        doubts.append(Doubt(Reason.NOISY, f"profiling makes the run {cost:.0%} longer; trust shares more than times"))
+    return doubts
