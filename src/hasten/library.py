@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hasten.core.profile import Peaks, Profile
     from hasten.core.sustained import Sustained
     from hasten.measure.compare import ComparisonResult
+    from hasten.measure.profiling import RawProfile
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
 
@@ -76,8 +77,8 @@ def compare(
     progress: Progress = no_progress,
 ) -> ComparisonResult:
     """Is the second model and plan faster than the first?"""
-    candidates = [open_model(path, plan, workload)[0] for path, plan in (first, second)]
-    result = compare_module.compare(target or LocalTarget(), *candidates, seconds=seconds, margin=margin, progress=progress)
+    a, b = (open_model(path, plan, workload)[0] for path, plan in (first, second))
+    result = compare_module.compare(target or LocalTarget(), a, b, seconds, margin, progress)
     if isinstance(result, tuple):
         failed, failure = result
         raise failure.error(failed.plan)
@@ -95,6 +96,22 @@ def profile(
     progress: Progress = no_progress,
 ) -> Profile:
     """Each operator's time, mapped to the graph; with the machine's peaks if `roofline`."""
+    return profile_with_runs(
+        model, plan, workload, target=target, seconds=seconds, roofline=roofline, progress=progress
+    )[0]
+
+
+def profile_with_runs(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = profiling_module.DEFAULT_SECONDS,
+    roofline: bool = True,
+    progress: Progress = no_progress,
+) -> tuple[Profile, RawProfile]:
+    """The profile, and the profiled runs behind it: what a timeline is drawn from."""
     candidate, graph = open_model(model, plan, workload)
     where = target or LocalTarget()
     peaks: Peaks | Failure | None = measure_peaks(where, plan.threads, progress) if roofline else None

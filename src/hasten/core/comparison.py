@@ -58,7 +58,9 @@ class Comparison:
 def log_ratio_of_round(first: Sequence[Block], second: Sequence[Block]) -> float:
     """One round's answer: the middle of the log ratios of neighbouring blocks."""
     pairs = zip(first, second, strict=False)
-    return float(np.median([math.log(float(np.median(b.nanoseconds)) / float(np.median(a.nanoseconds))) for a, b in pairs]))
+    return float(
+        np.median([math.log(float(np.median(b.nanoseconds)) / float(np.median(a.nanoseconds))) for a, b in pairs])
+    )
 
 
 def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) -> Comparison:

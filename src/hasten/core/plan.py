@@ -87,7 +87,9 @@ def workload_from_mapping(values: dict[str, Any]) -> Workload:
 
 def _no_unknown_keys(given: set[str], known: set[str]) -> None:
     if unknown := sorted(given - known):
-        raise UsageError(f"a plan has no setting called {unknown[0]!r}", f"The settings are: {', '.join(sorted(known))}.")
+        raise UsageError(
+            f"a plan has no setting called {unknown[0]!r}", f"The settings are: {', '.join(sorted(known))}."
+        )
 
 
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -44,7 +44,9 @@ class OperatorTime:
     partition: int | None
     """Which delegated partition it runs in; None where the engine's own kernel runs it."""
     mapped: str
-    """`exact`, `ambiguous` or `guess` for delegated operators; `engine` for the engine's own, `partition` for a whole."""
+    """`exact`, `ambiguous` or `guess` where delegated; `engine`: its own kernel; `partition`: not looked into."""
+    events: tuple[int, ...] = ()
+    """Positions of its events among those that the engine reports for a run."""
     fused: tuple[str, ...] = ()
     """Operators that have no kernel of their own and run inside this one, as `index OP`."""
     macs: int | None = None
@@ -93,7 +95,9 @@ class Profile:
         rows = []
         for kind, members in groups.items():
             macs = [member.macs for member in members if member.macs is not None]
-            rows.append((kind, len(members), sum(m.ms for m in members), sum(macs) if len(macs) == len(members) else None))
+            rows.append(
+                (kind, len(members), sum(m.ms for m in members), sum(macs) if len(macs) == len(members) else None)
+            )
         return sorted(rows, key=lambda row: -row[2])
 
     def as_data(self) -> dict[str, Any]:

@@ -132,7 +132,9 @@ class Samples:
     def _coarse(self) -> Doubt | None:
         if self.median_ms * 1e6 >= _CLOCK_STEPS * self.timer_step_ns:
             return None
-        return Doubt(Reason.COARSE_TIMER, f"a run takes {self.median_ms * 1e6:.0f} ns, the clock steps {self.timer_step_ns} ns")
+        return Doubt(
+            Reason.COARSE_TIMER, f"a run takes {self.median_ms * 1e6:.0f} ns, the clock steps {self.timer_step_ns} ns"
+        )
 
     def _surroundings(self) -> list[Doubt | None]:
         conditions = [block.conditions for block in self.blocks]

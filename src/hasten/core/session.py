@@ -10,10 +10,12 @@ import datetime
 import json
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FORMAT: Final = 1
 _MARK: Final = "hasten_session"
@@ -51,6 +53,14 @@ class SessionWriter:
         """Save one trial. It is on the disk when this returns."""
         self._append({"kind": kind, "label": label, "at": _now(), "data": data})
 
+    def begin(self) -> None:
+        """Open the file now, so that a place that cannot be written is known before the work and not after it."""
+        try:
+            if self._stream is None:
+                self._open().flush()
+        except OSError as error:
+            raise self._trouble(error) from error
+
     def close(self) -> None:
         """Close the file, if it was opened."""
         if self._stream is not None:
@@ -64,10 +74,13 @@ class SessionWriter:
             stream.flush()
             os.fsync(stream.fileno())
         except OSError as error:
-            raise DataError(
-                f"the session file {self.path} cannot be written: {error.strerror}",
-                "What was saved before is still there; choose another place with --session.",
-            ) from error
+            raise self._trouble(error) from error
+
+    def _trouble(self, error: OSError) -> DataError:
+        return DataError(
+            f"the session file {self.path} cannot be written: {error.strerror}",
+            "What was saved before is still there; choose another place with --session.",
+        )
 
     def _open(self) -> IO[bytes]:
         """Begin a new file, or go on with one of ours. A last line without its end gets one, so that ours is whole."""
@@ -109,7 +122,9 @@ def _check_is_session(path: Path) -> None:
     except OSError as error:
         raise DataError(f"the session file {path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError):
-        raise UsageError(f"{path} exists and is not a session file", "Choose another name; nothing was changed.") from None
+        raise UsageError(
+            f"{path} exists and is not a session file", "Choose another name; nothing was changed."
+        ) from None
     if version != FORMAT:
         raise DataError(f"{path} is a session of format {version}; this hasten knows format {FORMAT}", "Update hasten.")
 

@@ -61,7 +61,9 @@ def grouped_interval(groups: Sequence[Sequence[float]], confidence: float = 0.95
     tail = (1 - confidence) / 2
     low, high = np.quantile(_bootstrap_medians(arrays, np.random.default_rng(seed)), [tail, 1 - tail])
     widening = math.sqrt(student_quantile(independent - 1, confidence) / _NORMAL[confidence])
-    return Interval(estimate, estimate - (estimate - float(low)) * widening, estimate + (float(high) - estimate) * widening)
+    return Interval(
+        estimate, estimate - (estimate - float(low)) * widening, estimate + (float(high) - estimate) * widening
+    )
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:

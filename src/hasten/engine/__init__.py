@@ -1,0 +1,1 @@
+"""LiteRT through its C interface: load, run, profile, accelerators. Lives only inside a runner."""

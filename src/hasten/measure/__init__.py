@@ -1,0 +1,1 @@
+"""How to time honestly: blocks, interleaving, when to stop, how to compare."""

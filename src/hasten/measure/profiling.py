@@ -13,6 +13,7 @@ from hasten.measure.rounds import BLOCK_SECONDS, MOST_RUNS_A_BLOCK, Candidate, P
 from hasten.measure.warmup import warm_up
 
 if TYPE_CHECKING:
+    from hasten.core.block import Block
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport, ProfiledRun
 
@@ -50,7 +51,8 @@ def _collect(target: Target, candidate: Candidate, seconds: float, progress: Pro
         profiled.load(candidate.path, candidate.workload, profiling=True)
         warm_up(plain)
         profiled.profile(2)  # the first ones are cold
-        blocks, runs = [], []
+        blocks: list[Block] = []
+        runs: list[ProfiledRun] = []
         begin = time.monotonic()
         while not runs or (time.monotonic() - begin < seconds and len(runs) < _MOST_RUNS):
             block = plain.block(BLOCK_SECONDS, MOST_RUNS_A_BLOCK, lead=1)

@@ -51,8 +51,8 @@ class Candidate:
     label: str
     path: Path
     model: Model
-    plan: Plan = Plan()
-    workload: Workload = Workload()
+    plan: Plan = field(default=Plan())
+    workload: Workload = field(default=Workload())
 
 
 @dataclass(slots=True)

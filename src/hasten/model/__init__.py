@@ -1,0 +1,1 @@
+"""The .tflite file: read its graph, count its cost, build small ones. Runs nothing."""

@@ -128,5 +128,6 @@ def explains(op: str, kinds: Sequence[str]) -> bool:
         return len(mains) == len(kinds)
     before, after = BEFORE_MAIN.get(op, ()), AFTER_MAIN.get(op, ())
     return any(
-        all(kind in before for kind in kinds[:main]) and all(kind in after for kind in kinds[main + 1 :]) for main in mains
+        all(kind in before for kind in kinds[:main]) and all(kind in after for kind in kinds[main + 1 :])
+        for main in mains
     )

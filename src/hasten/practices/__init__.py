@@ -1,0 +1,1 @@
+"""The guide "Performance best practices", a module for each section."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
@@ -31,14 +31,23 @@ _LOW_COVERAGE: Final = 0.95
 _DEAR_PROFILING: Final = 0.10
 
 
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """An event with its position in the engine's list and its mean time over the quiet runs."""
+
+    position: int
+    event: RawEvent
+    ms: float
+
+
 def profile_model(
     target: Target, candidate: Candidate, graph: Graph, seconds: float, peaks: Peaks | None, progress: Progress
-) -> Profile | Failure:
-    """Profile a candidate and map the result to its graph."""
+) -> tuple[Profile, RawProfile] | Failure:
+    """Profile a candidate and map the result to its graph; the runs themselves come along for a timeline."""
     raw = collect_profile(target, candidate, seconds, progress)
     if isinstance(raw, Failure):
         return raw
-    return build_profile(candidate, graph, raw, peaks)
+    return build_profile(candidate, graph, raw, peaks), raw
 
 
 def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Peaks | None) -> Profile:
@@ -47,7 +56,7 @@ def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Pe
     quiet = _quiet_runs(raw.runs)
     events = _mean_events(quiet, subgraph.index)
     invoke_ms = fmean(_invoke_us(run) for run in quiet) / 1e3
-    shapes = _settled_shapes(graph, subgraph, candidate.workload, raw)
+    shapes = _settled_shapes(graph, subgraph, candidate.workload)
     operators, partitions = _map_events(subgraph, events)
     known = [_with_cost(operator, graph, subgraph, shapes, peaks, invoke_ms) for operator in operators]
     profile = Profile(
@@ -81,34 +90,36 @@ def _invoke_us(run: ProfiledRun) -> float:
     return next((event.elapsed_us for event in run.events if event.kind == "invoke"), run.total_us)
 
 
-def _mean_events(runs: Sequence[ProfiledRun], subgraph: int) -> list[tuple[RawEvent, float]]:
-    """Each event of a run with its mean milliseconds. Events of other subgraphs lie inside an operator of this one."""
+def _mean_events(runs: Sequence[ProfiledRun], subgraph: int) -> list[_Timed]:
+    """Each event of a run with its mean time. Events of other subgraphs lie inside an operator of this one."""
     means = []
-    for same in zip(*(run.events for run in runs), strict=True):
+    for position, same in enumerate(zip(*(run.events for run in runs), strict=True)):
         event = same[0]
         if event.kind == "invoke" or (event.kind == "operator" and event.subgraph != subgraph):
             continue
         cut_off = _CUT_OFF_US if event.kind == "kernel" else 0.0
-        means.append((event, fmean(e.elapsed_us + (cut_off if e.elapsed_us else 0.0) for e in same) / 1e3))
+        mean_us = fmean(e.elapsed_us + (cut_off if e.elapsed_us else 0.0) for e in same)
+        means.append(_Timed(position, event, mean_us / 1e3))
     return means
 
 
-def _map_events(
-    subgraph: Subgraph, events: Sequence[tuple[RawEvent, float]]
-) -> tuple[list[OperatorTime], list[PartitionTime]]:
+def _map_events(subgraph: Subgraph, events: Sequence[_Timed]) -> tuple[list[OperatorTime], list[PartitionTime]]:
     """Operators in execution order, and the partitions that they run in."""
-    own = {event.index: ms for event, ms in events if event.kind == "operator" and event.index < len(subgraph.nodes)}
-    opaque = [(event, ms) for event, ms in events if event.kind == "operator" and event.index >= len(subgraph.nodes)]
+    calls = [timed for timed in events if timed.event.kind == "operator"]
+    own = {timed.event.index: timed for timed in calls if timed.event.index < len(subgraph.nodes)}
+    # The engine numbers the nodes that stand for a whole delegated partition after those of the file.
+    opaque = [timed for timed in calls if timed.event.index >= len(subgraph.nodes)]
     groups = _kernel_groups(events)
     operators: list[OperatorTime] = []
     partitions: list[PartitionTime] = []
     for number, partition in enumerate(partition_graph(subgraph, own.keys())):
         if not partition.delegated:
-            found = [_operator(subgraph, subgraph.nodes[i], (), own[i], None, "engine") for i in partition.nodes if i in own]
+            found = [_operator(subgraph, subgraph.nodes[i], (), [own[i]], None, "engine") for i in partition.nodes]
         elif groups:
             found = _mapped(subgraph, partition, groups.pop(0), number)
         else:
-            found = _opaque(subgraph, partition, opaque.pop(0) if opaque else None, number)
+            found = _opaque(subgraph, partition, opaque[:1], number)
+            del opaque[:1]
         operators.extend(found)
         labels = tuple(subgraph.nodes[i].label for i in partition.nodes)
         total = sum(operator.ms for operator in found)
@@ -116,87 +127,88 @@ def _map_events(
     return operators, partitions
 
 
-def _kernel_groups(events: Sequence[tuple[RawEvent, float]]) -> list[list[tuple[RawEvent, float]]]:
+def _kernel_groups(events: Sequence[_Timed]) -> list[list[_Timed]]:
     """Kernels by partition: inside one their indices rise, so a fall begins the next one."""
-    groups: list[list[tuple[RawEvent, float]]] = []
+    groups: list[list[_Timed]] = []
     last = None
-    for event, ms in events:
-        if event.kind == "kernel":
-            if last is None or event.index <= last:
+    for timed in events:
+        if timed.event.kind == "kernel":
+            if last is None or timed.event.index <= last:
                 groups.append([])
-            groups[-1].append((event, ms))
-            last = event.index
+            groups[-1].append(timed)
+            last = timed.event.index
     return groups
 
 
-def _mapped(
-    subgraph: Subgraph, partition: Partition, kernels: list[tuple[RawEvent, float]], number: int
-) -> list[OperatorTime]:
-    """The partition's nodes with the kernels that they ran as; nodes without one are fused into the one before."""
+def _mapped(subgraph: Subgraph, partition: Partition, kernels: list[_Timed], number: int) -> list[OperatorTime]:
+    """The partition's nodes with the kernels that they ran as; nodes without one are fused into a neighbour."""
     nodes = [subgraph.nodes[index] for index in partition.nodes]
-    assignments = align([node.op for node in nodes], [event.tag for event, _ in kernels])
+    assignments = align([node.op for node in nodes], [timed.event.tag for timed in kernels])
     owned: dict[int, list[int]] = {}
     for kernel, assignment in enumerate(assignments):
         owned.setdefault(assignment.node, []).append(kernel)
     found: list[OperatorTime] = []
-    before_first: list[str] = []
+    fused_ahead: list[str] = []
     for position, node in enumerate(nodes):
         mine = owned.get(position)
-        if mine is None:
-            if found:
-                found[-1] = replace(found[-1], fused=(*found[-1].fused, f"{node.index} {node.label}"))
-            else:
-                before_first.append(f"{node.index} {node.label}")
-            continue
-        certainties = {assignments[kernel].certainty for kernel in mine}
-        mapped = next(word for word in ("guess", "ambiguous", "exact") if word in certainties)
-        tags = tuple(kernels[kernel][0].tag for kernel in mine)
-        operator = _operator(subgraph, node, tags, sum(kernels[kernel][1] for kernel in mine), number, mapped)
-        found.append(replace(operator, fused=tuple(before_first)) if before_first else operator)
-        before_first = []
+        if mine is None and found:
+            found[-1] = replace(found[-1], fused=(*found[-1].fused, f"{node.index} {node.label}"))
+        elif mine is None:
+            fused_ahead.append(f"{node.index} {node.label}")
+        else:
+            certainties = {assignments[kernel].certainty for kernel in mine}
+            mapped = next(word for word in ("guess", "ambiguous", "exact") if word in certainties)
+            own = [kernels[kernel] for kernel in mine]
+            tags = tuple(timed.event.tag for timed in own)
+            found.append(replace(_operator(subgraph, node, tags, own, number, mapped), fused=tuple(fused_ahead)))
+            fused_ahead = []
     return found
 
 
-def _opaque(
-    subgraph: Subgraph, partition: Partition, call: tuple[RawEvent, float] | None, number: int
-) -> list[OperatorTime]:
+def _opaque(subgraph: Subgraph, partition: Partition, call: list[_Timed], number: int) -> list[OperatorTime]:
     """A partition whose delegate does not say what happens inside: one row for all of it."""
-    tag, ms = (call[0].tag, call[1]) if call else ("not reported", 0.0)
-    last = subgraph.nodes[partition.nodes[-1]]
-    row = _operator(subgraph, last, (tag,), ms, number, "partition")
+    tags = tuple(timed.event.tag for timed in call) or ("not reported",)
+    row = _operator(subgraph, subgraph.nodes[partition.nodes[-1]], tags, call, number, "partition")
     fused = tuple(f"{index} {subgraph.nodes[index].label}" for index in partition.nodes)
     return [replace(row, index=-1, op="DELEGATE", fused=fused)]
 
 
 def _operator(
-    subgraph: Subgraph, node: Node, kernels: tuple[str, ...], ms: float, partition: int | None, mapped: str
+    subgraph: Subgraph, node: Node, kernels: tuple[str, ...], timed: list[_Timed], partition: int | None, mapped: str
 ) -> OperatorTime:
     return OperatorTime(
         index=node.index, op=node.label, kernels=kernels, location=subgraph.node_location(node),
-        shapes=_shapes_text(subgraph, node), ms=ms, share=0.0, partition=partition, mapped=mapped,
+        shapes=_shapes_text(subgraph, node), ms=sum(entry.ms for entry in timed), share=0.0, partition=partition,
+        mapped=mapped, events=tuple(entry.position for entry in timed),
     )  # fmt: skip
 
 
 def _shapes_text(subgraph: Subgraph, node: Node) -> str:
     """Inputs that change from run to run, and the first output: what a person needs to find the layer."""
-    inputs = [subgraph.tensors[index] for index in node.inputs if index >= 0 and not subgraph.tensors[index].is_constant]
+    inputs = [
+        subgraph.tensors[index] for index in node.inputs if index >= 0 and not subgraph.tensors[index].is_constant
+    ]
     outputs = [subgraph.tensors[index] for index in node.outputs if index >= 0]
     left = ", ".join("x".join(map(str, tensor.shape)) for tensor in inputs)
     right = "x".join(map(str, outputs[0].shape)) if outputs else ""
     return f"{left} → {right}"
 
 
-def _settled_shapes(graph: Graph, subgraph: Subgraph, workload: Workload, raw: RawProfile) -> dict[int, Shape]:
+def _settled_shapes(graph: Graph, subgraph: Subgraph, workload: Workload) -> dict[int, Shape]:
     """Shapes of tensors whose file leaves a dimension open. The stored ones hold unless an input was resized."""
     asked = dict(workload.shapes)
     if any(asked.get(tensor.name) not in (None, tensor.shape) for tensor in graph.inputs):
         return {}  # only the engine knows the inner shapes then, and it does not tell
-    del raw
     return {tensor.index: tensor.shape for tensor in subgraph.tensors if tensor.is_dynamic and -1 not in tensor.shape}
 
 
 def _with_cost(
-    operator: OperatorTime, graph: Graph, subgraph: Subgraph, shapes: Mapping[int, Shape], peaks: Peaks | None, invoke_ms: float
+    operator: OperatorTime,
+    graph: Graph,
+    subgraph: Subgraph,
+    shapes: Mapping[int, Shape],
+    peaks: Peaks | None,
+    invoke_ms: float,
 ) -> OperatorTime:
     """The operator with its share, its cost, and what the machine's peaks say about it."""
     share = operator.ms / invoke_ms if invoke_ms else 0.0

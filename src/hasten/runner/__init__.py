@@ -1,0 +1,1 @@
+"""The program that runs on the device: takes requests, drives the engine, answers."""

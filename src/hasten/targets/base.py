@@ -22,7 +22,10 @@ class Limits:
 class Target(Protocol):
     """A place where runners run."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What a user calls it with --target."""
+        ...
 
     def start(self, plan: Plan) -> Runner:
         """Start a fresh runner for a plan. Trouble comes out as RunnerFailed."""

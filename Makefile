@@ -1,0 +1,40 @@
+# Everything sets itself up: a virtual environment in .venv, from the packages that pyproject.toml names.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-all check format bench-self clean
+
+demo: $(READY) ## time and profile the embedded model
+	$(BIN)/hasten doctor
+	$(BIN)/hasten bench $$($(BIN)/python -c "import hasten.demo; print(hasten.demo.MODEL)")
+	$(BIN)/hasten profile $$($(BIN)/python -c "import hasten.demo; print(hasten.demo.MODEL)")
+
+test: check ## style, types, architecture and the test suite
+	$(BIN)/pytest -m "not slow"
+
+test-all: check ## the same with the slow tests
+	$(BIN)/pytest
+
+check: $(READY) ## style, types, architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench-self: $(READY) ## measure hasten itself (about 40 minutes on a quiet machine)
+	for name in thin quick whole repeatable right robust; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

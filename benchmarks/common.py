@@ -1,0 +1,46 @@
+"""What the benchmarks share: models of a known size, the command line as a user calls it, and where results go."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hasten.core.plan import Plan
+from hasten.targets.local import LocalTarget
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def hasten(*arguments: str) -> dict[str, Any]:
+    """Run a hasten command with --json, in a process of its own, and return what it printed."""
+    command = [sys.executable, "-m", "hasten", *arguments, "--json"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(finished.stdout)
+    return found
+
+
+def record(name: str, figures: dict[str, Any], *, passed: bool) -> int:
+    """Print the figures, keep them with the machine that they came from, and return an exit code."""
+    with LocalTarget().start(Plan()) as runner:
+        greeting = runner.hello()
+    machine = {key: greeting["machine"][key] for key in ("cpu", "cores", "memory_mb", "instructions", "hypervisor")}
+    now = datetime.datetime.now(datetime.timezone.utc)
+    result = {
+        "benchmark": name, "passed": passed, **figures,
+        "machine": machine, "engine": greeting["engine"], "date": f"{now:%Y-%m-%d}",
+    }  # fmt: skip
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+    for key, value in figures.items():
+        print(f"  {key}: {value}")
+    print(f"{name}: {'reached' if passed else 'MISSED'}")
+    return 0 if passed else 1
+
+
+def spread(values: list[float]) -> float:
+    """How far apart the values are: largest over smallest, less one."""
+    return max(values) / min(values) - 1

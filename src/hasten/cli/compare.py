@@ -1,0 +1,77 @@
+"""Is the second faster than the first? Blocks of both alternate, in pairs of fresh processes, until the answer is sure.
+
+The ratio is the second's latency over the first's: 0.8 means that the second takes 80 % of the time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hasten.cli import options
+from hasten.cli.bench import bench_data
+from hasten.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """
+hasten compare float.tflite int8.tflite
+hasten compare model.tflite @threads=2
+hasten compare model.tflite@threads=2 model.tflite@accelerator=npu
+hasten compare old.tflite new.tflite --seconds 60 --json
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("first", metavar="A", help="a .tflite file, perhaps with a plan: model.tflite@threads=2")
+    parser.add_argument("second", metavar="B", help="the same; @threads=2 alone means the first model with that plan")
+    parser.add_argument(
+        "--seconds", type=options.positive_float, default=15.0, metavar="S", help="at most about so long (default: 15)"
+    )
+    parser.add_argument(
+        "--margin",
+        type=options.percentage,
+        default=0.01,
+        metavar="P",
+        help="differences below are no news (default: 1%%)",
+    )
+    options.add_plan(parser)
+    options.add_workload(parser)
+    options.add_target(parser)
+    options.add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare and show."""
+    base = options.plan_from(arguments)
+    first = options.model_and_plan(arguments.first, base)
+    second = options.model_and_plan(arguments.second, base, default_model=first[0])
+    workload, target = options.workload_from(arguments), options.target_from(arguments)
+
+    from hasten.library import compare
+    from hasten.report.text import comparison_text
+
+    session = options.session_from(arguments, "compare")
+    with progress_bar("comparing") as progress:
+        found = compare(
+            first,
+            second,
+            workload,
+            target=target,
+            seconds=arguments.seconds,
+            margin=arguments.margin,
+            progress=progress,
+        )
+    data = {
+        **found.comparison.as_data(),
+        "seconds": found.seconds,
+        "first": bench_data(found.first),
+        "second": bench_data(found.second),
+    }
+    if session:
+        session.add("measurement", arguments.first, found.first.as_data())
+        session.add("measurement", arguments.second, found.second.as_data())
+        session.add("comparison", f"{arguments.first} {arguments.second}", found.comparison.as_data())
+    print(options.as_json(data) if arguments.json else comparison_text(found))
+    return 0

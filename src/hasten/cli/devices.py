@@ -1,0 +1,52 @@
+"""List the targets within reach: where a model can be run, and what is there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hasten.cli import options
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hasten.targets.base import Target
+
+EXAMPLES = """
+hasten devices
+hasten devices --json
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    options.add_output(parser, session=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask each target and show."""
+    from hasten.targets.registry import targets_within_reach
+
+    devices = [_describe(target) for target in targets_within_reach()]
+    if arguments.json:
+        print(options.as_json({"devices": devices}))
+        return 0
+    for device in devices:
+        print(f"{device['name']:<8} {device['summary']}")
+    return 0
+
+
+def _describe(target: Target) -> dict[str, Any]:
+    from hasten.core.failure import RunnerFailed
+    from hasten.core.plan import Plan
+
+    try:
+        with target.start(Plan()) as runner:
+            greeting = runner.hello()
+    except RunnerFailed as failed:
+        return {"name": target.name, "usable": False, "summary": f"not usable: {failed.failure.message}"}
+    machine = greeting["machine"]
+    summary = (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mb'] / 1024:.0f} GB, "
+        f"{machine['system']} {machine['architecture']}, LiteRT {greeting['engine']}"
+    )
+    return {"name": target.name, "usable": True, "summary": summary, "engine": greeting["engine"], "machine": machine}

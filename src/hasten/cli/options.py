@@ -1,0 +1,174 @@
+"""Options that several commands share, and what they mean: a plan, a workload, a target, a session file."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.errors import UsageError
+from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
+
+if TYPE_CHECKING:
+    from hasten.core.session import SessionWriter
+    from hasten.targets.base import Target
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """How to run the model."""
+    group = parser.add_argument_group("how to run the model")
+    group.add_argument("--accelerator", choices=ACCELERATORS, default="cpu", help="default: cpu")
+    group.add_argument("--threads", type=positive_int, default=1, metavar="N", help="CPU threads (default: 1)")
+    group.add_argument(
+        "--kernel", choices=KERNELS, default="delegate", help="CPU kernels: XNNPACK (delegate), built-in or reference"
+    )
+    group.add_argument("--precision", choices=PRECISIONS, default="default", help="arithmetic on the GPU")
+    group.add_argument("--delegate", default="", metavar="LIB[:K=V;…]", help="an external delegate library")
+    group.add_argument(
+        "--option", action="append", default=[], metavar="GROUP.KEY=VALUE",
+        help="an engine option as it is, e.g. cpu.flags=1 (groups: runtime, cpu, gpu, npu)",
+    )  # fmt: skip
+
+
+def add_workload(parser: argparse.ArgumentParser) -> None:
+    """What to run of the model."""
+    group = parser.add_argument_group("what to run of it")
+    group.add_argument("--signature", default="", metavar="KEY", help="default: the model's first")
+    group.add_argument(
+        "--shape", action="append", default=[], metavar="INPUT=1x224x224x3", help="shape of an input; may be repeated"
+    )
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Where to run it, and the limits there."""
+    group = parser.add_argument_group("where")
+    group.add_argument("--target", default="local", help="the device (default: local; see hasten devices)")
+    group.add_argument(
+        "--time-limit",
+        type=positive_float,
+        default=120.0,
+        metavar="S",
+        help="for one answer of the runner (default: 120)",
+    )
+    group.add_argument(
+        "--memory-limit", type=positive_int, default=0, metavar="MB", help="for the runner (default: 3/4 of the memory)"
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, *, session: bool = True) -> None:
+    """What to print and keep."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    if session:
+        group.add_argument("--session", type=Path, metavar="FILE", help="save raw samples there; goes on if it exists")
+
+
+def plan_from(arguments: argparse.Namespace) -> Plan:
+    """The plan that the options describe."""
+    options = []
+    for text in arguments.option:
+        key, separator, value = text.partition("=")
+        if not separator or "." not in key:
+            raise UsageError(f"--option {text!r} is not of the form GROUP.KEY=VALUE")
+        options.append((key, value))
+    return Plan(
+        accelerator=arguments.accelerator, threads=arguments.threads, kernel=arguments.kernel,
+        precision=arguments.precision, delegate=arguments.delegate, options=tuple(sorted(options)),
+    )  # fmt: skip
+
+
+def workload_from(arguments: argparse.Namespace) -> Workload:
+    """The workload that the options describe."""
+    return Workload(arguments.signature, tuple(_shape(text) for text in arguments.shape))
+
+
+def target_from(arguments: argparse.Namespace) -> Target:
+    """The target that the options name."""
+    from hasten.targets.base import Limits
+    from hasten.targets.registry import target_named
+
+    return target_named(arguments.target, Limits(arguments.time_limit, arguments.memory_limit))
+
+
+def session_from(arguments: argparse.Namespace, command: str) -> SessionWriter | None:
+    """A writer for the session file, if one was asked for."""
+    import hasten
+    from hasten.core.session import SessionWriter
+
+    if arguments.session is None:
+        return None
+    writer = SessionWriter(arguments.session, {"hasten": hasten.__version__, "command": command})
+    writer.begin()
+    return writer
+
+
+def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str, Plan]:
+    """`model.tflite@threads=2,accelerator=npu`: a model and what differs from the base plan.
+
+    A file whose own name has an @ in it is taken as it is.
+    """
+    path, separator, settings = text.rpartition("@")
+    if not separator or Path(text).exists():
+        return text, base
+    pairs = {}
+    for item in settings.split(","):
+        key, has_value, value = item.partition("=")
+        if not has_value:
+            raise UsageError(
+                f"{item!r} in {text!r} is not of the form setting=value", "Example: model.tflite@threads=2"
+            )
+        pairs[key.strip()] = value.strip()
+    return path or default_model, plan_with(base, pairs)
+
+
+def positive_int(text: str) -> int:
+    """A whole number from 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return value
+
+
+def positive_float(text: str) -> float:
+    """A number above 0."""
+    value = float(text)
+    if not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text}")
+    return value
+
+
+def percentage(text: str) -> float:
+    """`1%` or `0.01`."""
+    value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 100 %, not {text}")
+    return value
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, separator, dimensions = text.rpartition("=")
+    try:
+        shape = tuple(int(size) for size in dimensions.lower().split("x")) if dimensions else ()
+    except ValueError:
+        shape = ()
+    if not separator or not name or not shape or min(shape) < 1:
+        raise UsageError(f"--shape {text!r} is not of the form INPUT=1x224x224x3")
+    return name, shape
+
+
+def as_json(data: dict[str, Any]) -> str:
+    """The JSON document that --json prints. Infinities have no place in JSON and become null."""
+    import json
+
+    return json.dumps(_finite(data), indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return value

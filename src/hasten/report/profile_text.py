@@ -1,0 +1,147 @@
+"""A profile as text: where the time goes, by operator and by kind, and what could still be won."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.units import count, milliseconds, percent
+from hasten.report.text import doubts_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hasten.core.profile import OperatorTime, Profile
+
+_NARROW: Final = 80
+_ROOM_FOR_KERNELS: Final = 120
+_KINDS_SHOWN: Final = 8
+_MARKS: Final = {"ambiguous": "~", "guess": "?", "engine": "*", "partition": "+"}
+
+
+def profile_text(profile: Profile, top: int, width: int | None = None) -> str:
+    """The whole profile, for a terminal of that width."""
+    columns = width or max(_NARROW, shutil.get_terminal_size((_NARROW, 24)).columns)
+    shown = sorted(profile.operators, key=lambda operator: -operator.ms)[:top]
+    parts = [
+        _head(profile),
+        _rendered(_operator_table(shown, wide=columns >= _ROOM_FOR_KERNELS), columns),
+        _rest(profile, shown),
+        _rendered(_kind_table(profile), columns),
+        _partitions(profile),
+        *doubts_text(profile.doubts),
+    ]
+    return "\n".join(part for part in parts if part is not None)
+
+
+def _head(profile: Profile) -> str:
+    cost = profile.invoke_ms / profile.latency_ms - 1 if profile.latency_ms else 0.0
+    lines = [
+        f"{Path(profile.model.path).name} on {profile.plan.describe()}",
+        f"  {milliseconds(profile.latency_ms)} a run; {milliseconds(profile.invoke_ms)} profiled"
+        f" ({cost:+.1%}), {percent(profile.coverage)} of it explained by operators",
+    ]
+    if profile.peaks is not None:
+        peaks = profile.peaks
+        lines.append(
+            f"  this machine at its best: {peaks.float_gflops:.0f} GFLOP/s float, {peaks.int8_gops:.0f} GOP/s int8,"
+            f" {peaks.bandwidth[-1][1]:.0f} GB/s"
+        )
+    return "\n".join([*lines, ""])
+
+
+def _operator_table(operators: list[OperatorTime], *, wide: bool) -> Table:
+    table = _table()
+    table.add_column("#", justify="right", width=4)
+    table.add_column("operator", no_wrap=True, overflow="ellipsis", width=26 if wide else 19)
+    table.add_column("output", no_wrap=True, overflow="ellipsis", width=16)
+    for title, width in (("ms", 7), ("share", 5), ("GFLOP/s", 7)):
+        table.add_column(title, justify="right", width=width)
+    table.add_column("bound", width=7)
+    table.add_column("to win", justify="right", width=6)
+    if wide:
+        table.add_column("kernel", no_wrap=True, overflow="ellipsis", max_width=44)
+        table.add_column("location", no_wrap=True, overflow="ellipsis")
+    for operator in operators:
+        table.add_row(*_operator_row(operator, wide=wide))
+    return table
+
+
+def _operator_row(operator: OperatorTime, *, wide: bool) -> list[str]:
+    name = operator.op + _MARKS.get(operator.mapped, "")
+    row = [
+        str(operator.index) if operator.index >= 0 else "",
+        f"{name} +{len(operator.fused)}" if operator.fused else name,
+        operator.shapes.rpartition("→ ")[2],
+        f"{operator.ms:.3f}",
+        percent(operator.share),
+        "-" if not operator.gflops else f"{operator.gflops:.3g}",
+        operator.bound or "-",
+        "-" if operator.headroom_ms is None else f"{operator.headroom_ms:.3f}",
+    ]
+    return [*row, " + ".join(operator.kernels), operator.location] if wide else row
+
+
+def _rest(profile: Profile, shown: list[OperatorTime]) -> str:
+    left = len(profile.operators) - len(shown)
+    lines = []
+    if left > 0:
+        rest = sum(operator.ms for operator in profile.operators) - sum(operator.ms for operator in shown)
+        lines.append(f"and {left} more with {milliseconds(rest)} in all (--top {len(profile.operators)} shows them)")
+    used = {operator.mapped for operator in shown}
+    meanings = {
+        "engine": "* not taken by XNNPACK: runs on the engine's own kernel",
+        "ambiguous": "~ another node explains this kernel as well",
+        "guess": "? no rule explains this kernel",
+        "partition": "+ a delegate that does not say what happens inside",
+    }
+    lines += [text for word, text in meanings.items() if word in used]
+    if any(operator.fused for operator in shown):
+        lines.append("+1 one more operator runs inside this one's kernel")
+    total = sum(operator.headroom_ms or 0.0 for operator in profile.operators)
+    if profile.peaks is not None:
+        lines.append(f"at this machine's peak the operators would take {milliseconds(total)} less in all")
+    return "\n".join([*lines, ""])
+
+
+def _kind_table(profile: Profile) -> Table:
+    table = _table()
+    table.add_column("kind", no_wrap=True)
+    for title in ("count", "ms", "share", "MACs"):
+        table.add_column(title, justify="right", min_width=7)
+    for kind, number, ms, macs in profile.by_kind()[:_KINDS_SHOWN]:
+        table.add_row(kind, str(number), f"{ms:.3f}", percent(ms / profile.invoke_ms), count(macs))
+    return table
+
+
+def _table() -> Table:
+    from rich.table import Table
+
+    return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+
+
+def _partitions(profile: Profile) -> str:
+    delegated = [partition for partition in profile.partitions if partition.delegated]
+    own = [partition for partition in profile.partitions if not partition.delegated]
+    if not delegated:
+        return "No operator was delegated: the engine's own kernels ran all of them."
+    nodes = sum(len(partition.nodes) for partition in delegated)
+    total = nodes + sum(len(partition.nodes) for partition in own)
+    text = f"{nodes} of {total} operators delegated, in {len(delegated)} partition{'s' if len(delegated) > 1 else ''}"
+    if own:
+        names = ", ".join(
+            f"{i} {op}" for partition in own for i, op in zip(partition.nodes, partition.operators, strict=True)
+        )
+        text += f"; left to the engine: {names}"
+    return textwrap.fill(text + ".", _NARROW)
+
+
+def _rendered(table: Table, columns: int) -> str:
+    from rich.console import Console
+
+    stream = io.StringIO()
+    Console(file=stream, width=columns, color_system=None, legacy_windows=False).print(table)
+    return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())

@@ -1,0 +1,136 @@
+"""Measurements, comparisons and long runs as text for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.comparison import Verdict
+from hasten.core.units import interval_ms, milliseconds, percent, size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.doubts import Doubt
+    from hasten.core.measurement import Measurement
+    from hasten.core.plan import Plan
+    from hasten.core.sustained import Sustained
+    from hasten.measure.compare import ComparisonResult
+
+WIDTH: Final = 80
+_BAR: Final = 30
+
+
+def measurement_text(found: Measurement) -> str:
+    """One latency with all that belongs to it."""
+    samples = found.samples
+    energy = "not available" if samples.joules is None else f"{samples.joules * 1e3:.3g} mJ"
+    memory = "not available" if found.peak_memory_mb is None else f"{found.peak_memory_mb:.1f} MB"
+    cold = found.first_run_ms / samples.median_ms
+    rows = [
+        (
+            "latency",
+            milliseconds(samples.median_ms),
+            f"95 % interval {interval_ms(samples.latency.low, samples.latency.high)}",
+        ),
+        ("p95", milliseconds(samples.p95_ms), f"quickest {milliseconds(samples.min_ms)}"),
+        ("init", milliseconds(found.init_ms), "from the file to a model ready to run"),
+        ("first run", milliseconds(found.first_run_ms), f"{cold:.1f} times the steady latency"),
+        ("memory", memory, "peak, above the process without the model"),
+        ("CPU time", milliseconds(samples.cpu_ms), f"a run: {samples.cpu_ms / samples.median_ms:.1f} cores busy"),
+        ("energy", energy, "a run" if samples.joules is not None else "no energy counter on this machine"),
+        ("samples", f"{samples.count:,}", f"runs in {len(samples.block_medians_ms)} fresh processes"),
+    ]
+    lines = [
+        f"{Path(found.model.path).name} ({size(found.model.size_bytes)}) on {found.plan.describe()}{_effective(found)}",
+        "",
+        *(f"  {name:<10} {value:>13}   {note}" for name, value, note in rows),
+        *doubts_text(found.doubts),
+    ]
+    return "\n".join(lines)
+
+
+def comparison_text(found: ComparisonResult) -> str:
+    """A verdict in a sentence, then what it stands on."""
+    comparison = found.comparison
+    low, high = comparison.ci95
+    lines = [
+        _verdict_sentence(found),
+        "",
+        f"  ratio      {comparison.ratio:.3f}   95 % interval {low:.3f} - {high:.3f} (B's latency over A's)",
+        *_candidate_lines("A", found.first),
+        *_candidate_lines("B", found.second),
+        f"  sharpness  differences from {percent(comparison.smallest_detectable)} would be found"
+        f" ({comparison.rounds} process pairs, {found.seconds:.0f} s)",
+        *doubts_text(_both_doubts(found)),
+    ]
+    return "\n".join(lines)
+
+
+def sustained_text(model: str, plan: Plan, found: Sustained) -> str:
+    """A line for each minute, with a bar, and the verdict on throttling."""
+    unit = "minute" if found.slice_seconds == 60 else f"{found.slice_seconds:.0f} s"
+    slowest = max(minute.latency.estimate for minute in found.minutes)
+    lines = [f"{Path(model).name} on {plan.describe()}, without a pause", "", f"  {unit:>7}     median        p95"]
+    for minute in found.minutes:
+        bar = "█" * round(minute.latency.estimate / slowest * _BAR)
+        heat = f" {minute.temperature_c:.0f} °C" if minute.temperature_c is not None else ""
+        times = f"{milliseconds(minute.latency.estimate):>10} {milliseconds(minute.p95_ms):>10}"
+        lines.append(f"  {minute.number:>7} {times}  {bar}{heat}")
+    if found.onset is None:
+        lines += ["", f"No lasting slowdown ({percent(found.slowdown)} from the first to the last)."]
+    else:
+        lines += [
+            "",
+            f"Slower for good from {unit} {found.onset} on; {percent(found.slowdown)} at the end: throttling.",
+        ]
+    return "\n".join(lines)
+
+
+def doubts_text(doubts: Sequence[Doubt]) -> list[str]:
+    """Doubts as lines, after an empty one; nothing where there are none."""
+    if not doubts:
+        return []
+    lines = [""]
+    for doubt in doubts:
+        lines += textwrap.wrap(
+            f"{doubt.reason.value}: {doubt.evidence}", WIDTH, initial_indent="! ", subsequent_indent="  "
+        )
+        lines += textwrap.wrap(doubt.hint, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return lines
+
+
+def _effective(found: Measurement) -> str:
+    notes = []
+    if found.effective.accelerator != found.plan.accelerator:
+        notes.append(f"in effect: {found.effective.accelerator}")
+    if found.effective.api != "CompiledModel":
+        notes.append("classic interpreter")
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def _verdict_sentence(found: ComparisonResult) -> str:
+    ratio = found.comparison.ratio
+    sentences = {
+        Verdict.FASTER: f"B is faster than A: it takes {percent(1 - ratio)} less time.",
+        Verdict.SLOWER: f"B is slower than A: it takes {percent(ratio - 1)} more time.",
+        Verdict.SAME: "B is as fast as A, as far as anybody would care.",
+        Verdict.UNDECIDED: "Undecided: the noise is larger than the difference. More time (--seconds) may tell.",
+    }
+    return sentences[found.comparison.verdict]
+
+
+def _candidate_lines(name: str, found: Measurement) -> list[str]:
+    latency = found.samples.latency
+    return [
+        f"  {name}       {milliseconds(latency.estimate):>9}   {interval_ms(latency.low, latency.high)}",
+        f"          {Path(found.model.path).name} on {found.plan.describe()}",
+    ]
+
+
+def _both_doubts(found: ComparisonResult) -> list[Doubt]:
+    """Doubts of both, each reason once. Noise of the single latencies is not a doubt of their ratio."""
+    unlike_ratio = ("noisy", "processes-differ", "outliers")
+    by_reason = {doubt.reason: doubt for doubt in (*found.second.doubts, *found.first.doubts)}
+    return [doubt for doubt in by_reason.values() if doubt.reason.value not in unlike_ratio]
