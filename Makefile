@@ -8,8 +8,8 @@ READY := $(VENV)/.ready
 
 demo: $(READY) ## time and profile the embedded model
 	$(BIN)/hasten doctor
-	$(BIN)/hasten bench $$($(BIN)/python -c "import hasten.demo; print(hasten.demo.MODEL)")
-	$(BIN)/hasten profile $$($(BIN)/python -c "import hasten.demo; print(hasten.demo.MODEL)")
+	$(BIN)/hasten bench demo
+	$(BIN)/hasten profile demo
 
 test: check ## style, types, architecture and the test suite
 	$(BIN)/pytest -m "not slow"

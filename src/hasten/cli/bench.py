@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hasten.targets.base import Target
 
 EXAMPLES = """
+hasten bench demo
 hasten bench model.tflite
 hasten bench model.tflite --threads 4 --seconds 20
 hasten bench model.tflite --accelerator npu --json
@@ -27,7 +28,7 @@ hasten bench model.tflite --sustained 10
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("model", metavar="MODEL", help="a .tflite file, perhaps with a plan: model.tflite@threads=2")
+    parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
     parser.add_argument(
         "--seconds",
         type=options.positive_float,

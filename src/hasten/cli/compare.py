@@ -24,7 +24,7 @@ hasten compare old.tflite new.tflite --seconds 60 --json
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("first", metavar="A", help="a .tflite file, perhaps with a plan: model.tflite@threads=2")
+    parser.add_argument("first", metavar="A", help=options.MODEL_HELP)
     parser.add_argument("second", metavar="B", help="the same; @threads=2 alone means the first model with that plan")
     parser.add_argument(
         "--seconds", type=options.positive_float, default=15.0, metavar="S", help="at most about so long (default: 15)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
@@ -13,6 +13,8 @@ from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, 
 if TYPE_CHECKING:
     from hasten.core.session import SessionWriter
     from hasten.targets.base import Target
+
+MODEL_HELP: Final = "a .tflite file, perhaps with a plan (model.tflite@threads=2), or demo: the embedded model"
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
@@ -106,11 +108,11 @@ def session_from(arguments: argparse.Namespace, command: str) -> SessionWriter |
 def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str, Plan]:
     """`model.tflite@threads=2,accelerator=npu`: a model and what differs from the base plan.
 
-    A file whose own name has an @ in it is taken as it is.
+    A file whose own name has an @ in it is taken as it is. `demo` is the embedded model.
     """
     path, separator, settings = text.rpartition("@")
     if not separator or Path(text).exists():
-        return text, base
+        return _or_demo(text), base
     pairs = {}
     for item in settings.split(","):
         key, has_value, value = item.partition("=")
@@ -119,7 +121,13 @@ def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str,
                 f"{item!r} in {text!r} is not of the form setting=value", "Example: model.tflite@threads=2"
             )
         pairs[key.strip()] = value.strip()
-    return path or default_model, plan_with(base, pairs)
+    return _or_demo(path or default_model), plan_with(base, pairs)
+
+
+def _or_demo(text: str) -> str:
+    from hasten.demo import MODEL
+
+    return str(MODEL) if text == "demo" and not Path(text).exists() else text
 
 
 def positive_int(text: str) -> int:

@@ -23,7 +23,7 @@ hasten profile model.tflite --model-explorer node_data.json
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("model", metavar="MODEL", help="a .tflite file, perhaps with a plan: model.tflite@threads=2")
+    parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
     parser.add_argument(
         "--seconds",
         type=options.positive_float,

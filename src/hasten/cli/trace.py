@@ -20,7 +20,7 @@ hasten trace model.tflite@threads=2 -o trace.json --force
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("model", metavar="MODEL", help="a .tflite file, perhaps with a plan: model.tflite@threads=2")
+    parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the trace to write (.json)")
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     parser.add_argument(
