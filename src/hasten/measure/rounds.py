@@ -113,7 +113,8 @@ class Rounds:
         """One round: a fresh process for each candidate, then blocks in turn until each had its time."""
         with contextlib.ExitStack() as stack:
             entrants = []
-            for track in self.alive:
+            # Who starts first lies idle while the others start: take turns at that, too.
+            for track in self.alive if self._number % 2 == 0 else reversed(self.alive):
                 runner = self._start(track, stack)
                 if runner is not None:
                     entrants.append((track, runner))

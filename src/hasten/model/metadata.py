@@ -18,8 +18,9 @@ import numpy as np
 from flatbuffers import number_types
 
 from hasten.core.errors import ModelError
+from hasten.model.flatbuffer import Budget, CheckedTable, Damage, text_from_bytes
 from hasten.model.graph import Graph
-from hasten.model.reader import Budget, CheckedTable, Damage, map_file, read_graph, text_from_bytes
+from hasten.model.reader import map_file, read_graph
 
 if TYPE_CHECKING:
     import os
