@@ -14,6 +14,7 @@ NPU: Final = 4
 TAG_COMPILER_PLUGIN_FOLDER: Final = 0
 TAG_DISPATCH_FOLDER: Final = 1
 TAG_RUNTIME_FOLDER: Final = 22
+TAG_AUTO_REGISTER: Final = 24
 TAG_LOG_SEVERITY: Final = 25
 
 # Types of LiteRtAny.
@@ -26,6 +27,8 @@ LOCK_WRITE: Final = 1
 HOST_ALIGNMENT: Final = 64
 MAX_RANK: Final = 8
 
+STATUS_INVALID_ARGUMENT: Final = 1
+STATUS_UNSUPPORTED: Final = 5
 # LiteRtStatus. The library has no function that names them.
 STATUS_NAMES: Final[dict[int, str]] = {
     0: "ok",

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 OPENVINO_RELEASE: Final = "2026.3.1"
 # Where Debian's chromium keeps its software Vulkan device; a machine with a real GPU has a driver of its own.
 _SWIFTSHADER: Final = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
-_VULKAN_DRIVERS: Final = (Path("/usr/share/vulkan/icd.d"), Path("/etc/vulkan/icd.d"))
+# What the drivers of desktop, NVIDIA, Mali and Adreno GPUs put under /dev.
+_GPU_DEVICES: Final = ("dri/renderD*", "nvidia[0-9]*", "mali[0-9]*", "kgsl-3d0")
+# The plugin is told its back end for each graph by number, and ignores numbers that the model does not have.
+_MOST_GRAPHS: Final = 64
 
 
 def npu_folder(engine_folder: Path) -> Path:
@@ -27,7 +30,9 @@ def npu_folder(engine_folder: Path) -> Path:
 
 def npu_options() -> dict[str, str]:
     """Options for the Intel plugin: OpenVINO's CPU back end where the machine has no NPU."""
-    return {} if Path("/dev/accel/accel0").exists() else {"graph.0.graph_backend": "0"}
+    if Path("/dev/accel/accel0").exists():
+        return {}
+    return {f"graph.{index}.graph_backend": "0" for index in range(_MOST_GRAPHS)}
 
 
 def process_environment(plan: Plan) -> dict[str, str]:
@@ -62,15 +67,21 @@ def _gpu_environment() -> dict[str, str]:
     needed: dict[str, str] = {}
     if not os.environ.get("XDG_RUNTIME_DIR"):
         needed["XDG_RUNTIME_DIR"] = tempfile.gettempdir()
-    chosen_by_user = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES")
-    if chosen_by_user or any(any(folder.glob("*.json")) for folder in _VULKAN_DRIVERS if folder.is_dir()):
+    if os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES") or _has_gpu():
         return needed
     if not _SWIFTSHADER.exists():
         raise AcceleratorError(
-            "no Vulkan driver is installed, so the GPU accelerator has no device",
+            "this machine shows no GPU, and no software device for Vulkan is installed",
             "Install the GPU's Vulkan driver; for a software device: apt-get install chromium",
         )
-    return needed | {"VK_ICD_FILENAMES": str(_SWIFTSHADER), "VK_DRIVER_FILES": str(_SWIFTSHADER)}
+    # Vulkan's loader lies beside the device, for systems that have no libvulkan of their own.
+    loader = {"LD_LIBRARY_PATH": _prepended("LD_LIBRARY_PATH", str(_SWIFTSHADER.parent))}
+    return needed | loader | {"VK_ICD_FILENAMES": str(_SWIFTSHADER), "VK_DRIVER_FILES": str(_SWIFTSHADER)}
+
+
+def _has_gpu() -> bool:
+    """Whether a GPU can be seen. Installed drivers say nothing: Mesa brings a software one that LiteRT refuses."""
+    return any(any(Path("/dev").glob(pattern)) for pattern in _GPU_DEVICES)
 
 
 def _prepended(name: str, folder: str) -> str:

@@ -1,12 +1,13 @@
-"""A model loaded through LiteRT's classic Interpreter: for models with variable tensors, which the newer interface of
-LiteRT 2.3 refuses. On the CPU only, without a profile, and with a copy of each input and output."""
+"""A model loaded through LiteRT's classic Interpreter: for models with variable tensors or with outputs of changing
+size, which the newer interface of LiteRT 2.3 cannot run. CPU only, no profile, a copy of each input and output."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.errors import AcceleratorError, ModelError, UsageError
+from hasten.core.errors import AcceleratorError, DataError, ModelError, UsageError
+from hasten.engine.shapes import check_shapes, refusal_of_shapes
 from hasten.engine.tensors import plausible_bytes
 from hasten.engine.timing import LoadTimes, time_calls
 
@@ -30,6 +31,11 @@ class ClassicTensor:
 
         self._interpreter, self._details, self._numpy = interpreter, details, np
         self.name = name
+        if np.dtype(details["dtype"]).hasobject or np.dtype(details["dtype"]).itemsize == 0:
+            raise ModelError(
+                f"tensor {name!r} is of a type that hasten cannot feed",
+                "String, resource and variant tensors have no fixed size.",
+            )
         self.dtype = np.dtype(details["dtype"]).name
         self.shape = tuple(int(size) for size in details["shape"])
         self.byte_count = int(np.prod(self.shape, dtype=np.int64)) * np.dtype(details["dtype"]).itemsize
@@ -37,13 +43,16 @@ class ClassicTensor:
     def write(self, data: bytes | memoryview) -> None:
         """Fill the tensor; the data must have its size."""
         if len(data) != self.byte_count:
-            raise ModelError(f"tensor {self.name!r} takes {self.byte_count} bytes, not {len(data)}")
+            raise DataError(f"tensor {self.name!r} takes {self.byte_count} bytes, not {len(data)}")
         values = self._numpy.frombuffer(data, dtype=self._details["dtype"]).reshape(self.shape)
         self._interpreter.set_tensor(self._details["index"], values)
 
     def read(self) -> bytes:
         """A copy of the tensor's bytes."""
-        return bytes(self._interpreter.get_tensor(self._details["index"]).tobytes())
+        try:
+            return bytes(self._interpreter.get_tensor(self._details["index"]).tobytes())
+        except ValueError:
+            return b""  # the interpreter hands out no tensor without elements
 
 
 class ClassicModel:
@@ -52,11 +61,12 @@ class ClassicModel:
     api: Final = "Interpreter"
 
     def __init__(self, path: Path, plan: Plan, workload: Workload) -> None:
-        from ai_edge_litert import interpreter as classic
-
+        classic = import_interpreter()
         if plan.accelerator != "cpu" or plan.delegate:
             raise AcceleratorError(
-                "this model has variable tensors, which LiteRT 2.3 runs on the CPU only", "Use --accelerator cpu."
+                "LiteRT 2.3 runs this model through its classic interface and so on the CPU only: it has variable "
+                "tensors, outputs of changing size, or element types that the newer interface does not know",
+                "Use --accelerator cpu.",
             )
         marks = [time.perf_counter()]
         resolver = getattr(classic.OpResolverType, _RESOLVERS[plan.kernel])
@@ -68,24 +78,37 @@ class ClassicModel:
             self._resize(workload)
             self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
-            raise ModelError(f"LiteRT will not load this model: {str(error).strip()}") from error
+            if workload.shapes:
+                raise refusal_of_shapes(workload) from error
+            raise ModelError(f"LiteRT will not load this model: {_one_line(error)}") from error
         marks.append(time.perf_counter())
-        self.inputs = tuple(ClassicTensor(self._interpreter, d, d["name"]) for d in self._interpreter.get_input_details())
-        self.outputs = tuple(ClassicTensor(self._interpreter, d, d["name"]) for d in self._interpreter.get_output_details())
+        self.inputs = self._tensors(self._interpreter.get_input_details())
+        self.outputs = self._tensors(self._interpreter.get_output_details())
         self.load_times = LoadTimes(0.0, (marks[1] - marks[0]) * 1e3, (marks[2] - marks[1]) * 1e3, 0.0)
         for position, tensor in enumerate(self.inputs):
             tensor.write(plausible_bytes(tensor.dtype, tensor.byte_count, workload.seed + position))
 
     def time_runs(self, seconds: float, most: int) -> array[int]:
         """Nanoseconds of each of many runs. The state goes on from run to run, as it does in an application."""
-        return time_calls(self._interpreter.invoke, seconds, most)
+        try:
+            return time_calls(self._interpreter.invoke, seconds, most)
+        except RuntimeError as error:
+            raise ModelError(f"LiteRT cannot run this model: {_one_line(error)}") from error
 
     def run(self) -> None:
         """One inference."""
-        self._interpreter.invoke()
+        self.time_runs(0.0, 1)
+
+    def forget(self) -> None:
+        """Put the variable tensors back to their start."""
+        self._interpreter.reset_all_variables()
+
+    def placement(self) -> None:
+        """The classic interface does not say."""
 
     def settle_outputs(self) -> None:
-        """The interpreter keeps its own buffers, which follow the outputs' size."""
+        """Take note of the outputs' sizes after a run, which for some operators only a run can tell."""
+        self.outputs = self._tensors(self._interpreter.get_output_details())
 
     def is_fully_accelerated(self) -> None:
         """The classic interface does not say."""
@@ -98,11 +121,27 @@ class ClassicModel:
         """Let the interpreter go."""
         self._interpreter = None
 
+    def _tensors(self, details: list[dict[str, Any]]) -> tuple[ClassicTensor, ...]:
+        return tuple(ClassicTensor(self._interpreter, entry, entry["name"]) for entry in details)
+
     def _resize(self, workload: Workload) -> None:
         if workload.signature:
-            raise UsageError("signatures of a model with variable tensors cannot be chosen", "Leave out --signature.")
+            raise UsageError(
+                "LiteRT 2.3 runs this model through its classic interface, where hasten cannot choose a signature",
+                "Leave it out.",
+            )
         details = {d["name"]: d for d in self._interpreter.get_input_details()}
+        check_shapes(workload, {name: tuple(int(size) for size in d["shape"]) for name, d in details.items()})
         for name, shape in workload.shapes:
-            if name not in details:
-                raise UsageError(f"the model has no input {name!r}", f"Its inputs are: {', '.join(details)}.")
             self._interpreter.resize_tensor_input(details[name]["index"], shape)
+
+
+def import_interpreter() -> Any:
+    """LiteRT's module for the classic interface: imported late, as it brings NumPy along."""
+    from ai_edge_litert import interpreter
+
+    return interpreter
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

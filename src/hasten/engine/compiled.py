@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ctypes as c
 import functools
+import itertools
 import time
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import ModelError, UsageError
 from hasten.engine import abi, library
-from hasten.engine.delegates import register_delegate
+from hasten.engine.delegates import ExternalDelegate
+from hasten.engine.library import EngineError
 from hasten.engine.options import create_environment, create_options
+from hasten.engine.placement import Placement, PlacementObserver
+from hasten.engine.registry import Registry
+from hasten.engine.shapes import check_shapes, closed_shape, refusal_of_shapes
 from hasten.engine.tensors import Tensor
 from hasten.engine.timing import LoadTimes, time_calls
 
@@ -30,19 +35,20 @@ class CompiledModel:
         self._library = library.load()
         clock = time.perf_counter
         marks = [clock()]
+        self._delegate = ExternalDelegate(plan.delegate) if plan.delegate else None
         self._environment = create_environment(self._library, plan)
-        self._delegate = register_delegate(self._library, self._environment, plan.delegate) if plan.delegate else None
+        self._observer = PlacementObserver()
+        self._registry = self._register_accelerators()
         marks.append(clock())
         self._model = self._library.create("LiteRtCreateModelFromFile", self._environment, str(path).encode())
         self._signature_index, self._signature = self._find_signature(workload.signature)
         marks.append(clock())
-        options = create_options(self._library, plan, profiling=profiling)
-        self.compiled = self._library.create("LiteRtCreateCompiledModel", self._environment, self._model, options)
+        self.compiled = self._compile(plan, profiling=profiling)
         marks.append(clock())
         self.inputs = self._create_inputs(workload)
         self.outputs = self._create_outputs()
         marks.append(clock())
-        self.load_times = LoadTimes(*((b - a) * 1e3 for a, b in zip(marks, marks[1:], strict=False)))
+        self.load_times = LoadTimes(*((b - a) * 1e3 for a, b in itertools.pairwise(marks)))
         self._bind_run()
         for position, tensor in enumerate(self.inputs):
             tensor.fill(workload.seed + position)
@@ -70,8 +76,15 @@ class CompiledModel:
         return self._library.flag("LiteRtCompiledModelIsFullyAccelerated", self.compiled)
 
     def runs_without_cpu(self) -> bool:
-        """Whether the engine says that a GPU or NPU took every operator."""
+        """Whether a GPU, NPU or external delegate took every operator. The engine takes the last one for a CPU's."""
+        if self._delegate is not None:
+            placement = self.placement()
+            return placement is not None and placement.accelerated == placement.total
         return self._library.flag("LiteRtCompiledModelIsNonCpuFullyAccelerated", self.compiled)
+
+    def placement(self) -> Placement | None:
+        """Which operators each delegate took, where that can be seen."""
+        return self._observer.placement()
 
     def close(self) -> None:
         """Give everything back to the engine, in the order that it wants."""
@@ -80,6 +93,28 @@ class CompiledModel:
         self._library.function("LiteRtDestroyCompiledModel")(self.compiled)
         self._library.function("LiteRtDestroyModel")(self._model)
         self._library.function("LiteRtDestroyEnvironment")(self._environment)
+
+    def _register_accelerators(self) -> Registry:
+        """The external delegate comes first: operators go to whoever asks first, and the CPU takes what it can get."""
+        registry = Registry(self._library, self._environment, self._observer)
+        if self._delegate is not None:
+            registry.add_delegate(self._delegate.name, self._delegate.create, self._delegate.destructor)
+        registry.add_cpu()
+        return registry
+
+    def _compile(self, plan: Plan, *, profiling: bool) -> c.c_void_p:
+        options = create_options(self._library, plan, profiling=profiling)
+        try:
+            return self._library.create("LiteRtCreateCompiledModel", self._environment, self._model, options)
+        except EngineError as error:
+            if self._delegate is not None and self._delegate.was_refused:
+                raise self._delegate.refusal() from None
+            if plan.options and error.status == abi.STATUS_INVALID_ARGUMENT:
+                raise UsageError(
+                    "LiteRT refuses the options: " + ", ".join(f"{key} = {value}" for key, value in plan.options),
+                    'Their values are TOML: 2, true, or "text" in quotes.',
+                ) from error
+            raise
 
     def _find_signature(self, wanted: str) -> tuple[int, c.c_void_p]:
         keys = []
@@ -94,14 +129,20 @@ class CompiledModel:
 
     def _create_inputs(self, workload: Workload) -> tuple[Tensor, ...]:
         names = self._tensor_names("Input")
-        known = set(names)
-        if unknown := [name for name, _ in workload.shapes if name not in known]:
-            raise UsageError(f"the model has no input {unknown[0]!r}", f"Its inputs are: {', '.join(names)}.")
         kinds = [self._tensor_kind("Input", position) for position in range(len(names))]
-        resized = [self._resize(i, kind, workload.shape_of(name)) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))]
-        if any(resized):
-            self._output_layouts(len(self._tensor_names("Output")), update=True)
-        return tuple(self._create_tensor("Input", i, name, kind) for i, (name, kind) in enumerate(zip(names, kinds, strict=True)))
+        check_shapes(workload, dict(zip(names, (kind.layout.shape() for kind in kinds), strict=True)))
+        try:
+            named = enumerate(zip(names, kinds, strict=True))
+            resized = [self._resize(position, kind, workload.shape_of(name)) for position, (name, kind) in named]
+            if any(resized):
+                # Lays the graph out anew, so a shape that its operators do not take comes out here.
+                self._output_layouts(len(self._tensor_names("Output")), update=True)
+        except EngineError as error:
+            if workload.shapes:
+                raise refusal_of_shapes(workload) from error
+            raise
+        named = enumerate(zip(names, kinds, strict=True))
+        return tuple(self._create_tensor("Input", position, name, kind) for position, (name, kind) in named)
 
     def _create_outputs(self) -> tuple[Tensor, ...]:
         names = self._tensor_names("Output")
@@ -114,9 +155,9 @@ class CompiledModel:
         return tuple(tensors)
 
     def _resize(self, position: int, kind: abi.RankedTensorType, wanted: tuple[int, ...] | None) -> bool:
-        """Give an input its shape. An open dimension nobody named becomes 1: a batch of one, one step of a sequence."""
+        """Give an input its shape; whether that was another one than it had."""
         shape = kind.layout.shape()
-        chosen = wanted or tuple(max(size, 1) for size in shape)
+        chosen = closed_shape(shape) if wanted is None else wanted
         if chosen == shape:
             return False
         dimensions = (c.c_int * len(chosen))(*chosen)
@@ -156,7 +197,7 @@ class CompiledModel:
         self._input_handles = (c.c_void_p * max(len(self.inputs), 1))(*(tensor.handle for tensor in self.inputs))
         self._output_handles = (c.c_void_p * max(len(self.outputs), 1))(*(tensor.handle for tensor in self.outputs))
         self._call = functools.partial(
-            self._library.function("LiteRtRunCompiledModel"),
+            self._library.thin_function("LiteRtRunCompiledModel"),
             self.compiled,
             c.c_size_t(self._signature_index),
             c.c_size_t(len(self.inputs)),

@@ -1,69 +1,55 @@
-"""External delegate libraries: loaded by path and registered with the engine as an accelerator of their own."""
+"""External delegate libraries: loaded by path, made with their options, and their complaints kept."""
 
 from __future__ import annotations
 
 import ctypes as c
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from hasten.core.errors import AcceleratorError
-from hasten.engine import abi
+from hasten.core.errors import AcceleratorError, UsageError
 
-if TYPE_CHECKING:
-    from hasten.engine.library import Library
-
-_NAME: Final = b"hasten external delegate"
-_OK: Final = 0
-_ERROR: Final = 9
-
-_GetName = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(c.c_char_p))
-_GetVersion = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(c.c_int * 3))
-_GetHardware = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(c.c_int))
-_CreateDelegate = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p, c.POINTER(c.c_void_p))
+_CREATE: Final = "tflite_plugin_create_delegate"
+_DESTROY: Final = "tflite_plugin_destroy_delegate"
 _ReportError = c.CFUNCTYPE(None, c.c_char_p)
 
 
-def register_delegate(library: Library, environment: c.c_void_p, setting: str) -> list[Any]:
-    """Load the library (`LIB[:key=value;…]`) and register it. The caller keeps what is returned alive."""
-    path, _, option_text = setting.partition(":")
-    plugin = _open(path)
-    keys, values = _option_arrays(option_text)
+class ExternalDelegate:
+    """A delegate library with its options (`LIB[:key=value;…]`). Must outlive the models that use it."""
 
-    @_ReportError
-    def report_error(message: bytes) -> None:
-        raise AcceleratorError(f"the delegate {path} says: {message.decode(errors='replace')}")
+    def __init__(self, setting: str) -> None:
+        path, _, option_text = setting.partition(":")
+        self.name = Path(path).name
+        self._complaints: list[str] = []
+        self.was_refused = False
+        self._report_error = _ReportError(self._note)
+        self._keys, self._values = _option_arrays(option_text)
+        self._plugin = _open(path)
+        self._create = self._plugin[_CREATE]
+        self._create.restype = c.c_void_p
+        self._create.argtypes = (c.c_void_p, c.c_void_p, c.c_size_t, _ReportError)
 
-    @_GetName
-    def get_name(_accelerator: int, name: Any) -> int:
-        name[0] = _NAME
-        return _OK
+    @property
+    def destructor(self) -> c.c_void_p:
+        """The library's function that destroys a delegate."""
+        return c.cast(self._plugin[_DESTROY], c.c_void_p)
 
-    @_GetVersion
-    def get_version(_accelerator: int, version: Any) -> int:
-        version[0][:] = [0, 1, 0]
-        return _OK
+    def create(self) -> int:
+        """Make a delegate: its address, or 0 if the library refuses."""
+        count = len(self._keys)
+        keys, values = (self._keys, self._values) if count else (None, None)
+        address = int(self._create(keys, values, count, self._report_error) or 0)
+        self.was_refused = address == 0
+        return address
 
-    @_GetHardware
-    def get_hardware(_accelerator: int, bits: Any) -> int:
-        bits[0] = abi.NPU
-        return _OK
+    def refusal(self) -> AcceleratorError:
+        """Why no delegate came of it, in the library's own words if it has any."""
+        said = f", saying: {' '.join(self._complaints)}" if self._complaints else " and gave no reason"
+        return AcceleratorError(
+            f"the delegate {self.name} refused to be made{said}", "Look at the options given to it."
+        )
 
-    @_CreateDelegate
-    def create(_context: int, _environment: int, _accelerator: int, _options: int, wrapper: Any) -> int:
-        delegate = plugin.tflite_plugin_create_delegate(keys, values, len(keys), report_error)
-        if not delegate:
-            return _ERROR
-        destroy = c.cast(plugin.tflite_plugin_destroy_delegate, c.c_void_p)
-        wrapper[0] = library.create("LiteRtWrapDelegate", delegate, destroy)
-        return _OK
-
-    accelerator = library.create("LiteRtCreateAccelerator")
-    library.call("LiteRtSetAcceleratorGetName", accelerator, c.cast(get_name, c.c_void_p))
-    library.call("LiteRtSetAcceleratorGetVersion", accelerator, c.cast(get_version, c.c_void_p))
-    library.call("LiteRtSetAcceleratorGetHardwareSupport", accelerator, c.cast(get_hardware, c.c_void_p))
-    library.call("LiteRtSetDelegateFunction", accelerator, c.cast(create, c.c_void_p))
-    library.call("LiteRtRegisterAccelerator", environment, accelerator, None, None)
-    return [plugin, keys, values, report_error, get_name, get_version, get_hardware, create]
+    def _note(self, message: bytes | None) -> None:
+        self._complaints.append((message or b"").decode(errors="replace").strip())
 
 
 def _open(path: str) -> c.CDLL:
@@ -71,20 +57,22 @@ def _open(path: str) -> c.CDLL:
         raise AcceleratorError(f"there is no delegate library at {path}", "Give the path of a shared library (.so).")
     try:
         plugin = c.CDLL(str(Path(path).resolve()))
-        plugin.tflite_plugin_create_delegate.restype = c.c_void_p
-        plugin.tflite_plugin_create_delegate.argtypes = (c.c_void_p, c.c_void_p, c.c_size_t, _ReportError)
-        _ = plugin.tflite_plugin_destroy_delegate
     except OSError as error:
-        raise AcceleratorError(f"the delegate library will not load: {error}") from error
+        raise AcceleratorError(
+            f"the delegate library will not load: {error}", "Is it built for this system, with all it links to at hand?"
+        ) from error
+    try:
+        _ = plugin[_CREATE], plugin[_DESTROY]
     except AttributeError as error:
         raise AcceleratorError(
-            f"{path} is not an external delegate: {error}",
-            "It must export tflite_plugin_create_delegate and tflite_plugin_destroy_delegate.",
+            f"{path} is not an external delegate: {error}", f"It must export {_CREATE} and {_DESTROY}."
         ) from error
     return plugin
 
 
 def _option_arrays(text: str) -> tuple[c.Array[c.c_char_p], c.Array[c.c_char_p]]:
     pairs = [item.partition("=") for item in text.split(";") if item]
+    if wrong := [key for key, equals, _ in pairs if not equals]:
+        raise UsageError(f"a delegate's options are key=value, not {wrong[0]!r}", "Write LIB:key=value;key=value")
     array_type = c.c_char_p * len(pairs)
     return array_type(*(key.encode() for key, _, _ in pairs)), array_type(*(value.encode() for _, _, value in pairs))

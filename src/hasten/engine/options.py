@@ -9,6 +9,8 @@ from hasten.core.errors import UsageError
 from hasten.engine import abi, accelerators
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hasten.core.plan import Plan
     from hasten.engine.library import Library
 
@@ -21,7 +23,7 @@ IDENTIFIERS: Final = {"runtime": _RUNTIME, "cpu": _CPU, "gpu": _GPU, "npu": _NPU
 
 _GPU_PRECISION: Final = {"default": "0", "fp16": "1", "fp32": "2"}
 _ERRORS_TO_STDERR: Final = "1"
-_LOG_WARNINGS: Final = 3
+_LOG_WARNINGS: Final = 2
 
 _libc = c.CDLL(None)
 _libc.strdup.restype = c.c_void_p
@@ -49,9 +51,7 @@ def option_texts(plan: Plan, *, profiling: bool) -> dict[str, str]:
 
 def hardware_bits(plan: Plan) -> int:
     """The accelerators that the engine may use. The CPU is always among them: what nothing else takes must run."""
-    if plan.delegate:
-        return abi.CPU | abi.NPU
-    return abi.CPU | {"cpu": 0, "gpu": abi.GPU, "npu": abi.NPU}[plan.accelerator]
+    return abi.CPU | _accelerator_bit(plan)
 
 
 def create_options(library: Library, plan: Plan, *, profiling: bool) -> c.c_void_p:
@@ -68,19 +68,32 @@ def create_options(library: Library, plan: Plan, *, profiling: bool) -> c.c_void
 
 
 def create_environment(library: Library, plan: Plan) -> c.c_void_p:
-    """An environment that knows where the plan's libraries are."""
-    folders: dict[int, str] = {}
-    if plan.accelerator == "gpu":
-        folders[abi.TAG_RUNTIME_FOLDER] = str(library.folder)
-    if plan.accelerator == "npu" and not plan.delegate:
-        vendor = accelerators.npu_folder(library.folder)
-        folders[abi.TAG_COMPILER_PLUGIN_FOLDER] = str(vendor / "compiler")
-        folders[abi.TAG_DISPATCH_FOLDER] = str(vendor / "dispatch")
-    entries = (abi.EnvironmentOption * (len(folders) + 1))()
-    entries[0].tag, entries[0].value.type = abi.TAG_LOG_SEVERITY, abi.ANY_INT
-    entries[0].value.value.int_value = _LOG_WARNINGS
-    texts = [folder.encode() for folder in folders.values()]
-    for entry, tag, text in zip(entries[1:], folders, texts, strict=True):
+    """An environment that knows where the plan's libraries are, and looks for no others.
+
+    The CPU's accelerator is not among those that it registers by itself: see `registry`.
+    """
+    numbers = {abi.TAG_LOG_SEVERITY: _LOG_WARNINGS, abi.TAG_AUTO_REGISTER: _accelerator_bit(plan)}
+    texts = {tag: str(folder).encode() for tag, folder in _folders(library, plan).items()}
+    entries = (abi.EnvironmentOption * (len(numbers) + len(texts)))()
+    for entry, (tag, number) in zip(entries, numbers.items(), strict=False):
+        entry.tag, entry.value.type = tag, abi.ANY_INT
+        entry.value.value.int_value = number
+    for entry, (tag, text) in zip(entries[len(numbers) :], texts.items(), strict=True):
         entry.tag, entry.value.type = tag, abi.ANY_STRING
         entry.value.value.string_value = text
     return library.create("LiteRtCreateEnvironment", len(entries), entries)
+
+
+def _accelerator_bit(plan: Plan) -> int:
+    return 0 if plan.delegate else {"cpu": 0, "gpu": abi.GPU, "npu": abi.NPU}[plan.accelerator]
+
+
+def _folders(library: Library, plan: Plan) -> dict[int, Path]:
+    if plan.delegate:
+        return {}
+    if plan.accelerator == "gpu":
+        return {abi.TAG_RUNTIME_FOLDER: library.folder}
+    if plan.accelerator == "npu":
+        vendor = accelerators.npu_folder(library.folder)
+        return {abi.TAG_COMPILER_PLUGIN_FOLDER: vendor / "compiler", abi.TAG_DISPATCH_FOLDER: vendor / "dispatch"}
+    return {}

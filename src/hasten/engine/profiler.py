@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes as c
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 

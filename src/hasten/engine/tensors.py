@@ -1,4 +1,4 @@
-"""Tensor buffers of a loaded model: memory shared with the engine where it runs on the host, locked where it does not."""
+"""Tensor buffers of a loaded model: memory shared with the engine where it runs on the host, locked elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import random
 import struct
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.errors import ModelError
+from hasten.core.errors import DataError, ModelError
 from hasten.engine import abi
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hasten.engine.library import Library
 
 _HOST_MEMORY: Final = 1
-_NO_SIZE: Final = "string, resource and variant tensors have no fixed size"
+_NO_SIZE: Final = "LiteRT 2.3 makes no buffers for string, resource and variant tensors."
 _PATTERN_ELEMENTS: Final = 4096
 _RANDOM_BYTES: Final = frozenset({"int8", "uint8", "int16", "uint16", "int4", "uint4", "int2"})
 _REAL_CODES: Final = {"float32": "f", "float64": "d", "float16": "e", "complex64": "f", "complex128": "d"}
@@ -35,7 +35,7 @@ class Tensor:
         self.dtype, bits = abi.ELEMENT_TYPES.get(kind.element_type, (f"type {kind.element_type}", 0))
         self.shape = kind.layout.shape()
         if bits == 0:
-            raise ModelError(f"tensor {name!r} is of type {self.dtype}, which hasten cannot feed", _NO_SIZE + ".")
+            raise ModelError(f"tensor {name!r} is of type {self.dtype}, which hasten cannot feed", _NO_SIZE)
         count = 1
         for size in self.shape:
             count *= size
@@ -44,7 +44,7 @@ class Tensor:
         self._memory: mmap.mmap | None = None
         needed = max(library.number("LiteRtGetTensorBufferRequirementsBufferSize", requirements), self.byte_count)
         if _wants_host_memory(library, requirements):
-            self._memory = mmap.mmap(-1, max(needed, 1))
+            self._memory = _host_memory(max(needed, 1))
             address = c.addressof(c.c_char.from_buffer(self._memory))
             self.handle = library.create(
                 "LiteRtCreateTensorBufferFromHostMemory", c.byref(kind), address, max(needed, 1), None
@@ -75,7 +75,7 @@ class Tensor:
     def write(self, data: bytes | memoryview) -> None:
         """Fill the tensor; the data must have its size."""
         if len(data) != self.byte_count:
-            raise ModelError(f"tensor {self.name!r} takes {self.byte_count} bytes, not {len(data)}")
+            raise DataError(f"tensor {self.name!r} takes {self.byte_count} bytes, not {len(data)}")
         with self.view(abi.LOCK_WRITE) as target:
             target[:] = data
 
@@ -109,6 +109,14 @@ def plausible_bytes(dtype: str, byte_count: int, seed: int) -> bytes:
     else:
         pattern = bytes(8)
     return (pattern * (byte_count // len(pattern) + 1))[:byte_count]
+
+
+def _host_memory(byte_count: int) -> mmap.mmap:
+    """Memory from the system itself: it begins at a page, as the engine's alignment demands."""
+    try:
+        return mmap.mmap(-1, byte_count)
+    except (OSError, OverflowError) as error:
+        raise MemoryError(f"a tensor of {byte_count} bytes") from error
 
 
 def _wants_host_memory(library: Library, requirements: c.c_void_p) -> bool:

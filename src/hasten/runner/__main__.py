@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import os
-import resource
 import signal
 import sys
 
 from hasten.core.errors import HastenError
-from hasten.core.plan import Plan
+from hasten.core.plan import ACCELERATORS, Plan
 from hasten.engine.accelerators import process_environment
+from hasten.runner.command import runner_command
 from hasten.runner.protocol import Message, ProtocolError, decode, encode
+from hasten.runner.watch import end_with_parent
 
 _PREPARED = "HASTEN_RUNNER_PREPARED"
-_PR_SET_PDEATHSIG = 1
 
 
-def main() -> int:
+def main() -> None:
     """Serve until the other side closes."""
     parser = argparse.ArgumentParser(prog="python -m hasten.runner")
-    parser.add_argument("--accelerator", default="cpu")
+    parser.add_argument("--accelerator", default="cpu", choices=ACCELERATORS)
     parser.add_argument("--memory-mb", type=int, default=0, help="limit of private memory, 0 for none")
     arguments = parser.parse_args()
-    _prepare_environment(Plan(accelerator=arguments.accelerator))
+    _prepare_environment(arguments.accelerator, arguments.memory_mb)
     _limit(arguments.memory_mb)
-    _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
     answers = _keep_standard_output()
-    _serve(sys.stdin.fileno(), answers)
+    requests = sys.stdin.fileno()
+    end_with_parent(requests)
+    _serve(requests, answers)
     # Native libraries crash on unloading now and then; everything is answered, so leave without them.
     os._exit(0)
 
@@ -72,28 +72,30 @@ def _keep_standard_output() -> int:
     return answers
 
 
-def _prepare_environment(plan: Plan) -> None:
+def _prepare_environment(accelerator: str, memory_mb: int) -> None:
     """Start over with the variables that the accelerator's libraries read at a process's start."""
-    if os.environ.get(_PREPARED):
+    if os.environ.pop(_PREPARED, None):
         return
     with contextlib.suppress(HastenError):  # what is missing is said when the model is loaded
-        needed = process_environment(plan)
+        needed = process_environment(Plan(accelerator=accelerator))
         if needed:
-            command = [sys.executable, "-m", "hasten.runner", *sys.argv[1:]]
+            command = runner_command(sys.executable, accelerator, memory_mb)
             os.execve(sys.executable, command, {**os.environ, **needed, _PREPARED: "1"})
 
 
 def _limit(memory_mb: int) -> None:
+    """No core files, and a limit of private memory where the system has one."""
+    try:
+        import resource
+    except ImportError:
+        return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_mb > 0:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_mb * 2**20, memory_mb * 2**20))
-
-
-def _die_with_parent() -> None:
-    """A runner in the middle of a long native call would not notice that its parent was killed."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        wanted = memory_mb * 2**20
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if hard == resource.RLIM_INFINITY or wanted < hard:
+            resource.setrlimit(resource.RLIMIT_DATA, (wanted, wanted))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,10 +1,12 @@
-"""The machine as the runner sees it: what it is, and what happens on it while a block runs. Linux tells; others may not."""
+"""The machine as the runner sees it: what it is, and what happens on it while a block runs. What a system does not
+tell is None, or empty."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import platform
-import resource
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +16,7 @@ from hasten.core.block import Conditions
 _CPU: Final = Path("/sys/devices/system/cpu")
 _POWERCAP: Final = Path("/sys/class/powercap")
 _THERMAL: Final = Path("/sys/class/thermal")
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PROC: Final = Path("/proc")
 # What decides which kernels the engine picks; listed so that a report can say what a CPU has and lacks.
 _TELLING_FLAGS: Final = (
     "sse4_1", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni", "avx_vnni", "avx512_bf16",
@@ -24,7 +26,7 @@ _TELLING_FLAGS: Final = (
 
 def describe_machine() -> dict[str, Any]:
     """What stays the same from run to run, and so belongs beside every result."""
-    cpu_info = _text(Path("/proc/cpuinfo"))
+    cpu_info = _text(_PROC / "cpuinfo")
     return {
         "system": platform.system(),
         "release": platform.release(),
@@ -39,7 +41,7 @@ def describe_machine() -> dict[str, Any]:
         "hypervisor": "hypervisor" in _cpu_flags(cpu_info),
         "energy_counter": _energy_joules() is not None,
         "timer_ns": _timer_step_ns(),
-        "load_average": os.getloadavg()[0],
+        "load_average": _load_average(),
     }
 
 
@@ -60,13 +62,13 @@ class ConditionsMeter:
         wall = max(end["wall"] - begin["wall"], 1e-9)
         cpu = end["cpu"] - begin["cpu"]
         busy, stolen = _difference(begin, end, "busy"), _difference(begin, end, "stolen")
-        switches = end["switches"] - begin["switches"]
+        switches = _difference(begin, end, "switches")
         return Conditions(
             wall_seconds=wall,
             cpu_seconds=cpu,
             other_cores_busy=None if busy is None else max(0.0, (busy - cpu) / wall),
             stolen_share=None if stolen is None else stolen / (wall * (os.cpu_count() or 1)),
-            involuntary_switches=int(switches),
+            involuntary_switches=None if switches is None else int(switches),
             frequency_mhz=_frequency_mhz(),
             temperature_c=_temperature_c(),
             joules=_difference(begin, end, "joules"),
@@ -74,12 +76,11 @@ class ConditionsMeter:
 
 
 def _counters() -> dict[str, Any]:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
     busy, stolen = _proc_stat()
     return {
         "wall": time.perf_counter(),
-        "cpu": usage.ru_utime + usage.ru_stime,
-        "switches": usage.ru_nivcsw,
+        "cpu": time.process_time(),
+        "switches": _involuntary_switches(),
         "busy": busy,
         "stolen": stolen,
         "joules": _energy_joules(),
@@ -94,10 +95,11 @@ def _difference(begin: dict[str, Any], end: dict[str, Any], name: str) -> float 
 
 def _proc_stat() -> tuple[float | None, float | None]:
     """Seconds that all cores together were busy, and were stolen by the hypervisor, since boot."""
-    fields = _text(Path("/proc/stat")).split("\n", 1)[0].split()[1:]
-    if len(fields) < 8:
+    fields = _text(_PROC / "stat").split("\n", 1)[0].split()[1:]
+    ticks = _system_value("SC_CLK_TCK")
+    if len(fields) < 8 or not ticks or not all(value.isdigit() for value in fields[:8]):
         return None, None
-    user, nice, system, _idle, _iowait, irq, soft_irq, steal = (int(value) / _TICKS for value in fields[:8])
+    user, nice, system, _idle, _iowait, irq, soft_irq, steal = (int(value) / ticks for value in fields[:8])
     return user + nice + system + irq + soft_irq, steal
 
 
@@ -118,7 +120,29 @@ def _cpu_name(cpu_info: str) -> str:
 
 
 def _memory_mb() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return _system_value("SC_PAGE_SIZE") * _system_value("SC_PHYS_PAGES") // 2**20
+
+
+def _load_average() -> float:
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return 0.0
+
+
+def _involuntary_switches() -> int | None:
+    try:
+        import resource
+    except ImportError:  # not a Unix
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def _system_value(name: str) -> int:
+    """A setting of the system, 0 where it has none of that name."""
+    with contextlib.suppress(OSError, ValueError):
+        return os.sysconf(name)
+    return 0
 
 
 def _turbo() -> bool | None:
@@ -151,7 +175,7 @@ def _energy_joules() -> float | None:
 def _timer_step_ns() -> int:
     """The smallest step between two readings of the clock that timings are taken with."""
     readings = [time.perf_counter_ns() for _ in range(1000)]
-    steps = [b - a for a, b in zip(readings, readings[1:], strict=False) if b > a]
+    steps = [b - a for a, b in itertools.pairwise(readings) if b > a]
     return min(steps, default=0)
 
 

@@ -18,10 +18,11 @@ VERSION: Final = 1
 _LENGTH: Final = struct.Struct("<Q")
 # A request or an answer is small; tensors travel as frames. More than this is not a message of ours.
 _MOST_JSON_BYTES: Final = 64 * 1024 * 1024
+_MOST_FRAME_BYTES: Final = 2**40
 
 
 class ProtocolError(Exception):
-    """What arrived is not a message: the other side is gone, or is not a runner."""
+    """What arrived is not a message: the other side is not a runner, or not one of this version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +35,34 @@ class Message:
 
 def encode(message: Message) -> Iterator[bytes | memoryview]:
     """The pieces to write, in order."""
-    body = {**message.body, "frames": [len(frame) for frame in message.frames]}
+    frames = [_flat(frame) for frame in message.frames]
+    body = {**message.body, "frames": [len(frame) for frame in frames]}
     text = json.dumps(body, separators=(",", ":")).encode()
     yield _LENGTH.pack(len(text)) + text
-    yield from message.frames
+    yield from frames
 
 
 def decode(read_exactly: Callable[[int], bytes]) -> Message:
     """The next message, through a function that returns just as many bytes as it is asked for, or raises."""
-    (length,) = _LENGTH.unpack(read_exactly(_LENGTH.size))
+    head = read_exactly(_LENGTH.size)
+    (length,) = _LENGTH.unpack(head)
     if length > _MOST_JSON_BYTES:
-        raise ProtocolError(f"a message of {length} bytes is not one of ours")
+        raise ProtocolError(f"what arrived begins with {head!r}, which is not a message")
     try:
         body = json.loads(read_exactly(length))
-        sizes = [int(size) for size in body.pop("frames")]
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ProtocolError(f"not a message: {error}") from error
+        sizes = [_frame_size(size) for size in body.pop("frames")]
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise ProtocolError(f"what arrived is not a message: {error}") from error
     return Message(body, tuple(read_exactly(size) for size in sizes))
+
+
+def _flat(frame: bytes | memoryview) -> memoryview:
+    """The bytes of a frame: `len` of an array's view counts its rows."""
+    view = memoryview(frame)
+    return view.cast("B") if view.nbytes else memoryview(b"")
+
+
+def _frame_size(value: object) -> int:
+    if type(value) is not int or not 0 <= value <= _MOST_FRAME_BYTES:
+        raise ValueError(f"a frame cannot have {value!r} bytes")
+    return value

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hasten.core.errors import HastenError, ModelError, UsageError
+from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, UsageError
 from hasten.core.failure import Failure, failure_from_error
-from hasten.core.plan import Plan, Workload, plan_from_mapping, workload_from_mapping
+from hasten.core.plan import plan_from_mapping, workload_from_mapping
 from hasten.engine import library
 from hasten.engine.accelerators import process_environment
 from hasten.engine.classic import ClassicModel
 from hasten.engine.compiled import CompiledModel
 from hasten.engine.library import EngineError
+from hasten.engine.loading import load_model
+from hasten.engine.model_file import check_model_file
 from hasten.engine.profiler import Profiler
 from hasten.runner.machine import ConditionsMeter, describe_machine
 from hasten.runner.memory import MemoryMeter
@@ -25,7 +25,10 @@ from hasten.runner.protocol import VERSION, Message
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_STATUS_UNSUPPORTED = 5
+    from hasten.core.plan import Plan
+    from hasten.engine.classic import ClassicTensor
+    from hasten.engine.placement import Placement
+    from hasten.engine.tensors import Tensor
 
 
 class Server:
@@ -53,7 +56,8 @@ class Server:
         except EngineError as error:
             return _failed(Failure(stage, "engine", str(error)))
         except MemoryError:
-            return _failed(Failure(stage, "out of memory", "the runner ran out of memory"))
+            hint = "Close other programs, raise --memory-limit, or use a smaller model."
+            return _failed(Failure(stage, "out of memory", "the runner ran out of memory", hint))
         except Exception as error:  # noqa: BLE001 - the parent must get an answer whatever happened here
             return _failed(Failure(stage, "bug", f"{type(error).__name__}: {error}", "Please report this."))
         return Message({"ok": True, **reply.body}, reply.frames)
@@ -67,21 +71,23 @@ class Server:
         plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
         process_environment(plan)  # says what is missing before the engine does, and better
         path, profiling = Path(request.body["path"]), bool(request.body.get("profiling"))
+        check_model_file(path)
         self._memory.start()
-        threads_before = threading_count()
-        self._model = load_model(path, plan, workload, profiling=profiling)
-        first = self._model.time_runs(0.0, 1)[0]
-        self._model.settle_outputs()
+        loaded = load_model(path, plan, workload, profiling=profiling)
+        placement = loaded.model.placement()
+        _refuse_unused(plan, placement)
+        self._model = loaded.model
         if profiling and isinstance(self._model, CompiledModel):
             self._profiler = Profiler(library.load(), self._model)
         return Message(
             {
                 "load_times": asdict(self._model.load_times),
-                "first_run_ms": first / 1e6,
+                "first_run_ms": loaded.first_run_ms,
                 "api": self._model.api,
-                "extra_threads": threading_count() - threads_before,
+                "extra_threads": loaded.extra_threads,
                 "fully_accelerated": self._model.is_fully_accelerated(),
                 "without_cpu": self._model.runs_without_cpu(),
+                "placement": None if placement is None else asdict(placement),
                 "inputs": [_describe(tensor) for tensor in self._model.inputs],
                 "outputs": [_describe(tensor) for tensor in self._model.outputs],
             }
@@ -102,8 +108,8 @@ class Server:
     def _profile(self, request: Message) -> Message:
         if self._profiler is None:
             raise ModelError(
-                "this model cannot be profiled: it has variable tensors, which LiteRT 2.3 runs through its classic "
-                "interface only, and that one has no profiler",
+                "this model cannot be profiled: it was not loaded for it, or LiteRT 2.3 runs it through its classic "
+                "interface only, which has no profiler",
                 "hasten bench still times it.",
             )
         runs = []
@@ -117,9 +123,12 @@ class Server:
     def _evaluate(self, request: Message) -> Message:
         model = self._loaded()
         if len(request.frames) != len(model.inputs):
-            raise UsageError(f"the model takes {len(model.inputs)} inputs, not {len(request.frames)}")
-        for tensor, frame in zip(model.inputs, request.frames, strict=True):
+            raise DataError(f"the model takes {len(model.inputs)} inputs, not {len(request.frames)}")
+        inputs: tuple[Tensor | ClassicTensor, ...] = model.inputs
+        for tensor, frame in zip(inputs, request.frames, strict=True):
             tensor.write(frame)
+        if isinstance(model, ClassicModel):
+            model.forget()  # one sample must not colour the next
         model.run()
         return Message({}, tuple(tensor.read() for tensor in model.outputs))
 
@@ -132,21 +141,15 @@ class Server:
         return self._model
 
 
-def load_model(path: Path, plan: Plan, workload: Workload, *, profiling: bool) -> CompiledModel | ClassicModel:
-    """Load through the compiled-model interface, or the classic one where LiteRT 2.3 asks for it (variable tensors)."""
-    try:
-        return CompiledModel(path, plan, workload, profiling=profiling)
-    except EngineError as error:
-        if (error.function, error.status) != ("LiteRtCreateModelFromFile", _STATUS_UNSUPPORTED):
-            raise
-    return ClassicModel(path, plan, workload)
-
-
-def threading_count() -> int:
-    """The native threads of this process: how the thread setting is seen to take effect."""
-    with contextlib.suppress(OSError):
-        return sum(1 for _ in Path("/proc/self/task").iterdir())
-    return threading.active_count()
+def _refuse_unused(plan: Plan, placement: Placement | None) -> None:
+    """The CPU would do all the work, and its time would be printed as the accelerator's."""
+    if (plan.accelerator == "cpu" and not plan.delegate) or placement is None or placement.accelerated:
+        return
+    name = f"delegate {Path(plan.delegate.partition(':')[0]).name}" if plan.delegate else plan.accelerator
+    raise AcceleratorError(
+        f"the {name} took none of the model's {placement.total} operators, so that all of it would run on the CPU",
+        "Its documentation lists the operators and types that it takes.",
+    )
 
 
 def _describe(tensor: Any) -> dict[str, Any]:

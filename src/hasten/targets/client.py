@@ -41,6 +41,25 @@ class TensorInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Partition:
+    """Operators that one delegate took together."""
+
+    delegate: str
+    graph: int
+    """Which of the graphs that the engine prepared, in its order."""
+    nodes: tuple[int, ...]
+    """Their indices in the graph as the engine runs it: the file's, unless an NPU's compiler rewrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which operators went to which delegate, and which (graph, node) were left to the built-in kernels."""
+
+    partitions: tuple[Partition, ...]
+    left: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LoadReport:
     """What the runner says after loading: times, and what was really placed where."""
 
@@ -53,6 +72,8 @@ class LoadReport:
     without_cpu: bool
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
+    placement: Placement | None = None
+    """None where it cannot be seen: built-in kernels only, or the classic interface."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +117,12 @@ class Runner:
     def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
         """Load a model and run it once."""
         body = self._ask(
-            "load", "load", plan=asdict(self.plan), workload=asdict(workload), path=str(path.resolve()), profiling=profiling
+            "load",
+            "load",
+            plan=asdict(self.plan),
+            workload=asdict(workload),
+            path=str(path.resolve()),
+            profiling=profiling,
         ).body
         return LoadReport(
             init_ms=sum(body["load_times"].values()),
@@ -108,6 +134,7 @@ class Runner:
             without_cpu=body["without_cpu"],
             inputs=tuple(_tensor(entry) for entry in body["inputs"]),
             outputs=tuple(_tensor(entry) for entry in body["outputs"]),
+            placement=_placement(body.get("placement")),
         )
 
     def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
@@ -142,3 +169,10 @@ class Runner:
 
 def _tensor(entry: dict[str, Any]) -> TensorInfo:
     return TensorInfo(entry["name"], entry["dtype"], tuple(entry["shape"]), entry["bytes"], entry["zero_copy"])
+
+
+def _placement(entry: dict[str, Any] | None) -> Placement | None:
+    if entry is None:
+        return None
+    partitions = tuple(Partition(p["delegate"], p["graph"], tuple(p["nodes"])) for p in entry["partitions"])
+    return Placement(partitions, tuple((graph, node) for graph, node in entry["left"]))

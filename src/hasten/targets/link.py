@@ -1,4 +1,4 @@
-"""A runner behind a pair of pipes: requests with a time limit, and the cause of death when there is no answer."""
+"""A runner behind a pair of pipes: requests with a time limit, and a clean end whatever state it is in."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from typing import IO, TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.runner.protocol import Message, ProtocolError, decode, encode
+from hasten.targets.death import cause_of_death, memory_kills
+from hasten.targets.diagnosis import diagnosed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _LOG_LINES: Final = 20
-_LOG_TAIL_BYTES: Final = 16_384
+_LOG_TAIL_BYTES: Final = 65_536
 _SECONDS_TO_CLOSE: Final = 2.0
-# What native code writes when an allocation fails, seen in the logs of LiteRT, XNNPACK and the C++ runtime.
-_OUT_OF_MEMORY_WORDS: Final = ("bad_alloc", "out of memory", "cannot allocate memory", "memoryerror", "failed to allocate")
+_PIECE_BYTES: Final = 1 << 20
 
 
 class ProcessLink:
     """A child process that speaks the runner's protocol. Its standard error is kept as its log."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        self._kills_before = memory_kills()
+        self._is_closed = False
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
             # A session of its own: Ctrl-C in the terminal is for hasten, which then closes its runners itself.
@@ -36,12 +39,14 @@ class ProcessLink:
                 env=None if environment is None else {**os.environ, **environment}, start_new_session=True, bufsize=0,
             )  # fmt: skip
         except OSError as error:
-            raise RunnerFailed(Failure("start", "target", f"the runner cannot be started: {error}")) from error
+            self._log.close()
+            message = f"the runner cannot be started: {error.strerror or error}: {command[0]}"
+            raise RunnerFailed(Failure("start", "target", message)) from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._output, selectors.EVENT_READ)
+        # A runner that is stopped reads nothing: a write that waited for it would wait for ever.
+        os.set_blocking(self._input.fileno(), False)
 
     @property
     def pid(self) -> int:
@@ -50,84 +55,114 @@ class ProcessLink:
 
     def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
         """Send a request and wait for its answer; RunnerFailed if there is none in time, or if it is a failure."""
+        if self._is_closed:
+            raise RunnerFailed(Failure(stage, "target", "this runner was closed already"))
         deadline = time.monotonic() + seconds
         try:
             for piece in encode(request):
-                self._input.write(piece)
+                self._write(piece, deadline)
             reply = decode(lambda count: self._read_exactly(count, deadline))
+            failure = None if reply.body.pop("ok", False) else Failure(**reply.body["failure"], log=self.log_tail())
         except TimeoutError:
             self.kill()
             raise RunnerFailed(self._hang(stage, seconds)) from None
-        except (EOFError, BrokenPipeError, ProtocolError):
-            raise RunnerFailed(self._cause_of_death(stage)) from None
-        if not reply.body.pop("ok", False):
-            raise RunnerFailed(Failure(**reply.body["failure"], log=self.log_tail()))
+        except (EOFError, BrokenPipeError):
+            raise RunnerFailed(self._died(stage)) from None
+        except (ProtocolError, KeyError, TypeError, ValueError) as error:
+            self.kill()
+            raise RunnerFailed(self._stranger(stage, error)) from None
+        if failure is not None:
+            raise RunnerFailed(diagnosed(failure, self._log_lines()))
         return reply
 
     def log_tail(self) -> tuple[str, ...]:
         """The last lines that the runner wrote."""
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - _LOG_TAIL_BYTES))
-        lines = self._log.read().decode(errors="replace").splitlines()
-        return tuple(line.rstrip() for line in lines if line.strip())[-_LOG_LINES:]
+        return self._log_lines()[-_LOG_LINES:]
 
     def close(self) -> None:
         """End the runner, kindly if it listens. Safe to call more than once."""
-        if self._process.poll() is None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if not self._has_ended():
             with contextlib.suppress(OSError):
                 for piece in encode(Message({"request": "close"})):
-                    self._input.write(piece)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_SECONDS_TO_CLOSE)
+                    self._write(piece, time.monotonic())
+            self._wait_for_end(_SECONDS_TO_CLOSE)
         self.kill()
-        self._selector.close()
         for stream in (self._input, self._output, self._log):
             with contextlib.suppress(OSError):
                 stream.close()
 
     def kill(self) -> None:
         """End the runner and whatever it started, at once."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        # Once it is reaped, its number may belong to somebody else.
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _write(self, data: bytes | memoryview, deadline: float) -> None:
+        view = memoryview(data)
+        while view:
+            self._wait_until_ready(self._input, selectors.EVENT_WRITE, deadline)
+            view = view[os.write(self._input.fileno(), view[:_PIECE_BYTES]) :]
 
     def _read_exactly(self, count: int, deadline: float) -> bytes:
         pieces, left = [], count
         while left:
-            if not self._selector.select(max(0.0, deadline - time.monotonic())):
-                raise TimeoutError
-            piece = self._output.read(min(left, 1 << 20))
+            self._wait_until_ready(self._output, selectors.EVENT_READ, deadline)
+            piece = os.read(self._output.fileno(), min(left, _PIECE_BYTES))
             if not piece:
                 raise EOFError
             pieces.append(piece)
             left -= len(piece)
         return b"".join(pieces)
 
+    def _wait_until_ready(self, stream: IO[bytes], event: int, deadline: float) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(stream, event)
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                raise TimeoutError
+
+    def _has_ended(self) -> bool:
+        """Whether the child is dead; it is not reaped, so that its group can still be told by its number."""
+        if self._process.returncode is not None:
+            return True
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self._process.poll() is not None
+        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _wait_for_end(self, seconds: float) -> bool:
+        deadline, pause = time.monotonic() + seconds, 0.0005
+        while not self._has_ended():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+        return True
+
+    def _log_lines(self) -> tuple[str, ...]:
+        # The child shares the file's position, so it must not be moved: read from a place, do not seek.
+        if self._log.closed:
+            return ()
+        descriptor = self._log.fileno()
+        start = max(0, os.fstat(descriptor).st_size - _LOG_TAIL_BYTES)
+        lines = os.pread(descriptor, _LOG_TAIL_BYTES, start).decode(errors="replace").splitlines()
+        return tuple(line.rstrip() for line in lines if line.strip())
+
     def _hang(self, stage: str, seconds: float) -> Failure:
-        message = f"the runner gave no answer within {seconds:.0f} s and was stopped"
+        message = f"the runner gave no answer within {seconds:g} s and was stopped"
         return Failure(stage, "hang", message, "Allow more time with --time-limit.", self.log_tail())
 
-    def _cause_of_death(self, stage: str) -> Failure:
-        """What the exit status and the log say about a runner that went away without an answer."""
-        try:
-            status = self._process.wait(_SECONDS_TO_CLOSE)
-        except subprocess.TimeoutExpired:
+    def _died(self, stage: str) -> Failure:
+        if not self._wait_for_end(_SECONDS_TO_CLOSE):
             self.kill()
             return Failure(stage, "crash", "the runner closed its output and was stopped", log=self.log_tail())
-        log = self.log_tail()
-        text = "\n".join(log).lower()
-        if status == -signal.SIGKILL or any(word in text for word in _OUT_OF_MEMORY_WORDS):
-            hint = "Close other programs, raise --memory-limit, or use a smaller model."
-            if status == -signal.SIGKILL:
-                return Failure(stage, "out of memory", "the runner was killed, most likely for want of memory", hint, log)
-            return Failure(stage, "out of memory", "the runner ran out of memory", hint, log)
-        if status < 0:
-            name = signal.Signals(-status).name
-            return Failure(stage, "crash", f"native code crashed with {name} in {_STAGE_WORDS[stage]}", log=log)
-        return Failure(stage, "crash", f"the runner ended with status {status} in {_STAGE_WORDS[stage]}", log=log)
+        self.kill()
+        failure = cause_of_death(stage, self._process.returncode, self.log_tail(), self._kills_before)
+        return diagnosed(failure, self._log_lines())
 
-
-_STAGE_WORDS: Final = {
-    "start": "starting", "load": "loading the model", "run": "running the model",
-    "profile": "profiling the model", "evaluate": "running the model on data",
-}  # fmt: skip
+    def _stranger(self, stage: str, error: Exception) -> Failure:
+        message = f"the program that was started is not a hasten runner of this version: {error}"
+        return Failure(stage, "target", message, "Is the same hasten installed on both sides?", self.log_tail())

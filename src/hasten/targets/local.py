@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from hasten.runner.command import runner_command
 from hasten.targets.base import Limits
 from hasten.targets.client import Runner
 from hasten.targets.link import ProcessLink
@@ -27,9 +28,14 @@ class LocalTarget:
     def start(self, plan: Plan) -> Runner:
         """A fresh process for a plan."""
         memory_mb = self._limits.memory_mb or int(_physical_memory_mb() * _SHARE_OF_MEMORY)
-        command = [sys.executable, "-m", "hasten.runner", "--accelerator", plan.accelerator, "--memory-mb", str(memory_mb)]
+        accelerator = "cpu" if plan.delegate else plan.accelerator
+        command = runner_command(sys.executable, accelerator, memory_mb)
         return Runner(ProcessLink(command), plan, self._limits.answer_seconds)
 
 
 def _physical_memory_mb() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    """0, which is no limit, where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    except (OSError, ValueError):
+        return 0

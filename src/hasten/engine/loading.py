@@ -1,0 +1,66 @@
+"""Loads a model through the interface of LiteRT that can run it, and proves it by running it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hasten.engine import abi
+from hasten.engine.classic import ClassicModel, import_interpreter
+from hasten.engine.compiled import CompiledModel
+from hasten.engine.library import EngineError
+
+if TYPE_CHECKING:
+    from hasten.core.plan import Plan, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that has been run once, and what was seen meanwhile."""
+
+    model: CompiledModel | ClassicModel
+    first_run_ms: float
+    extra_threads: int
+    """Threads that the engine started: how the thread setting is seen to take effect."""
+
+
+def load_model(path: Path, plan: Plan, workload: Workload, *, profiling: bool) -> LoadedModel:
+    """Load through the compiled-model interface, or the classic one where LiteRT 2.3 leaves no choice.
+
+    That is so for variable tensors and some element types, which the newer interface refuses, and for outputs whose
+    size changes with the data: those it can compute only once.
+    """
+    threads_before = count_threads()
+    try:
+        model = CompiledModel(path, plan, workload, profiling=profiling)
+    except EngineError as error:
+        if (error.function, error.status) != ("LiteRtCreateModelFromFile", abi.STATUS_UNSUPPORTED):
+            raise
+        return _load_classic(path, plan, workload)
+    first_run_ms = model.time_runs(0.0, 1)[0] / 1e6
+    model.settle_outputs()
+    try:
+        model.run()
+    except EngineError:
+        model.close()
+        return _load_classic(path, plan, workload)
+    return LoadedModel(model, first_run_ms, count_threads() - threads_before)
+
+
+def _load_classic(path: Path, plan: Plan, workload: Workload) -> LoadedModel:
+    import_interpreter()  # it brings NumPy, whose own threads must not be counted as the engine's
+    threads_before = count_threads()
+    model = ClassicModel(path, plan, workload)
+    first_run_ms = model.time_runs(0.0, 1)[0] / 1e6
+    model.settle_outputs()
+    return LoadedModel(model, first_run_ms, count_threads() - threads_before)
+
+
+def count_threads() -> int:
+    """The native threads of this process."""
+    with contextlib.suppress(OSError):
+        return sum(1 for _ in Path("/proc/self/task").iterdir())
+    return threading.active_count()
