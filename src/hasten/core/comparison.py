@@ -41,7 +41,7 @@ class Comparison:
     ratio: float
     ci95: tuple[float, float]
     smallest_detectable: float
-    """The smallest relative difference that a comparison this noisy would find four times out of five."""
+    """The smallest relative difference that so many rounds, this noisy, would find four times out of five."""
     rounds: int
 
     def as_data(self) -> dict[str, Any]:
@@ -58,9 +58,7 @@ class Comparison:
 def log_ratio_of_round(first: Sequence[Block], second: Sequence[Block]) -> float:
     """One round's answer: the middle of the log ratios of neighbouring blocks."""
     pairs = zip(first, second, strict=False)
-    return float(
-        np.median([math.log(float(np.median(b.nanoseconds)) / float(np.median(a.nanoseconds))) for a, b in pairs])
-    )
+    return float(np.median([math.log(_median_ns(b) / _median_ns(a)) for a, b in pairs]))
 
 
 def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) -> Comparison:
@@ -70,7 +68,7 @@ def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) 
         verdict=_verdict(log_ratios, shown, margin),
         ratio=math.exp(shown.estimate),
         ci95=(math.exp(shown.low), math.exp(shown.high) if shown.high < 700 else math.inf),
-        smallest_detectable=math.expm1(min(smallest_detectable(log_ratios), 700.0)),
+        smallest_detectable=_relative(smallest_detectable(log_ratios, _VERDICT_CONFIDENCE, margin)),
         rounds=len(log_ratios),
     )
 
@@ -86,6 +84,15 @@ def _verdict(log_ratios: Sequence[float], shown: Interval, margin: float) -> Ver
     if max(abs(shown.low), abs(shown.high)) < 2 * margin:
         return Verdict.SAME
     return Verdict.UNDECIDED
+
+
+def _median_ns(block: Block) -> float:
+    """The block's median; a clock too coarse to see the run at all counts as its finest step."""
+    return max(float(np.median(block.nanoseconds)), 1.0)
+
+
+def _relative(log_ratio: float) -> float:
+    return math.expm1(log_ratio) if log_ratio < 700 else math.inf
 
 
 def _finite(value: float) -> float | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,7 +57,9 @@ class Samples:
     @cached_property
     def latency(self) -> Interval:
         """The median latency in milliseconds with its 95 % interval."""
-        return grouped_interval(self.block_medians_ms)
+        found = grouped_interval(self.block_medians_ms)
+        # Few processes that differ a lot make an interval so wide that it would reach below no time at all.
+        return replace(found, low=max(found.low, 0.0)) if math.isfinite(found.low) else found
 
     @property
     def median_ms(self) -> float:
@@ -123,7 +126,7 @@ class Samples:
 
     def _processes(self) -> Doubt | None:
         medians = [float(np.median(group)) for group in self.block_medians_ms]
-        spread = max(medians) / min(medians) - 1
+        spread = max(medians) / min(medians) - 1 if min(medians) else 0.0
         inside = float(np.median([relative_spread(group) for group in self.block_medians_ms]))
         if len(medians) < 2 or spread <= max(_PROCESS_SPREAD, 3 * inside):
             return None

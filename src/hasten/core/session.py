@@ -6,6 +6,7 @@ a full disk is left out on reading, and is all that is lost. Format 1, the first
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -59,21 +60,26 @@ class SessionWriter:
             if self._stream is None:
                 self._open().flush()
         except OSError as error:
+            self.close()
             raise self._trouble(error) from error
 
     def close(self) -> None:
         """Close the file, if it was opened."""
         if self._stream is not None:
-            self._stream.close()
+            # What could not be written was told when it was added; closing tries once more and must not fail again.
+            with contextlib.suppress(OSError):
+                self._stream.close()
             self._stream = None
 
     def _append(self, line: dict[str, Any]) -> None:
+        written = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         try:
             stream = self._stream or self._open()
-            stream.write(json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+            stream.write(written)
             stream.flush()
             os.fsync(stream.fileno())
         except OSError as error:
+            self.close()  # the next trial opens the file again, and so begins a line of its own
             raise self._trouble(error) from error
 
     def _trouble(self, error: OSError) -> DataError:

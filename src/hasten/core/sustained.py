@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +41,8 @@ class Sustained:
     """The first slice from which on every one was slower than the first, for sure and by more than 5 %."""
     slowdown: float
     """The last slice against the first."""
+    cut_short: str = ""
+    """What ended the run before its time, if something did."""
 
     def as_data(self) -> dict[str, Any]:
         """The course as JSON can hold it."""
@@ -48,13 +51,14 @@ class Sustained:
             "minutes": [
                 {
                     "minute": minute.number, "median_ms": minute.latency.estimate,
-                    "ci95_ms": [minute.latency.low, minute.latency.high], "p95_ms": minute.p95_ms, "runs": minute.runs,
-                    "temperature_c": minute.temperature_c, "frequency_mhz": minute.frequency_mhz,
+                    "ci95_ms": [_finite(minute.latency.low), _finite(minute.latency.high)], "p95_ms": minute.p95_ms,
+                    "runs": minute.runs, "temperature_c": minute.temperature_c, "frequency_mhz": minute.frequency_mhz,
                 }
                 for minute in self.minutes
             ],
             "throttling_onset": self.onset,
             "slowdown": self.slowdown,
+            "cut_short": self.cut_short or None,
         }  # fmt: skip
 
 
@@ -68,7 +72,7 @@ def sustained_from_blocks(blocks: Sequence[Block], slice_seconds: float) -> Sust
     first = minutes[0].latency
     slower = [m.latency.low > first.high and m.latency.estimate > first.estimate * (1 + _SLOWER) for m in minutes]
     lasting = next((i for i in range(len(minutes)) if all(slower[i:])), None)
-    slowdown = minutes[-1].latency.estimate / first.estimate - 1
+    slowdown = minutes[-1].latency.estimate / first.estimate - 1 if first.estimate else 0.0
     return Sustained(slice_seconds, minutes, None if lasting is None else minutes[lasting].number, slowdown)
 
 
@@ -83,6 +87,10 @@ def _minute(number: int, blocks: Sequence[Block]) -> Minute:
         temperature_c=_mean(block.conditions.temperature_c for block in blocks),
         frequency_mhz=_mean(block.conditions.frequency_mhz for block in blocks),
     )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _mean(values: Any) -> float | None:

@@ -17,7 +17,7 @@ def milliseconds(value: float) -> str:
 
 
 def interval_ms(low: float, high: float) -> str:
-    """An interval of times, in one unit: that of its lower end, with digits enough to tell the ends apart."""
+    """An interval of times, in one unit: that of its upper end, with digits enough to tell the ends apart."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return "unknown"
     scale, unit = (1e-3, "s") if high >= 10_000 else (1.0, "ms") if high >= 0.1 else (1e3, "µs")
@@ -50,6 +50,8 @@ def size(value: int | None) -> str:
 
 def percent(value: float) -> str:
     """A share."""
+    if not math.isfinite(value):
+        return "unknown"
     return f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
 
 

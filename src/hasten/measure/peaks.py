@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.failure import Failure
+from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan
 from hasten.core.profile import Peaks
@@ -37,8 +38,11 @@ _VECTORS: Final = 3
 
 def measure_peaks(target: Target, threads: int, progress: Progress = no_progress) -> Peaks | Failure:
     """The peaks of the target's machine, from the cache if they are known."""
-    with target.start(Plan(threads=threads)) as runner:
-        greeting = runner.hello()
+    try:
+        with target.start(Plan(threads=threads)) as runner:
+            greeting = runner.hello()
+    except RunnerFailed as failed:
+        return failed.failure
     cache = _cache_file(greeting, threads)
     known = _read(cache)
     if known is not None:
@@ -97,7 +101,9 @@ def _read(path: Path) -> Peaks | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         data = json.loads(path.read_text())
         bandwidth = tuple((int(size), float(gbs)) for size, gbs in data["bandwidth"])
-        return Peaks(data["threads"], data["float_gflops"], data["int8_gops"], bandwidth)
+        rates = (float(data["float_gflops"]), float(data["int8_gops"]), *(gbs for _, gbs in bandwidth))
+        if bandwidth and all(0 < rate < math.inf for rate in rates):
+            return Peaks(int(data["threads"]), rates[0], rates[1], bandwidth)
     return None
 
 

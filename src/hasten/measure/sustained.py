@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
@@ -23,14 +24,16 @@ def sustain(
 ) -> Sustained | Failure:
     """Run one candidate for so many minutes. No warm-up: how the device warms up is what is asked."""
     blocks: list[Block] = []
-    begin = time.monotonic()
+    cut_short = ""
     try:
         with target.start(candidate.plan) as runner:
             runner.load(candidate.path, candidate.workload)
-            while (elapsed := time.monotonic() - begin) < minutes * 60:
+            begin = time.monotonic()
+            while (elapsed := time.monotonic() - begin) < minutes * 60 or not blocks:
                 blocks.append(runner.block(min(_BLOCK_SECONDS, minutes * 6), _MOST_RUNS_A_BLOCK))
                 progress(elapsed / (minutes * 60), f"minute {elapsed / 60:.1f} of {minutes:g}")
     except RunnerFailed as failed:
         if not blocks:
             return failed.failure
-    return sustained_from_blocks(blocks, min(60.0, minutes * 60 / _FEWEST_SLICES))
+        cut_short = failed.failure.message
+    return replace(sustained_from_blocks(blocks, min(60.0, minutes * 60 / _FEWEST_SLICES)), cut_short=cut_short)

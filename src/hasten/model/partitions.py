@@ -25,24 +25,23 @@ class Partition:
 
 def partition_graph(subgraph: Subgraph, left_to_engine: AbstractSet[int]) -> list[Partition]:
     """The partitions in the order in which they run, given the nodes that the engine runs with its own kernels."""
-    computed = {tensor for node in subgraph.nodes for tensor in node.outputs}
+    computed = {tensor for node in subgraph.nodes for tensor in node.outputs if tensor >= 0}
     waiting = [node.index for node in subgraph.nodes]
     partitions: list[Partition] = []
     while waiting:
         taken, kind = _gather(subgraph, waiting, computed, left_to_engine)
-        if not taken:  # a graph that is not in execution order; the engine would not have run it
+        if not taken:  # nodes that wait for each other; the engine would not have run them
             break
         partitions.append(Partition(kind, tuple(taken)))
-        gathered = set(taken)
-        waiting = [index for index in waiting if index not in gathered]
+        waiting = [index for index in waiting if index not in taken]
     return partitions
 
 
 def _gather(
     subgraph: Subgraph, waiting: list[int], computed: set[int], left_to_engine: AbstractSet[int]
-) -> tuple[list[int], bool]:
+) -> tuple[dict[int, None], bool]:
     """Every ready node of the kind that the first ready node has. Takes their outputs out of `computed`."""
-    taken: list[int] = []
+    taken: dict[int, None] = {}  # in the order in which they were gathered
     kind: bool | None = None
     found = True
     while found:
@@ -54,7 +53,7 @@ def _gather(
             if kind is None:
                 kind = index not in left_to_engine
             if kind == (index not in left_to_engine):
-                taken.append(index)
+                taken[index] = None
                 computed.difference_update(node.outputs)
                 found = True
     return taken, bool(kind)

@@ -133,7 +133,7 @@ def _runs(target: Target) -> Iterator[Check]:
 
 def _cpu_checks(title: str, result: Measurement) -> Iterator[Check]:
     yield Check(title, OK, f"a small network takes {result.samples.median_ms:.3g} ms")
-    spread = result.samples.p95_ms / result.samples.median_ms - 1
+    spread = result.samples.p95_ms / result.samples.median_ms - 1 if result.samples.median_ms else 0.0
     if spread > _NOISY:
         yield Check(
             "noise", WARNING, f"p95 is {spread:.0%} above the median", "Expect wide intervals, or quieten the machine."

@@ -81,8 +81,12 @@ def _subgraph(graph: Graph, workload: Workload) -> Subgraph:
 
 def _quiet_runs(runs: Sequence[ProfiledRun]) -> list[ProfiledRun]:
     """The faster half, among runs that saw the same events: means add up, and what disturbed the rest is left out."""
-    shape = max((len(run.events) for run in runs), key=[len(run.events) for run in runs].count)
-    alike = sorted((run for run in runs if len(run.events) == shape), key=lambda run: run.total_us)
+    kinds: dict[tuple[tuple[str, int, int], ...], list[ProfiledRun]] = {}
+    for run in runs:
+        seen = tuple((event.kind, event.subgraph, event.index) for event in run.events)
+        kinds.setdefault(seen, []).append(run)
+    most = max(kinds.values(), key=lambda alike: len(alike))
+    alike = sorted(most, key=lambda run: run.total_us)
     return alike[: max(1, (len(alike) + 1) // 2)]
 
 
@@ -95,7 +99,7 @@ def _mean_events(runs: Sequence[ProfiledRun], subgraph: int) -> list[_Timed]:
     means = []
     for position, same in enumerate(zip(*(run.events for run in runs), strict=True)):
         event = same[0]
-        if event.kind == "invoke" or (event.kind == "operator" and event.subgraph != subgraph):
+        if event.kind == "invoke" or event.subgraph != subgraph:
             continue
         cut_off = _CUT_OFF_US if event.kind == "kernel" else 0.0
         mean_us = fmean(e.elapsed_us + (cut_off if e.elapsed_us else 0.0) for e in same)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import shutil
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.units import count, milliseconds, percent
-from hasten.report.text import doubts_text
+from hasten.report.text import doubts_text, printable, wrapped
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,7 +39,7 @@ def profile_text(profile: Profile, top: int, width: int | None = None) -> str:
 def _head(profile: Profile) -> str:
     cost = profile.invoke_ms / profile.latency_ms - 1 if profile.latency_ms else 0.0
     lines = [
-        f"{Path(profile.model.path).name} on {profile.plan.describe()}",
+        *wrapped(f"{Path(profile.model.path).name} on {profile.plan.describe()}"),
         f"  {milliseconds(profile.latency_ms)} a run; {milliseconds(profile.invoke_ms)} profiled"
         f" ({cost:+.1%}), {percent(profile.coverage)} of it explained by operators",
     ]
@@ -71,18 +70,30 @@ def _operator_table(operators: list[OperatorTime], *, wide: bool) -> Table:
 
 
 def _operator_row(operator: OperatorTime, *, wide: bool) -> list[str]:
-    name = operator.op + _MARKS.get(operator.mapped, "")
+    name = printable(operator.op) + _MARKS.get(operator.mapped, "")
     row = [
         str(operator.index) if operator.index >= 0 else "",
         f"{name} +{len(operator.fused)}" if operator.fused else name,
         operator.shapes.rpartition("→ ")[2],
-        f"{operator.ms:.3f}",
+        _ms(operator.ms),
         percent(operator.share),
-        "-" if not operator.gflops else f"{operator.gflops:.3g}",
+        _rate(operator.gflops),
         operator.bound or "-",
-        "-" if operator.headroom_ms is None else f"{operator.headroom_ms:.3f}",
+        "-" if operator.headroom_ms is None else _ms(operator.headroom_ms),
     ]
-    return [*row, " + ".join(operator.kernels), operator.location] if wide else row
+    return [*row, printable(" + ".join(operator.kernels)), printable(operator.location)] if wide else row
+
+
+def _ms(value: float) -> str:
+    """Milliseconds in a column of six."""
+    return f"{value:.3f}" if value < 99.9995 else f"{value:.1f}" if value < 9999.95 else f"{value:.0f}"
+
+
+def _rate(gflops: float | None) -> str:
+    """Three digits, never an exponent."""
+    if not gflops:
+        return "-"
+    return f"{gflops:.3g}" if gflops < 999.5 else f"{gflops:.0f}"
 
 
 def _rest(profile: Profile, shown: list[OperatorTime]) -> str:
@@ -109,11 +120,12 @@ def _rest(profile: Profile, shown: list[OperatorTime]) -> str:
 
 def _kind_table(profile: Profile) -> Table:
     table = _table()
-    table.add_column("kind", no_wrap=True)
+    table.add_column("kind", no_wrap=True, overflow="ellipsis", max_width=36)
     for title in ("count", "ms", "share", "MACs"):
         table.add_column(title, justify="right", min_width=7)
     for kind, number, ms, macs in profile.by_kind()[:_KINDS_SHOWN]:
-        table.add_row(kind, str(number), f"{ms:.3f}", percent(ms / profile.invoke_ms), count(macs))
+        share = ms / profile.invoke_ms if profile.invoke_ms else 0.0
+        table.add_row(printable(kind), str(number), _ms(ms), percent(share), count(macs))
     return table
 
 
@@ -136,12 +148,16 @@ def _partitions(profile: Profile) -> str:
             f"{i} {op}" for partition in own for i, op in zip(partition.nodes, partition.operators, strict=True)
         )
         text += f"; left to the engine: {names}"
-    return textwrap.fill(text + ".", _NARROW)
+    return "\n".join(wrapped(text + ".", other=""))
 
 
 def _rendered(table: Table, columns: int) -> str:
     from rich.console import Console
 
     stream = io.StringIO()
-    Console(file=stream, width=columns, color_system=None, legacy_windows=False).print(table)
+    # Names come from the model file: brackets and colons in them are letters, not markup.
+    console = Console(
+        file=stream, width=columns, color_system=None, legacy_windows=False, markup=False, emoji=False, highlight=False
+    )
+    console.print(table)
     return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())

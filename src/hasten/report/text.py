@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.comparison import Verdict
+from hasten.core.comparison import FEWEST_ROUNDS, Verdict
 from hasten.core.units import interval_ms, milliseconds, percent, size
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ def measurement_text(found: Measurement) -> str:
     samples = found.samples
     energy = "not available" if samples.joules is None else f"{samples.joules * 1e3:.3g} mJ"
     memory = "not available" if found.peak_memory_mb is None else f"{found.peak_memory_mb:.1f} MB"
-    cold = found.first_run_ms / samples.median_ms
     rows = [
         (
             "latency",
@@ -36,14 +36,19 @@ def measurement_text(found: Measurement) -> str:
         ),
         ("p95", milliseconds(samples.p95_ms), f"quickest {milliseconds(samples.min_ms)}"),
         ("init", milliseconds(found.init_ms), "from the file to a model ready to run"),
-        ("first run", milliseconds(found.first_run_ms), f"{cold:.1f} times the steady latency"),
+        (
+            "first run",
+            milliseconds(found.first_run_ms),
+            f"{_times(found.first_run_ms, samples.median_ms)} times the steady latency",
+        ),
         ("memory", memory, "peak, above the process without the model"),
-        ("CPU time", milliseconds(samples.cpu_ms), f"a run: {samples.cpu_ms / samples.median_ms:.1f} cores busy"),
+        ("CPU time", milliseconds(samples.cpu_ms), f"a run: {_times(samples.cpu_ms, samples.median_ms)} cores busy"),
         ("energy", energy, "a run" if samples.joules is not None else "no energy counter on this machine"),
-        ("samples", f"{samples.count:,}", f"runs in {len(samples.block_medians_ms)} fresh processes"),
+        ("samples", f"{samples.count:,}", f"runs in {_several(len(samples.block_medians_ms), 'fresh process')}"),
     ]
+    name = f"{Path(found.model.path).name} ({size(found.model.size_bytes)})"
     lines = [
-        f"{Path(found.model.path).name} ({size(found.model.size_bytes)}) on {found.plan.describe()}{_effective(found)}",
+        *wrapped(f"{name} on {found.plan.describe()}{_effective(found)}"),
         "",
         *(f"  {name:<10} {value:>13}   {note}" for name, value, note in rows),
         *doubts_text(found.doubts),
@@ -55,14 +60,16 @@ def comparison_text(found: ComparisonResult) -> str:
     """A verdict in a sentence, then what it stands on."""
     comparison = found.comparison
     low, high = comparison.ci95
+    interval = f"{low:.3f} - {high:.3f}" if math.isfinite(high) else "unknown"
+    found_from = percent(comparison.smallest_detectable)
     lines = [
-        _verdict_sentence(found),
+        *wrapped(_verdict_sentence(found)),
         "",
-        f"  ratio      {comparison.ratio:.3f}   95 % interval {low:.3f} - {high:.3f} (B's latency over A's)",
+        f"  ratio      {comparison.ratio:.3f}   95 % interval {interval} (B's latency over A's)",
         *_candidate_lines("A", found.first),
         *_candidate_lines("B", found.second),
-        f"  sharpness  differences from {percent(comparison.smallest_detectable)} would be found"
-        f" ({comparison.rounds} process pairs, {found.seconds:.0f} s)",
+        f"  sharpness  differences from {found_from} would be found"
+        f" ({_several(comparison.rounds, 'process pair')}, {found.seconds:.0f} s)",
         *doubts_text(_both_doubts(found)),
     ]
     return "\n".join(lines)
@@ -72,19 +79,20 @@ def sustained_text(model: str, plan: Plan, found: Sustained) -> str:
     """A line for each minute, with a bar, and the verdict on throttling."""
     unit = "minute" if found.slice_seconds == 60 else f"{found.slice_seconds:.0f} s"
     slowest = max(minute.latency.estimate for minute in found.minutes)
-    lines = [f"{Path(model).name} on {plan.describe()}, without a pause", "", f"  {unit:>7}     median        p95"]
+    head = wrapped(f"{Path(model).name} on {plan.describe()}, without a pause")
+    lines = [*head, "", f"  {unit:>7}     median        p95"]
     for minute in found.minutes:
-        bar = "█" * round(minute.latency.estimate / slowest * _BAR)
+        bar = "█" * round(minute.latency.estimate / slowest * _BAR if slowest else 0)
         heat = f" {minute.temperature_c:.0f} °C" if minute.temperature_c is not None else ""
         times = f"{milliseconds(minute.latency.estimate):>10} {milliseconds(minute.p95_ms):>10}"
         lines.append(f"  {minute.number:>7} {times}  {bar}{heat}")
+    if found.cut_short:
+        lines += ["", *wrapped(f"It ended before its time: {found.cut_short}", "! ")]
     if found.onset is None:
         lines += ["", f"No lasting slowdown ({percent(found.slowdown)} from the first to the last)."]
     else:
-        lines += [
-            "",
-            f"Slower for good from {unit} {found.onset} on; {percent(found.slowdown)} at the end: throttling.",
-        ]
+        since = f"minute {found.onset}" if unit == "minute" else f"second {(found.onset - 1) * found.slice_seconds:.0f}"
+        lines += ["", f"Slower for good from {since} on; {percent(found.slowdown)} at the end: throttling."]
     return "\n".join(lines)
 
 
@@ -94,11 +102,19 @@ def doubts_text(doubts: Sequence[Doubt]) -> list[str]:
         return []
     lines = [""]
     for doubt in doubts:
-        lines += textwrap.wrap(
-            f"{doubt.reason.value}: {doubt.evidence}", WIDTH, initial_indent="! ", subsequent_indent="  "
-        )
-        lines += textwrap.wrap(doubt.hint, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        lines += wrapped(f"{doubt.reason.value}: {doubt.evidence}", "! ", "  ")
+        lines += wrapped(doubt.hint, "  ", "  ")
     return lines
+
+
+def wrapped(text: str, first: str = "", other: str = "  ") -> list[str]:
+    """The text in lines that fit the width, each after its indent."""
+    return textwrap.wrap(printable(text), WIDTH, initial_indent=first, subsequent_indent=other)
+
+
+def printable(text: str) -> str:
+    """The text in one line, without what would steer a terminal: names in a model file can hold anything."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _effective(found: Measurement) -> str:
@@ -110,13 +126,23 @@ def _effective(found: Measurement) -> str:
     return f" ({', '.join(notes)})" if notes else ""
 
 
+def _times(much: float, unit: float) -> str:
+    return f"{much / unit:.1f}" if unit else "unknown"
+
+
+def _several(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("" if number == 1 else "es" if thing.endswith("s") else "s")
+
+
 def _verdict_sentence(found: ComparisonResult) -> str:
     ratio = found.comparison.ratio
+    few = found.comparison.rounds < FEWEST_ROUNDS
+    why_not = "too few processes for a verdict" if few else "the noise is larger than the difference"
     sentences = {
         Verdict.FASTER: f"B is faster than A: it takes {percent(1 - ratio)} less time.",
         Verdict.SLOWER: f"B is slower than A: it takes {percent(ratio - 1)} more time.",
         Verdict.SAME: "B is as fast as A, as far as anybody would care.",
-        Verdict.UNDECIDED: "Undecided: the noise is larger than the difference. More time (--seconds) may tell.",
+        Verdict.UNDECIDED: f"Undecided: {why_not}. More time (--seconds) may tell.",
     }
     return sentences[found.comparison.verdict]
 
@@ -125,7 +151,7 @@ def _candidate_lines(name: str, found: Measurement) -> list[str]:
     latency = found.samples.latency
     return [
         f"  {name}       {milliseconds(latency.estimate):>9}   {interval_ms(latency.low, latency.high)}",
-        f"          {Path(found.model.path).name} on {found.plan.describe()}",
+        *wrapped(f"{Path(found.model.path).name} on {found.plan.describe()}", " " * 10, " " * 12),
     ]
 
 

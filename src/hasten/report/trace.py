@@ -47,18 +47,23 @@ def _start_events(load: LoadReport) -> Iterator[dict[str, Any]]:
 def _run_events(
     number: int, run: ProfiledRun, owners: dict[int, OperatorTime], origin: int
 ) -> Iterator[dict[str, Any]]:
-    """One run. Kernels inside a delegate come without a start, so they are laid end to end after what came before."""
-    cursor = float(_begin_us(run) - origin)
+    """One run. Kernels inside a delegate come without a start, so they are laid end to end after what came before.
+
+    Bodies of loops and branches are subgraphs with an Invoke of their own; they lie inside their operator's event.
+    """
+    begin = float(_begin_us(run) - origin)
+    cursors: dict[int, float] = {}
     for position, event in enumerate(run.events):
+        start = float(event.start_us - origin) if event.start_us else cursors.get(event.subgraph, begin)
         if event.kind == "invoke":
-            yield _event(f"Invoke {number}", "run", cursor, event.elapsed_us, _ENGINE, {"run": number})
+            name = f"subgraph {event.subgraph}" if cursors else f"Invoke {number}"
+            cursors[event.subgraph] = start
+            yield _event(name, "run", start, event.elapsed_us, _ENGINE, {"run": number})
             continue
-        start = float(event.start_us - origin) if event.start_us else cursor
         operator = owners.get(position)
         name = operator.op if operator else event.tag
         yield _event(name, event.kind, start, event.elapsed_us, _ENGINE, _arguments(operator, event.tag))
-        if operator is not None:  # bodies of loops lie inside their operator, whose own event moves the cursor
-            cursor = start + event.elapsed_us
+        cursors[event.subgraph] = start + event.elapsed_us
 
 
 def _begin_us(run: ProfiledRun) -> int:

@@ -1,0 +1,154 @@
+"""Verdicts, tested as they are reached: looked for after each round, from the first possible one on."""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hasten.core.block import Block
+from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds, log_ratio_of_round
+
+MOST_ROUNDS = 10
+LOG_RATIOS = st.lists(st.floats(-3, 3), min_size=1, max_size=12)
+
+
+def sequential_verdict(log_ratios: list[float]) -> Verdict:
+    """What the procedure answers: it stops at the first round at which a verdict can be given."""
+    for rounds in range(1, len(log_ratios) + 1):
+        verdict = compare_rounds(log_ratios[:rounds]).verdict
+        if verdict is not Verdict.UNDECIDED:
+            return verdict
+    return Verdict.UNDECIDED
+
+
+def process_effects(
+    source: np.random.Generator, noise: float, shape: str
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Log latencies of one candidate in fresh processes."""
+    if shape == "two layouts":  # memory lies well, or it does not
+        return noise * 2 * source.integers(0, 2, MOST_ROUNDS) + source.normal(0, 0.001, MOST_ROUNDS)
+    if shape == "rare":
+        disturbed = source.random(MOST_ROUNDS) < 0.1
+        return source.normal(0, noise, MOST_ROUNDS) + disturbed * source.exponential(0.3, MOST_ROUNDS)
+    return source.normal(0, noise, MOST_ROUNDS)
+
+
+def verdicts(ratio: float, noise: float, trials: int, shape: str = "usual", seed: int = 0) -> Counter[Verdict]:
+    source = np.random.default_rng(seed)
+    found: Counter[Verdict] = Counter()
+    for _ in range(trials):
+        first, second = (process_effects(source, noise, shape) for _ in range(2))
+        found[sequential_verdict((second - first + math.log(ratio)).tolist())] += 1
+    return found
+
+
+@pytest.mark.parametrize("shape", ["usual", "two layouts", "rare"])
+@pytest.mark.parametrize("noise", [0.003, 0.01, 0.03])
+def test_equal_candidates_are_seldom_told_apart(noise: float, shape: str) -> None:
+    found = verdicts(1.0, noise, 800, shape)
+    assert (found[Verdict.FASTER] + found[Verdict.SLOWER]) / 800 <= 0.05
+
+
+@pytest.mark.parametrize("ratio", [1.05, 1 / 1.05])
+def test_five_percent_are_found(ratio: float) -> None:
+    right = Verdict.SLOWER if ratio > 1 else Verdict.FASTER
+    assert verdicts(ratio, 0.01, 500)[right] / 500 >= 0.9
+
+
+def test_quiet_equal_candidates_are_called_the_same() -> None:
+    assert verdicts(1.0, 0.003, 300)[Verdict.SAME] / 300 >= 0.95
+
+
+def test_verdict_on_a_difference_is_never_the_wrong_way_round() -> None:
+    assert verdicts(1.03, 0.01, 500)[Verdict.FASTER] == 0
+
+
+def test_no_verdict_from_few_rounds() -> None:
+    assert compare_rounds([0.5] * (FEWEST_ROUNDS - 1)).verdict is Verdict.UNDECIDED
+    assert compare_rounds([0.5] * FEWEST_ROUNDS).verdict is Verdict.SLOWER
+
+
+def test_wide_interval_is_never_called_the_same() -> None:
+    assert compare_rounds([0.10, -0.10, 0.11, -0.11, 0.0]).verdict is Verdict.UNDECIDED
+
+
+@given(LOG_RATIOS)
+def test_same_only_if_the_interval_is_narrow(log_ratios: list[float]) -> None:
+    found = compare_rounds(log_ratios)
+    if found.verdict is Verdict.SAME:
+        assert found.ci95[0] > math.exp(-0.0201)
+        assert found.ci95[1] < math.exp(0.0201)
+
+
+@given(LOG_RATIOS)
+def test_swapping_the_candidates_swaps_the_verdict(log_ratios: list[float]) -> None:
+    one, other = compare_rounds(log_ratios), compare_rounds([-value for value in log_ratios])
+    swapped = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
+    assert other.verdict is swapped.get(one.verdict, one.verdict)
+    assert other.ratio == pytest.approx(1 / one.ratio)
+    assert other.smallest_detectable == pytest.approx(one.smallest_detectable)
+
+
+@given(LOG_RATIOS)
+def test_ratio_lies_in_its_interval_and_json_holds_it(log_ratios: list[float]) -> None:
+    found = compare_rounds(log_ratios)
+    assert found.ci95[0] <= found.ratio * (1 + 1e-12)
+    assert found.ratio <= found.ci95[1] * (1 + 1e-12)
+    data = json.loads(json.dumps(found.as_data(), allow_nan=False))
+    assert data["verdict"] == found.verdict.value
+    assert data["rounds"] == len(log_ratios)
+
+
+def test_one_round_cannot_say_how_sharp_it_is() -> None:
+    found = compare_rounds([0.1])
+    assert found.smallest_detectable == math.inf
+    assert found.as_data()["smallest_detectable"] is None
+    assert found.as_data()["ci95"] == [0.0, None]
+
+
+def test_what_is_called_detectable_is_found_four_times_out_of_five() -> None:
+    """The figure that is shown after a comparison, held against what the same comparison then finds."""
+    source = np.random.default_rng(8)
+    noise = source.normal(0.0, 0.01, (1500, MOST_ROUNDS))
+    as_noisy = noise[0] / noise[0].std(ddof=1) * 0.01
+    shift = math.log1p(compare_rounds(as_noisy.tolist()).smallest_detectable)
+    found = sum(compare_rounds(row).verdict is Verdict.SLOWER for row in (noise + shift).tolist()) / 1500
+    assert found == pytest.approx(0.8, abs=0.05)
+
+
+def test_quiet_comparison_does_not_claim_to_find_what_the_margin_hides() -> None:
+    assert compare_rounds([0.0001, -0.0001, 0.0, 0.0001, 0.0]).smallest_detectable >= 0.01
+
+
+def block_of(*nanoseconds: int) -> Block:
+    return Block(0, 0.0, array("q", nanoseconds))
+
+
+@given(st.lists(st.tuples(st.integers(1000, 10**9), st.integers(1000, 10**9)), min_size=1), st.integers(2, 1000))
+def test_ratio_of_a_round_does_not_depend_on_the_unit(pairs: list[tuple[int, int]], factor: int) -> None:
+    first, second = [block_of(a) for a, _ in pairs], [block_of(b) for _, b in pairs]
+    scaled_first, scaled_second = [block_of(a * factor) for a, _ in pairs], [block_of(b * factor) for _, b in pairs]
+    assert log_ratio_of_round(scaled_first, scaled_second) == pytest.approx(log_ratio_of_round(first, second), abs=1e-9)
+
+
+def test_one_disturbed_pair_of_blocks_does_not_move_the_round() -> None:
+    first = [block_of(100, 101, 99)] * 5
+    second = [block_of(110, 111, 109)] * 4 + [block_of(5000)]
+    assert log_ratio_of_round(first, second) == pytest.approx(math.log(1.1))
+
+
+def test_a_clock_that_does_not_move_gives_no_error() -> None:
+    assert log_ratio_of_round([block_of(0, 0)], [block_of(0, 0)]) == 0.0
+
+
+def test_comparison_is_a_plain_record() -> None:
+    found = compare_rounds([0.0] * 5)
+    assert isinstance(found, Comparison)
+    assert found.verdict is Verdict.SAME
