@@ -23,6 +23,7 @@ from hasten.targets.local import LocalTarget
 if TYPE_CHECKING:
     import os
 
+    from hasten.core.errors import HastenError
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Peaks, Profile
     from hasten.core.sustained import Sustained
@@ -45,7 +46,7 @@ def bench(
     candidate, _ = open_model(model, plan, workload)
     result = bench_module.bench(target or LocalTarget(), candidate, seconds, progress)
     if isinstance(result, Failure):
-        raise result.error(plan)
+        raise _error(result, candidate)
     return result
 
 
@@ -62,7 +63,7 @@ def sustain(
     candidate, _ = open_model(model, plan, workload)
     result = sustained_module.sustain(target or LocalTarget(), candidate, minutes, progress)
     if isinstance(result, Failure):
-        raise result.error(plan)
+        raise _error(result, candidate)
     return result
 
 
@@ -81,7 +82,7 @@ def compare(
     result = compare_module.compare(target or LocalTarget(), a, b, seconds, margin, progress)
     if isinstance(result, tuple):
         failed, failure = result
-        raise failure.error(failed.plan)
+        raise _error(failure, failed)
     return result
 
 
@@ -119,7 +120,7 @@ def profile_with_runs(
         raise peaks.error(plan)
     result = profile_model(where, candidate, graph, seconds, peaks, progress)
     if isinstance(result, Failure):
-        raise result.error(plan)
+        raise _error(result, candidate)
     return result
 
 
@@ -136,3 +137,11 @@ def open_model(
             "Convert it again without SELECT_TF_OPS, or replace these operators.",
         )
     return Candidate(path.name, path, Model(str(path), graph.size_bytes, graph.sha256), plan, workload), graph
+
+
+def _error(failure: Failure, candidate: Candidate) -> HastenError:
+    """The failure as an error; trouble with a model says which one, since a command may have been given two."""
+    error = failure.error(candidate.plan)
+    if isinstance(error, ModelError) and candidate.label not in error.message:
+        return ModelError(f"{candidate.label}: {error.message}", error.hint)
+    return error

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hasten.cli import options
+from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = bench(model, plan, workload, target=target, seconds=arguments.seconds, progress=progress)
     if session:
         session.add("measurement", model, found.as_data())
-    print(options.as_json(bench_data(found)) if arguments.json else measurement_text(found))
+    show(options.as_json(bench_data(found)) if arguments.json else measurement_text(found))
     return 0
 
 
@@ -96,5 +97,5 @@ def _run_sustained(arguments: argparse.Namespace, model: str, plan: Plan, worklo
     if session:
         session.add("sustained", model, found.as_data())
     data = {"model": {"path": model}, "plan": asdict(plan), "sustained": found.as_data()}
-    print(options.as_json(data) if arguments.json else sustained_text(model, plan, found))
+    show(options.as_json(data) if arguments.json else sustained_text(model, plan, found))
     return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hasten.cli import options
 from hasten.cli.bench import bench_data
+from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -73,5 +74,5 @@ def run(arguments: argparse.Namespace) -> int:
         session.add("measurement", arguments.first, found.first.as_data())
         session.add("measurement", arguments.second, found.second.as_data())
         session.add("comparison", f"{arguments.first} {arguments.second}", found.comparison.as_data())
-    print(options.as_json(data) if arguments.json else comparison_text(found))
+    show(options.as_json(data) if arguments.json else comparison_text(found))
     return 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from hasten.cli import options
+from hasten.cli.output import WIDTH, show
 
 if TYPE_CHECKING:
     import argparse
@@ -28,10 +30,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     devices = [_describe(target) for target in targets_within_reach()]
     if arguments.json:
-        print(options.as_json({"devices": devices}))
+        show(options.as_json({"devices": devices}))
         return 0
     for device in devices:
-        print(f"{device['name']:<8} {device['summary']}")
+        head = f"{device['name']:<8} "
+        show(textwrap.fill(head + device["summary"], WIDTH, subsequent_indent=" " * len(head)))
     return 0
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from hasten.cli import options
+from hasten.cli.output import WIDTH, show
 
 if TYPE_CHECKING:
     import argparse
@@ -17,7 +18,6 @@ EXAMPLES = """
 hasten doctor
 hasten doctor --json
 """
-_WIDTH: Final = 80
 _MARKS: Final = {"ok": "ok", "warning": "!", "missing": "-"}
 
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     target = options.target_from(arguments)
     checks = check_machine(target, (lambda check: None) if arguments.json else _show)
     if arguments.json:
-        print(options.as_json({"checks": [asdict(check) for check in checks]}))
+        show(options.as_json({"checks": [asdict(check) for check in checks]}))
     engine_missing = any(check.name == "engine" and check.status == MISSING for check in checks)
     return 4 if engine_missing else 0
 
@@ -43,6 +43,6 @@ def _show(check: Check) -> None:
     head = f"{_MARKS[check.status]:>3} {check.name:<16} "
     text = check.finding + (f"\n{check.fix}" if check.fix else "")
     indent = " " * len(head)
-    wrapped = [textwrap.wrap(line, _WIDTH - len(head)) for line in text.splitlines()]
+    wrapped = [textwrap.wrap(line, WIDTH - len(head)) for line in text.splitlines()]
     lines = [line for part in wrapped for line in part] or [""]
-    print(head + f"\n{indent}".join(lines), flush=True)
+    show(head + f"\n{indent}".join(lines))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import difflib
 import importlib
 import json
 import os
+import shlex
+import signal
 import sys
 import textwrap
-from typing import Final
+from typing import Final, NoReturn
 
 import hasten
-from hasten.core.errors import HastenError
+from hasten.cli.output import WIDTH, complain, give_up_output, prepare_streams, show
+from hasten.core.errors import HastenError, UsageError
 
 # command → what it does, in the order in which a newcomer meets them. Each is a module of this room; it is imported
 # only when asked for, so that --help answers at once.
@@ -20,11 +25,21 @@ COMMANDS: Final = {
     "compare": "is one model or plan faster than another?",
     "profile": "each operator's time, cost and headroom",
     "trace": "a timeline that Perfetto and Chrome open",
+    "accelerators": "does an accelerator run it, all of it, correctly, faster?",
     "devices": "the targets within reach",
     "doctor": "check this machine",
 }
 _INTERRUPTED: Final = 130
 _BUG: Final = 70
+_HELP: Final = ("-h", "--help", "help")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Wrong usage ends like every other error: a sentence, a hint, and JSON for programs."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise in place of printing all options and leaving."""
+        raise UsageError(message, f"{self.prog} --help shows all options and some examples.")
 
 
 def entry_point() -> None:
@@ -34,43 +49,58 @@ def entry_point() -> None:
 
 def main(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
+    prepare_streams()
+    try:
+        return _run_or_explain(arguments)
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does; nothing is left to say, and nobody to say it to.
+        give_up_output()
+        return 0
+
+
+def _run_or_explain(arguments: list[str]) -> int:
     try:
         return _run(arguments)
     except HastenError as error:
         return _fail(arguments, error.message, error.hint, error.exit_code)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end is near; a second Ctrl-C must not tear it
         return _fail(arguments, "interrupted", "", _INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does; nothing is left to say, and nobody to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        raise
     except Exception as error:
         if os.environ.get("HASTEN_DEBUG"):
             raise
-        hint = "Please report it with the output of: HASTEN_DEBUG=1 hasten " + " ".join(arguments)
+        hint = "Please report it with the output of: HASTEN_DEBUG=1 hasten " + shlex.join(arguments)
         return _fail(arguments, f"this is a bug in hasten: {type(error).__name__}: {error}", hint, _BUG)
 
 
 def _run(arguments: list[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(_help())
+    name, *rest = arguments or ["help"]
+    if name in _HELP and rest and rest[0] in COMMANDS:
+        name, rest = rest[0], ["--help"]
+    if name in _HELP:
+        show(_help())
         return 0
-    if arguments[0] in ("-V", "--version"):
-        print(f"hasten {hasten.__version__}")
+    if name in ("-V", "--version"):
+        show(f"hasten {hasten.__version__}")
         return 0
-    name, rest = arguments[0], arguments[1:]
     if name not in COMMANDS:
-        _complain(f"there is no command {name!r}", f"The commands are: {', '.join(COMMANDS)}.")
-        return 2
+        raise UsageError(f"there is no command {name!r}", _meant(name))
     module = importlib.import_module(f"hasten.cli.{name}")
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"hasten {name}",
-        description=(module.__doc__ or "").strip(),
+        description=_filled(module.__doc__ or ""),
         epilog="examples:\n" + textwrap.indent(module.EXAMPLES.strip(), "  "),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        add_help=False,
     )
+    parser.add_argument("-h", "--help", action="store_true", help="show this help message and exit")
     module.configure(parser)
+    if any(word in ("-h", "--help") for word in rest):
+        show(parser.format_help().rstrip())
+        return 0
     return int(module.run(parser.parse_args(rest)))
 
 
@@ -91,15 +121,19 @@ def _help() -> str:
     )
 
 
+def _meant(name: str) -> str:
+    close = difflib.get_close_matches(name, COMMANDS, 1)
+    return f"Did you mean {close[0]}?" if close else f"The commands are: {', '.join(COMMANDS)}."
+
+
+def _filled(text: str) -> str:
+    return "\n\n".join(textwrap.fill(part, WIDTH) for part in text.strip().split("\n\n"))
+
+
 def _fail(arguments: list[str], message: str, hint: str, code: int) -> int:
     """An error for people on standard error, and for programs as the one JSON document that --json promises."""
+    complain(message, hint)
     if "--json" in arguments:
-        print(json.dumps({"error": {"message": message, "hint": hint, "exit_code": code}}, indent=2))
-    _complain(message, hint)
+        with contextlib.suppress(HastenError):  # where the output cannot be written, the exit code has to do
+            show(json.dumps({"error": {"message": message, "hint": hint, "exit_code": code}}, indent=2))
     return code
-
-
-def _complain(message: str, hint: str) -> None:
-    print(f"hasten: {message}", file=sys.stderr)
-    if hint:
-        print(f"  {hint}", file=sys.stderr)

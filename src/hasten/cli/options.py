@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.cli.files import is_there
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
 
@@ -111,8 +112,8 @@ def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str,
     A file whose own name has an @ in it is taken as it is. `demo` is the embedded model.
     """
     path, separator, settings = text.rpartition("@")
-    if not separator or Path(text).exists():
-        return _or_demo(text), base
+    if not separator or is_there(Path(text)):
+        return _named(text), base
     pairs = {}
     for item in settings.split(","):
         key, has_value, value = item.partition("=")
@@ -121,37 +122,46 @@ def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str,
                 f"{item!r} in {text!r} is not of the form setting=value", "Example: model.tflite@threads=2"
             )
         pairs[key.strip()] = value.strip()
-    return _or_demo(path or default_model), plan_with(base, pairs)
+    return _named(path or default_model), plan_with(base, pairs)
 
 
-def _or_demo(text: str) -> str:
+def _named(text: str) -> str:
     from hasten.demo import MODEL
 
+    if not text:
+        raise UsageError("no model is named", "Give the path of a .tflite file, or demo for the embedded model.")
     return str(MODEL) if text == "demo" and not Path(text).exists() else text
 
 
 def positive_int(text: str) -> int:
     """A whole number from 1."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return value
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+    return int(text)
 
 
 def positive_float(text: str) -> float:
     """A number above 0."""
-    value = float(text)
+    value = _number(text)
     if not (value > 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text}")
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
     return value
 
 
 def percentage(text: str) -> float:
     """`1%` or `0.01`."""
-    value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    value = _number(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"must be between 0 and 100 %, not {text}")
+        raise argparse.ArgumentTypeError(f"must be a share such as 1% or 0.01, not {text!r}")
     return value
+
+
+def _number(text: str) -> float:
+    """The number, or one that no limit lets through."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:

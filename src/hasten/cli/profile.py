@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hasten.cli import options
 from hasten.cli.files import refuse_existing, write_new
+from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Profile, show and export."""
-    refuse_existing(arguments.csv, arguments.model_explorer, force=arguments.force)
     model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments))
+    refuse_existing(arguments.csv, arguments.model_explorer, force=arguments.force, model=model)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
     from hasten.library import profile
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.model_explorer:
         write_new(arguments.model_explorer, node_data(found), force=arguments.force)
     if arguments.json:
-        print(options.as_json({"model": asdict(found.model), "plan": asdict(found.plan), **found.as_data()}))
+        show(options.as_json({"model": asdict(found.model), "plan": asdict(found.plan), **found.as_data()}))
     else:
-        print(profile_text(found, arguments.top))
+        show(profile_text(found, arguments.top))
     return 0

@@ -7,6 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
+from hasten.cli.output import watched
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,7 +20,7 @@ _SECONDS_BETWEEN_LINES: Final = 5.0
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """A function to report progress to, for as long as the `with` lasts."""
-    if sys.stderr.isatty():
+    if watched():
         with _bar(title) as report:
             yield report
     else:
@@ -49,6 +51,7 @@ def _lines(title: str) -> Progress:
         nonlocal last
         if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
             last = time.monotonic()
-            print(f"hasten: {title}: {share:.0%}, {text}", file=sys.stderr)
+            with contextlib.suppress(OSError):  # a log that cannot be written must not end the measurement
+                print(f"hasten: {title}: {share:.0%}, {text}", file=sys.stderr)
 
     return report

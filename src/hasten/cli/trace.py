@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hasten.cli import options
 from hasten.cli.files import refuse_existing, write_new
+from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Record and write."""
-    refuse_existing(arguments.output, force=arguments.force)
     model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments))
+    refuse_existing(arguments.output, force=arguments.force, model=model)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
     from hasten.library import profile_with_runs
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     write_new(arguments.output, trace_json(found, raw), force=arguments.force)
     runs = min(len(raw.runs), MOST_RUNS)
     if arguments.json:
-        print(options.as_json({"trace": str(arguments.output), "runs": runs, "operators": len(found.operators)}))
+        show(options.as_json({"trace": str(arguments.output), "runs": runs, "operators": len(found.operators)}))
     else:
-        print(f"{arguments.output}: {runs} runs of {len(found.operators)} operators; open it in ui.perfetto.dev")
+        show(f"{arguments.output}: {runs} runs of {len(found.operators)} operators; open it in ui.perfetto.dev")
     return 0
