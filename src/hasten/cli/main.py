@@ -25,7 +25,6 @@ COMMANDS: Final = {
     "compare": "is one model or plan faster than another?",
     "profile": "each operator's time, cost and headroom",
     "trace": "a timeline that Perfetto and Chrome open",
-    "accelerators": "does an accelerator run it, all of it, correctly, faster?",
     "devices": "the targets within reach",
     "doctor": "check this machine",
 }

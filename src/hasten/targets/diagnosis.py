@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _PREFIX: Final = re.compile(r"^(?:ERROR|WARNING|INFO|<Unknown severity>): (?:\[[\w./]+:\d+\] )?")
 _OPENVINO_HINT: Final = "pip install openvino==2026.3.1"
 _CONVERT_HINT: Final = "Convert the model again with a current converter."
+_DAMAGED_HINT: Final = "Download or convert the model again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,48 @@ RULES: Final = (
         "model",
         "XNNPACK cannot lay out the model: the shapes of its tensors contradict each other",
         "With --kernel reference LiteRT names the operator.",
+    ),
+    Rule(
+        r"Tensor (?P<tensor>\d+) is invalidly specified in schema",
+        "model",
+        "the file is damaged: the data of tensor {tensor} does not fit its shape and type",
+        _DAMAGED_HINT,
+    ),
+    Rule(
+        r"Custom allocation is too small for tensor idx: (?P<tensor>\d+)",
+        "model",
+        "the file is damaged: tensor {tensor} has another size than its operator needs",
+        _DAMAGED_HINT,
+    ),
+    Rule(
+        r"Signature has incorrect number of input/outputs",
+        "model",
+        "the file is damaged: a signature does not have the inputs and outputs of its graph",
+        _DAMAGED_HINT,
+    ),
+    Rule(
+        r"Buffer index out of range",
+        "model",
+        "the file is damaged: a tensor refers to data that the file does not have",
+        _DAMAGED_HINT,
+    ),
+    Rule(
+        r"Model provided is schema version (?P<version>\d+) not equal to supported version (?P<known>\d+)",
+        "model",
+        "the file is of schema version {version}, and LiteRT reads version {known} only",
+        _CONVERT_HINT,
+    ),
+    Rule(
+        r"Invalid per-channel quantization parameters",
+        "model",
+        "LiteRT refuses the quantization of a tensor: its scales or zero points do not fit its channels",
+        _CONVERT_HINT,
+    ),
+    Rule(
+        r"Restored original execution plan after delegate application failure",
+        "engine",
+        "LiteRT could not hand the model's operators to its delegate",
+        "On the CPU that is XNNPACK, and --kernel builtin does without it.",
     ),
     Rule(
         r"(?P<why>[^\n]+)\nNode number (?P<node>\d+) \((?P<op>\w+)\) failed to (?P<step>prepare|invoke)",
