@@ -1,0 +1,197 @@
+"""Samples: every doubt fires when its cause is planted, none on a quiet machine, and nothing is thrown away."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hasten.core.block import Block, Conditions
+from hasten.core.doubts import Reason
+from hasten.core.samples import Samples, samples_from_data
+
+QUIET = Conditions(0.05, 0.05, 0.0, 0.0, 0, 2000.0, 50.0, 0.5)
+
+
+def quiet_blocks(processes: int = 5, blocks: int = 8, runs: int = 20, seed: int = 0) -> list[Block]:
+    source = np.random.default_rng(seed)
+    return [
+        Block(process, process + block / 100, array("q", source.normal(1e6, 5e3, runs).astype(int).tolist()), QUIET)
+        for process in range(processes)
+        for block in range(blocks)
+    ]
+
+
+def slowed(block: Block, factor: float) -> Block:
+    return replace(block, nanoseconds=array("q", [round(value * factor) for value in block.nanoseconds]))
+
+
+def under(block: Block, **conditions: Any) -> Block:
+    return replace(block, conditions=replace(block.conditions, **conditions))
+
+
+def reasons(blocks: list[Block], timer_step_ns: int = 50) -> set[Reason]:
+    return {doubt.reason for doubt in Samples(tuple(blocks), timer_step_ns).doubts()}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quiet_samples_raise_no_doubt(seed: int) -> None:
+    assert reasons(quiet_blocks(seed=seed)) == set()
+
+
+def test_silent_machine_raises_no_doubt() -> None:
+    """One that tells nothing of its surroundings: no counters at all."""
+    assert reasons([replace(block, conditions=Conditions()) for block in quiet_blocks()]) == set()
+
+
+def test_noise() -> None:
+    source = np.random.default_rng(3)
+    noisy = [slowed(block, float(source.lognormal(0, 0.2))) for block in quiet_blocks()]
+    assert Reason.NOISY in reasons(noisy)
+
+
+def test_other_load() -> None:
+    assert reasons([under(block, other_cores_busy=0.8) for block in quiet_blocks()]) == {Reason.OTHER_LOAD}
+
+
+def test_stolen_time() -> None:
+    assert reasons([under(block, stolen_share=0.1) for block in quiet_blocks()]) == {Reason.STOLEN_TIME}
+
+
+def test_frequency_change() -> None:
+    blocks = [under(block, frequency_mhz=2000.0 + 400 * (i % 2)) for i, block in enumerate(quiet_blocks())]
+    assert reasons(blocks) == {Reason.FREQUENCY_CHANGE}
+
+
+def rising() -> list[Block]:
+    return [slowed(block, 1 + 0.2 * i / 40) for i, block in enumerate(quiet_blocks())]
+
+
+def test_throttling_needs_a_rise_and_heat() -> None:
+    hot = [under(block, temperature_c=50 + i / 2) for i, block in enumerate(rising())]
+    assert Reason.THROTTLING in reasons(hot)
+    slower_clock = [under(block, frequency_mhz=2000 - 10 * i) for i, block in enumerate(rising())]
+    assert Reason.THROTTLING in reasons(slower_clock)
+    assert Reason.THROTTLING not in reasons(rising())
+    only_heat = [under(block, temperature_c=50 + i / 2) for i, block in enumerate(quiet_blocks())]
+    assert Reason.THROTTLING not in reasons(only_heat)
+
+
+def test_few_samples() -> None:
+    assert Reason.FEW_SAMPLES in reasons(quiet_blocks(processes=2, blocks=2, runs=5))
+
+
+def test_coarse_timer() -> None:
+    assert reasons(quiet_blocks(), timer_step_ns=100_000) == {Reason.COARSE_TIMER}
+
+
+def test_outliers() -> None:
+    blocks = quiet_blocks()
+    for block in blocks:
+        block.nanoseconds[3] = block.nanoseconds[7] = 5_000_000
+    assert reasons(blocks) == {Reason.OUTLIERS}
+
+
+def test_processes_differ() -> None:
+    blocks = [slowed(block, 1.12 if block.runner % 2 else 1.0) for block in quiet_blocks(processes=6)]
+    assert Reason.PROCESSES_DIFFER in reasons(blocks)
+
+
+def test_one_process_cannot_differ() -> None:
+    assert Reason.PROCESSES_DIFFER not in reasons(quiet_blocks(processes=1))
+
+
+def test_clock_that_never_moved_is_a_doubt_and_no_crash() -> None:
+    assert Reason.COARSE_TIMER in reasons(
+        [replace(block, nanoseconds=array("q", [0] * 20)) for block in quiet_blocks()]
+    )
+
+
+def test_figures_are_those_of_the_raw_times() -> None:
+    samples = Samples((Block(0, 0.0, array("q", range(1_000_000, 101_000_000, 1_000_000))),))
+    assert samples.count == 100
+    assert samples.min_ms == 1.0
+    assert samples.p95_ms == pytest.approx(95.05)
+    assert samples.median_ms == pytest.approx(50.5)
+
+
+def test_outliers_stay_in_the_samples_and_out_of_the_median() -> None:
+    blocks = quiet_blocks()
+    blocks[4].nanoseconds[0] = 10**9
+    samples = Samples(tuple(blocks))
+    assert samples.milliseconds.max() == 1000.0
+    assert samples.count == 5 * 8 * 20
+    assert samples.median_ms == pytest.approx(1.0, rel=0.01)
+
+
+def test_outliers_show_in_p95() -> None:
+    blocks = quiet_blocks()
+    for block in blocks:
+        block.nanoseconds[3] = block.nanoseconds[7] = 5_000_000
+    assert Samples(tuple(blocks)).p95_ms == 5.0
+
+
+def test_latency_never_reaches_below_no_time() -> None:
+    samples = Samples((Block(0, 0.0, array("q", [1_000_000])), Block(1, 1.0, array("q", [3_000_000]))))
+    assert samples.latency.low == 0.0
+
+
+def test_energy_of_a_run() -> None:
+    samples = Samples(tuple(quiet_blocks()))
+    assert samples.joules == pytest.approx(0.5 / 20)
+    assert samples.cpu_ms == pytest.approx(0.05 / 20 * 1e3)
+
+
+def test_energy_is_unknown_if_one_block_lacks_it() -> None:
+    blocks = quiet_blocks()
+    blocks[3] = under(blocks[3], joules=None)
+    assert Samples(tuple(blocks)).joules is None
+
+
+def test_no_times_are_refused() -> None:
+    with pytest.raises(ValueError, match="without a single timed run"):
+        Samples(())
+    with pytest.raises(ValueError, match="without a single timed run"):
+        Samples((Block(0, 0.0, array("q")),))
+
+
+OPTIONAL = st.none() | st.floats(0, 1e6)
+CONDITIONS = st.builds(
+    Conditions,
+    wall_seconds=st.floats(0, 1e3),
+    cpu_seconds=st.floats(0, 1e3),
+    other_cores_busy=OPTIONAL,
+    stolen_share=OPTIONAL,
+    involuntary_switches=st.none() | st.integers(0, 10**6),
+    frequency_mhz=OPTIONAL,
+    temperature_c=st.none() | st.floats(-50, 200),
+    joules=OPTIONAL,
+)
+BLOCKS = st.builds(
+    Block,
+    runner=st.integers(0, 20),
+    at_seconds=st.integers(0, 10**6).map(lambda value: value / 1000),
+    nanoseconds=st.lists(st.integers(0, 2**62), min_size=1, max_size=6).map(lambda values: array("q", values)),
+    conditions=CONDITIONS,
+)
+
+
+@given(st.lists(BLOCKS, min_size=1, max_size=5), st.integers(0, 10**6))
+def test_samples_come_back_from_json_as_they_were(blocks: list[Block], step: int) -> None:
+    samples = Samples(tuple(blocks), step)
+    assert samples_from_data(json.loads(json.dumps(samples.as_data(), allow_nan=False))) == samples
+
+
+@given(st.lists(BLOCKS, min_size=1, max_size=5))
+def test_any_samples_can_be_summed_up(blocks: list[Block]) -> None:
+    samples = Samples(tuple(blocks), 50)
+    assert samples.min_ms <= samples.p95_ms
+    for doubt in samples.doubts():
+        assert doubt.evidence
+        assert doubt.hint

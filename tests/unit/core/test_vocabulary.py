@@ -1,0 +1,238 @@
+"""The records and words that everything else is made of: plans, units, doubts, failures, errors, measurements."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from array import array
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hasten.core import errors
+from hasten.core.block import Block, Conditions
+from hasten.core.doubts import HINTS, Doubt, Reason, doubt_from_data
+from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
+from hasten.core.failure import KINDS, STAGES, Failure, failure_from_error
+from hasten.core.measurement import (
+    Effective,
+    Measurement,
+    Model,
+    effective_doubts,
+    measurement_from_data,
+)
+from hasten.core.plan import (
+    ACCELERATORS,
+    KERNELS,
+    PRECISIONS,
+    Plan,
+    Workload,
+    plan_from_mapping,
+    plan_with,
+    workload_from_mapping,
+)
+from hasten.core.samples import Samples
+from hasten.core.units import count, interval_ms, milliseconds, percent, size
+
+PLANS = st.builds(
+    Plan,
+    accelerator=st.sampled_from(ACCELERATORS),
+    threads=st.integers(1, 1024),
+    kernel=st.sampled_from(KERNELS),
+    precision=st.sampled_from(PRECISIONS),
+    delegate=st.text(max_size=20),
+    options=st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), max_size=3).map(tuple),
+)
+WORKLOADS = st.builds(
+    Workload,
+    signature=st.text(max_size=10),
+    shapes=st.lists(
+        st.tuples(st.text(max_size=8), st.lists(st.integers(1, 512), max_size=4).map(tuple)), max_size=3
+    ).map(tuple),
+    seed=st.integers(0, 2**31),
+)
+
+
+class TestPlan:
+    @given(PLANS)
+    def test_comes_back_from_json(self, plan: Plan) -> None:
+        assert plan_from_mapping(json.loads(json.dumps(asdict(plan)))) == plan
+        assert hash(plan) == hash(plan_from_mapping(asdict(plan)))
+
+    @given(WORKLOADS)
+    def test_workload_comes_back_from_json(self, workload: Workload) -> None:
+        assert workload_from_mapping(json.loads(json.dumps(asdict(workload)))) == workload
+
+    @pytest.mark.parametrize(
+        "wrong", [{"accelerator": "tpu"}, {"kernel": "fast"}, {"precision": "fp8"}, {"threads": 0}, {"threads": 5000}]
+    )
+    def test_refuses_what_it_does_not_know(self, wrong: dict[str, object]) -> None:
+        with pytest.raises(UsageError):
+            plan_from_mapping(wrong)
+
+    def test_unknown_setting_is_named_with_the_known_ones(self) -> None:
+        with pytest.raises(UsageError, match="'thread'") as raised:
+            plan_with(Plan(), {"thread": "2"})
+        assert "threads" in raised.value.hint
+
+    def test_settings_as_text(self) -> None:
+        base = Plan(options=(("xnnpack.a", "1"),))
+        plan = plan_with(base, {"threads": "4", "accelerator": "npu", "cpu.flag": "true", "xnnpack.a": "2"})
+        assert (plan.threads, plan.accelerator) == (4, "npu")
+        assert dict(plan.options) == {"xnnpack.a": "2", "cpu.flag": "true"}
+
+    @pytest.mark.parametrize("text", ["two", "", "1.5", "0x4"])
+    def test_threads_must_be_a_whole_number(self, text: str) -> None:
+        with pytest.raises(UsageError, match="whole number"):
+            plan_with(Plan(), {"threads": text})
+
+    def test_says_what_differs_from_the_default(self) -> None:
+        assert Plan().describe() == "cpu, 1 thread"
+        plan = Plan("gpu", 4, "builtin", "fp16", options=(("gpu.a", "1"),))
+        assert plan.describe() == "gpu, 4 threads, builtin kernels, fp16, gpu.a=1"
+        assert Plan(delegate="/usr/lib/libfast.so:a=1").describe() == "delegate libfast.so:a=1, 1 thread"
+
+    def test_shape_of_an_input(self) -> None:
+        workload = Workload(shapes=(("x", (1, 2)),))
+        assert workload.shape_of("x") == (1, 2)
+        assert workload.shape_of("y") is None
+
+
+class TestUnits:
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            (0.0, "0 ms"),
+            (0.0003, "0.300 µs"),
+            (0.05, "50.0 µs"),
+            (1.2345, "1.23 ms"),
+            (123.4, "123 ms"),
+            (9999.0, "9999 ms"),
+            (123456.0, "123 s"),
+            (float("inf"), "unknown"),
+            (float("nan"), "unknown"),
+        ],
+    )
+    def test_milliseconds(self, value: float, text: str) -> None:
+        assert milliseconds(value) == text
+
+    @given(st.floats(1e-7, 1e9))
+    def test_three_digits_are_enough_to_read_the_value_back(self, value: float) -> None:
+        number, unit = milliseconds(value).split()
+        factor = {"µs": 1e-3, "ms": 1.0, "s": 1e3}[unit]
+        assert float(number) * factor == pytest.approx(value, rel=0.006)
+        assert "e" not in number
+
+    @given(st.floats(1e-3, 1e7), st.floats(1e-4, 1.0))
+    def test_ends_of_an_interval_can_be_told_apart(self, low: float, width: float) -> None:
+        text = interval_ms(low, low * (1 + width))
+        first, second = text.rsplit(" ", 1)[0].split(" - ")
+        assert float(first) < float(second)
+
+    def test_interval_without_ends(self) -> None:
+        assert interval_ms(float("-inf"), float("inf")) == "unknown"
+        assert interval_ms(float("nan"), 1.0) == "unknown"
+        assert interval_ms(1.0, 1.0) == "1.00 - 1.00 ms"
+        assert interval_ms(0.0, 0.0).startswith("0")
+
+    def test_counts_sizes_and_shares(self) -> None:
+        assert [count(value) for value in (None, 7, 1500, 3_000_000, 569_000_000_000)] == [
+            "unknown", "7", "1.50 k", "3.00 M", "569 G",
+        ]  # fmt: skip
+        assert [size(value) for value in (None, 12, 4096, 5_300_000)] == ["unknown", "12 B", "4.10 kB", "5.30 MB"]
+        assert [percent(value) for value in (0.0, 0.0123, -0.05, 0.5, 1.2)] == ["0.0%", "1.2%", "-5.0%", "50%", "120%"]
+        assert percent(float("inf")) == "unknown"
+
+
+class TestDoubts:
+    @pytest.mark.parametrize("reason", list(Reason))
+    def test_each_reason_has_a_hint_and_comes_back(self, reason: Reason) -> None:
+        doubt = Doubt(reason, "evidence")
+        assert doubt.hint == HINTS[reason]
+        assert doubt.hint.endswith(".")
+        assert doubt_from_data(json.loads(json.dumps(doubt.as_data()))) == doubt
+
+    def test_no_hint_is_left_over(self) -> None:
+        assert set(HINTS) == set(Reason)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("kind", "code"),
+        [(UsageError, 2), (ModelError, 3), (DataError, 3), (TargetError, 4), (AcceleratorError, 4)],
+    )
+    def test_exit_codes(self, kind: type[HastenError], code: int) -> None:
+        assert kind.exit_code == code
+        error = kind("what failed", "what to try")
+        assert (error.message, error.hint, str(error)) == ("what failed", "what to try", "what failed")
+
+    def test_every_error_is_in_the_tree(self) -> None:
+        documented = errors.__doc__ or ""
+        for kind in HastenError.__subclasses__():
+            assert kind.__name__ in documented
+
+
+class TestFailure:
+    @pytest.mark.parametrize(("stage", "kind"), list(itertools.product(STAGES, KINDS)))
+    def test_each_becomes_an_error_that_tells_what_happened(self, stage: str, kind: str) -> None:
+        failure = Failure(stage, kind, "what failed", "what to try", tuple(f"line {i}" for i in range(9)))
+        for plan in (Plan(), Plan("npu"), Plan(delegate="lib.so")):
+            error = failure.error(plan)
+            assert error.exit_code in (2, 3, 4)
+            assert error.message.startswith("what failed")
+            assert "line 8" in error.message
+            assert "line 2" not in error.message
+            assert error.hint == "what to try"
+
+    @pytest.mark.parametrize("kind", [UsageError, ModelError, DataError, TargetError, AcceleratorError])
+    def test_there_and_back(self, kind: type[HastenError]) -> None:
+        failure = failure_from_error(kind("m", "h"), "load")
+        assert type(failure.error(Plan())) is kind
+
+    def test_trouble_of_the_engine_is_the_models_on_the_cpu_and_the_accelerators_elsewhere(self) -> None:
+        for kind in ("engine", "crash", "hang", "out of memory"):
+            assert type(Failure("run", kind, "m").error(Plan())) is ModelError
+            assert type(Failure("run", kind, "m").error(Plan("gpu"))) is AcceleratorError
+            assert type(Failure("run", kind, "m").error(Plan(delegate="lib.so"))) is AcceleratorError
+
+    def test_own_bugs_and_runners_that_do_not_start_are_the_targets(self) -> None:
+        assert type(Failure("run", "bug", "m").error(Plan())) is TargetError
+        assert type(Failure("start", "crash", "m").error(Plan())) is TargetError
+
+    def test_unknown_words_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="no such failure"):
+            Failure("dance", "crash", "m")
+        with pytest.raises(ValueError, match="no such failure"):
+            Failure("run", "boredom", "m")
+
+
+def measurement(plan: Plan, effective: Effective) -> Measurement:
+    samples = Samples((Block(0, 1.5, array("q", [1_000_000] * 40), Conditions(joules=1.0)),), 30)
+    model = Model("models/m.tflite", 1234, "ab" * 32)
+    doubt = Doubt(Reason.NOT_STEADY, "still falling")
+    return Measurement(model, plan, Workload(), effective, samples, 12.5, 3.5, 200, 17.25, (doubt,))
+
+
+class TestMeasurement:
+    @given(PLANS, WORKLOADS, st.none() | st.integers(1, 64), st.none() | st.booleans())
+    def test_comes_back_from_json(
+        self, plan: Plan, workload: Workload, threads: int | None, all_of_it: bool | None
+    ) -> None:
+        whole = measurement(plan, Effective(plan.accelerator, threads, "CompiledModel", True, all_of_it))
+        assert measurement_from_data(json.loads(json.dumps(whole.as_data(), allow_nan=False))) == whole
+
+    def test_doubts_of_the_run_and_of_the_samples_stand_together(self) -> None:
+        effective = Effective("cpu", 1, "CompiledModel", False, True)
+        found = {doubt.reason for doubt in measurement(Plan(), effective).doubts}
+        assert found == {Reason.NOT_STEADY, Reason.NOISY}  # one block: its interval is unknown
+
+    def test_what_was_asked_for_and_not_done_is_a_doubt(self) -> None:
+        partial = effective_doubts(Plan("npu"), Effective("npu+cpu", None, "CompiledModel", False, False))
+        assert [doubt.reason for doubt in partial] == [Reason.PARTIAL]
+        fewer = effective_doubts(Plan(threads=4), Effective("cpu", 1, "CompiledModel", False, True))
+        assert [doubt.reason for doubt in fewer] == [Reason.FALLBACK]
+        assert "4 threads were asked for, 1 were seen" in fewer[0].evidence
+        assert effective_doubts(Plan(), Effective("cpu", 1, "CompiledModel", True, True)) == []
+        assert effective_doubts(Plan(threads=2), Effective("cpu", None, "Interpreter", True, None)) == []

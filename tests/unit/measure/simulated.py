@@ -1,0 +1,175 @@
+"""A target without processes and without waiting: blocks come from a seeded simulation with a clock of its own."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hasten.core.block import Block, Conditions
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan, Workload
+from hasten.measure.rounds import Candidate
+from hasten.targets.client import LoadReport, ProfiledRun, RawEvent, Runner
+
+if TYPE_CHECKING:
+    from hasten.runner.protocol import Message
+    from hasten.targets.load import Load
+
+MACHINE: dict[str, Any] = {
+    "system": "Linux", "release": "6", "architecture": "x86_64", "python": "3.11.0", "cpu": "Simulated", "cores": 4,
+    "memory_mb": 8192, "instructions": ["avx2"], "governor": None, "turbo": None, "hypervisor": True,
+    "energy_counter": False, "timer_ns": 30, "load_average": 0.1,
+}  # fmt: skip
+_MOST_KEPT = 12
+"""Times kept of a block: the clock moves as for all of them."""
+
+
+@dataclass
+class Clock:
+    """Time that passes only when the simulation says so."""
+
+    now: float = 1000.0
+
+    def monotonic(self) -> float:
+        """As time.monotonic."""
+        return self.now
+
+
+@dataclass
+class Behaviour:
+    """How a model behaves, by process and by block."""
+
+    latency_ms: float = 1.0
+    process_noise: float = 0.0
+    block_noise: float = 0.002
+    init_ms: tuple[float, ...] = (10.0,)
+    """By process, from the first on; the last one goes on."""
+    first_run_ms: tuple[float, ...] = (5.0,)
+    warm_up: tuple[float, ...] = ()
+    """Factors of the first blocks of a process."""
+    never_steady: bool = False
+    peak_memory_mb: float | None = 20.0
+    fails: dict[int, str] = field(default_factory=dict)
+    """Process number → stage at which it fails; "block 3" is the third block after the warm-up."""
+
+
+class SimulatedRunner(Runner):
+    """One process."""
+
+    def __init__(self, target: SimulatedTarget, plan: Plan) -> None:
+        super().__init__(_NoLink(), plan, 1.0)
+        self.target, self.name, self.process = target, "", -1
+        self.behaviour = Behaviour()
+        self.blocks = 0
+        self.timed_blocks = 0
+        self.factor = 1.0
+        self.closed = False
+
+    def hello(self) -> dict[str, Any]:
+        return {"engine": "2.3.0", "machine": self.target.machine}
+
+    def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
+        self.name = path.stem
+        self.behaviour = self.target.behaviours.get(self.name) or Behaviour()
+        self.process = self.target.processes_of.get(self.name, 0)
+        self.target.processes_of[self.name] = self.process + 1
+        self.factor = float(np.exp(self.target.source.normal(0, self.behaviour.process_noise)))
+        self._fail_at("load")
+        init, first = (
+            times[min(self.process, len(times) - 1)] for times in (self.behaviour.init_ms, self.behaviour.first_run_ms)
+        )
+        self.target.clock.now += (init + first) / 1e3
+        self.target.log.append(("load", self.name, self.process))
+        return LoadReport(init, {"compile_ms": init}, first, "CompiledModel", self.plan.threads - 1, True, True, (), ())
+
+    def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
+        self.blocks += 1
+        warming = most < 400  # the warm-up asks for fewer runs a block
+        if not warming:
+            self.timed_blocks += 1
+            self._fail_at(f"block {self.timed_blocks}")
+            self.target.log.append(("block", self.name, self.process))
+        latency_ms = self.behaviour.latency_ms * self.factor * self._warmth()
+        latency_ms *= float(np.exp(self.target.source.normal(0, self.behaviour.block_noise)))
+        runs = max(1, min(most, int(seconds * 1e3 / latency_ms)))
+        at, wall = self.target.clock.now, runs * latency_ms / 1e3
+        self.target.clock.now += wall + lead * latency_ms / 1e3
+        self.peak_memory_mb = self.behaviour.peak_memory_mb
+        times = array("q", [max(1, round(latency_ms * 1e6))] * min(runs, _MOST_KEPT))
+        busy = len(times) * latency_ms / 1e3
+        return Block(runner, at, times, Conditions(wall, busy, 0.0, 0.0, 0, None, None, None))
+
+    def profile(self, runs: int) -> list[ProfiledRun]:
+        self._fail_at("profile")
+        self.target.log.append(("profile", self.name, runs))
+        microseconds = round(self.behaviour.latency_ms * 1e3)
+        event = RawEvent("invoke", "Invoke", 0, 0, 1, microseconds)
+        self.target.clock.now += runs * microseconds / 1e6
+        return [ProfiledRun(microseconds + 1.0, (event,)) for _ in range(runs)]
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _warmth(self) -> float:
+        if self.behaviour.never_steady:
+            return float(0.9**self.blocks * 100)
+        position = self.blocks - 1
+        return self.behaviour.warm_up[position] if position < len(self.behaviour.warm_up) else 1.0
+
+    def _fail_at(self, stage: str) -> None:
+        if self.behaviour.fails.get(self.process) == stage:
+            raise RunnerFailed(
+                Failure(stage.split()[0].replace("block", "run"), "crash", f"{self.name} died", "Retry.")
+            )
+
+
+class SimulatedTarget:
+    """A place where simulated runners run."""
+
+    name = "simulated"
+
+    def __init__(self, clock: Clock, behaviours: dict[str, Behaviour] | None = None, seed: int = 0) -> None:
+        self.clock = clock
+        self.behaviours = behaviours or {}
+        self.source = np.random.default_rng(seed)
+        self.machine = dict(MACHINE)
+        self.start_seconds = 0.15
+        self.refuses: Failure | None = None
+        self.runners: list[SimulatedRunner] = []
+        self.processes_of: dict[str, int] = {}
+        self.log: list[tuple[str, str, int]] = []
+
+    def start(self, plan: Plan) -> SimulatedRunner:
+        """A fresh runner."""
+        if self.refuses is not None:
+            raise RunnerFailed(self.refuses)
+        self.clock.now += self.start_seconds
+        self.runners.append(SimulatedRunner(self, plan))
+        return self.runners[-1]
+
+    def start_load(self, kind: str, workers: int) -> Load:
+        """There are no cores to keep busy."""
+        raise RunnerFailed(Failure("start", "target", f"no {kind} load of {workers} here"))
+
+    def order_of_blocks(self, process: int) -> str:
+        """The names of the timed blocks of one round, one letter each."""
+        return "".join(name[0] for what, name, number in self.log if what == "block" and number == process)
+
+
+class _NoLink:
+    def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
+        """Nothing is at the other end."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def candidate(name: str, plan: Plan = Plan()) -> Candidate:
+    """A candidate of that name; there is no file behind it."""
+    return Candidate(name, Path(f"{name}.tflite"), Model(f"{name}.tflite", 100, "00"), plan)

@@ -1,0 +1,135 @@
+"""Rounds of fresh processes whose blocks alternate; one that fails takes nothing with it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+from simulated import Behaviour, SimulatedTarget, candidate
+
+from hasten.core.doubts import Reason
+from hasten.core.failure import Failure
+from hasten.core.measurement import Measurement
+from hasten.core.plan import Plan
+from hasten.measure.rounds import Rounds
+from hasten.measure.warmup import warm_up
+
+if TYPE_CHECKING:
+    from simulated import Clock
+
+
+def run_rounds(target: SimulatedTarget, names: str, count: int = 1, seconds: float = 0.4) -> Rounds:
+    rounds = Rounds(target, [candidate(name) for name in names])
+    for _ in range(count):
+        rounds.run_one(seconds)
+    return rounds
+
+
+def measured(result: Measurement | Failure) -> Measurement:
+    assert isinstance(result, Measurement)
+    return result
+
+
+def test_blocks_alternate_so_that_a_drift_cancels_out(clock: Clock) -> None:
+    target = SimulatedTarget(clock)
+    run_rounds(target, "ab", count=2)
+    for process in (0, 1):
+        order = target.order_of_blocks(process)
+        assert len(order) >= 8
+        pairs = [order[i : i + 2] for i in range(0, len(order), 2)]
+        assert set(pairs) == {"ab", "ba"}
+        assert all(one != other for one, other in itertools.pairwise(pairs))
+
+
+def test_each_round_has_fresh_processes_and_all_of_them_end(clock: Clock) -> None:
+    target = SimulatedTarget(clock)
+    rounds = run_rounds(target, "ab", count=3)
+    assert len(target.runners) == 6
+    assert all(runner.closed for runner in target.runners)
+    for track in rounds.tracks:
+        assert [{block.runner for block in blocks} for blocks in track.rounds] == [{0}, {1}, {2}]
+
+
+def test_candidates_take_turns_at_starting_first(clock: Clock) -> None:
+    target = SimulatedTarget(clock)
+    run_rounds(target, "ab", count=4)
+    loads = "".join(name for what, name, _ in target.log if what == "load")
+    assert loads.count("ab") >= 1
+    assert {loads[i : i + 2] for i in range(0, 8, 2)} == {"ab", "ba"}
+
+
+@pytest.mark.parametrize("stage", ["load", "block 1", "block 3"])
+@pytest.mark.parametrize("process", [0, 2])
+def test_failing_candidate_leaves_the_others_going(clock: Clock, stage: str, process: int) -> None:
+    target = SimulatedTarget(clock, {"b": Behaviour(fails={process: stage})})
+    rounds = run_rounds(target, "abc", count=5)
+    a, b, c = rounds.tracks
+    assert len(a.rounds) == len(c.rounds) == 5
+    assert b.failure is not None
+    assert b.failure.message == "b died"
+    assert [track.candidate.label for track in rounds.alive] == ["a", "c"]
+    assert all(runner.closed for runner in target.runners)
+    result = b.result()
+    if process == 0 and stage != "block 3":
+        assert result == b.failure
+    else:
+        reasons = [doubt.reason for doubt in measured(result).other_doubts]
+        assert Reason.PARTIAL in reasons
+
+
+def test_failure_while_the_target_starts_is_a_value(clock: Clock) -> None:
+    target = SimulatedTarget(clock)
+    target.refuses = Failure("start", "target", "out of reach")
+    assert run_rounds(target, "a").tracks[0].result() == target.refuses
+
+
+def test_first_run_and_init_are_medians_over_processes(clock: Clock) -> None:
+    behaviour = Behaviour(init_ms=(500.0, 10.0, 12.0), first_run_ms=(90.0, 4.0, 6.0))
+    found = measured(run_rounds(SimulatedTarget(clock, {"a": behaviour}), "a", count=3).tracks[0].result())
+    assert found.init_ms == 12.0
+    assert found.first_run_ms == 6.0
+
+
+def test_peak_memory_is_the_largest_seen_or_unknown(clock: Clock) -> None:
+    target = SimulatedTarget(clock, {"a": Behaviour(peak_memory_mb=33.0), "b": Behaviour(peak_memory_mb=None)})
+    rounds = run_rounds(target, "ab", count=2)
+    assert measured(rounds.tracks[0].result()).peak_memory_mb == 33.0
+    assert measured(rounds.tracks[1].result()).peak_memory_mb is None
+
+
+def test_slow_model_gets_at_least_one_block_a_round(clock: Clock) -> None:
+    target = SimulatedTarget(clock, {"a": Behaviour(latency_ms=3000)})
+    found = measured(run_rounds(target, "a", count=1, seconds=0.01).tracks[0].result())
+    assert found.samples.count == 1
+    assert Reason.FEW_SAMPLES in [doubt.reason for doubt in found.doubts]
+
+
+def test_nothing_measured_is_a_failure_not_a_crash(clock: Clock) -> None:
+    assert isinstance(Rounds(SimulatedTarget(clock), [candidate("a")]).tracks[0].result(), Failure)
+
+
+def test_threads_asked_for_are_held_against_threads_seen(clock: Clock) -> None:
+    rounds = Rounds(SimulatedTarget(clock), [candidate("a", Plan(threads=3))])
+    rounds.run_one(0.1)
+    assert measured(rounds.tracks[0].result()).effective.threads == 3
+
+
+def test_warm_up_ends_when_steady(clock: Clock) -> None:
+    runner = SimulatedTarget(clock, {"a": Behaviour(warm_up=(30.0, 8.0, 2.0))}).start(Plan())
+    runner.load(candidate("a").path, candidate("a").workload)
+    found = warm_up(runner)
+    assert found.settled
+    assert runner.blocks == 5
+    assert found.runs > 30
+
+
+def test_warm_up_that_never_settles_is_flagged_and_ends(clock: Clock) -> None:
+    found = measured(run_rounds(SimulatedTarget(clock, {"a": Behaviour(never_steady=True)}), "a").tracks[0].result())
+    assert Reason.NOT_STEADY in [doubt.reason for doubt in found.doubts]
+
+
+def test_steady_model_is_not_flagged(clock: Clock) -> None:
+    found = measured(run_rounds(SimulatedTarget(clock), "a", count=4).tracks[0].result())
+    assert found.doubts == []
+    assert found.warm_up_runs > 0
