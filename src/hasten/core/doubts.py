@@ -11,6 +11,7 @@ class Reason(enum.Enum):
 
     NOISY = "noisy"
     OTHER_LOAD = "other-load"
+    LOAD_MISSING = "load-missing"
     STOLEN_TIME = "stolen-time"
     FREQUENCY_CHANGE = "frequency-change"
     THROTTLING = "throttling"
@@ -21,11 +22,13 @@ class Reason(enum.Enum):
     NOT_STEADY = "not-steady"
     FALLBACK = "fallback"
     PARTIAL = "partial"
+    MORE_CORES = "more-cores"
 
 
 HINTS = {
     Reason.NOISY: "Give it more time (--seconds), or quieten the machine.",
     Reason.OTHER_LOAD: "Close what else runs, or take this as latency under that load.",
+    Reason.LOAD_MISSING: "The work that was to run beside the model got too little of the cores; measure again.",
     Reason.STOLEN_TIME: "The hypervisor ran somebody else on these cores; measure again later.",
     Reason.FREQUENCY_CHANGE: "Fix the clock (governor 'performance', no turbo) or measure longer.",
     Reason.THROTTLING: "Let the device cool down; see --sustained for the speed that lasts.",
@@ -35,6 +38,7 @@ HINTS = {
     Reason.PROCESSES_DIFFER: "Memory layout shifts the latency; the interval covers it.",
     Reason.NOT_STEADY: "The warm-up did not settle; give it more time (--seconds).",
     Reason.FALLBACK: "The accelerator that was asked for did not run the model.",
+    Reason.MORE_CORES: "Compare it with a CPU plan of as many threads, or count its CPU time against it.",
     Reason.PARTIAL: "A part of the model ran elsewhere than asked; hasten profile shows which.",
 }
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hasten.core.doubts import Doubt, Reason, doubt_from_data
 from hasten.core.plan import Plan, Workload, plan_from_mapping, workload_from_mapping
 from hasten.core.samples import Samples, samples_from_data
+
+_CORES_TOO_MANY: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,14 @@ class Measurement:
     @property
     def doubts(self) -> list[Doubt]:
         """Every reason to doubt this number."""
-        return [*self.other_doubts, *self.samples.doubts()]
+        return [*self.other_doubts, *self._more_cores(), *self.samples.doubts()]
+
+    def _more_cores(self) -> list[Doubt]:
+        """Back ends that bring threads of their own do not always keep to the number that was asked for."""
+        busy = self.samples.cpu_ms / self.samples.median_ms if self.samples.median_ms else 0.0
+        if busy <= self.plan.threads + _CORES_TOO_MANY:
+            return []
+        return [Doubt(Reason.MORE_CORES, f"{busy:.1f} cores were busy, where the plan has {self.plan.threads}")]
 
     def as_data(self) -> dict[str, Any]:
         """The measurement as a session file holds it: raw samples, nothing derived."""

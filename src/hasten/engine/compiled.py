@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as c
 import functools
 import itertools
+import os
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -40,7 +41,7 @@ class CompiledModel:
         self._observer = PlacementObserver()
         self._registry = self._register_accelerators()
         marks.append(clock())
-        self._model = self._library.create("LiteRtCreateModelFromFile", self._environment, str(path).encode())
+        self._model = self._library.create("LiteRtCreateModelFromFile", self._environment, os.fsencode(path))
         self._signature_index, self._signature = self._find_signature(workload.signature)
         marks.append(clock())
         self.compiled = self._compile(plan, profiling=profiling)
@@ -196,7 +197,7 @@ class CompiledModel:
         """Convert the arguments of a run once: converting them in each call would be booked on the model."""
         self._input_handles = (c.c_void_p * max(len(self.inputs), 1))(*(tensor.handle for tensor in self.inputs))
         self._output_handles = (c.c_void_p * max(len(self.outputs), 1))(*(tensor.handle for tensor in self.outputs))
-        self._call = functools.partial(
+        run = functools.partial(
             self._library.thin_function("LiteRtRunCompiledModel"),
             self.compiled,
             c.c_size_t(self._signature_index),
@@ -205,3 +206,14 @@ class CompiledModel:
             c.c_size_t(len(self.outputs)),
             c.cast(self._output_handles, c.c_void_p),
         )
+        distant = [tensor for tensor in self.outputs if not tensor.is_shared]
+        self._call = functools.partial(_run_and_wait, run, distant) if distant else run
+
+
+def _run_and_wait(run: functools.partial[int], outputs: list[Tensor]) -> int:
+    """Run, and wait until the outputs can be read: a GPU's call returns when the work is handed in, not when done."""
+    status = run()
+    if not status:
+        for output in outputs:
+            output.wait()
+    return status

@@ -30,9 +30,12 @@ class LoadedModel:
 def load_model(path: Path, plan: Plan, workload: Workload, *, profiling: bool) -> LoadedModel:
     """Load through the compiled-model interface, or the classic one where LiteRT 2.3 leaves no choice.
 
-    That is so for variable tensors and some element types, which the newer interface refuses, and for outputs whose
-    size changes with the data: those it can compute only once.
+    That is so for variable tensors and some element types, which the newer interface refuses; for outputs whose size
+    changes with the data, which it can compute only once; and for the reference kernels, in whose place it silently
+    runs the built-in ones.
     """
+    if plan.kernel == "reference" and plan.accelerator == "cpu" and not plan.delegate and not profiling:
+        return _load_classic(path, plan, workload)
     threads_before = count_threads()
     try:
         model = CompiledModel(path, plan, workload, profiling=profiling)

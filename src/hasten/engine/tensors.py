@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _HOST_MEMORY: Final = 1
 _NO_SIZE: Final = "LiteRT 2.3 makes no buffers for string, resource and variant tensors."
 _PATTERN_ELEMENTS: Final = 4096
+# A file that gives an output no dimensions may mean a single number, or a size that only a run can tell (detections,
+# say). The engine checks that a buffer is large enough, not that it fits: pages never touched cost nothing.
+_ROOM_FOR_UNKNOWN: Final = 1 << 20
 _RANDOM_BYTES: Final = frozenset({"int8", "uint8", "int16", "uint16", "int4", "uint4", "int2"})
 _REAL_CODES: Final = {"float32": "f", "float64": "d", "float16": "e", "complex64": "f", "complex128": "d"}
 _WHOLE_CODES: Final = {"int32": "i", "int64": "q", "uint32": "I", "uint64": "Q", "bool": "?"}
@@ -43,6 +46,8 @@ class Tensor:
         self._library = library
         self._memory: mmap.mmap | None = None
         needed = max(library.number("LiteRtGetTensorBufferRequirementsBufferSize", requirements), self.byte_count)
+        if not self.shape:
+            needed = max(needed, _ROOM_FOR_UNKNOWN)
         if _wants_host_memory(library, requirements):
             self._memory = _host_memory(max(needed, 1))
             address = c.addressof(c.c_char.from_buffer(self._memory))
@@ -71,6 +76,11 @@ class Tensor:
             yield memoryview((c.c_char * self.byte_count).from_address(address.value or 0)).cast("B")
         finally:
             self._library.call("LiteRtUnlockTensorBuffer", self.handle)
+
+    def wait(self) -> None:
+        """Return when the tensor's bytes can be read from here, and so are computed."""
+        with self.view(abi.LOCK_READ):
+            pass
 
     def write(self, data: bytes | memoryview) -> None:
         """Fill the tensor; the data must have its size."""

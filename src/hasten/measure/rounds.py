@@ -66,6 +66,8 @@ class Track:
     peak_memory_mb: float | None = None
     timer_step_ns: int = 0
     failure: Failure | None = None
+    retired: bool = False
+    """Out of the race: it keeps what was measured, and gets no further rounds."""
 
     @property
     def blocks(self) -> list[Block]:
@@ -106,8 +108,8 @@ class Rounds:
 
     @property
     def alive(self) -> list[Track]:
-        """The candidates that have not failed."""
-        return [track for track in self.tracks if track.failure is None]
+        """The candidates that are still in the race."""
+        return [track for track in self.tracks if track.failure is None and not track.retired]
 
     def run_one(self, seconds_each: float) -> None:
         """One round: a fresh process for each candidate, then blocks in turn until each had its time."""
@@ -144,6 +146,8 @@ class Rounds:
         turn = 0
         while entrants and min(spent.values()) < seconds_each:
             for track, runner in entrants if turn % 2 == 0 else reversed(entrants):
+                if spent[id(track)] >= seconds_each:
+                    continue  # a slow one fills its time with a few runs, and must not hold up the rest
                 begin = time.monotonic()
                 try:
                     block = runner.block(BLOCK_SECONDS, MOST_RUNS_A_BLOCK, runner=self._number, lead=lead)

@@ -1,0 +1,61 @@
+"""Each accelerator within reach: does it run this model, all of it, correctly, faster, and when does it pay?
+
+Outputs are compared with the reference kernels', latencies in interleaved rounds with XNNPACK's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hasten.cli import options
+from hasten.cli.output import show
+from hasten.cli.progress import progress_bar
+from hasten.core.plan import Plan
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """
+hasten accelerators model.tflite
+hasten accelerators model.tflite --threads 2 --seconds 90
+hasten accelerators model.tflite --delegate ./libmydelegate.so
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("model", metavar="MODEL", help="a .tflite file, or demo: the embedded model")
+    parser.add_argument(
+        "--seconds", type=options.positive_float, default=60.0, metavar="S", help="at most about so long (default: 60)"
+    )
+    parser.add_argument("--threads", type=options.positive_int, default=1, metavar="N", help="CPU threads (default: 1)")
+    parser.add_argument(
+        "--delegate", action="append", default=[], metavar="LIB[:K=V;…]", help="an external delegate; may be repeated"
+    )
+    options.add_workload(parser)
+    options.add_target(parser)
+    options.add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Examine and show."""
+    model, _ = options.model_and_plan(arguments.model, Plan())
+    workload, target = options.workload_from(arguments), options.target_from(arguments)
+
+    from hasten.library import accelerators
+    from hasten.practices.accelerators import recommend
+    from hasten.report.accelerators_text import accelerators_text
+
+    session = options.session_from(arguments, "accelerators")
+    with progress_bar("examining") as progress:
+        rows = accelerators(
+            model, workload,
+            threads=arguments.threads, delegates=arguments.delegate, target=target, seconds=arguments.seconds,
+            progress=progress,
+        )  # fmt: skip
+    recommended, why = recommend(rows)
+    data = {"rows": [row.as_data() for row in rows], "recommended": recommended, "why": why}
+    if session:
+        session.add("accelerators", model, data)
+    show(options.as_json(data) if arguments.json else accelerators_text(model, rows, why))
+    return 0

@@ -1,0 +1,109 @@
+"""What an accelerator is worth: are its numbers right, and when is its start-up repaid?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from hasten.core.comparison import Comparison
+    from hasten.core.plan import Plan
+    from hasten.core.statistics import Interval
+
+RUNS, PARTIAL, WRONG, FAILED, MISSING = "runs", "partial", "wrong", "failed", "missing"
+# A sound back end rounds differently: half precision loses three digits, integer kernels some last bits, and rounding
+# adds up through the layers. What is off by more than this, typically or anywhere, is another answer, not a rounding.
+_TYPICAL_SHARE, _TYPICAL_STEPS = 0.05, 2.0
+_WORST_SHARE, _WORST_STEPS = 0.30, 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class OutputError:
+    """How far outputs are from the reference kernels', as a share of the reference's range."""
+
+    worst: float
+    typical: float
+    wrong: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorRow:
+    """One accelerator and what was found about it. None: not known, or not applicable."""
+
+    name: str
+    plan: Plan
+    status: str
+    why: str
+    placed_ops: int | None = None
+    total_ops: int | None = None
+    partitions: int | None = None
+    placed_macs: float | None = None
+    """The share of the model's multiply-accumulates that it runs."""
+    placed_bytes: float | None = None
+    refused: tuple[str, ...] = ()
+    """Operators that it left to the CPU, as `OP x count`."""
+    error: OutputError | None = None
+    latency: Interval | None = None
+    p95_ms: float | None = None
+    processes: int = 0
+    init_ms: float | None = None
+    first_run_ms: float | None = None
+    peak_memory_mb: float | None = None
+    against_cpu: Comparison | None = None
+    break_even_runs: int | None = None
+    cached_init_ms: float | None = None
+    """Start-up with its cache filled, where caches were asked for."""
+
+    def as_data(self) -> dict[str, Any]:
+        """The row with the keys that the command line promises."""
+        latency = self.latency
+        return {
+            "name": self.name, "status": self.status, "placed_ops": self.placed_ops, "total_ops": self.total_ops,
+            "partitions": self.partitions, "placed_macs": self.placed_macs, "placed_bytes": self.placed_bytes,
+            "refused": list(self.refused),
+            "max_error": None if self.error is None else self.error.worst,
+            "typical_error": None if self.error is None else self.error.typical,
+            "latency": None if latency is None else {
+                "median_ms": latency.estimate, "ci95_ms": [latency.low, latency.high], "p95_ms": self.p95_ms,
+                "processes": self.processes,
+            },
+            "init_ms": self.init_ms, "first_run_ms": self.first_run_ms, "peak_memory_mb": self.peak_memory_mb,
+            "against_cpu": None if self.against_cpu is None else self.against_cpu.as_data(),
+            "break_even_runs": self.break_even_runs, "cached_init_ms": self.cached_init_ms,
+            "why": self.why, "plan": asdict(self.plan),
+        }  # fmt: skip
+
+
+def output_error(
+    reference: Sequence[NDArray[np.float64]], found: Sequence[NDArray[np.float64]], steps: Sequence[float]
+) -> OutputError:
+    """Compare outputs with the reference's, array by array; `steps` are their quantisation steps, 0 for floats."""
+    worst, typical, wrong = 0.0, 0.0, False
+    for expected, got, step in zip(reference, found, steps, strict=True):
+        if expected.size == 0:
+            continue
+        if not np.isfinite(got).all():
+            return OutputError(math.inf, math.inf, wrong=True)
+        spread = float(np.ptp(expected)) or float(np.abs(expected).max()) or 1.0
+        off = np.abs(got - expected)
+        largest, usual = float(off.max()), math.sqrt(float((off**2).mean()))
+        worst, typical = max(worst, largest / spread), max(typical, usual / spread)
+        wrong = wrong or usual > max(_TYPICAL_SHARE * spread, _TYPICAL_STEPS * step)
+        wrong = wrong or largest > max(_WORST_SHARE * spread, _WORST_STEPS * step)
+    return OutputError(worst, typical, wrong)
+
+
+def break_even_runs(start_ms: float, run_ms: float, other_start_ms: float, other_run_ms: float) -> int | None:
+    """After how many runs the dearer start-up is repaid by quicker runs; None if it never is, 0 if there is no debt."""
+    saved = other_run_ms - run_ms
+    debt = start_ms - other_start_ms
+    if saved <= 0:
+        return None
+    return max(0, math.ceil(debt / saved))
