@@ -211,7 +211,7 @@ class CompiledModel:
 
 
 def _run_and_wait(run: functools.partial[int], outputs: list[Tensor]) -> int:
-    """Run, and wait until the outputs can be read: a GPU's call returns when the work is handed in, not when done."""
+    """Run, and wait until the outputs can be read: a GPU's call returns when the work is handed in, not done."""
     status = run()
     if not status:
         for output in outputs:

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hasten.core.block import Block, Conditions
-from hasten.runner.protocol import Message
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.runner.protocol import VERSION, Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,7 +113,11 @@ class Runner:
 
     def hello(self) -> dict[str, Any]:
         """The engine's release and the machine's description."""
-        return self._ask("start", "hello").body
+        body = self._ask("start", "hello").body
+        if body.get("protocol") != VERSION:
+            message = f"the runner speaks version {body.get('protocol')} of the protocol, not {VERSION}"
+            raise RunnerFailed(Failure("start", "target", message, "Install the same hasten on both sides."))
+        return body
 
     def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
         """Load a model and run it once."""

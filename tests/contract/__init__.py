@@ -1,0 +1,1 @@
+"""What every target promises, tested on each of them."""

@@ -1,0 +1,92 @@
+"""GPU and NPU truly run where their libraries are, with right outputs; what they do not take, they name."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from hasten.core.errors import AcceleratorError
+from hasten.core.plan import Plan, Workload
+from hasten.engine.accelerators import process_environment
+from hasten.model import samples, samples_odd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hasten.core.failure import Failure
+    from hasten.targets.base import Target
+    from hasten.targets.client import LoadReport
+
+    Fails = Callable[..., Failure]
+    WriteModel = Callable[[bytes], Path]
+    Loads = Callable[..., LoadReport]
+
+# The largest difference from the reference kernels, in probabilities. OpenVINO computes in less than float32.
+TOLERANCES = {"gpu": 1e-4, "npu": 0.02}
+
+
+@pytest.fixture(params=sorted(TOLERANCES))
+def plan(request: pytest.FixtureRequest) -> Plan:
+    plan = Plan(accelerator=request.param)
+    try:
+        process_environment(plan)
+    except AcceleratorError as error:
+        pytest.skip(f"{error.message}: {error.hint}")
+    return plan
+
+
+def outputs_of(target: Target, path: Path, plan: Plan, data: bytes) -> tuple[np.ndarray, LoadReport]:
+    with target.start(plan) as runner:
+        report = runner.load(path, Workload())
+        (output,) = runner.evaluate([data])
+    return np.frombuffer(output, np.float32), report
+
+
+def test_the_whole_model_runs_there_with_right_outputs(target: Target, write_model: WriteModel, plan: Plan) -> None:
+    path = write_model(samples.mobilenet_like())
+    data = np.random.default_rng(1).random((1, 32, 32, 3), np.float32).tobytes()
+    found, report = outputs_of(target, path, plan, data)
+    expected, _ = outputs_of(target, path, Plan(kernel="reference"), data)
+    np.testing.assert_allclose(found, expected, atol=TOLERANCES[plan.accelerator])
+    assert report.without_cpu
+    assert report.placement is not None
+    assert report.placement.left == ()
+
+
+def test_a_part_runs_there_and_the_rest_on_the_cpu(loads: Loads, write_model: WriteModel, plan: Plan) -> None:
+    report = loads(write_model(samples_odd.counting_loop()), plan)
+    assert not report.without_cpu
+    assert report.placement is not None
+    assert report.placement.partitions
+    assert report.placement.left
+
+
+def test_every_signature_runs_there(loads: Loads, write_model: WriteModel, plan: Plan) -> None:
+    path = write_model(samples_odd.two_signatures())
+    for signature in ("double", "multiply"):
+        assert loads(path, plan, Workload(signature=signature)).without_cpu
+
+
+def test_a_gpu_that_takes_nothing_says_which_operators_it_refused(
+    fails: Fails, write_model: WriteModel, plan: Plan
+) -> None:
+    if plan.accelerator != "gpu":
+        pytest.skip("the NPU's compiler takes this operator")
+    failure = fails(write_model(samples_odd.pass_through("int64")), plan)
+    assert (failure.stage, failure.kind) == ("load", "accelerator")
+    assert "RESHAPE" in failure.message
+
+
+def test_precision_is_passed_on(target: Target, write_model: WriteModel, plan: Plan) -> None:
+    if plan.accelerator != "gpu":
+        pytest.skip("precision is an option of the GPU")
+    path = write_model(samples.mobilenet_like())
+    data = np.random.default_rng(1).random((1, 32, 32, 3), np.float32).tobytes()
+    full, _ = outputs_of(target, path, dataclasses.replace(plan, precision="fp32"), data)
+    half, _ = outputs_of(target, path, dataclasses.replace(plan, precision="fp16"), data)
+    np.testing.assert_allclose(half, full, atol=0.05)
+    assert not np.array_equal(half, full)

@@ -1,0 +1,141 @@
+"""The machine is described wherever hasten runs, with less where the system tells less."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hasten.runner import machine, memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CPU_INFO = "processor : 0\nmodel name : Best CPU\nflags : fpu avx2 fma hypervisor\n"
+CPU_INFO_ARM = "processor : 0\nFeatures : fp asimd asimddp i8mm\nHardware : Some Board\n"
+STAT = "cpu  100 0 50 1000 5 1 2 30 0 0\ncpu0 1 2 3\n"
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without /proc and /sys; files can be put there."""
+    for name in ("_PROC", "_CPU", "_POWERCAP", "_THERMAL"):
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.setattr(machine, name, folder)
+    return tmp_path
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_this_machine_is_described() -> None:
+    found = machine.describe_machine()
+    assert found["cores"] >= 1
+    assert found["memory_mb"] > 0
+    assert found["timer_ns"] > 0
+
+
+def test_a_machine_that_tells_nothing_is_described(bare: Path) -> None:
+    assert bare.is_dir()
+    found = machine.describe_machine()
+    assert found["instructions"] == []
+    assert found["governor"] is None
+    assert found["turbo"] is None
+    assert not found["hypervisor"]
+    assert not found["energy_counter"]
+    conditions = machine.ConditionsMeter().finish()
+    assert conditions.wall_seconds > 0
+    assert (conditions.other_cores_busy, conditions.stolen_share, conditions.joules) == (None, None, None)
+    assert (conditions.frequency_mhz, conditions.temperature_c) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "instructions", "is_virtual"),
+    [(CPU_INFO, "Best CPU", ["avx2", "fma"], True), (CPU_INFO_ARM, "Some Board", ["asimd", "asimddp", "i8mm"], False)],
+)
+def test_the_cpu_is_read_from_the_kernels_list(
+    bare: Path, text: str, name: str, instructions: list[str], is_virtual: bool
+) -> None:
+    write(bare / "_PROC/cpuinfo", text)
+    found = machine.describe_machine()
+    assert (found["cpu"], found["instructions"], found["hypervisor"]) == (name, instructions, is_virtual)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "turbo"),
+    [
+        ("cpufreq/boost", "1\n", True),
+        ("cpufreq/boost", "0\n", False),
+        ("intel_pstate/no_turbo", "1\n", False),
+        ("intel_pstate/no_turbo", "0\n", True),
+    ],
+)
+def test_turbo_is_read_from_either_driver(bare: Path, file: str, text: str, turbo: bool) -> None:
+    write(bare / "_CPU" / file, text)
+    assert machine.describe_machine()["turbo"] is turbo
+
+
+def test_conditions_are_differences_of_counters(bare: Path) -> None:
+    write(bare / "_PROC/stat", STAT)
+    write(bare / "_POWERCAP/intel-rapl:0/energy_uj", "1000000\n")
+    write(bare / "_POWERCAP/intel-rapl:0:0/energy_uj", "77\n")
+    write(bare / "_THERMAL/thermal_zone0/temp", "41500\n")
+    write(bare / "_CPU/cpu0/cpufreq/scaling_cur_freq", "2400000\n")
+    meter = machine.ConditionsMeter()
+    write(bare / "_POWERCAP/intel-rapl:0/energy_uj", "3500000\n")
+    found = meter.finish()
+    assert found.joules == pytest.approx(2.5)
+    assert found.stolen_share == 0
+    assert (found.temperature_c, found.frequency_mhz) == (41.5, 2400)
+
+
+def test_a_counter_that_wrapped_around_tells_nothing(bare: Path) -> None:
+    write(bare / "_POWERCAP/intel-rapl:0/energy_uj", "9000000\n")
+    meter = machine.ConditionsMeter()
+    write(bare / "_POWERCAP/intel-rapl:0/energy_uj", "1\n")
+    assert meter.finish().joules is None
+
+
+@pytest.mark.parametrize("text", ["", "cpu\n", "cpu  1 2 3\n", "cpu  a b c d e f g h\n"])
+def test_counters_that_cannot_be_read_tell_nothing(bare: Path, text: str) -> None:
+    write(bare / "_PROC/stat", text)
+    assert machine.ConditionsMeter().finish().other_cores_busy is None
+
+
+def test_a_system_without_resource_usage_or_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    true_import = builtins.__import__
+
+    def refuse_resource(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "resource":
+            raise ImportError(name)
+        return true_import(name, *rest, **more)
+
+    def refuse_setting(name: str) -> int:
+        raise ValueError(name)
+
+    monkeypatch.setattr(builtins, "__import__", refuse_resource)
+    monkeypatch.setattr(os, "sysconf", refuse_setting)
+    assert machine.ConditionsMeter().finish().involuntary_switches is None
+    assert machine.describe_machine()["memory_mb"] == 0
+
+
+def test_memory_that_the_system_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_STATUS", tmp_path / "none")
+    meter = memory.MemoryMeter()
+    meter.start()
+    assert meter.peak_mb() is None
+
+
+def test_memory_counts_from_its_start() -> None:
+    meter = memory.MemoryMeter()
+    meter.start()
+    block = bytearray(b"x" * (64 << 20))
+    peak = meter.peak_mb()
+    assert len(block) == 64 << 20
+    assert peak is not None
+    assert 60 < peak < 160

@@ -1,0 +1,56 @@
+"""Exit status and log tell why a runner died."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hasten.core.failure import STAGES
+from hasten.targets import death
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "vmstat"
+    monkeypatch.setattr(death, "_VMSTAT", path)
+    path.write_text("pgfault 12\noom_kill 3\n")
+    return path
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_can_be_told(stage: str) -> None:
+    assert death.cause_of_death(stage, -11, (), None).message.startswith("native code crashed with SIGSEGV in ")
+
+
+@pytest.mark.parametrize(("before", "kind"), [(3, "crash"), (2, "out of memory"), (None, "out of memory")])
+def test_only_the_kernels_counter_tells_who_killed(kills: Path, before: int | None, kind: str) -> None:
+    assert kills.exists()
+    assert death.cause_of_death("run", -9, (), before).kind == kind
+
+
+@pytest.mark.parametrize("text", ["", "oom_kill\n", "oom_kill many\n", "pgfault 1\n"])
+def test_a_counter_that_cannot_be_read(kills: Path, text: str) -> None:
+    kills.write_text(text)
+    assert death.memory_kills() is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["terminate called after throwing an instance of 'std::bad_alloc'", "MemoryError", "mmap: Cannot allocate memory"],
+)
+def test_the_log_tells_of_memory(line: str) -> None:
+    failure = death.cause_of_death("load", -6, (line,), None)
+    assert failure.kind == "out of memory"
+    assert failure.log == (line,)
+
+
+def test_a_signal_without_a_name() -> None:
+    assert "signal 99" in death.cause_of_death("run", -99, (), None).message
+
+
+def test_a_start_that_failed_points_to_the_log() -> None:
+    assert "Is hasten installed" in death.cause_of_death("start", 1, ("ModuleNotFoundError",), None).hint

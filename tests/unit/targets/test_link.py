@@ -1,0 +1,242 @@
+"""A link to a runner: whatever the other side does, the parent gets an answer in time and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.plan import Plan, Workload
+from hasten.model import samples
+from hasten.runner.command import runner_command
+from hasten.runner.protocol import Message
+from hasten.targets import death
+from hasten.targets.base import Limits
+from hasten.targets.client import Runner
+from hasten.targets.link import ProcessLink
+from hasten.targets.local import LocalTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATIENT, SHORT = 30.0, 0.3
+HELLO = Message({"request": "hello"})
+COMMAND = runner_command(sys.executable, "cpu", 0)
+
+
+@contextmanager
+def linked(*command: str) -> Iterator[ProcessLink]:
+    link = ProcessLink(command or COMMAND)
+    try:
+        yield link
+    finally:
+        link.close()
+
+
+@contextmanager
+def nothing_left_behind() -> Iterator[None]:
+    before = open_files()
+    yield
+    assert open_files() == before
+    with pytest.raises(ChildProcessError):  # neither a child that runs nor a zombie
+        os.waitpid(-1, os.WNOHANG)
+
+
+def open_files() -> list[str]:
+    folder = Path("/proc/self/fd")
+    return sorted(str(path.readlink()) for path in folder.iterdir() if path.is_symlink() and path.exists())
+
+
+def failure_of(
+    link: ProcessLink, *, seconds: float = PATIENT, request: Message = HELLO, stage: str = "start"
+) -> Failure:
+    with pytest.raises(RunnerFailed) as caught:
+        link.ask(request, stage=stage, seconds=seconds)
+    return caught.value.failure
+
+
+def has_ended(pid: int) -> bool:
+    """Wait for a process that is not our child."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], PATIENT)[0])
+    finally:
+        os.close(descriptor)
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code)
+
+
+def test_an_interpreter_that_is_missing() -> None:
+    with nothing_left_behind():
+        with pytest.raises(RunnerFailed) as caught:
+            ProcessLink(["/nowhere/python", "-m", "hasten.runner"])
+        failure = caught.value.failure
+    assert (failure.stage, failure.kind) == ("start", "target")
+    assert "/nowhere/python" in failure.message
+
+
+def test_a_runner_killed_from_outside() -> None:
+    with nothing_left_behind(), linked() as link:
+        link.ask(HELLO, stage="start", seconds=PATIENT)
+        os.kill(link.pid, signal.SIGKILL)
+        failure = failure_of(link, stage="run")
+    assert (failure.stage, failure.kind) == ("run", "crash")
+    assert "killed from outside" in failure.message
+
+
+def test_a_runner_killed_where_the_system_does_not_tell_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(death, "_VMSTAT", tmp_path / "none")
+    with linked() as link:
+        link.ask(HELLO, stage="start", seconds=PATIENT)
+        os.kill(link.pid, signal.SIGKILL)
+        failure = failure_of(link)
+    assert failure.kind == "out of memory"
+    assert "most likely" in failure.message
+
+
+def test_a_runner_that_exits_brings_its_last_words() -> None:
+    with nothing_left_behind(), linked(*python("import sys; sys.exit('no module named hasten')")) as link:
+        failure = failure_of(link)
+    assert (failure.stage, failure.kind) == ("start", "crash")
+    assert "status 1" in failure.message
+    assert failure.log == ("no module named hasten",)
+
+
+def test_a_program_that_prints_garbage() -> None:
+    code = "print('Usage: this is another program', flush=True); import time; time.sleep(100)"
+    with nothing_left_behind(), linked(*python(code)) as link:
+        failure = failure_of(link)
+    assert (failure.stage, failure.kind) == ("start", "target")
+    assert "Usage: t" in failure.message
+
+
+@pytest.mark.parametrize("answer", ["{'frames': []}", "{'frames': [], 'ok': False, 'failure': {'stage': 'x'}}"])
+def test_a_program_that_answers_something_else(answer: str) -> None:
+    code = (
+        "import json, struct, sys, time; "
+        f"text = json.dumps({answer}).encode(); "
+        "sys.stdout.buffer.write(struct.pack('<Q', len(text)) + text); sys.stdout.flush(); time.sleep(100)"
+    )
+    with nothing_left_behind(), linked(*python(code)) as link:
+        assert failure_of(link).kind == "target"
+
+
+def test_a_program_that_closes_its_output_and_lives_on() -> None:
+    code = "import os, time; os.close(1); time.sleep(100)"
+    with nothing_left_behind(), linked(*python(code)) as link:
+        failure = failure_of(link)
+    assert failure.kind == "crash"
+    assert "closed its output" in failure.message
+
+
+def test_a_runner_that_stops_answering() -> None:
+    with nothing_left_behind(), linked() as link:
+        link.ask(HELLO, stage="start", seconds=PATIENT)
+        os.kill(link.pid, signal.SIGSTOP)
+        failure = failure_of(link, seconds=SHORT, stage="run")
+    assert (failure.stage, failure.kind) == ("run", "hang")
+    assert "0.3 s" in failure.message
+
+
+def test_a_stopped_runner_cannot_block_the_parent_with_a_full_pipe() -> None:
+    request = Message({"request": "evaluate"}, (bytes(8 << 20),))
+    with nothing_left_behind(), linked() as link:
+        link.ask(HELLO, stage="start", seconds=PATIENT)
+        os.kill(link.pid, signal.SIGSTOP)
+        assert failure_of(link, seconds=SHORT, request=request).kind == "hang"
+
+
+def test_a_stopped_runner_can_be_closed() -> None:
+    with nothing_left_behind(), linked() as link:
+        os.kill(link.pid, signal.SIGSTOP)
+
+
+def test_a_failed_link_stays_failed_and_a_closed_one_says_so() -> None:
+    with linked() as link:
+        link.kill()
+        assert failure_of(link).stage == "start"
+        assert failure_of(link).stage == "start"
+        link.close()
+        link.close()
+        assert failure_of(link).message == "this runner was closed already"
+
+
+def test_whatever_the_runner_started_ends_with_it() -> None:
+    code = (
+        "import os, subprocess, sys, time; "
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)'], stdout=subprocess.DEVNULL); "
+        "print(child.pid, file=sys.stderr, flush=True); print('done, this is no answer', flush=True); time.sleep(100)"
+    )
+    with linked(*python(code)) as link:
+        (line,) = failure_of(link).log
+        assert has_ended(int(line))
+
+
+def test_large_data_passes_both_ways(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(samples.stream(4))
+    data = os.urandom(1024) * 4096
+    with nothing_left_behind(), LocalTarget().start(Plan()) as runner:
+        runner.load(path, Workload())
+        (output,) = runner.evaluate([bytes(len(data)), bytes(len(data))])
+        assert bytes(output) == bytes(len(data))
+
+
+def test_many_runners_leave_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(samples.one_operator())
+    with nothing_left_behind():
+        for _ in range(5):
+            with LocalTarget().start(Plan()) as first, LocalTarget().start(Plan()) as second:
+                for runner in (first, second):
+                    runner.load(path, Workload())
+
+
+def test_the_log_is_kept_while_the_runner_goes_on_writing() -> None:
+    """The child shares the position in the file of its log: reading must not move it."""
+    code = (
+        "import sys; from hasten.runner.protocol import *; "
+        "read = lambda n: sys.stdin.buffer.read(n)\n"
+        "for i in range(3):\n"
+        "    decode(read); print('line', i, file=sys.stderr, flush=True)\n"
+        "    body = {'ok': False, 'failure': {'stage': 'run', 'kind': 'engine', 'message': 'm'}}\n"
+        "    sys.stdout.buffer.write(b''.join(encode(Message(body)))); sys.stdout.flush()\n"
+    )
+    with linked(*python(code)) as link:
+        logs = [failure_of(link).log for _ in range(3)]
+    assert logs[-1] == ("line 0", "line 1", "line 2")
+
+
+def test_a_runner_of_another_version_is_refused() -> None:
+    class OtherVersion:
+        def ask(self, _request: Message, *, stage: str, seconds: float) -> Message:
+            assert stage
+            assert seconds
+            return Message({"protocol": 99, "engine": "9", "machine": {}})
+
+        def close(self) -> None:
+            pass
+
+    with pytest.raises(RunnerFailed, match="speaks version 99"):
+        Runner(OtherVersion(), Plan(), 1.0).hello()
+
+
+def test_no_memory_limit_where_the_system_does_not_tell_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> int:
+        raise ValueError(name)
+
+    monkeypatch.setattr(os, "sysconf", refuse)
+    with LocalTarget(Limits(answer_seconds=PATIENT)).start(Plan()) as runner:
+        assert runner.hello()["engine"]
