@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.core.comparison import DEFAULT_MARGIN
-from hasten.core.errors import ModelError
+from hasten.core.errors import ModelError, UsageError
 from hasten.core.failure import Failure
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
+from hasten.core.thread_rows import QUIET, SITUATIONS
 from hasten.measure import bench as bench_module
 from hasten.measure import compare as compare_module
 from hasten.measure import profiling as profiling_module
@@ -18,18 +19,22 @@ from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import Candidate, Progress, no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.profile import profile_model
+from hasten.practices.threads import ThreadsPractice
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from hasten.core.errors import HastenError
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Peaks, Profile
     from hasten.core.sustained import Sustained
+    from hasten.core.thread_study import ThreadStudy
     from hasten.measure.compare import ComparisonResult
     from hasten.measure.profiling import RawProfile
     from hasten.model.graph import Graph
+    from hasten.practices.threads import Keep
     from hasten.targets.base import Target
 
 
@@ -122,6 +127,51 @@ def profile_with_runs(
     if isinstance(result, Failure):
         raise _error(result, candidate)
     return result
+
+
+def threads(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    load: str = QUIET,
+    counts: Sequence[int] = (),
+    seconds: float = 0.0,
+    progress: Progress = no_progress,
+) -> ThreadStudy:
+    """How many threads to use, in the situation that `load` names; the plan is the one in use now."""
+    practice = study_threads(model, plan, workload, target=target, load=load, counts=counts, seconds=seconds)
+    measure_threads(practice, progress)
+    return practice.found()
+
+
+def study_threads(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    load: str = QUIET,
+    counts: Sequence[int] = (),
+    seconds: float = 0.0,
+    keep: Keep | None = None,
+) -> ThreadsPractice:
+    """A study of threads that has not begun: whoever runs it can ask at any time what it has found so far."""
+    if load not in SITUATIONS:
+        raise UsageError(f"there is no situation {load!r}", f"Use one of: {', '.join(SITUATIONS)}.")
+    candidate, _ = open_model(model, plan, workload)
+    practice = ThreadsPractice(target or LocalTarget(), candidate, load, tuple(counts), seconds)
+    if keep is not None:
+        practice.keep = keep
+    return practice
+
+
+def measure_threads(practice: ThreadsPractice, progress: Progress = no_progress) -> None:
+    """Run a study of threads to its end."""
+    failure = practice.run(progress)
+    if failure is not None:
+        raise _error(failure, practice.candidate)
 
 
 def open_model(

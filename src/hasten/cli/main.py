@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "compare": "is one model or plan faster than another?",
     "profile": "each operator's time, cost and headroom",
     "trace": "a timeline that Perfetto and Chrome open",
+    "threads": "how many threads, alone and beside other work",
     "devices": "the targets within reach",
     "doctor": "check this machine",
 }

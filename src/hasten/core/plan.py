@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
+from hasten.core.cores import checked_cores, cores_from_text, cores_text
 from hasten.core.errors import UsageError
 
 ACCELERATORS: Final = ("cpu", "gpu", "npu")
@@ -24,6 +25,8 @@ class Plan:
     """An external delegate library, `LIB[:key=value;…]`; it takes the place of the accelerator."""
     options: tuple[tuple[str, str], ...] = ()
     """Options handed to the engine as they are: (`identifier.key`, value as TOML text)."""
+    cores: tuple[int, ...] = ()
+    """The cores that the runner may use, set before the engine loads; empty: all that it gets."""
 
     def __post_init__(self) -> None:
         _one_of("accelerator", self.accelerator, ACCELERATORS)
@@ -31,11 +34,14 @@ class Plan:
         _one_of("precision", self.precision, PRECISIONS)
         if not 1 <= self.threads <= 1024:
             raise UsageError(f"threads must be between 1 and 1024, not {self.threads}")
+        object.__setattr__(self, "cores", checked_cores(self.cores))
 
     def describe(self) -> str:
         """The plan as a person would say it; only what differs from the default, but always device and threads."""
         words = [self.accelerator if not self.delegate else f"delegate {self.delegate.rsplit('/', 1)[-1]}"]
         words.append("1 thread" if self.threads == 1 else f"{self.threads} threads")
+        if self.cores:
+            words[-1] += f" on core{'s' if len(self.cores) > 1 else ''} {cores_text(self.cores)}"
         if self.kernel != "delegate":
             words.append(f"{self.kernel} kernels")
         if self.precision != "default":
@@ -64,7 +70,7 @@ def plan_from_mapping(values: dict[str, Any]) -> Plan:
     known = {item.name for item in fields(Plan)}
     _no_unknown_keys(set(values), known)
     options = tuple((str(key), str(value)) for key, value in values.get("options", ()))
-    return Plan(**{**values, "options": options})
+    return Plan(**{**values, "options": options, "cores": tuple(values.get("cores", ()))})
 
 
 def plan_with(base: Plan, settings: dict[str, str]) -> Plan:
@@ -76,6 +82,8 @@ def plan_with(base: Plan, settings: dict[str, str]) -> Plan:
     values: dict[str, Any] = dict(plain)
     if "threads" in plain:
         values["threads"] = _whole_number("threads", plain["threads"])
+    if "cores" in plain:
+        values["cores"] = cores_from_text(plain["cores"])
     return replace(base, options=tuple(sorted(options.items())), **values)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _NARROW: Final = 80
 _ROOM_FOR_KERNELS: Final = 120
+_WIDTH_OF_NUMBERS: Final = 88
 _KINDS_SHOWN: Final = 8
 _MARKS: Final = {"ambiguous": "~", "guess": "?", "engine": "*", "partition": "+"}
 
@@ -27,7 +28,7 @@ def profile_text(profile: Profile, top: int, width: int | None = None) -> str:
     shown = sorted(profile.operators, key=lambda operator: -operator.ms)[:top]
     parts = [
         _head(profile),
-        _rendered(_operator_table(shown, wide=columns >= _ROOM_FOR_KERNELS), columns),
+        _rendered(_operator_table(shown, columns), columns),
         _rest(profile, shown),
         _rendered(_kind_table(profile), columns),
         _partitions(profile),
@@ -52,7 +53,8 @@ def _head(profile: Profile) -> str:
     return "\n".join([*lines, ""])
 
 
-def _operator_table(operators: list[OperatorTime], *, wide: bool) -> Table:
+def _operator_table(operators: list[OperatorTime], columns: int) -> Table:
+    wide = columns >= _ROOM_FOR_KERNELS
     table = _table()
     table.add_column("#", justify="right", width=4)
     table.add_column("operator", no_wrap=True, overflow="ellipsis", width=26 if wide else 19)
@@ -62,8 +64,11 @@ def _operator_table(operators: list[OperatorTime], *, wide: bool) -> Table:
     table.add_column("bound", width=7)
     table.add_column("to win", justify="right", width=6)
     if wide:
-        table.add_column("kernel", no_wrap=True, overflow="ellipsis", max_width=44)
-        table.add_column("location", no_wrap=True, overflow="ellipsis")
+        # Long names must not squeeze the numbers: these two share what the columns before leave.
+        room = columns - _WIDTH_OF_NUMBERS
+        kernel = min(44, room // 2)
+        table.add_column("kernel", no_wrap=True, overflow="ellipsis", max_width=kernel)
+        table.add_column("location", no_wrap=True, overflow="ellipsis", max_width=room - kernel - 1)
     for operator in operators:
         table.add_row(*_operator_row(operator, wide=wide))
     return table

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hasten.core.block import Conditions
+from hasten.runner.cores import describe_clusters, usable_core_numbers
 
 _CPU: Final = Path("/sys/devices/system/cpu")
 _POWERCAP: Final = Path("/sys/class/powercap")
@@ -34,6 +35,7 @@ def describe_machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "cpu": _cpu_name(cpu_info),
         "cores": usable_cores(),
+        "clusters": describe_clusters(),
         "memory_mb": _memory_mb(),
         "instructions": [flag for flag in _TELLING_FLAGS if flag in _cpu_flags(cpu_info)],
         "governor": _text(_CPU / "cpu0/cpufreq/scaling_governor").strip() or None,
@@ -47,7 +49,7 @@ def describe_machine() -> dict[str, Any]:
 
 def usable_cores() -> int:
     """The cores that this process may use, which in a container can be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(usable_core_numbers())
 
 
 class ConditionsMeter:

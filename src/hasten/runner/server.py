@@ -1,9 +1,10 @@
-"""Answers requests: hello, load, block, profile, evaluate, close. One loaded model a process."""
+"""Answers requests: hello, load, block, profile, evaluate (one sample or many), close. One loaded model a process."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from hasten.engine.library import EngineError
 from hasten.engine.loading import load_model
 from hasten.engine.model_file import check_model_file
 from hasten.engine.profiler import Profiler
+from hasten.runner.cores import keep_to_cores
 from hasten.runner.machine import ConditionsMeter, describe_machine
 from hasten.runner.memory import MemoryMeter
 from hasten.runner.protocol import VERSION, Message
@@ -44,6 +46,7 @@ class Server:
             "block": ("run", self._block),
             "profile": ("profile", self._profile),
             "evaluate": ("evaluate", self._evaluate),
+            "evaluate_many": ("evaluate", self._evaluate_many),
         }
 
     def answer(self, request: Message) -> Message:
@@ -70,6 +73,7 @@ class Server:
             raise UsageError("this runner holds a model already", "Start another runner.")
         plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
         process_environment(plan)  # says what is missing before the engine does, and better
+        keep_to_cores(plan.cores)  # now, as the threads that the engine starts inherit it
         path, profiling = Path(request.body["path"]), bool(request.body.get("profiling"))
         check_model_file(path)
         self._memory.start()
@@ -77,6 +81,7 @@ class Server:
         placement = loaded.model.placement()
         _refuse_unused(plan, placement)
         self._model = loaded.model
+        self._load_again = partial(type(loaded.model), path, plan, workload)
         if profiling and isinstance(self._model, CompiledModel):
             self._profiler = Profiler(library.load(), self._model)
         return Message(
@@ -124,13 +129,22 @@ class Server:
         model = self._loaded()
         if len(request.frames) != len(model.inputs):
             raise DataError(f"the model takes {len(model.inputs)} inputs, not {len(request.frames)}")
-        inputs: tuple[Tensor | ClassicTensor, ...] = model.inputs
-        for tensor, frame in zip(inputs, request.frames, strict=True):
-            tensor.write(frame)
-        if isinstance(model, ClassicModel):
-            model.forget()  # one sample must not colour the next
-        model.run()
-        return Message({}, tuple(tensor.read() for tensor in model.outputs))
+        return Message({}, _predict(model, request.frames))
+
+    def _evaluate_many(self, request: Message) -> Message:
+        """Sample after sample. `fresh` loads the model anew for each: the only way to clear resource variables."""
+        model, frames = self._loaded(), request.frames
+        width = len(model.inputs)
+        if not width or len(frames) % width:
+            raise DataError(f"the model takes {width} inputs a sample, which {len(frames)} inputs do not make up")
+        answers: list[bytes] = []
+        for start in range(0, len(frames), width):
+            if request.body.get("fresh"):
+                model = self._load_again()
+            answers.extend(_predict(model, frames[start : start + width]))
+            if model is not self._model:
+                model.close()
+        return Message({}, tuple(answers))
 
     def _unknown(self, request: Message) -> Message:
         raise UsageError(f"a runner knows no request {request.body.get('request')!r}")
@@ -139,6 +153,17 @@ class Server:
         if self._model is None:
             raise UsageError("no model is loaded in this runner")
         return self._model
+
+
+def _predict(model: CompiledModel | ClassicModel, frames: tuple[bytes | memoryview, ...]) -> tuple[bytes, ...]:
+    """One run on these inputs; the outputs' bytes."""
+    inputs: tuple[Tensor | ClassicTensor, ...] = model.inputs
+    for tensor, frame in zip(inputs, frames, strict=True):
+        tensor.write(frame)
+    if isinstance(model, ClassicModel):
+        model.forget()  # one sample must not colour the next
+    model.run()
+    return tuple(tensor.read() for tensor in model.outputs)
 
 
 def _refuse_unused(plan: Plan, placement: Placement | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
     from hasten.targets.client import Runner
+    from hasten.targets.load import Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,4 +30,11 @@ class Target(Protocol):
 
     def start(self, plan: Plan) -> Runner:
         """Start a fresh runner for a plan. Trouble comes out as RunnerFailed."""
+        ...
+
+    def start_load(self, kind: str, workers: int) -> Load:
+        """Start work beside the runners (`compute` or `memory`), a process for each of so many cores.
+
+        Trouble comes out as RunnerFailed, and so does a place that cannot do it.
+        """
         ...

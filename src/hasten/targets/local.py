@@ -7,9 +7,11 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from hasten.runner.command import runner_command
+from hasten.runner.load import load_command
 from hasten.targets.base import Limits
 from hasten.targets.client import Runner
 from hasten.targets.link import ProcessLink
+from hasten.targets.load import ProcessLoad
 
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
@@ -31,6 +33,10 @@ class LocalTarget:
         accelerator = "cpu" if plan.delegate else plan.accelerator
         command = runner_command(sys.executable, accelerator, memory_mb)
         return Runner(ProcessLink(command), plan, self._limits.answer_seconds)
+
+    def start_load(self, kind: str, workers: int) -> ProcessLoad:
+        """Work beside the runners, in a process for each core."""
+        return ProcessLoad(load_command(sys.executable, kind, workers), self._limits.answer_seconds)
 
 
 def _physical_memory_mb() -> int:

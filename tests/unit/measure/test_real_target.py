@@ -1,0 +1,98 @@
+"""The same procedures with real processes and tiny models: short, and only about what must always hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import hasten.library as library
+from hasten.core.comparison import Verdict
+from hasten.core.errors import ModelError, UsageError
+from hasten.core.plan import Plan, Workload
+from hasten.model import samples, samples_odd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.tflite"
+    path.write_bytes(samples.one_operator())
+    return path
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    path = tmp_path / "network.tflite"
+    path.write_bytes(samples.mobilenet_like())
+    return path
+
+
+def test_bench(network: Path) -> None:
+    shares: list[float] = []
+    found = library.bench(network, seconds=1.0, progress=lambda share, text: shares.append(share))
+    assert found.samples.latency.low <= found.samples.median_ms <= found.samples.latency.high
+    assert found.samples.min_ms <= found.samples.median_ms <= found.samples.p95_ms * 1.001
+    assert found.init_ms > 0
+    assert found.first_run_ms > 0
+    assert found.effective.api == "CompiledModel"
+    assert found.effective.fully_accelerated is True
+    assert shares == sorted(shares)
+
+
+def test_bench_of_the_smallest_model(tiny: Path) -> None:
+    found = library.bench(tiny, seconds=0.5)
+    assert found.samples.count > 100
+    assert found.samples.min_ms > 0
+
+
+def test_compare_finds_more_work_slower(tmp_path: Path) -> None:
+    less, more = tmp_path / "less.tflite", tmp_path / "more.tflite"
+    less.write_bytes(samples.repeated(4))
+    more.write_bytes(samples.repeated(12))
+    found = library.compare((less, Plan()), (more, Plan()), seconds=12.0)
+    assert found.comparison.ratio > 1.5
+    assert found.comparison.verdict in (Verdict.SLOWER, Verdict.UNDECIDED)
+    if found.comparison.rounds >= 5:
+        assert found.comparison.verdict is Verdict.SLOWER
+
+
+def test_sustain(network: Path) -> None:
+    found = library.sustain(network, minutes=0.02)
+    assert len(found.minutes) >= 5
+    assert all(minute.runs > 0 for minute in found.minutes)
+
+
+def test_profile_with_peaks(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = library.profile(network, seconds=0.3)
+    assert found.peaks is not None
+    assert found.peaks.float_gflops > 0.1
+    assert list((tmp_path / "cache" / "hasten").glob("peaks-*.json"))
+    matrix = [op for op in found.operators if op.op == "CONV_2D"]
+    assert all(op.headroom_ms is not None and op.headroom_ms >= 0 for op in matrix if op.ms > 0)
+
+
+def test_other_signature(tmp_path: Path) -> None:
+    path = tmp_path / "two.tflite"
+    path.write_bytes(samples_odd.two_signatures())
+    assert library.bench(path, workload=Workload("multiply"), seconds=0.3).samples.count > 0
+    with pytest.raises(UsageError, match="divide"):
+        library.profile(path, workload=Workload("divide"), seconds=0.3, roofline=False)
+
+
+def test_model_that_kills_its_process_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
+    path = tmp_path / "aborting.tflite"
+    path.write_bytes(samples_odd.aborting())
+    with pytest.raises(ModelError):
+        library.bench(path, seconds=0.3)
+
+
+def test_tensorflow_operators_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "flex.tflite"
+    path.write_bytes(samples_odd.flex_operator())
+    with pytest.raises(ModelError, match="Erf") as raised:
+        library.bench(path)
+    assert "SELECT_TF_OPS" in raised.value.hint
