@@ -20,6 +20,7 @@ from hasten.engine.loading import load_model
 from hasten.engine.model_file import check_model_file
 from hasten.engine.profiler import Profiler
 from hasten.runner.cores import keep_to_cores
+from hasten.runner.cores import keep_to_cores
 from hasten.runner.machine import ConditionsMeter, describe_machine
 from hasten.runner.memory import MemoryMeter
 from hasten.runner.protocol import VERSION, Message
@@ -73,6 +74,7 @@ class Server:
             raise UsageError("this runner holds a model already", "Start another runner.")
         plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
         process_environment(plan)  # says what is missing before the engine does, and better
+        keep_to_cores(plan.cores)  # now, as the threads that the engine starts inherit it
         keep_to_cores(plan.cores)  # now, as the threads that the engine starts inherit it
         path, profiling = Path(request.body["path"]), bool(request.body.get("profiling"))
         check_model_file(path)
