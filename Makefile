@@ -28,7 +28,7 @@ format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 bench-self: $(READY) ## measure hasten itself (about 40 minutes on a quiet machine)
-	for name in thin quick whole repeatable right robust; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in thin quick whole repeatable right threads robust; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

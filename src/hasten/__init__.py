@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hasten.core.comparison import Comparison, Verdict
     from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
+    from hasten.core.finding import Finding
     from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
-    from hasten.library import bench, compare, profile, sustain
+    from hasten.core.thread_study import ThreadStudy
+    from hasten.library import bench, compare, profile, sustain, threads
 
 __version__ = "0.1.0"
 
@@ -20,12 +22,14 @@ _PUBLIC = {
     "AcceleratorError": "hasten.core.errors",
     "Comparison": "hasten.core.comparison",
     "DataError": "hasten.core.errors",
+    "Finding": "hasten.core.finding",
     "HastenError": "hasten.core.errors",
     "Measurement": "hasten.core.measurement",
     "ModelError": "hasten.core.errors",
     "Plan": "hasten.core.plan",
     "Profile": "hasten.core.profile",
     "TargetError": "hasten.core.errors",
+    "ThreadStudy": "hasten.core.thread_study",
     "UsageError": "hasten.core.errors",
     "Verdict": "hasten.core.comparison",
     "Workload": "hasten.core.plan",
@@ -33,18 +37,21 @@ _PUBLIC = {
     "compare": "hasten.library",
     "profile": "hasten.library",
     "sustain": "hasten.library",
+    "threads": "hasten.library",
 }
 
 __all__ = [
     "AcceleratorError",
     "Comparison",
     "DataError",
+    "Finding",
     "HastenError",
     "Measurement",
     "ModelError",
     "Plan",
     "Profile",
     "TargetError",
+    "ThreadStudy",
     "UsageError",
     "Verdict",
     "Workload",
@@ -53,6 +60,7 @@ __all__ = [
     "compare",
     "profile",
     "sustain",
+    "threads",
 ]
 
 
