@@ -44,7 +44,8 @@ class Failure:
             kind = ModelError if on_cpu and self.stage != "start" else AcceleratorError
         if self.kind == "bug" or (self.stage == "start" and self.kind == "crash"):
             kind = TargetError
-        lines = "".join(f"\n  | {line}" for line in self.log[-6:])
+        telling = [line for line in self.log if not line.startswith("INFO:")]
+        lines = "".join(f"\n  | {line}" for line in telling[-6:])
         return kind(self.message + lines, self.hint)
 
 

@@ -118,6 +118,12 @@ RULES: Final = (
         "With --kernel reference LiteRT names the operator.",
     ),
     Rule(
+        r"UNIMPLEMENTED: Profile is not implemented",
+        "accelerator",
+        "LiteRT's GPU accelerator has no profiler",
+        "hasten bench times the model on it as a whole; hasten accelerators shows which operators it takes.",
+    ),
+    Rule(
         r"Tensor (?P<tensor>\d+) is invalidly specified in schema",
         "model",
         "the file is damaged: the data of tensor {tensor} does not fit its shape and type",
