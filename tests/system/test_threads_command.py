@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hasten.cli.threads import _SITUATIONS
 from hasten.core.plan import Plan, Workload
 from hasten.core.session import read_session
+from hasten.core.thread_rows import SITUATIONS
 from hasten.demo import MODEL
 from hasten.targets.local import LocalTarget
 
@@ -86,3 +88,7 @@ def test_a_plan_keeps_the_engine_to_its_cores() -> None:
         block = runner.block(0.1, 50)
     assert report.extra_threads == 1
     assert block.conditions.cpu_seconds <= block.conditions.wall_seconds * 1.1
+
+
+def test_the_situations_of_the_command_are_those_of_the_decision() -> None:
+    assert tuple(SITUATIONS) == _SITUATIONS

@@ -42,7 +42,7 @@ class Option:
 
     def describe(self) -> str:
         """The option as a person would say it."""
-        where = f" on cores {cores_text(self.cores)}" if self.cores else ""
+        where = f" on core{'s' if len(self.cores) > 1 else ''} {cores_text(self.cores)}" if self.cores else ""
         return f"{self.threads} thread{'s' if self.threads > 1 else ''}{where}"
 
     def plan_text(self) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from hasten.core.cores import cores_text
 from hasten.core.doubts import Doubt, Reason
 from hasten.core.finding import Finding, Standing
 from hasten.core.thread_rows import SITUATIONS, Effect, Option
-from hasten.core.units import milliseconds
 
 if TYPE_CHECKING:
     from hasten.core.measurement import Model
@@ -119,16 +119,11 @@ class ThreadStudy:
         return f"The setting {words[shown.effect]}: {shown.evidence}."
 
     def energy_sentence(self) -> str:
-        """What the choice costs against the fewest threads, alone."""
-        choice = self.choice
-        alone = sorted((row for row in self.rows if not row.condition.workers), key=lambda row: row.option)
-        row = next((row for row in alone if choice is not None and row.option == choice.option), None)
-        if row is None:
-            return ""
-        if row.joules is not None:
-            return f"Energy of a run: {row.joules * 1e3:.3g} mJ, by this machine's counter."
-        cpu = milliseconds(row.cpu_seconds * 1e3)
-        return f"No energy counter here; CPU time stands for it: {cpu} a run with {row.option.describe()}."
+        """What a run costs with each option, alone; or what stands for it."""
+        told = [(row.option.describe(), row.joules) for row in self.rows if row.joules is not None]
+        if not told:
+            return "This machine has no energy counter; the CPU time of a run stands for it."
+        return "Energy of a run: " + ", ".join(f"{joules * 1e3:.3g} mJ with {option}" for option, joules in told) + "."
 
     def _plot(self) -> dict[str, Any]:
         """Latency against threads, a line for each condition and set of cores."""
@@ -140,7 +135,7 @@ class ThreadStudy:
             "y": "median_ms",
             "series": [
                 {
-                    "label": condition.describe() + (f", {Option(1, cores).describe()[9:]}" if cores else ""),
+                    "label": condition.describe() + (f", cores {cores_text(cores)}" if cores else ""),
                     "load": condition.situation,
                     "load_kind": condition.kind or None,
                     "cores": list(cores),

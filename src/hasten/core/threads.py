@@ -186,7 +186,7 @@ def _why(situation: str, fewest: Option, chosen: Option, steps: Sequence[Step], 
     gain = _step(chosen, fewest, rounds, has_effect=True)
     low, high = gain.ci95
     sentence = (
-        f"{chosen.describe()} take {percent(1 - gain.ratio)} less time than {fewest.describe()} {where}"
+        f"{chosen.describe()} {_take(chosen)} {percent(1 - gain.ratio)} less time than {fewest.describe()} {where}"
         f" (95 % interval {percent(max(0.0, 1 - high))} to {percent(1 - low)})"
     )
     if later := [step for step in steps if step.leader == chosen and step.option.threads > chosen.threads]:
@@ -198,7 +198,7 @@ def _why_fewest(where: str, fewest: Option, steps: Sequence[Step]) -> str:
     best = min(steps, key=lambda step: step.ratio if math.isfinite(step.ratio) else math.inf)
     other, low, high = best.option.describe(), *best.ci95
     interval = f"95 % interval of the ratio {low:.2f} - {high:.2f}"
-    verb = "takes" if best.option.threads == 1 else "take"
+    verb = _take(best.option)
     if all(step.refused == "the setting has no effect" for step in steps):
         return f"more threads have no effect on this model, so {fewest.describe()} will do."
     if best.refused == "slower":
@@ -213,3 +213,7 @@ def _why_fewest(where: str, fewest: Option, steps: Sequence[Step]) -> str:
         f"{other} would have to be surely faster {where}, by {percent(1 - best.needed)}, and did not prove it"
         f" ({interval}); fewer threads cost less energy and disturb others less."
     )
+
+
+def _take(option: Option) -> str:
+    return "takes" if option.threads == 1 else "take"

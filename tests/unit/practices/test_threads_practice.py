@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hasten.core.block import Block, Conditions
+from hasten.core.doubts import Reason
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
 from hasten.core.measurement import Model, measurement_from_data
@@ -38,6 +39,8 @@ class Machine:
     cores_used: Callable[[Plan], float] = lambda plan: plan.threads * 0.95
     fails: Callable[[Plan, str], str] = lambda plan, kind: ""
     load_fails: str = ""
+    load_taken: float = 0.9
+    joules_a_second: float | None = None
     interrupt_after: int = 10**9
     name: str = "simulated"
     now: float = 0.0
@@ -107,7 +110,9 @@ class SimulatedRunner(Runner):
         machine.now += max(wall, seconds)
         used = machine.cores_used(self.plan)
         times = array("q", [round(latency_ms * 1e6)] * runs)
-        return Block(runner, machine.now, times, Conditions(wall, wall * used, float(machine.workers), 0.0))
+        joules = None if machine.joules_a_second is None else wall * machine.joules_a_second
+        others = machine.workers * machine.load_taken
+        return Block(runner, machine.now, times, Conditions(wall, wall * used, others, 0.0, joules=joules))
 
     def close(self) -> None:
         pass
@@ -286,6 +291,21 @@ def test_text_fits_and_says_what_a_user_needs(study: Callable[..., ThreadsPracti
         "CPU time",
     ):
         assert words in text
+
+
+def test_energy_is_told_where_there_is_a_counter_and_only_alone(study: Callable[..., ThreadsPractice]) -> None:
+    practice = study(Machine(usual, joules_a_second=10.0))
+    practice.run()
+    found = practice.found()
+    assert found.as_data()["energy"] == "counter"
+    assert all((row.joules is None) == bool(row.condition.workers) for row in found.rows)
+    assert "mJ with 2 threads" in threads_text(found)
+
+
+def test_work_that_did_not_take_the_cores_is_a_doubt(study: Callable[..., ThreadsPractice]) -> None:
+    practice = study(Machine(usual, load_taken=0.1), situation="busy")
+    practice.run()
+    assert Reason.LOAD_MISSING in {doubt.reason for doubt in practice.found().doubts}
 
 
 def test_counts_up_to_the_cores_and_one_beyond() -> None:
