@@ -18,6 +18,7 @@ from hasten.measure import sustained as sustained_module
 from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import Candidate, Progress, no_progress
 from hasten.model.reader import read_graph
+from hasten.practices import accelerators as accelerators_module
 from hasten.practices.profile import profile_model
 from hasten.practices.threads import ThreadsPractice
 from hasten.targets.local import LocalTarget
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from hasten.core.acceleration import AcceleratorRow
     from hasten.core.errors import HastenError
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Peaks, Profile
@@ -127,6 +129,22 @@ def profile_with_runs(
     if isinstance(result, Failure):
         raise _error(result, candidate)
     return result
+
+
+def accelerators(
+    model: str | os.PathLike[str],
+    workload: Workload = Workload(),
+    *,
+    threads: int = 1,
+    delegates: Sequence[str] = (),
+    target: Target | None = None,
+    seconds: float = accelerators_module.DEFAULT_SECONDS,
+    progress: Progress = no_progress,
+) -> list[AcceleratorRow]:
+    """What each accelerator within reach does with a model: does it run, all of it, correctly, faster, when does it pay."""
+    candidate, graph = open_model(model, Plan(threads=threads), workload)
+    plans = accelerators_module.plans_to_examine(threads, delegates)
+    return accelerators_module.examine(target or LocalTarget(), candidate, graph, plans, seconds, progress)
 
 
 def threads(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import hasten.practices
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
 from hasten.targets.base import Limits
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     MakeTarget = Callable[[Limits], Target]
 
 _SOURCE = Path(__file__).with_name("planted_delegate.c")
+_HEADERS = Path(hasten.practices.__file__).parent / "delegate_template"
 _TARGETS: dict[str, MakeTarget] = {"local": LocalTarget}
 
 
@@ -88,7 +90,7 @@ def build_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Pat
     def build(source: Path, name: str, *flags: str) -> Path:
         library = folder / f"{name}.so"
         command = [compiler, "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"]
-        subprocess.run([*command, *flags, "-o", str(library), str(source)], check=True)
+        subprocess.run([*command, f"-I{_HEADERS}", *flags, "-o", str(library), str(source)], check=True)
         return library
 
     return build

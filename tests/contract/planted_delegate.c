@@ -2,10 +2,12 @@
    dreadful on request. Options:
      at     create, prepare or invoke: where it strikes
      after  how many invocations it lets pass before
-     fault  segfault, abort, hang, exit, exhaust, error, print, none (takes no operator) */
+     fault  segfault, abort, hang, exit, exhaust, error, print, none (takes no operator)
+     pipe   a named pipe that it opens when it strikes, so that somebody can wait for that */
 
 #include "delegate_interface.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 typedef struct {
   char at[16];
   char fault[16];
+  char pipe[512];
   long after;
   long invocations;
 } Plan;
@@ -43,6 +46,7 @@ static void exhaust(void) {
 static bool strike(const char* where) {
   if (strcmp(plan.at, where) != 0) return false;
   fprintf(stderr, "planted delegate: %s in %s\n", plan.fault, where);
+  if (plan.pipe[0] != 0) close(open(plan.pipe, O_WRONLY));
   if (strcmp(plan.fault, "segfault") == 0) raise(SIGSEGV);
   if (strcmp(plan.fault, "abort") == 0) abort();
   if (strcmp(plan.fault, "exit") == 0) _exit(3);
@@ -142,6 +146,7 @@ Delegate* tflite_plugin_create_delegate(const char* const* keys, const char* con
   for (size_t i = 0; i < count; ++i) {
     if (strcmp(keys[i], "at") == 0) snprintf(plan.at, sizeof(plan.at), "%s", options[i]);
     if (strcmp(keys[i], "fault") == 0) snprintf(plan.fault, sizeof(plan.fault), "%s", options[i]);
+    if (strcmp(keys[i], "pipe") == 0) snprintf(plan.pipe, sizeof(plan.pipe), "%s", options[i]);
     if (strcmp(keys[i], "after") == 0) plan.after = atol(options[i]);
   }
   if (strike("create")) {

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import select
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +27,16 @@ if TYPE_CHECKING:
     BuildLibrary = Callable[..., Path]
 
 SHORT = Limits(answer_seconds=1.5, memory_mb=400)
+# A parent whose runner gets stuck in native code.
+PARENT = """
+import sys
+from pathlib import Path
+from hasten.core.plan import Plan, Workload
+from hasten.targets.registry import target_named
+runner = target_named("local").start(Plan(delegate=sys.argv[2]))
+print(runner._link.pid, flush=True)
+runner.load(Path(sys.argv[1]), Workload())
+"""
 CRASHES = {"segfault": "SIGSEGV", "abort": "SIGABRT", "exit": "status 3"}
 PLACES = ("create", "prepare", "invoke")
 
@@ -156,3 +170,19 @@ def test_a_library_that_is_missing_or_is_none(fails: Fails, sums: Path) -> None:
 
 def test_options_without_a_value_are_a_wrong_usage(fails: Fails, sums: Path, planted: Path) -> None:
     assert fails(sums, Plan(delegate=f"{planted}:at")).kind == "usage"
+
+
+def test_a_runner_stuck_in_native_code_dies_with_its_parent(sums: Path, planted: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    delegate = faulty(planted, "invoke", "hang", pipe=pipe).delegate
+    command = [sys.executable, "-c", PARENT, str(sums), delegate]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+        assert parent.stdout is not None
+        descriptor = os.pidfd_open(int(parent.stdout.readline()))
+        pipe.read_bytes()  # returns when the delegate is about to hang
+        parent.kill()
+    try:
+        assert select.select([descriptor], [], [], 30.0)[0], "the runner is still alive"
+    finally:
+        os.close(descriptor)

@@ -40,6 +40,14 @@ def cases_file(name: str) -> Path:
     return path
 
 
+def test_a_runner_says_what_it_is(target: Target) -> None:
+    with target.start(Plan()) as runner:
+        answer = runner.hello()
+    assert answer["engine"] == "2.3.0"
+    assert answer["machine"]["cores"] >= 1
+    assert answer["machine"]["architecture"]
+
+
 @pytest.mark.parametrize("dtype", SIZES_IN_BITS)
 def test_every_element_type_passes_through_unchanged(target: Target, write_model: WriteModel, dtype: str) -> None:
     data = bytes(range(1, 4 * SIZES_IN_BITS[dtype] // 8 + 1)) if dtype != "bool" else bytes((1, 0, 0, 1))

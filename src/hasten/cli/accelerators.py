@@ -5,11 +5,13 @@ Outputs are compared with the reference kernels', latencies in interleaved round
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
+from hasten.core.errors import UsageError
 from hasten.core.plan import Plan
 
 if TYPE_CHECKING:
@@ -19,18 +21,22 @@ EXAMPLES = """
 hasten accelerators model.tflite
 hasten accelerators model.tflite --threads 2 --seconds 90
 hasten accelerators model.tflite --delegate ./libmydelegate.so
+hasten accelerators --new-delegate mydelegate
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("model", metavar="MODEL", help="a .tflite file, or demo: the embedded model")
+    parser.add_argument("model", metavar="MODEL", nargs="?", help="a .tflite file, or demo: the embedded model")
     parser.add_argument(
         "--seconds", type=options.positive_float, default=60.0, metavar="S", help="at most about so long (default: 60)"
     )
     parser.add_argument("--threads", type=options.positive_int, default=1, metavar="N", help="CPU threads (default: 1)")
     parser.add_argument(
         "--delegate", action="append", default=[], metavar="LIB[:K=V;…]", help="an external delegate; may be repeated"
+    )
+    parser.add_argument(
+        "--new-delegate", type=Path, metavar="DIR", help="write a small, complete external delegate in C to begin with"
     )
     options.add_workload(parser)
     options.add_target(parser)
@@ -39,6 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine and show."""
+    if arguments.new_delegate:
+        return _write_delegate(arguments)
+    if not arguments.model:
+        raise UsageError("no model is named", "Give the path of a .tflite file, or demo for the embedded model.")
     model, _ = options.model_and_plan(arguments.model, Plan())
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
@@ -58,4 +68,18 @@ def run(arguments: argparse.Namespace) -> int:
     if session:
         session.add("accelerators", model, data)
     show(options.as_json(data) if arguments.json else accelerators_text(model, rows, why))
+    return 0
+
+
+def _write_delegate(arguments: argparse.Namespace) -> int:
+    from hasten.practices.new_delegate import write_delegate
+
+    written = [str(path) for path in write_delegate(arguments.new_delegate)]
+    folder = arguments.new_delegate
+    text = (
+        f"{folder}: {', '.join(Path(path).name for path in written)}\n"
+        f"Build it:   cmake -S {folder} -B {folder}/build && cmake --build {folder}/build\n"
+        f"Examine it: hasten accelerators demo --delegate {folder}/build/libmydelegate.so"
+    )
+    show(options.as_json({"written": written}) if arguments.json else text)
     return 0

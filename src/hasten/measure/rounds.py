@@ -170,12 +170,14 @@ def _effective(plan: Plan, load: LoadReport) -> Effective:
     # Threads that other back ends start for themselves say nothing about the setting.
     seen = 1 + load.extra_threads if load.api == "CompiledModel" and not off_cpu and plan.kernel == "delegate" else None
     name = "delegate" if plan.delegate else plan.accelerator
+    # What the engine was seen to place counts more than what it says: it takes an external delegate for the CPU's own.
+    whole = load.without_cpu if load.placement is None else load.placement.on_cpu == 0
     return Effective(
-        accelerator=name if not off_cpu or load.without_cpu or load.fully_accelerated else f"{name}+cpu",
+        accelerator=name if not off_cpu or whole else f"{name}+cpu",
         threads=seen,
         api=load.api,
         zero_copy=all(tensor.zero_copy for tensor in (*load.inputs, *load.outputs)),
-        fully_accelerated=load.without_cpu if off_cpu else load.fully_accelerated,
+        fully_accelerated=whole if off_cpu else load.fully_accelerated,
     )
 
 

@@ -259,9 +259,8 @@ def _placement(graph: Graph, plan: Plan, load: LoadReport) -> AcceleratorRow:
         return replace(row, placed_ops=total, partitions=1, placed_macs=1.0, placed_bytes=1.0)
     if load.placement is None:
         return row
-    ours = [p for p in load.placement.partitions if on_cpu or "XNNPack" not in p.delegate]
-    elsewhere = [n for p in load.placement.partitions if p not in ours for n in p.nodes]
-    left = len(elsewhere) + len(load.placement.left)
+    ours = load.placement.partitions if on_cpu else load.placement.on_accelerator
+    left = len(load.placement.left) if on_cpu else load.placement.on_cpu
     row = replace(row, placed_ops=max(0, total - left), partitions=len(ours))
     if plan.accelerator == "npu" and not plan.delegate:
         # The vendor's compiler rewrote the graph: its nodes are not the file's, only their number can be told.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hasten.core.block import Block, Conditions
 from hasten.core.failure import Failure, RunnerFailed
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hasten.core.plan import Plan, Workload
+
+
+_CPU_DELEGATES: Final = frozenset({"TfLiteXNNPackDelegate", "YNNPackDelegate"})
 
 
 class Link(Protocol):
@@ -58,6 +61,17 @@ class Placement:
 
     partitions: tuple[Partition, ...]
     left: tuple[tuple[int, int], ...]
+
+    @property
+    def on_accelerator(self) -> tuple[Partition, ...]:
+        """What went to something else than the CPU's own delegates."""
+        return tuple(partition for partition in self.partitions if partition.delegate not in _CPU_DELEGATES)
+
+    @property
+    def on_cpu(self) -> int:
+        """How many operators of the graph as the engine runs it stayed on the CPU."""
+        delegated = sum(len(p.nodes) for p in self.partitions if p.delegate in _CPU_DELEGATES)
+        return delegated + len(self.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +176,16 @@ class Runner:
         """Run once on these inputs, and return the outputs' bytes."""
         request = Message({"request": "evaluate"}, tuple(inputs))
         return self._link.ask(request, stage="evaluate", seconds=self._answer_seconds).frames
+
+    def evaluate_many(
+        self, samples: Sequence[Sequence[bytes | memoryview]], *, fresh: bool = False
+    ) -> list[tuple[bytes | memoryview, ...]]:
+        """Run once on each sample's inputs, and return the outputs' bytes of each; `fresh` loads the model for each."""
+        frames = tuple(frame for inputs in samples for frame in inputs)
+        request = Message({"request": "evaluate_many", "fresh": fresh}, frames)
+        answers = self._link.ask(request, stage="evaluate", seconds=self._answer_seconds).frames
+        width = len(answers) // max(1, len(samples))
+        return [answers[width * i : width * (i + 1)] for i in range(len(samples))]
 
     def close(self) -> None:
         """End the runner."""

@@ -1,8 +1,8 @@
 /* What an external delegate needs to know of TensorFlow Lite's interface: the few structures it touches, in their layout
    of the releases that hasten accepts. Members that are not used are named for their place only. */
 
-#ifndef HASTEN_TESTS_DELEGATE_INTERFACE_H
-#define HASTEN_TESTS_DELEGATE_INTERFACE_H
+#ifndef DELEGATE_INTERFACE_H
+#define DELEGATE_INTERFACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 enum { STATUS_OK = 0, STATUS_ERROR = 1 };
 enum { OPERATOR_ADD = 0 };
 enum { TYPE_FLOAT32 = 1 };
+enum { ACTIVATION_NONE = 0 };
 enum { FLAG_ALLOW_DYNAMIC_TENSORS = 1 };
 
 struct Context;
@@ -51,6 +52,11 @@ typedef struct {
   struct Delegate* delegate;
   bool might_have_side_effect;
 } Node;
+
+/* What `builtin_data` of an ADD points to. */
+typedef struct {
+  int activation;
+} AddOptions;
 
 typedef struct Registration {
   void* (*init)(struct Context*, const char*, size_t);
