@@ -13,7 +13,7 @@ from hasten.core.plan import ACCELERATORS, Plan
 from hasten.engine.accelerators import process_environment
 from hasten.runner.command import runner_command
 from hasten.runner.protocol import Message, ProtocolError, decode, encode
-from hasten.runner.watch import end_with_parent
+from hasten.runner.watch import ParentWatch
 
 _PREPARED = "HASTEN_RUNNER_PREPARED"
 
@@ -28,9 +28,7 @@ def main() -> None:
     _limit(arguments.memory_mb)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
     answers = _keep_standard_output()
-    requests = sys.stdin.fileno()
-    end_with_parent(requests)
-    _serve(requests, answers)
+    _serve(sys.stdin.fileno(), answers)
     # Native libraries crash on unloading now and then; everything is answered, so leave without them.
     os._exit(0)
 
@@ -38,7 +36,7 @@ def main() -> None:
 def _serve(requests: int, answers: int) -> None:
     from hasten.runner.server import Server
 
-    server = Server()
+    server, watch = Server(), ParentWatch(requests)
 
     def read_exactly(count: int) -> bytes:
         pieces, left = [], count
@@ -55,7 +53,9 @@ def _serve(requests: int, answers: int) -> None:
             request = decode(read_exactly)
             if request.body.get("request") == "close":
                 return
-            _write(answers, server.answer(request))
+            with watch.during_a_request():
+                answer = server.answer(request)
+            _write(answers, answer)
 
 
 def _write(descriptor: int, message: Message) -> None:
