@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "profile": "each operator's time, cost and headroom",
     "trace": "a timeline that Perfetto and Chrome open",
     "threads": "how many threads, alone and beside other work",
+    "accelerators": "does an accelerator run it, all of it, correctly, faster?",
     "devices": "the targets within reach",
     "doctor": "check this machine",
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -20,11 +22,35 @@ _SECONDS_BETWEEN_LINES: Final = 5.0
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """A function to report progress to, for as long as the `with` lasts."""
-    if watched():
-        with _bar(title) as report:
-            yield report
-    else:
-        yield _lines(title)
+    with _bar(title) if watched() else contextlib.nullcontext(_lines(title)) as report, _insistent(report) as insistent:
+        yield insistent
+
+
+@contextlib.contextmanager
+def _insistent(report: Progress) -> Iterator[Progress]:
+    """Python forgets a Ctrl-C that it raised inside a finalizer: keep in mind that there was one, and raise it again."""
+    if threading.current_thread() is not threading.main_thread():
+        yield report  # signals are the main thread's
+        return
+    pressed = False
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        nonlocal pressed
+        pressed = True
+        raise KeyboardInterrupt
+
+    def report_or_end(share: float, text: str) -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        report(share, text)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:  # a shell's background job ignores the signal, and shall go on doing so
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield report_or_end
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

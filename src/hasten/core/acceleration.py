@@ -58,8 +58,8 @@ class AcceleratorRow:
     peak_memory_mb: float | None = None
     against_cpu: Comparison | None = None
     break_even_runs: int | None = None
-    cached_init_ms: float | None = None
-    """Start-up with its cache filled, where caches were asked for."""
+    cached_start_ms: float | None = None
+    """Start-up (init and first run) with its cache filled, where caches were asked for."""
 
     def as_data(self) -> dict[str, Any]:
         """The row with the keys that the command line promises."""
@@ -76,7 +76,7 @@ class AcceleratorRow:
             },
             "init_ms": self.init_ms, "first_run_ms": self.first_run_ms, "peak_memory_mb": self.peak_memory_mb,
             "against_cpu": None if self.against_cpu is None else self.against_cpu.as_data(),
-            "break_even_runs": self.break_even_runs, "cached_init_ms": self.cached_init_ms,
+            "break_even_runs": self.break_even_runs, "cached_start_ms": self.cached_start_ms,
             "why": self.why, "plan": asdict(self.plan),
         }  # fmt: skip
 

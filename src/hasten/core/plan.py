@@ -25,6 +25,8 @@ class Plan:
     """An external delegate library, `LIB[:key=value;…]`; it takes the place of the accelerator."""
     options: tuple[tuple[str, str], ...] = ()
     """Options handed to the engine as they are: (`identifier.key`, value as TOML text)."""
+    cache: str = ""
+    """A folder on the device where the back end may keep what it works out at its start, for the next one."""
     cores: tuple[int, ...] = ()
     """The cores that the runner may use, set before the engine loads; empty: all that it gets."""
 
@@ -46,6 +48,8 @@ class Plan:
             words.append(f"{self.kernel} kernels")
         if self.precision != "default":
             words.append(self.precision)
+        if self.cache:
+            words.append("with a cache")
         words.extend(f"{key}={value}" for key, value in self.options)
         return ", ".join(words)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes as c
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import UsageError
 from hasten.engine import abi, accelerators
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hasten.core.plan import Plan
     from hasten.engine.library import Library
 
@@ -40,6 +40,8 @@ def option_texts(plan: Plan, *, profiling: bool) -> dict[str, str]:
         tables[_GPU] = {"precision": _GPU_PRECISION[plan.precision]}
     if plan.accelerator == "npu":
         tables[_NPU] = accelerators.npu_options()
+    for identifier, table in _cache_tables(plan).items():
+        tables.setdefault(identifier, {}).update(table)
     for dotted, value in plan.options:
         room, _, key = dotted.partition(".")
         if room not in IDENTIFIERS or not key:
@@ -47,6 +49,16 @@ def option_texts(plan: Plan, *, profiling: bool) -> dict[str, str]:
             raise UsageError(f"the engine has no option group for {dotted!r}", f"Options start with: {known}")
         tables.setdefault(IDENTIFIERS[room], {})[key] = value
     return {name: "".join(f"{key} = {value}\n" for key, value in table.items()) for name, table in tables.items()}
+
+
+def _cache_tables(plan: Plan) -> dict[str, dict[str, str]]:
+    """Where each back end keeps its work: packed weights, compiled shaders. The NPU's place is in the environment."""
+    if not plan.cache:
+        return {}
+    folder = json.dumps(plan.cache)  # TOML's basic strings are quoted as JSON's are
+    weights = json.dumps(f"{plan.cache}/weights.xnnpack_cache")
+    programs = {"serialization_dir": folder, "model_cache_key": '"hasten"', "serialize_program_cache": "true"}
+    return {_CPU: {"weight_cache_file_path": weights}, **({_GPU: programs} if plan.accelerator == "gpu" else {})}
 
 
 def hardware_bits(plan: Plan) -> int:
@@ -95,5 +107,6 @@ def _folders(library: Library, plan: Plan) -> dict[int, Path]:
         return {abi.TAG_RUNTIME_FOLDER: library.folder}
     if plan.accelerator == "npu":
         vendor = accelerators.npu_folder(library.folder)
-        return {abi.TAG_COMPILER_PLUGIN_FOLDER: vendor / "compiler", abi.TAG_DISPATCH_FOLDER: vendor / "dispatch"}
+        folders = {abi.TAG_COMPILER_PLUGIN_FOLDER: vendor / "compiler", abi.TAG_DISPATCH_FOLDER: vendor / "dispatch"}
+        return {**folders, abi.TAG_COMPILER_CACHE_FOLDER: Path(plan.cache)} if plan.cache else folders
     return {}
