@@ -140,11 +140,12 @@ def accelerators(
     target: Target | None = None,
     seconds: float = accelerators_module.DEFAULT_SECONDS,
     progress: Progress = no_progress,
+    cache: str = "",
 ) -> list[AcceleratorRow]:
-    """What each accelerator within reach does with a model: does it run, all of it, correctly, faster, when does it pay."""
+    """What each accelerator does with a model: does it run, all of it, correctly, faster, when does it pay."""
     candidate, graph = open_model(model, Plan(threads=threads), workload)
     plans = accelerators_module.plans_to_examine(threads, delegates)
-    return accelerators_module.examine(target or LocalTarget(), candidate, graph, plans, seconds, progress)
+    return accelerators_module.examine(target or LocalTarget(), candidate, graph, plans, seconds, progress, cache)
 
 
 def threads(

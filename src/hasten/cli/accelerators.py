@@ -35,6 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delegate", action="append", default=[], metavar="LIB[:K=V;…]", help="an external delegate; may be repeated"
     )
+    parser.add_argument("--cache", default="", metavar="DIR", help="let them keep caches there; shows what that saves")
     parser.add_argument(
         "--new-delegate", type=Path, metavar="DIR", help="write a small, complete external delegate in C to begin with"
     )
@@ -61,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         rows = accelerators(
             model, workload,
             threads=arguments.threads, delegates=arguments.delegate, target=target, seconds=arguments.seconds,
-            progress=progress,
+            progress=progress, cache=arguments.cache,
         )  # fmt: skip
     recommended, why = recommend(rows)
     data = {"rows": [row.as_data() for row in rows], "recommended": recommended, "why": why}

@@ -28,7 +28,7 @@ def progress_bar(title: str) -> Iterator[Progress]:
 
 @contextlib.contextmanager
 def _insistent(report: Progress) -> Iterator[Progress]:
-    """Python forgets a Ctrl-C that it raised inside a finalizer: keep in mind that there was one, and raise it again."""
+    """Python forgets a Ctrl-C that it raised inside a finalizer: keep in mind that there was one, and end later."""
     if threading.current_thread() is not threading.main_thread():
         yield report  # signals are the main thread's
         return

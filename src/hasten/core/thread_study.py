@@ -81,9 +81,15 @@ class ThreadStudy:
         choice = self.choice
         if choice is None:
             return Finding("threads", Standing.NOT_EXAMINED, f"nothing was measured {SITUATIONS[self.situation]}")
+        evidence = f"{choice.why}{self._not_alone()}"
         if choice.option == self.current:
-            return Finding("threads", Standing.GOOD, choice.why)
-        return Finding("threads", Standing.TO_DO, choice.why, f"Run the model with {choice.option.plan_text()}.")
+            return Finding("threads", Standing.GOOD, evidence)
+        return Finding("threads", Standing.TO_DO, evidence, f"Run the model with {choice.option.plan_text()}.")
+
+    def _not_alone(self) -> str:
+        """A recommendation for a quiet device that was not quiet says so itself, wherever it is printed."""
+        doubt = next((doubt for doubt in self.doubts if doubt.reason is Reason.OTHER_LOAD), None)
+        return "" if doubt is None else f" It was not alone, though: {doubt.evidence}."
 
     def as_data(self) -> dict[str, Any]:
         """The study with the keys that the command line promises, and more."""

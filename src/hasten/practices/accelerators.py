@@ -31,6 +31,7 @@ from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_r
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement
 from hasten.core.plan import Plan
+from hasten.core.units import milliseconds
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
 from hasten.model.cost import count_cost, stored_shapes
 
@@ -51,6 +52,7 @@ _MOST_ROUNDS: Final = 12
 # Twice as slow as the CPU's own row in a whole round is nothing that more rounds would mend.
 _OUT_OF_THE_RACE: Final = 2.0
 _INPUTS_CHECKED: Final = 3
+_CACHED_STARTS: Final = 3
 # Their outputs jump where their inputs only move: on noise, another rounding is another choice.
 _LARGE_ERROR: Final = 0.05
 _CHOOSING: Final = ("ARG_MAX", "ARG_MIN", "TOPK_V2", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "CUSTOM")
@@ -66,6 +68,7 @@ class _Entry:
     outputs: list[list[NDArray[np.float64]]] = field(default_factory=list)
     failure: Failure | None = None
     track: Track | None = None
+    cached_start_ms: float | None = None
 
 
 def plans_to_examine(threads: int, delegates: Sequence[str] = ()) -> dict[str, Plan]:
@@ -89,14 +92,20 @@ def examine(
     plans: dict[str, Plan],
     seconds: float = DEFAULT_SECONDS,
     progress: Progress = no_progress,
+    cache: str = "",
 ) -> list[AcceleratorRow]:
-    """A row for each plan, in the order given."""
+    """A row for each plan, in the order given; with a folder for caches, also what they save at the start."""
     begin = time.monotonic()
     entries = [_Entry(name, replace(candidate, label=name, plan=plan)) for name, plan in plans.items()]
     inputs: list[list[bytes]] = []
     for number, entry in enumerate(entries):
         progress(0.3 * number / len(entries), f"checking {entry.name}")
         _check(target, entry, inputs)
+        if cache and entry.failure is None:
+            progress(0.3 * (number + 0.5) / len(entries), f"filling the cache of {entry.name}")
+            entry.cached_start_ms = _cached_start_ms(
+                target, entry, f"{cache}/{entry.name}-{candidate.model.sha256[:12]}"
+            )
     _race(target, entries, begin, seconds, progress)
     progress(1.0, "done")
     errors = _errors(graph, entries)
@@ -120,6 +129,20 @@ def _check(target: Target, entry: _Entry, inputs: list[list[bytes]]) -> None:
                 )
     except RunnerFailed as failed:
         entry.failure = failed.failure
+
+
+def _cached_start_ms(target: Target, entry: _Entry, folder: str) -> float | None:
+    """Start-up when the cache is there: the first process fills it, the next ones show what that saves."""
+    plan = replace(entry.candidate.plan, cache=folder)
+    starts = []
+    try:
+        for _ in range(_CACHED_STARTS + 1):
+            with target.start(plan) as runner:
+                load = runner.load(entry.candidate.path, entry.candidate.workload)
+            starts.append(load.init_ms + load.first_run_ms)
+    except RunnerFailed:
+        return None
+    return median(starts[1:])
 
 
 def _make_inputs(tensors: Sequence[TensorInfo]) -> list[list[bytes]]:
@@ -224,7 +247,7 @@ def _row(graph: Graph, entry: _Entry, error: OutputError | None, base: _Entry | 
     plan = entry.candidate.plan
     if entry.failure is not None or entry.load is None:
         return _failed_row(entry)
-    placed = _placement(graph, plan, entry.load)
+    placed = replace(_placement(graph, plan, entry.load), cached_start_ms=entry.cached_start_ms)
     row = replace(
         placed, name=entry.name, error=error, init_ms=entry.load.init_ms, first_run_ms=entry.load.first_run_ms
     )
@@ -314,6 +337,9 @@ def _why(row: AcceleratorRow, *, chooses: bool) -> str:
         parts.append(f"left to {elsewhere}: {', '.join(row.refused[:4])}")
     if row.against_cpu is not None:
         parts.append(_speed(row.against_cpu, row.break_even_runs))
+    if row.cached_start_ms is not None and row.init_ms is not None and row.first_run_ms is not None:
+        start = row.init_ms + row.first_run_ms
+        parts.append(f"starts in {milliseconds(start)}, with its cache in {milliseconds(row.cached_start_ms)}")
     return "; ".join(parts)
 
 
