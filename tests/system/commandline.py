@@ -57,6 +57,15 @@ def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
     )
 
 
+def finish(process: subprocess.Popen[str], seconds: float) -> tuple[str, str]:
+    """What it wrote, once it has ended; if it does not, the test fails and nothing is left running."""
+    try:
+        return process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+
+
 def model_file(folder: Path, name: str) -> Path:
     """A sample model by the name of the function that makes it."""
     make: Callable[[], bytes] = getattr(samples, name, None) or getattr(samples_odd, name)
@@ -77,9 +86,9 @@ def wait_for_runners(process: subprocess.Popen[str], count: int) -> list[int]:
 
 
 def is_runner(pid: int) -> bool:
-    """Whether this process is a runner that is still there."""
+    """Whether this process is a runner that is still there; before its start it bears the name of its parent."""
     try:
-        return b"hasten" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"hasten.runner" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

@@ -14,7 +14,7 @@ import termios
 from pathlib import Path
 
 import pytest
-from commandline import QUICK, hasten, interrupt, model_file, start, wait_for_runners, wait_until_gone
+from commandline import QUICK, finish, hasten, interrupt, model_file, start, wait_for_runners, wait_until_gone
 
 from hasten.core.session import read_session
 from hasten.demo import MODEL
@@ -31,7 +31,7 @@ def test_control_c_ends_it_at_once(command: str, runners: int) -> None:
     process = start(command, *models, *LONG)
     seen = wait_for_runners(process, runners)
     interrupt(process)
-    output, errors = process.communicate(timeout=QUICKLY_SECONDS)
+    output, errors = finish(process, QUICKLY_SECONDS)
     assert process.returncode == 130
     *progress, last = errors.splitlines()
     assert last == "hasten: interrupted"
@@ -44,7 +44,7 @@ def test_control_c_with_json_is_json(tmp_path: Path) -> None:
     process = start("profile", MODEL, *LONG, "--json", "--no-roofline", "--csv", tmp_path / "operators.csv")
     wait_for_runners(process, 2)
     interrupt(process)
-    output, _ = process.communicate(timeout=QUICKLY_SECONDS)
+    output, _ = finish(process, QUICKLY_SECONDS)
     assert json.loads(output)["error"]["exit_code"] == process.returncode == 130
     assert list(tmp_path.iterdir()) == []
 
@@ -56,7 +56,7 @@ def test_an_impatient_user(tmp_path: Path) -> None:
     for _ in range(3):
         if process.poll() is None:
             interrupt(process)
-    _, errors = process.communicate(timeout=QUICKLY_SECONDS)
+    _, errors = finish(process, QUICKLY_SECONDS)
     assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in errors
     assert read_session(session).lost_lines == 0
@@ -66,7 +66,7 @@ def test_a_killed_parent_leaves_no_runner() -> None:
     process = start("bench", MODEL, *LONG)
     seen = wait_for_runners(process, 2)
     process.kill()
-    process.communicate(timeout=QUICKLY_SECONDS)
+    finish(process, QUICKLY_SECONDS)
     wait_until_gone(seen)
 
 
@@ -74,7 +74,7 @@ def test_a_killed_parent_leaves_no_runner() -> None:
 def test_a_killed_runner_is_a_failure_or_a_doubt(runners: int) -> None:
     process = start("bench", MODEL, "--seconds", "5", "--json")
     os.kill(wait_for_runners(process, runners)[-1], signal.SIGKILL)
-    output, errors = process.communicate(timeout=60)
+    output, errors = finish(process, 60)
     assert "Traceback" not in errors
     found = json.loads(output)
     if process.returncode == 0:
@@ -89,7 +89,7 @@ def test_a_runner_that_stops_answering_is_stopped() -> None:
     process = start("bench", MODEL, "--seconds", "5", "--time-limit", "2", "--json")
     (runner,) = wait_for_runners(process, 1)
     os.kill(runner, signal.SIGSTOP)
-    output, _ = process.communicate(timeout=60)
+    output, _ = finish(process, 60)
     assert process.returncode in (3, 4)
     assert "no answer within" in json.loads(output)["error"]["message"]
     wait_until_gone([runner])
@@ -128,7 +128,7 @@ def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
     for extra in ((), ("--json",)):
         with Path("/dev/full").open("w") as full:
             process = start("bench", model_file(tmp_path, "one_operator"), *QUICK, *extra, stdout=full)
-            _, errors = process.communicate(timeout=60)
+            _, errors = finish(process, 60)
         assert process.returncode == 3
         assert errors.startswith("hasten: the output cannot be written")
         assert "Traceback" not in errors
@@ -140,7 +140,7 @@ def test_a_bar_on_the_terminal_and_nothing_of_it_on_standard_output() -> None:
     process = start("bench", MODEL, "--seconds", "2", "--json", stderr=child)
     os.close(child)
     seen = _read_all(parent)
-    output, _ = process.communicate(timeout=60)
+    output, _ = finish(process, 60)
     assert process.returncode == 0
     assert "timing" in seen
     assert "process 2" in seen
