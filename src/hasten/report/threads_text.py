@@ -15,6 +15,7 @@ from hasten.report.text import WIDTH, doubts_text
 if TYPE_CHECKING:
     from hasten.core.thread_rows import Row
     from hasten.core.thread_study import ThreadStudy
+    from hasten.core.threads import Choice
 
 
 def threads_text(found: ThreadStudy) -> str:
@@ -44,7 +45,7 @@ def _recommendation(found: ThreadStudy) -> list[str]:
     )
     return [
         *_wrapped(f"Recommended {where}: {choice.option.describe()}{now}"),
-        *_wrapped(f"  {choice.why[:1].upper()}{choice.why[1:]}"),
+        *_wrapped(f"  {found.finding.evidence[:1].upper()}{found.finding.evidence[1:]}"),
     ]
 
 
@@ -71,12 +72,17 @@ def _line(row: Row, *, pinned: bool, chosen: bool) -> str:
 def _notes(found: ThreadStudy) -> list[str]:
     others = [choice for choice in found.choices if choice.situation != found.situation]
     sentences = [
-        *(f"{choice.option.describe()} {SITUATIONS[choice.situation]}: {choice.why}" for choice in others),
+        *(_other_sentence(choice) for choice in others),
         found.effect_sentence(),
         found.energy_sentence(),
     ]
     lines = ["< is the choice for that situation; p95 counts beside other work."] if found.choices else []
     return lines + [line for sentence in sentences if sentence for line in _wrapped(sentence)]
+
+
+def _other_sentence(choice: Choice) -> str:
+    where = SITUATIONS[choice.situation]
+    return f"{where[:1].upper()}{where[1:]}, {choice.option.describe()}: {choice.why.replace(f' {where}', '', 1)}"
 
 
 def _wrapped(text: str) -> list[str]:

@@ -40,6 +40,7 @@ class Machine:
     fails: Callable[[Plan, str], str] = lambda plan, kind: ""
     load_fails: str = ""
     load_taken: float = 0.9
+    others_busy: float = 0.0
     joules_a_second: float | None = None
     interrupt_after: int = 10**9
     name: str = "simulated"
@@ -111,7 +112,7 @@ class SimulatedRunner(Runner):
         used = machine.cores_used(self.plan)
         times = array("q", [round(latency_ms * 1e6)] * runs)
         joules = None if machine.joules_a_second is None else wall * machine.joules_a_second
-        others = machine.workers * machine.load_taken
+        others = machine.workers * machine.load_taken + machine.others_busy
         return Block(runner, machine.now, times, Conditions(wall, wall * used, others, 0.0, joules=joules))
 
     def close(self) -> None:
@@ -306,6 +307,14 @@ def test_work_that_did_not_take_the_cores_is_a_doubt(study: Callable[..., Thread
     practice = study(Machine(usual, load_taken=0.1), situation="busy")
     practice.run()
     assert Reason.LOAD_MISSING in {doubt.reason for doubt in practice.found().doubts}
+
+
+def test_a_machine_that_was_not_quiet_is_named_in_the_recommendation(study: Callable[..., ThreadsPractice]) -> None:
+    practice = study(Machine(usual, others_busy=0.6))
+    practice.run()
+    found = practice.found()
+    assert "It was not alone, though: other processes kept 0.6 cores busy" in found.as_data()["why"]
+    assert "not alone" in threads_text(found)
 
 
 def test_counts_up_to_the_cores_and_one_beyond() -> None:
