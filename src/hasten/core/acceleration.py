@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan
     from hasten.core.statistics import Interval
 
-RUNS, PARTIAL, WRONG, FAILED, MISSING = "runs", "partial", "wrong", "failed", "missing"
+RUNS, PARTIAL, IMPRECISE, WRONG, FAILED, MISSING = "runs", "partial", "imprecise", "wrong", "failed", "missing"
+RIGHT: Final = "right"
 # A sound back end rounds differently: half precision loses three digits, integer kernels some last bits, and rounding
-# adds up through the layers. What is off by more than this, typically or anywhere, is another answer, not a rounding.
+# adds up through the layers. What is off by more than this typically is another answer; what is off by more than this
+# somewhere may still be right where it counts, but nobody should believe it without testing its accuracy.
 _TYPICAL_SHARE, _TYPICAL_STEPS = 0.05, 2.0
 _WORST_SHARE, _WORST_STEPS = 0.30, 8.0
 
@@ -30,7 +32,8 @@ class OutputError:
 
     worst: float
     typical: float
-    wrong: bool
+    judgement: str
+    """`right`, `imprecise` (some outputs are far off) or `wrong` (outputs are off throughout, or no numbers at all)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +88,28 @@ def output_error(
     reference: Sequence[NDArray[np.float64]], found: Sequence[NDArray[np.float64]], steps: Sequence[float]
 ) -> OutputError:
     """Compare outputs with the reference's, array by array; `steps` are their quantisation steps, 0 for floats."""
-    worst, typical, wrong = 0.0, 0.0, False
+    worst, typical, judgement = 0.0, 0.0, RIGHT
     for expected, got, step in zip(reference, found, steps, strict=True):
         if expected.size == 0:
             continue
         if not np.isfinite(got).all():
-            return OutputError(math.inf, math.inf, wrong=True)
+            return OutputError(math.inf, math.inf, WRONG)
         spread = float(np.ptp(expected)) or float(np.abs(expected).max()) or 1.0
         off = np.abs(got - expected)
         largest, usual = float(off.max()), math.sqrt(float((off**2).mean()))
         worst, typical = max(worst, largest / spread), max(typical, usual / spread)
-        wrong = wrong or usual > max(_TYPICAL_SHARE * spread, _TYPICAL_STEPS * step)
-        wrong = wrong or largest > max(_WORST_SHARE * spread, _WORST_STEPS * step)
-    return OutputError(worst, typical, wrong)
+        if usual > max(_TYPICAL_SHARE * spread, _TYPICAL_STEPS * step):
+            judgement = WRONG
+        elif judgement == RIGHT and largest > max(_WORST_SHARE * spread, _WORST_STEPS * step):
+            judgement = IMPRECISE
+    return OutputError(worst, typical, judgement)
+
+
+def worst_of(errors: Sequence[OutputError]) -> OutputError:
+    """The errors on several inputs as one."""
+    order = (RIGHT, IMPRECISE, WRONG)
+    judgement = max((error.judgement for error in errors), key=order.index)
+    return OutputError(max(e.worst for e in errors), float(np.mean([e.typical for e in errors])), judgement)
 
 
 def break_even_runs(start_ms: float, run_ms: float, other_start_ms: float, other_run_ms: float) -> int | None:
