@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.core.block import Block
@@ -79,6 +79,7 @@ def test_wide_interval_is_never_called_the_same() -> None:
     assert compare_rounds([0.10, -0.10, 0.11, -0.11, 0.0]).verdict is Verdict.UNDECIDED
 
 
+@settings(deadline=None)
 @given(LOG_RATIOS)
 def test_same_only_if_the_interval_is_narrow(log_ratios: list[float]) -> None:
     found = compare_rounds(log_ratios)
@@ -87,6 +88,7 @@ def test_same_only_if_the_interval_is_narrow(log_ratios: list[float]) -> None:
         assert found.ci95[1] < math.exp(0.0201)
 
 
+@settings(deadline=None)
 @given(LOG_RATIOS)
 def test_swapping_the_candidates_swaps_the_verdict(log_ratios: list[float]) -> None:
     one, other = compare_rounds(log_ratios), compare_rounds([-value for value in log_ratios])
@@ -96,6 +98,7 @@ def test_swapping_the_candidates_swaps_the_verdict(log_ratios: list[float]) -> N
     assert other.smallest_detectable == pytest.approx(one.smallest_detectable)
 
 
+@settings(deadline=None)
 @given(LOG_RATIOS)
 def test_ratio_lies_in_its_interval_and_json_holds_it(log_ratios: list[float]) -> None:
     found = compare_rounds(log_ratios)
@@ -131,6 +134,7 @@ def block_of(*nanoseconds: int) -> Block:
     return Block(0, 0.0, array("q", nanoseconds))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1000, 10**9), st.integers(1000, 10**9)), min_size=1), st.integers(2, 1000))
 def test_ratio_of_a_round_does_not_depend_on_the_unit(pairs: list[tuple[int, int]], factor: int) -> None:
     first, second = [block_of(a) for a, _ in pairs], [block_of(b) for _, b in pairs]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.core.block import Block, Conditions
@@ -182,12 +182,14 @@ BLOCKS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(BLOCKS, min_size=1, max_size=5), st.integers(0, 10**6))
 def test_samples_come_back_from_json_as_they_were(blocks: list[Block], step: int) -> None:
     samples = Samples(tuple(blocks), step)
     assert samples_from_data(json.loads(json.dumps(samples.as_data(), allow_nan=False))) == samples
 
 
+@settings(deadline=None)
 @given(st.lists(BLOCKS, min_size=1, max_size=5))
 def test_any_samples_can_be_summed_up(blocks: list[Block]) -> None:
     samples = Samples(tuple(blocks), 50)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.core.errors import DataError, HastenError, UsageError
@@ -35,6 +35,7 @@ def write(path: Path, *trials: dict[str, Any], header: dict[str, Any] | None = N
     writer.close()
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(), st.text(), DATA), max_size=4))
 def test_trials_come_back_as_they_were(tmp_path_factory: pytest.TempPathFactory, trials: list[Any]) -> None:
     path = tmp_path_factory.mktemp("session") / "s.hasten"
@@ -75,6 +76,7 @@ def test_work_goes_on_after_a_crash_at_any_byte(tmp_path: Path) -> None:
         assert len(session.trials) == before + 1
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_rubbish_after_the_header_never_stops_the_reading(
     tmp_path_factory: pytest.TempPathFactory, rubbish: bytes

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.core.statistics import (
@@ -74,6 +74,7 @@ def test_more_processes_make_the_interval_narrower() -> None:
     assert widths[0] > widths[1] > widths[2]
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(LATENCIES, min_size=1, max_size=12), min_size=1, max_size=6))
 def test_estimate_lies_inside_its_interval(groups: list[list[float]]) -> None:
     interval = grouped_interval(groups)
@@ -86,6 +87,7 @@ def test_a_process_with_most_of_the_blocks_does_not_push_the_estimate_out_of_its
     assert interval.low <= interval.estimate == 1.0 <= interval.high
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.lists(LATENCIES, min_size=1, max_size=8), min_size=2, max_size=5), st.sampled_from([1e-3, 1e3, 60.0])
 )
@@ -174,6 +176,7 @@ def test_student_quantiles_fall_with_more_values(confidence: float) -> None:
     assert quantiles == sorted(quantiles, reverse=True)
 
 
+@settings(deadline=None)
 @given(st.lists(LATENCIES, min_size=1, max_size=50))
 def test_shares_and_spreads_are_finite(values: list[float]) -> None:
     assert 0.0 <= outlier_share(np.asarray(values)) <= 0.5

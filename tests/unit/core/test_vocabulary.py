@@ -8,7 +8,7 @@ from array import array
 from dataclasses import asdict
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.core import errors
@@ -56,11 +56,13 @@ WORKLOADS = st.builds(
 
 
 class TestPlan:
+    @settings(deadline=None)
     @given(PLANS)
     def test_comes_back_from_json(self, plan: Plan) -> None:
         assert plan_from_mapping(json.loads(json.dumps(asdict(plan)))) == plan
         assert hash(plan) == hash(plan_from_mapping(asdict(plan)))
 
+    @settings(deadline=None)
     @given(WORKLOADS)
     def test_workload_comes_back_from_json(self, workload: Workload) -> None:
         assert workload_from_mapping(json.loads(json.dumps(asdict(workload)))) == workload
@@ -118,6 +120,7 @@ class TestUnits:
     def test_milliseconds(self, value: float, text: str) -> None:
         assert milliseconds(value) == text
 
+    @settings(deadline=None)
     @given(st.floats(1e-7, 1e9))
     def test_three_digits_are_enough_to_read_the_value_back(self, value: float) -> None:
         number, unit = milliseconds(value).split()
@@ -125,6 +128,7 @@ class TestUnits:
         assert float(number) * factor == pytest.approx(value, rel=0.006)
         assert "e" not in number
 
+    @settings(deadline=None)
     @given(st.floats(1e-3, 1e7), st.floats(1e-4, 1.0))
     def test_ends_of_an_interval_can_be_told_apart(self, low: float, width: float) -> None:
         text = interval_ms(low, low * (1 + width))
@@ -216,6 +220,7 @@ def measurement(plan: Plan, effective: Effective) -> Measurement:
 
 
 class TestMeasurement:
+    @settings(deadline=None)
     @given(PLANS, WORKLOADS, st.none() | st.integers(1, 64), st.none() | st.booleans())
     def test_comes_back_from_json(
         self, plan: Plan, workload: Workload, threads: int | None, all_of_it: bool | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from hasten.measure.rounds import Candidate
 from hasten.targets.client import LoadReport, ProfiledRun, RawEvent, Runner
 
 if TYPE_CHECKING:
+    import pytest
+
     from hasten.runner.protocol import Message
     from hasten.targets.load import Load
 
@@ -38,6 +41,14 @@ class Clock:
     def monotonic(self) -> float:
         """As time.monotonic."""
         return self.now
+
+
+def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The simulated clock in place of the real one, wherever measuring looks at the time."""
+    clock = Clock()
+    for module in ("bench", "compare", "profiling", "rounds", "sustained"):
+        monkeypatch.setattr(f"hasten.measure.{module}.time", SimpleNamespace(monotonic=clock.monotonic))
+    return clock
 
 
 @dataclass

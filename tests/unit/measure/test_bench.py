@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from simulated import Behaviour, SimulatedTarget, candidate
+from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 
 from hasten.core.doubts import Reason
 from hasten.core.failure import Failure
@@ -14,6 +14,11 @@ from hasten.measure.bench import NARROW_ENOUGH, bench
 
 if TYPE_CHECKING:
     from simulated import Clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return install_clock(monkeypatch)
 
 
 def run_bench(clock: Clock, behaviour: Behaviour, seconds: float = 6.0, seed: int = 0) -> tuple[Measurement, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from simulated import Behaviour, SimulatedTarget, candidate
+from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure
@@ -13,6 +13,11 @@ from hasten.measure.compare import ComparisonResult, compare
 
 if TYPE_CHECKING:
     from simulated import Clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return install_clock(monkeypatch)
 
 
 def run_compare(

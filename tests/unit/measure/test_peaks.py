@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from simulated import Behaviour, SimulatedTarget
+from simulated import Behaviour, SimulatedTarget, install_clock
 
 from hasten.core.failure import Failure
 from hasten.core.profile import Peaks
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from simulated import Clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return install_clock(monkeypatch)
 
 
 @pytest.fixture

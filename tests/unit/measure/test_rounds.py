@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
-from simulated import Behaviour, SimulatedTarget, candidate
+from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 
 from hasten.core.doubts import Reason
 from hasten.core.failure import Failure
@@ -17,6 +17,11 @@ from hasten.measure.warmup import warm_up
 
 if TYPE_CHECKING:
     from simulated import Clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return install_clock(monkeypatch)
 
 
 def run_rounds(target: SimulatedTarget, names: str, count: int = 1, seconds: float = 0.4) -> Rounds:

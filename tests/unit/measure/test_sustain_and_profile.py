@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from simulated import Behaviour, SimulatedTarget, candidate
+from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 
 from hasten.core.failure import Failure
 from hasten.core.sustained import Sustained
@@ -14,6 +14,11 @@ from hasten.measure.sustained import sustain
 
 if TYPE_CHECKING:
     from simulated import Clock
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return install_clock(monkeypatch)
 
 
 def test_long_run_has_a_row_for_each_minute(clock: Clock) -> None:

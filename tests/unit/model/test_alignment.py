@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.model.alignment import align
@@ -17,6 +17,7 @@ TAGS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(OPERATORS, min_size=1, max_size=12), st.lists(TAGS, max_size=30))
 def test_every_kernel_gets_a_node_and_they_keep_their_order(operators: list[str], tags: list[str]) -> None:
     found = align(operators, tags)
@@ -27,6 +28,7 @@ def test_every_kernel_gets_a_node_and_they_keep_their_order(operators: list[str]
     assert {assignment.certainty for assignment in found} <= {"exact", "ambiguous", "guess"}
 
 
+@settings(deadline=None)
 @given(st.data(), st.lists(st.sampled_from(sorted(MAIN_KERNELS)), min_size=1, max_size=20))
 def test_one_main_kernel_for_each_node_is_exact(data: st.DataObject, operators: list[str]) -> None:
     tags = [data.draw(st.sampled_from(MAIN_KERNELS[operator])) + " (NHWC, F32) GEMM" for operator in operators]
@@ -35,6 +37,7 @@ def test_one_main_kernel_for_each_node_is_exact(data: st.DataObject, operators: 
     assert {assignment.certainty for assignment in found} == {"exact"}
 
 
+@settings(deadline=None)
 @given(st.data(), st.lists(st.sampled_from(sorted(MAIN_KERNELS)), min_size=1, max_size=12), st.integers(0, 11))
 def test_inexplicable_kernel_is_a_guess_and_spoils_no_other(data: st.DataObject, operators: list[str], at: int) -> None:
     position = at % len(operators)

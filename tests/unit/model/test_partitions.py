@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.model.graph import Node, Subgraph
@@ -30,6 +30,7 @@ def graphs(draw: st.DrawFn) -> tuple[Edges, set[int]]:
     return before, draw(st.sets(st.integers(0, size - 1)))
 
 
+@settings(deadline=None)
 @given(graphs())
 def test_every_node_once_in_an_order_that_can_run(case: tuple[Edges, set[int]]) -> None:
     before, left = case
@@ -42,6 +43,7 @@ def test_every_node_once_in_an_order_that_can_run(case: tuple[Edges, set[int]]) 
         done.add(node)
 
 
+@settings(deadline=None)
 @given(graphs())
 def test_kinds_alternate_and_fit_their_nodes(case: tuple[Edges, set[int]]) -> None:
     before, left = case
@@ -51,6 +53,7 @@ def test_kinds_alternate_and_fit_their_nodes(case: tuple[Edges, set[int]]) -> No
         assert all((node not in left) == partition.delegated for node in partition.nodes)
 
 
+@settings(deadline=None)
 @given(graphs())
 def test_each_partition_takes_all_that_is_ready(case: tuple[Edges, set[int]]) -> None:
     """The rule itself, by reasoning: a node waits only for a turn of the other kind."""
