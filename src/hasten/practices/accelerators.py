@@ -18,14 +18,17 @@ import numpy as np
 
 from hasten.core.acceleration import (
     FAILED,
+    IMPRECISE,
     MISSING,
     PARTIAL,
+    RIGHT,
     RUNS,
     WRONG,
     AcceleratorRow,
     OutputError,
     break_even_runs,
     output_error,
+    worst_of,
 )
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure, RunnerFailed
@@ -103,14 +106,13 @@ def examine(
         _check(target, entry, inputs)
         if cache and entry.failure is None:
             progress(0.3 * (number + 0.5) / len(entries), f"filling the cache of {entry.name}")
-            entry.cached_start_ms = _cached_start_ms(
-                target, entry, f"{cache}/{entry.name}-{candidate.model.sha256[:12]}"
-            )
+            folder = f"{cache}/{entry.name}-{candidate.model.sha256[:12]}"
+            entry.cached_start_ms = _cached_start_ms(target, entry, folder)
     _race(target, entries, begin, seconds, progress)
     progress(1.0, "done")
     errors = _errors(graph, entries)
     if _chooses(graph):
-        errors = {name: replace(error, wrong=not math.isfinite(error.worst)) for name, error in errors.items()}
+        errors = {n: replace(e, judgement=RIGHT) if math.isfinite(e.worst) else e for n, e in errors.items()}
     base = next((entry for entry in entries if entry.name == _BASE and entry.track), None)
     return [_row(graph, entry, errors.get(entry.name), base) for entry in entries]
 
@@ -230,8 +232,7 @@ def _errors(graph: Graph, entries: list[_Entry]) -> dict[str, OutputError]:
     for name, entry in by_name.items():
         worst = [output_error(a, b, steps) for a, b in zip(truth.outputs, entry.outputs, strict=True) if _alike(a, b)]
         if len(worst) == len(truth.outputs):
-            typical = float(np.mean([error.typical for error in worst]))
-            found[name] = OutputError(max(e.worst for e in worst), typical, any(e.wrong for e in worst))
+            found[name] = worst_of(worst)
     return found
 
 
@@ -260,7 +261,8 @@ def _row(graph: Graph, entry: _Entry, error: OutputError | None, base: _Entry | 
         )  # fmt: skip
     if base is not None and base.track is not None and entry.track is not None and entry is not base:
         row = _against(row, base.track, entry.track)
-    return replace(row, status=_status(row), why=_why(row, chooses=_chooses(graph)))
+    row = replace(row, status=_status(row))
+    return replace(row, why=_why(row, chooses=_chooses(graph)))
 
 
 def _failed_row(entry: _Entry) -> AcceleratorRow:
@@ -318,8 +320,8 @@ def _against(row: AcceleratorRow, base: Track, track: Track) -> AcceleratorRow:
 
 
 def _status(row: AcceleratorRow) -> str:
-    if row.error is not None and row.error.wrong:
-        return WRONG
+    if row.error is not None and row.error.judgement != RIGHT:
+        return row.error.judgement
     if row.placed_ops is not None and row.total_ops is not None and row.placed_ops < row.total_ops:
         return PARTIAL
     return RUNS
@@ -328,8 +330,12 @@ def _status(row: AcceleratorRow) -> str:
 def _why(row: AcceleratorRow, *, chooses: bool) -> str:
     """One sentence that a person can act on."""
     parts = []
-    if row.error is not None and row.error.wrong:
-        parts.append(f"its outputs are off by up to {row.error.worst:.0%} of their range: do not use it")
+    if row.status == WRONG and row.error is not None:
+        parts.append(f"its outputs are off by {row.error.typical:.0%} of their range: do not use it")
+    elif row.status == IMPRECISE and row.error is not None:
+        parts.append(
+            f"some outputs are off by {row.error.worst:.0%} of their range: test its accuracy before you use it"
+        )
     elif row.error is not None and chooses and row.error.worst > _LARGE_ERROR:
         parts.append("its outputs are choices that random inputs tip over, so their error says little")
     if row.refused:

@@ -22,8 +22,8 @@ def accelerators_text(model: str, rows: Sequence[AcceleratorRow], recommendation
     """The recommendation first, then the table, then what there is to say about each."""
     grid = table()
     grid.add_column("accelerator", no_wrap=True, overflow="ellipsis", width=16)
-    grid.add_column("status", no_wrap=True, width=8)
-    for title, width in (("placed", 8), ("error", 7), ("latency", 9), ("interval", 9), ("start", 9), ("memory", 7)):
+    grid.add_column("status", no_wrap=True, width=9)
+    for title, width in (("placed", 8), ("error", 7), ("latency", 9), ("interval", 9), ("start", 9), ("memory", 6)):
         grid.add_column(title, justify="right", no_wrap=True, width=width)
     for row in rows:
         grid.add_row(*_cells(row))
