@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commandline import QUICK, hasten, model_file
 
-COMMANDS = ("bench", "compare", "profile", "trace", "devices", "doctor")
+from hasten.cli.main import COMMANDS
 
 
 @pytest.mark.parametrize("command", COMMANDS)
