@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.doubts import Doubt, Reason
 from hasten.core.failure import Failure
-from hasten.core.profile import OperatorTime, PartitionTime, Peaks, Profile
+from hasten.core.profile import OperatorTime, Peaks, Profile
 from hasten.measure.profiling import RawProfile, collect_profile
-from hasten.model.alignment import align
 from hasten.model.cost import count_cost
-from hasten.model.partitions import Partition, partition_graph
+from hasten.practices.profile_mapping import Timed, map_events, map_rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from hasten.measure.rounds import Candidate, Progress
     from hasten.model.graph import Graph, Node, Shape, Subgraph
     from hasten.targets.base import Target
-    from hasten.targets.client import ProfiledRun, RawEvent
+    from hasten.targets.client import ProfiledRun
 
 # XNNPACK cuts its nanoseconds to whole microseconds, which on average takes away half of one from each kernel that ran
 # for at least one.
@@ -29,15 +28,6 @@ _CUT_OFF_US: Final = 0.5
 _EIGHT_BIT: Final = ("int8", "uint8")
 _LOW_COVERAGE: Final = 0.95
 _DEAR_PROFILING: Final = 0.10
-
-
-@dataclass(frozen=True, slots=True)
-class _Timed:
-    """An event with its position in the engine's list and its mean time over the quiet runs."""
-
-    position: int
-    event: RawEvent
-    ms: float
 
 
 def profile_model(
@@ -57,7 +47,10 @@ def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Pe
     events = _mean_events(quiet, subgraph.index)
     invoke_ms = fmean(_invoke_us(run) for run in quiet) / 1e3
     shapes = _settled_shapes(graph, subgraph, candidate.workload)
-    operators, partitions = _map_events(subgraph, events)
+    if candidate.plan.accelerator == "npu" and not candidate.plan.delegate:
+        operators, partitions = map_rewritten(events)
+    else:
+        operators, partitions = map_events(subgraph, events, raw.load.placement)
     known = [_with_cost(operator, graph, subgraph, shapes, peaks, invoke_ms) for operator in operators]
     profile = Profile(
         model=candidate.model,
@@ -94,7 +87,7 @@ def _invoke_us(run: ProfiledRun) -> float:
     return next((event.elapsed_us for event in run.events if event.kind == "invoke"), run.total_us)
 
 
-def _mean_events(runs: Sequence[ProfiledRun], subgraph: int) -> list[_Timed]:
+def _mean_events(runs: Sequence[ProfiledRun], subgraph: int) -> list[Timed]:
     """Each event of a run with its mean time. Events of other subgraphs lie inside an operator of this one."""
     means = []
     for position, same in enumerate(zip(*(run.events for run in runs), strict=True)):
@@ -103,99 +96,8 @@ def _mean_events(runs: Sequence[ProfiledRun], subgraph: int) -> list[_Timed]:
             continue
         cut_off = _CUT_OFF_US if event.kind == "kernel" else 0.0
         mean_us = fmean(e.elapsed_us + (cut_off if e.elapsed_us else 0.0) for e in same)
-        means.append(_Timed(position, event, mean_us / 1e3))
+        means.append(Timed(position, event, mean_us / 1e3))
     return means
-
-
-def _map_events(subgraph: Subgraph, events: Sequence[_Timed]) -> tuple[list[OperatorTime], list[PartitionTime]]:
-    """Operators in execution order, and the partitions that they run in."""
-    calls = [timed for timed in events if timed.event.kind == "operator"]
-    own = {timed.event.index: timed for timed in calls if timed.event.index < len(subgraph.nodes)}
-    # The engine numbers the nodes that stand for a whole delegated partition after those of the file.
-    opaque = [timed for timed in calls if timed.event.index >= len(subgraph.nodes)]
-    groups = _kernel_groups(events)
-    operators: list[OperatorTime] = []
-    partitions: list[PartitionTime] = []
-    for number, partition in enumerate(partition_graph(subgraph, own.keys())):
-        if not partition.delegated:
-            found = [_operator(subgraph, subgraph.nodes[i], (), [own[i]], None, "engine") for i in partition.nodes]
-        elif groups:
-            found = _mapped(subgraph, partition, groups.pop(0), number)
-        else:
-            found = _opaque(subgraph, partition, opaque[:1], number)
-            del opaque[:1]
-        operators.extend(found)
-        labels = tuple(subgraph.nodes[i].label for i in partition.nodes)
-        total = sum(operator.ms for operator in found)
-        partitions.append(PartitionTime(number, partition.delegated, partition.nodes, labels, total))
-    return operators, partitions
-
-
-def _kernel_groups(events: Sequence[_Timed]) -> list[list[_Timed]]:
-    """Kernels by partition: inside one their indices rise, so a fall begins the next one."""
-    groups: list[list[_Timed]] = []
-    last = None
-    for timed in events:
-        if timed.event.kind == "kernel":
-            if last is None or timed.event.index <= last:
-                groups.append([])
-            groups[-1].append(timed)
-            last = timed.event.index
-    return groups
-
-
-def _mapped(subgraph: Subgraph, partition: Partition, kernels: list[_Timed], number: int) -> list[OperatorTime]:
-    """The partition's nodes with the kernels that they ran as; nodes without one are fused into a neighbour."""
-    nodes = [subgraph.nodes[index] for index in partition.nodes]
-    assignments = align([node.op for node in nodes], [timed.event.tag for timed in kernels])
-    owned: dict[int, list[int]] = {}
-    for kernel, assignment in enumerate(assignments):
-        owned.setdefault(assignment.node, []).append(kernel)
-    found: list[OperatorTime] = []
-    fused_ahead: list[str] = []
-    for position, node in enumerate(nodes):
-        mine = owned.get(position)
-        if mine is None and found:
-            found[-1] = replace(found[-1], fused=(*found[-1].fused, f"{node.index} {node.label}"))
-        elif mine is None:
-            fused_ahead.append(f"{node.index} {node.label}")
-        else:
-            certainties = {assignments[kernel].certainty for kernel in mine}
-            mapped = next(word for word in ("guess", "ambiguous", "exact") if word in certainties)
-            own = [kernels[kernel] for kernel in mine]
-            tags = tuple(timed.event.tag for timed in own)
-            found.append(replace(_operator(subgraph, node, tags, own, number, mapped), fused=tuple(fused_ahead)))
-            fused_ahead = []
-    return found
-
-
-def _opaque(subgraph: Subgraph, partition: Partition, call: list[_Timed], number: int) -> list[OperatorTime]:
-    """A partition whose delegate does not say what happens inside: one row for all of it."""
-    tags = tuple(timed.event.tag for timed in call) or ("not reported",)
-    row = _operator(subgraph, subgraph.nodes[partition.nodes[-1]], tags, call, number, "partition")
-    fused = tuple(f"{index} {subgraph.nodes[index].label}" for index in partition.nodes)
-    return [replace(row, index=-1, op="DELEGATE", fused=fused)]
-
-
-def _operator(
-    subgraph: Subgraph, node: Node, kernels: tuple[str, ...], timed: list[_Timed], partition: int | None, mapped: str
-) -> OperatorTime:
-    return OperatorTime(
-        index=node.index, op=node.label, kernels=kernels, location=subgraph.node_location(node),
-        shapes=_shapes_text(subgraph, node), ms=sum(entry.ms for entry in timed), share=0.0, partition=partition,
-        mapped=mapped, events=tuple(entry.position for entry in timed),
-    )  # fmt: skip
-
-
-def _shapes_text(subgraph: Subgraph, node: Node) -> str:
-    """Inputs that change from run to run, and the first output: what a person needs to find the layer."""
-    inputs = [
-        subgraph.tensors[index] for index in node.inputs if index >= 0 and not subgraph.tensors[index].is_constant
-    ]
-    outputs = [subgraph.tensors[index] for index in node.outputs if index >= 0]
-    left = ", ".join("x".join(map(str, tensor.shape)) for tensor in inputs)
-    right = "x".join(map(str, outputs[0].shape)) if outputs else ""
-    return f"{left} → {right}"
 
 
 def _settled_shapes(graph: Graph, subgraph: Subgraph, workload: Workload) -> dict[int, Shape]:

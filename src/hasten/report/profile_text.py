@@ -146,6 +146,8 @@ def _partitions(profile: Profile) -> str:
     if not delegated:
         return "No operator was delegated: the engine's own kernels ran all of them."
     nodes = sum(len(partition.nodes) for partition in delegated)
+    if not nodes:
+        return "The accelerator's compiler rewrote the graph: what it runs cannot be told node by node."
     total = nodes + sum(len(partition.nodes) for partition in own)
     text = f"{nodes} of {total} operators delegated, in {len(delegated)} partition{'s' if len(delegated) > 1 else ''}"
     if own:
