@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.common import record
 from hasten.core.plan import Plan, Workload
@@ -42,11 +43,12 @@ def main() -> int:
         bare_loop = _build_loop(Path(folder))
         model = CompiledModel(path, Plan(), Workload())
         profiled = CompiledModel(path, Plan(), Workload(), profiling=True)
-        call = model._call
+        call: Any = model._call
+        address = ctypes.cast(call.func, ctypes.c_void_p)
         model.time_runs(0.5, _CALLS)
         bare, ours, sleeping = [], [], []
         for _ in range(_ROUNDS):
-            bare.append(bare_loop(ctypes.cast(call.func, ctypes.c_void_p), *call.args, _CALLS))
+            bare.append(bare_loop(address, *call.args, _CALLS))
             ours.append(statistics.median(model.time_runs(10.0, _CALLS)))
             sleeping.append(statistics.median(profiled.time_runs(10.0, _CALLS)))
     added = statistics.median(b - a for a, b in zip(bare, ours, strict=True))

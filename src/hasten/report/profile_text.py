@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.units import count, milliseconds, percent
+from hasten.report.tables import rendered, table
 from hasten.report.text import doubts_text, printable, wrapped
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ _NARROW: Final = 80
 _ROOM_FOR_KERNELS: Final = 120
 _WIDTH_OF_NUMBERS: Final = 88
 _KINDS_SHOWN: Final = 8
+_REWRITTEN: Final = "The accelerator's compiler rewrote the graph: what it runs cannot be told node by node."
 _MARKS: Final = {"ambiguous": "~", "guess": "?", "engine": "*", "partition": "+"}
 
 
@@ -28,9 +29,9 @@ def profile_text(profile: Profile, top: int, width: int | None = None) -> str:
     shown = sorted(profile.operators, key=lambda operator: -operator.ms)[:top]
     parts = [
         _head(profile),
-        _rendered(_operator_table(shown, columns), columns),
+        rendered(_operator_table(shown, columns), columns),
         _rest(profile, shown),
-        _rendered(_kind_table(profile), columns),
+        rendered(_kind_table(profile), columns),
         _partitions(profile),
         *doubts_text(profile.doubts),
     ]
@@ -55,23 +56,23 @@ def _head(profile: Profile) -> str:
 
 def _operator_table(operators: list[OperatorTime], columns: int) -> Table:
     wide = columns >= _ROOM_FOR_KERNELS
-    table = _table()
-    table.add_column("#", justify="right", width=4)
-    table.add_column("operator", no_wrap=True, overflow="ellipsis", width=26 if wide else 19)
-    table.add_column("output", no_wrap=True, overflow="ellipsis", width=16)
+    grid = table()
+    grid.add_column("#", justify="right", width=4)
+    grid.add_column("operator", no_wrap=True, overflow="ellipsis", width=26 if wide else 19)
+    grid.add_column("output", no_wrap=True, overflow="ellipsis", width=16)
     for title, width in (("ms", 7), ("share", 5), ("GFLOP/s", 7)):
-        table.add_column(title, justify="right", width=width)
-    table.add_column("bound", width=7)
-    table.add_column("to win", justify="right", width=6)
+        grid.add_column(title, justify="right", width=width)
+    grid.add_column("bound", width=7)
+    grid.add_column("to win", justify="right", width=6)
     if wide:
         # Long names must not squeeze the numbers: these two share what the columns before leave.
         room = columns - _WIDTH_OF_NUMBERS
         kernel = min(44, room // 2)
-        table.add_column("kernel", no_wrap=True, overflow="ellipsis", max_width=kernel)
-        table.add_column("location", no_wrap=True, overflow="ellipsis", max_width=room - kernel - 1)
+        grid.add_column("kernel", no_wrap=True, overflow="ellipsis", max_width=kernel)
+        grid.add_column("location", no_wrap=True, overflow="ellipsis", max_width=room - kernel - 1)
     for operator in operators:
-        table.add_row(*_operator_row(operator, wide=wide))
-    return table
+        grid.add_row(*_operator_row(operator, wide=wide))
+    return grid
 
 
 def _operator_row(operator: OperatorTime, *, wide: bool) -> list[str]:
@@ -124,20 +125,14 @@ def _rest(profile: Profile, shown: list[OperatorTime]) -> str:
 
 
 def _kind_table(profile: Profile) -> Table:
-    table = _table()
-    table.add_column("kind", no_wrap=True, overflow="ellipsis", max_width=36)
+    grid = table()
+    grid.add_column("kind", no_wrap=True, overflow="ellipsis", max_width=36)
     for title in ("count", "ms", "share", "MACs"):
-        table.add_column(title, justify="right", min_width=7)
+        grid.add_column(title, justify="right", min_width=7)
     for kind, number, ms, macs in profile.by_kind()[:_KINDS_SHOWN]:
         share = ms / profile.invoke_ms if profile.invoke_ms else 0.0
-        table.add_row(printable(kind), str(number), _ms(ms), percent(share), count(macs))
-    return table
-
-
-def _table() -> Table:
-    from rich.table import Table
-
-    return Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+        grid.add_row(printable(kind), str(number), _ms(ms), percent(share), count(macs))
+    return grid
 
 
 def _partitions(profile: Profile) -> str:
@@ -147,7 +142,7 @@ def _partitions(profile: Profile) -> str:
         return "No operator was delegated: the engine's own kernels ran all of them."
     nodes = sum(len(partition.nodes) for partition in delegated)
     if not nodes:
-        return "The accelerator's compiler rewrote the graph: what it runs cannot be told node by node."
+        return "\n".join(wrapped(_REWRITTEN, other=""))
     total = nodes + sum(len(partition.nodes) for partition in own)
     text = f"{nodes} of {total} operators delegated, in {len(delegated)} partition{'s' if len(delegated) > 1 else ''}"
     if own:
@@ -156,15 +151,3 @@ def _partitions(profile: Profile) -> str:
         )
         text += f"; left to the engine: {names}"
     return "\n".join(wrapped(text + ".", other=""))
-
-
-def _rendered(table: Table, columns: int) -> str:
-    from rich.console import Console
-
-    stream = io.StringIO()
-    # Names come from the model file: brackets and colons in them are letters, not markup.
-    console = Console(
-        file=stream, width=columns, color_system=None, legacy_windows=False, markup=False, emoji=False, highlight=False
-    )
-    console.print(table)
-    return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())

@@ -17,9 +17,12 @@ def table() -> Table:
 
 
 def rendered(grid: Table, columns: int) -> str:
-    """The table as plain text. Markup in cells is shown as it is, since names of tensors may look like markup."""
+    """The table as plain text. Names come from model files: brackets and colons in them are letters, not markup."""
     from rich.console import Console
 
     stream = io.StringIO()
-    Console(file=stream, width=columns, color_system=None, legacy_windows=False, markup=False, emoji=False).print(grid)
+    console = Console(
+        file=stream, width=columns, color_system=None, legacy_windows=False, markup=False, emoji=False, highlight=False
+    )
+    console.print(grid)
     return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())
