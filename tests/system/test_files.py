@@ -69,6 +69,12 @@ def test_a_name_longer_than_any_file_has() -> None:
         assert hasten("bench", name).code == 3
 
 
+def test_an_at_sign_in_the_name_of_a_folder_is_no_plan() -> None:
+    shown = hasten("bench", "icons@2x/model.tflite")
+    assert shown.code == 3
+    assert "icons@2x/model.tflite" in shown.errors
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
 def test_a_file_without_permission(tmp_path: Path) -> None:
     shown = hasten("bench", make("locked", tmp_path))

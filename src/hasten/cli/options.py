@@ -112,7 +112,8 @@ def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str,
     A file whose own name has an @ in it is taken as it is. `demo` is the embedded model.
     """
     path, separator, settings = text.rpartition("@")
-    if not separator or is_there(Path(text)):
+    in_folder = "/" in settings.partition("=")[0]  # the @ is one of a folder's name
+    if not separator or in_folder or is_there(Path(text)):
         return _named(text), base
     pairs = {}
     for item in settings.split(","):
