@@ -4,17 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all check format bench-self clean
+.PHONY: demo test test-all check format bench-self software-gpu clean
 
 demo: $(READY) ## time and profile the embedded model
 	$(BIN)/hasten doctor
 	$(BIN)/hasten bench demo
 	$(BIN)/hasten profile demo
 
-test: check ## style, types, architecture and the test suite
+test: check software-gpu ## style, types, architecture and the test suite
 	$(BIN)/pytest -m "not slow"
 
-test-all: check ## the same with the slow tests
+test-all: check software-gpu ## the same with the slow tests
 	$(BIN)/pytest
 
 check: $(READY) ## style, types, architecture
@@ -23,17 +23,25 @@ check: $(READY) ## style, types, architecture
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The only system package, for tests of the GPU on machines without one: chromium brings SwiftShader, a software Vulkan
+# device. Where it cannot be installed, these tests say that they are skipped.
+software-gpu:
+	@test -e /usr/lib/chromium/vk_swiftshader_icd.json || test "$$(id -u)" != 0 || ! command -v apt-get > /dev/null || \
+	{ echo "installing chromium, whose software GPU the tests use"; apt-get update -qq > /dev/null && \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } || \
+	echo "chromium could not be installed: tests of the GPU will be skipped"
+
 format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 bench-self: $(READY) ## measure hasten itself (about 40 minutes on a quiet machine)
-	for name in thin quick whole repeatable right threads robust; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in thin quick whole repeatable right threads accelerators evaluation robust; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[openvino,images]" --group dev
 	touch $(READY)
 
 clean:

@@ -24,13 +24,13 @@ _LOOP = r"""
 #include <stddef.h>
 #include <time.h>
 typedef int (*run_t)(void *, size_t, size_t, void *, size_t, void *);
-double ns_per_call(run_t run, void *model, size_t signature, size_t n_in, void *in, size_t n_out, void *out, int calls) {
+double ns_per_call(run_t run, void *model, size_t signature, size_t n_in, void *in, size_t n_out, void *out, int n) {
   struct timespec a, b;
   clock_gettime(CLOCK_MONOTONIC, &a);
-  for (int i = 0; i < calls; i++)
+  for (int i = 0; i < n; i++)
     if (run(model, signature, n_in, in, n_out, out)) return -1;
   clock_gettime(CLOCK_MONOTONIC, &b);
-  return ((b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec)) / calls;
+  return ((b.tv_sec - a.tv_sec) * 1e9 + (b.tv_nsec - a.tv_nsec)) / n;
 }
 """
 

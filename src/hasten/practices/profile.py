@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hasten.core.plan import Workload
+    from hasten.core.samples import Samples
     from hasten.measure.rounds import Candidate, Progress
     from hasten.model.graph import Graph, Node, Shape, Subgraph
     from hasten.targets.base import Target
@@ -56,6 +57,7 @@ def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Pe
         model=candidate.model,
         plan=candidate.plan,
         latency_ms=raw.plain.median_ms,
+        plain_ms=_quick_half_ms(raw.plain),
         profiled_ms=median(run.total_us for run in raw.runs) / 1e3,
         invoke_ms=invoke_ms,
         coverage=sum(operator.ms for operator in known) / invoke_ms if invoke_ms else 0.0,
@@ -81,6 +83,11 @@ def _quiet_runs(runs: Sequence[ProfiledRun]) -> list[ProfiledRun]:
     most = max(kinds.values(), key=lambda alike: len(alike))
     alike = sorted(most, key=lambda run: run.total_us)
     return alike[: max(1, (len(alike) + 1) // 2)]
+
+
+def _quick_half_ms(samples: Samples) -> float:
+    times = sorted(samples.milliseconds)
+    return float(fmean(times[: (len(times) + 1) // 2]))
 
 
 def _invoke_us(run: ProfiledRun) -> float:
@@ -144,7 +151,7 @@ def _doubts(profile: Profile) -> list[Doubt]:
     doubts = []
     if profile.coverage < _LOW_COVERAGE:
         doubts.append(Doubt(Reason.PARTIAL, f"the operators add up to {profile.coverage:.0%} of the run"))
-    if profile.latency_ms and profile.invoke_ms / profile.latency_ms - 1 > _DEAR_PROFILING:
-        cost = profile.invoke_ms / profile.latency_ms - 1
+    if profile.plain_ms and profile.invoke_ms / profile.plain_ms - 1 > _DEAR_PROFILING:
+        cost = profile.invoke_ms / profile.plain_ms - 1
         doubts.append(Doubt(Reason.NOISY, f"profiling makes the run {cost:.0%} longer; trust shares more than times"))
     return doubts

@@ -234,4 +234,4 @@ class TestProfile:
         assert "peak" not in text
 
     def test_run_without_time_gives_no_error(self) -> None:
-        assert_fits(profile_text(profile([operator(0, ms=0.0)], invoke_ms=0.0, latency_ms=0.0), 5, 80))
+        assert_fits(profile_text(profile([operator(0, ms=0.0)], invoke_ms=0.0, latency_ms=0.0, plain_ms=0.0), 5, 80))
