@@ -47,6 +47,8 @@ class ProcessLink:
         self._input, self._output = self._process.stdin, self._process.stdout
         # A runner that is stopped reads nothing: a write that waited for it would wait for ever.
         os.set_blocking(self._input.fileno(), False)
+        for stream in (self._input, self._output):
+            _enlarge(stream)
 
     @property
     def pid(self) -> int:
@@ -166,3 +168,11 @@ class ProcessLink:
     def _stranger(self, stage: str, error: Exception) -> Failure:
         message = f"the program that was started is not a hasten runner of this version: {error}"
         return Failure(stage, "target", message, "Is the same hasten installed on both sides?", self.log_tail())
+
+
+def _enlarge(pipe: IO[bytes]) -> None:
+    """Let a pipe hold a whole tensor where the system can: each 64 kB would cost a change of processes otherwise."""
+    with contextlib.suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIECE_BYTES)

@@ -1,0 +1,1 @@
+"""Labelled data: read it, prepare it for a model, score the model's predictions. Runs nothing."""

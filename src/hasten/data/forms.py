@@ -1,0 +1,145 @@
+"""What a model wants in an input or gives in an output: shape, type and quantisation; real values to bytes and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.errors import DataError, ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hasten.core.plan import Workload
+    from hasten.data.dataset import Array
+    from hasten.model.graph import Graph, Tensor
+
+_NUMPY_TYPES: Final = frozenset(
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorForm:
+    """One input or output. real = (stored - zero_point) x scale; a scale of 0 means that stored values are real."""
+
+    name: str
+    tensor_name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float = 0.0
+    zero_point: int = 0
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether stored values stand for others."""
+        return self.scale != 0
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are stored as reals."""
+        return "float" in self.dtype
+
+    @property
+    def elements(self) -> int:
+        """How many values there are."""
+        return prod(self.shape)
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        """The shape of one sample: without the batch, which must be 1."""
+        return self.shape[1:] if len(self.shape) > 1 and self.shape[0] == 1 else self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class ModelForms:
+    """The inputs and outputs of a model, or of one of its signatures."""
+
+    inputs: tuple[TensorForm, ...]
+    outputs: tuple[TensorForm, ...]
+
+    def in_effect(
+        self, inputs: Iterable[tuple[str, tuple[int, ...]]], outputs: Iterable[tuple[str, tuple[int, ...]]]
+    ) -> ModelForms:
+        """The forms in the order, and with the shapes, that the engine gives them."""
+        return ModelForms(_arranged(self.inputs, list(inputs)), _arranged(self.outputs, list(outputs)))
+
+
+def forms_from_graph(graph: Graph, workload: Workload) -> ModelForms:
+    """The forms of the workload's signature; of the main graph in a file without signatures."""
+    signature = graph.signature(workload.signature or None)
+    if signature is None:
+        inputs = [(tensor.name, tensor) for tensor in graph.inputs]
+        outputs = [(tensor.name, tensor) for tensor in graph.outputs]
+    else:
+        tensors = graph.subgraphs[signature.subgraph].tensors
+        inputs = [(name, tensors[index]) for name, index in signature.inputs.items()]
+        outputs = [(name, tensors[index]) for name, index in signature.outputs.items()]
+    shapes: Mapping[str, tuple[int, ...]] = dict(workload.shapes)
+    return ModelForms(
+        tuple(_form(name, tensor, shapes.get(name) or shapes.get(tensor.name)) for name, tensor in inputs),
+        tuple(_form(name, tensor, None) for name, tensor in outputs),
+    )
+
+
+def stored_from_real(values: Array, form: TensorForm, name: str) -> Array:
+    """Real values as the model stores them. Those beyond a quantised range are cut off at its end, as everywhere."""
+    if form.is_quantized:
+        limits = np.iinfo(form.dtype)
+        return np.clip(np.rint(values / form.scale + form.zero_point), limits.min, limits.max).astype(form.dtype)
+    if form.is_float or form.dtype == "bool":
+        return values.astype(numpy_type(form))
+    whole = np.rint(values)
+    limits = np.iinfo(numpy_type(form))
+    if whole.size and (not np.array_equal(whole, values) or whole.min() < limits.min or whole.max() > limits.max):
+        raise DataError(
+            f"{name}: input {form.name!r} takes whole numbers of {limits.min} to {limits.max}, and has no scale that "
+            "would turn others into them",
+            "Give the values that the model itself takes.",
+        )
+    return whole.astype(numpy_type(form))
+
+
+def real_from_bytes(data: bytes | memoryview, form: TensorForm) -> Array:
+    """An output as real values, in its shape."""
+    if form.dtype == "bfloat16":
+        wide = np.frombuffer(data, dtype=np.uint16).astype(np.uint32) << 16
+        return wide.view(np.float32).reshape(form.shape)
+    values: Array = np.frombuffer(data, dtype=numpy_type(form))
+    # An output whose size changes with the data comes as it is.
+    values = values.reshape(form.shape) if values.size == form.elements else values
+    if form.is_quantized:
+        return np.asarray((values.astype(np.float32) - np.float32(form.zero_point)) * np.float32(form.scale))
+    return values
+
+
+def numpy_type(form: TensorForm) -> np.dtype[Any]:
+    """The type of stored values."""
+    if form.dtype not in _NUMPY_TYPES:
+        raise ModelError(
+            f"{form.name!r} holds values of type {form.dtype}, which hasten cannot make from data",
+            "Time the model with hasten bench, which needs no data.",
+        )
+    return np.dtype(form.dtype)
+
+
+def _form(name: str, tensor: Tensor, wanted: tuple[int, ...] | None) -> TensorForm:
+    quantization = tensor.quantization
+    shape = wanted or tuple(max(size, 1) for size in tensor.shape)
+    if quantization is None or quantization.per_channel or not quantization.scales or tensor.dtype.startswith("float"):
+        return TensorForm(name, tensor.name, shape, tensor.dtype)
+    return TensorForm(name, tensor.name, shape, tensor.dtype, quantization.scales[0], (*quantization.zero_points, 0)[0])
+
+
+def _arranged(forms: tuple[TensorForm, ...], wanted: list[tuple[str, tuple[int, ...]]]) -> tuple[TensorForm, ...]:
+    by_name = {form.tensor_name: form for form in forms} | {form.name: form for form in forms}
+    if all(name in by_name for name, _ in wanted):
+        chosen = [by_name[name] for name, _ in wanted]
+    elif len(wanted) == len(forms):
+        chosen = list(forms)
+    else:
+        raise ModelError("the engine sees other inputs and outputs in this model than its file lists")
+    return tuple(replace(form, shape=shape) for form, (_, shape) in zip(chosen, wanted, strict=True))

@@ -1,0 +1,91 @@
+"""Data and metrics that a user writes in Python, named `module:function`."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hasten.core.errors import DataError, UsageError
+from hasten.data.dataset import Dataset, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hasten.data.dataset import Inputs, Label, Source
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+def is_function_name(text: str) -> bool:
+    """Whether the text can be `module:function`."""
+    return _NAME.fullmatch(text) is not None
+
+
+def load_function(text: str) -> Any:
+    """What `module:function` names. Modules of the current folder are found, as python -m finds them."""
+    module_name, _, path = text.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = importlib.import_module(module_name)
+        for name in path.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{text} cannot be found: {error}", "Write module:function, as in mydata:samples.") from None
+    return found
+
+
+def open_function(text: str) -> Dataset:
+    """The samples that a function returns or yields: pairs of inputs and label."""
+    function = load_function(text)
+    if not callable(function):
+        raise UsageError(f"{text} is no function", "It must return an iterable of (inputs, label).")
+    first = next(iter(_samples(text, function)), None)
+    if first is None:
+        raise DataError(f"{text} gave no samples")
+    notes = ("samples come in the function's own order",)
+    return Dataset(text, lambda: _samples(text, function), first.label is not None, notes=notes)
+
+
+def _samples(text: str, function: Callable[[], Iterable[Any]]) -> Iterator[Sample]:
+    position = 0
+    try:
+        for item in function():
+            yield _sample(f"{text}, sample {position}", item)
+            position += 1
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(f"{text} failed at sample {position}: {type(error).__name__}: {error}") from error
+
+
+def _sample(name: str, item: Any) -> Sample:
+    if not isinstance(item, (tuple, list)) or len(item) != 2:
+        raise DataError(f"{name} is not a pair of inputs and label", "Yield (inputs, label); label may be None.")
+    inputs, label = item
+    return Sample(name, _inputs(inputs), _label(label))
+
+
+def _inputs(inputs: Any) -> Inputs:
+    """A tuple holds several inputs, a dict names them; anything else is one input."""
+    if isinstance(inputs, Mapping):
+        return {str(name): _source(value) for name, value in inputs.items()}
+    return tuple(_source(value) for value in inputs) if isinstance(inputs, tuple) else (_source(inputs),)
+
+
+def _source(value: Any) -> Source:
+    return Path(value) if isinstance(value, (str, Path)) else np.asarray(value)
+
+
+def _label(label: Any) -> Label:
+    if label is None or isinstance(label, (str, int, float, Path)):
+        return label
+    values = np.asarray(label)
+    return values if values.ndim else values.item()

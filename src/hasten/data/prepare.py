@@ -1,0 +1,151 @@
+"""A sample as the bytes that a model's inputs take; a sample that does not fit is named, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hasten.core.errors import DataError
+from hasten.data import audio, images
+from hasten.data.forms import numpy_type, stored_from_real
+from hasten.data.preprocess import Preprocess, resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.data.dataset import Array, Inputs, Sample, Source
+    from hasten.data.forms import TensorForm
+    from hasten.model.metadata import ModelMetadata
+
+
+class Preparer:
+    """Prepares samples for one model. Safe to use from several threads."""
+
+    def __init__(
+        self, forms: Sequence[TensorForm], given: Preprocess = Preprocess(), metadata: ModelMetadata | None = None
+    ) -> None:
+        said = metadata.inputs if metadata is not None and len(metadata.inputs) == len(forms) else (None,) * len(forms)
+        self.forms = tuple(forms)
+        self.preprocess = tuple(resolved(given, form, entry) for form, entry in zip(forms, said, strict=True))
+        self._rates = tuple(entry.sample_rate_hz if entry is not None else None for entry in said)
+        self._notes: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What had to be guessed so far."""
+        return tuple(self._notes)
+
+    def prepare(self, sample: Sample) -> tuple[Array, ...]:
+        """The stored values of each input, in the model's order and shape."""
+        sources = self._sources(sample.inputs, sample.name)
+        return tuple(
+            self._input(position, source, sample.name, is_prepared=sample.is_prepared)
+            for position, source in enumerate(sources)
+        )
+
+    def _sources(self, inputs: Inputs, name: str) -> list[Source]:
+        if not isinstance(inputs, Mapping):
+            if len(inputs) != len(self.forms):
+                raise DataError(f"{name} has {len(inputs)} inputs, and the model takes {len(self.forms)}")
+            return list(inputs)
+        chosen = []
+        for form in self.forms:
+            key = next((key for key in (form.name, form.tensor_name) if key in inputs), None)
+            if key is None:
+                wanted = ", ".join(form.name for form in self.forms)
+                raise DataError(
+                    f"{name} has no values for input {form.name!r}; it has {', '.join(inputs) or 'none'}",
+                    f"Name them as the model does ({wanted}), or x0, x1, … in its order.",
+                )
+            chosen.append(inputs[key])
+        return chosen
+
+    def _input(self, position: int, source: Source, name: str, *, is_prepared: bool) -> Array:
+        form, preprocess = self.forms[position], self.preprocess[position]
+        values = self._read(position, source) if isinstance(source, Path) else np.asarray(source)
+        if values.dtype.hasobject or values.dtype.kind in "USV":
+            raise DataError(f"{name} holds values of type {values.dtype}, which no input takes")
+        if is_prepared:
+            return _shaped(values, form, name).astype(numpy_type(form))
+        if not isinstance(source, Path) and _is_image_of_other_size(values, form, preprocess):
+            values = images.pixels_from_array(values, preprocess, name)
+        is_raw = isinstance(source, Path) or values.dtype == np.uint8
+        stored = self._stored(values, form, preprocess, name, is_raw=is_raw)
+        if preprocess.layout == "nchw" and stored.ndim == 3 and stored.shape != form.sample_shape:
+            stored = np.ascontiguousarray(stored.transpose(2, 0, 1))
+        return _shaped(stored, form, name)
+
+    def _read(self, position: int, path: Path) -> Array:
+        form, preprocess = self.forms[position], self.preprocess[position]
+        suffix = path.suffix.lower()
+        if suffix in images.SUFFIXES:
+            if preprocess.size is None:
+                raise DataError(
+                    f"{path} is an image, and input {form.name!r} of shape {list(form.shape)} does not take one",
+                    "Give arrays (.npz), or --preprocess size=224x224 where the model leaves its size open.",
+                )
+            return images.pixels_from_file(path, preprocess)
+        if suffix in audio.SUFFIXES:
+            return self._read_audio(position, path)
+        raise DataError(f"{path} is neither an image nor a WAV file", "Give arrays as .npz.")
+
+    def _read_audio(self, position: int, path: Path) -> Array:
+        form, preprocess, wanted = self.forms[position], self.preprocess[position], self._rates[position]
+        shape = form.sample_shape
+        channels = shape[-1] if len(shape) > 1 and shape[-1] in (1, 2) else 1
+        values, rate = audio.waveform_from_file(path, channels)
+        if wanted and rate != wanted:
+            raise DataError(f"{path} has {rate} values a second, and the model takes {wanted}", "Resample it.")
+        return audio.fitted(values, form.elements // channels, preprocess.length, str(path))
+
+    def _stored(self, values: Array, form: TensorForm, preprocess: Preprocess, name: str, *, is_raw: bool) -> Array:
+        # Arrays of other types are taken for the model's own units, unless the user says otherwise.
+        if preprocess.mean is not None and (is_raw or preprocess.values_from == "given"):
+            return _normalized(values, form, preprocess, name)
+        if values.dtype == numpy_type(form):
+            return values
+        is_bytes = values.dtype == np.uint8
+        if is_bytes and form.dtype == "int8":
+            self._notes["images are fed to the int8 input as raw values less 128, which is a guess: "
+                        "give --preprocess mean=…,std=… if the model was trained on others"] = None  # fmt: skip
+            return (values.astype(np.int16) - 128).astype(np.int8)
+        if is_bytes and form.is_float:
+            self._notes["the model does not say which range its float input takes; raw values of 0..255 are a guess: "
+                        "give --preprocess mean=…,std=… if it was trained on others"] = None  # fmt: skip
+        return stored_from_real(values, form, name)
+
+
+def _normalized(values: Array, form: TensorForm, preprocess: Preprocess, name: str) -> Array:
+    mean, std = np.asarray(preprocess.mean), np.asarray(preprocess.std)
+    if mean.size == std.size == 1 and values.dtype == np.uint8:
+        # Each of 256 values is worked out once, and then looked up: one pass over the image instead of three or four.
+        table = stored_from_real((np.arange(256) - mean) / std, form, name)
+        return table.take(values)
+    depth = values.shape[-1] if values.ndim else 1
+    if {mean.size, std.size} - {1, depth}:
+        raise DataError(f"{name} has {depth} channels, and --preprocess gives {max(mean.size, std.size)} numbers")
+    return stored_from_real((values - mean) / std, form, name)
+
+
+def _is_image_of_other_size(values: Array, form: TensorForm, preprocess: Preprocess) -> bool:
+    if values.dtype != np.uint8 or preprocess.size is None or values.ndim not in (2, 3):
+        return False
+    if values.size == form.elements and preprocess.crop == 1:
+        return False
+    return values.ndim == 2 or values.shape[-1] in (1, 3, 4)
+
+
+def _shaped(values: Array, form: TensorForm, name: str) -> Array:
+    if values.size == form.elements and _same_apart_from_ones(values.shape, form.shape):
+        return np.ascontiguousarray(values).reshape(form.shape)
+    hint = f"The model takes {list(form.shape)}, of which the first is the batch."
+    if form.shape and form.shape[0] != 1 and values.size * form.shape[0] == form.elements:
+        hint = f"The model takes {form.shape[0]} samples at once; load it with a batch of 1: --shape {form.name}=1x…"
+    raise DataError(f"{name} has the shape {list(values.shape)}, which does not fit input {form.name!r}", hint)
+
+
+def _same_apart_from_ones(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return [size for size in a if size != 1] == [size for size in b if size != 1]

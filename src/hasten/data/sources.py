@@ -1,0 +1,70 @@
+"""What stands behind --data: a folder, a table, arrays, a function; or inputs made up where there is no data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hasten.core.errors import DataError
+from hasten.data.arrays import open_arrays
+from hasten.data.dataset import Dataset, LazySamples, Sample
+from hasten.data.folders import open_folder
+from hasten.data.forms import numpy_type
+from hasten.data.functions import is_function_name, open_function
+from hasten.data.tables import open_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.data.dataset import Array
+    from hasten.data.forms import TensorForm
+
+RANDOM_NOTE: Final = "the inputs were made up at random, as no data was given: accuracy is unknown"
+_HINT: Final = "Give a folder, a .npz, a .csv of path and label, or module:function."
+
+
+def open_dataset(text: str) -> Dataset:
+    """The data that the user names. Nothing but names and labels is read yet."""
+    path = Path(text)
+    if path.is_dir():
+        try:
+            return open_folder(path)
+        except OSError as error:
+            raise DataError(f"the folder {path} cannot be read: {error.strerror}") from None
+    if path.is_file():
+        suffix = path.suffix.lower()
+        if suffix == ".npz":
+            return open_arrays(path)
+        if suffix in (".csv", ".tsv"):
+            return open_table(path)
+        raise DataError(f"{path} is no data that hasten reads", _HINT)
+    if is_function_name(text):
+        return open_function(text)
+    raise DataError(f"there is no data at {text}", _HINT)
+
+
+def random_dataset(forms: Sequence[TensorForm], count: int = 32, seed: int = 0) -> Dataset:
+    """Inputs made up from a seed, in the model's own units: quantised types over their range, floats 0..1."""
+
+    def sample(position: int) -> Sample:
+        return Sample(f"random sample {position}", _random_inputs(forms, seed, position), is_prepared=True)
+
+    samples = LazySamples(count, sample)
+    return Dataset(f"random inputs (seed {seed})", samples, False, is_random=True, notes=(RANDOM_NOTE,))
+
+
+def _random_inputs(forms: Sequence[TensorForm], seed: int, position: int) -> tuple[Array, ...]:
+    source = np.random.default_rng((seed, position))
+    return tuple(_random_values(form, source) for form in forms)
+
+
+def _random_values(form: TensorForm, source: np.random.Generator) -> Array:
+    dtype = numpy_type(form)
+    if dtype.kind == "f":
+        return source.random(form.shape).astype(dtype)
+    if dtype.itemsize > 2 or dtype.kind == "b":  # wide integers are most often indices, which must stay small
+        return source.integers(0, 2, form.shape).astype(dtype)
+    limits = np.iinfo(dtype)
+    return source.integers(limits.min, limits.max, form.shape, dtype, endpoint=True)

@@ -1,0 +1,308 @@
+"""Raw data to a model's input: the words of --preprocess, sizes, ranges, types, and what does not fit."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import wave
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from hasten.core.errors import DataError, ModelError, UsageError
+from hasten.core.plan import Workload
+from hasten.data.dataset import Sample
+from hasten.data.forms import TensorForm, forms_from_graph, real_from_bytes, stored_from_real
+from hasten.data.prepare import Preparer
+from hasten.data.preprocess import CHANNELS, LAYOUTS, RESIZES, Preprocess, preprocess_from_text, resolved
+from hasten.model import samples_odd
+from hasten.model.metadata import ModelMetadata, TensorMetadata
+from hasten.model.reader import read_graph
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FLOAT_IMAGE = TensorForm("x", "x", (1, 4, 6, 3), "float32")
+
+
+def image_form(dtype: str, scale: float = 0.0, zero_point: int = 0) -> TensorForm:
+    return TensorForm("x", "x", (1, 4, 6, 3), dtype, scale, zero_point)
+
+
+def metadata(mean: tuple[float, ...] = (), std: tuple[float, ...] = (), rate: int | None = None) -> ModelMetadata:
+    entry = TensorMetadata("x", "", "image", "rgb", rate, None, mean, std, ())
+    return ModelMetadata("", "", "", "", "", (entry,), (), (), ())
+
+
+def prepared(
+    form: TensorForm, source: Path | np.ndarray, text: str = "", said: ModelMetadata | None = None
+) -> np.ndarray:
+    (values,) = Preparer([form], preprocess_from_text(text), said).prepare(Sample("a sample", (source,)))
+    assert values.shape == form.shape
+    assert values.dtype == form.dtype
+    return values
+
+
+def pixels(seed: int = 0, shape: tuple[int, ...] = (4, 6, 3)) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+# -- the words
+
+
+numbers = st.lists(st.floats(-1e6, 1e6).filter(bool), min_size=1, max_size=4).map(tuple)
+
+
+@given(
+    st.builds(
+        Preprocess,
+        size=st.none() | st.tuples(st.integers(1, 9999), st.integers(1, 9999)),
+        channels=st.none() | st.sampled_from(sorted(CHANNELS)),
+        layout=st.none() | st.sampled_from(LAYOUTS),
+        crop=st.floats(0.01, 1),
+        resize=st.sampled_from(RESIZES),
+        fit=st.sampled_from(("stretch", "crop")),
+        mean=numbers,
+        std=numbers,
+        values_from=st.just("given"),
+    )
+)
+def test_words_survive_a_round_trip(preprocess: Preprocess) -> None:
+    assert preprocess_from_text(preprocess.describe()) == preprocess
+
+
+def test_all_words_are_understood() -> None:
+    text = "size=224x192,mean=127.5,std=1:2:3,channels=bgr,layout=nchw,crop=0.875,resize=bicubic,fit=crop,length=fit"
+    found = preprocess_from_text(text)
+    assert (found.size, found.mean, found.std, found.crop) == ((224, 192), (127.5,), (1, 2, 3), 0.875)
+    assert preprocess_from_text("size=32").size == (32, 32)
+    assert preprocess_from_text("") == preprocess_from_text("raw") == Preprocess()
+    assert preprocess_from_text("std=255").mean == (0.0,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["colour=red", "size", "size=0x3", "size=ax3", "mean=x", "mean=inf", "std=0", "crop=2", "crop=-1", "layout=hw"],
+)
+def test_words_that_mean_nothing_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--preprocess"):
+        preprocess_from_text(text)
+
+
+@given(st.text(max_size=30))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    with contextlib.suppress(UsageError):
+        preprocess_from_text(text)
+
+
+def test_what_is_not_given_comes_from_metadata_then_from_the_shape() -> None:
+    said = metadata((127.5,), (127.5,)).inputs[0]
+    found = resolved(Preprocess(), FLOAT_IMAGE, said)
+    assert (found.size, found.mean, found.values_from) == ((4, 6), (127.5,), "metadata")
+    assert (found.channels, found.layout) == ("rgb", "nhwc")
+    assert resolved(preprocess_from_text("mean=0,std=255"), FLOAT_IMAGE, said).std == (255.0,)
+    assert resolved(Preprocess(), image_form("uint8"), said).mean is None
+    assert resolved(Preprocess(), FLOAT_IMAGE).values_from == "default"
+    turned = TensorForm("x", "x", (1, 3, 4, 6), "float32")
+    assert (resolved(Preprocess(), turned).layout, resolved(Preprocess(), turned).size) == ("nchw", (4, 6))
+    assert resolved(Preprocess(), TensorForm("x", "x", (1, 16000), "float32")).size is None
+
+
+# -- images
+
+
+def test_pillow_is_asked_for_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = builtins.__import__
+
+    def without_pillow(name: str, *rest: Any, **named: Any) -> Any:
+        if name.startswith("PIL"):
+            raise ImportError(name)
+        return imported(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without_pillow)
+    with pytest.raises(UsageError, match="not installed") as caught:
+        prepared(FLOAT_IMAGE, tmp_path / "a.png")
+    assert "pip install 'hasten[images]'" in caught.value.hint
+
+
+def test_an_image_that_fits_is_fed_as_it_is(tmp_path: Path) -> None:
+    values = pixels()
+    Image.fromarray(values).save(tmp_path / "a.png")
+    np.testing.assert_array_equal(prepared(FLOAT_IMAGE, tmp_path / "a.png")[0], values)
+    np.testing.assert_array_equal(prepared(image_form("uint8", 1 / 128, 128), tmp_path / "a.png")[0], values)
+    np.testing.assert_array_equal(prepared(image_form("int8", 1 / 255, -128), values)[0], values.astype(int) - 128)
+    bgr = prepared(FLOAT_IMAGE, tmp_path / "a.png", "channels=bgr")[0]
+    np.testing.assert_array_equal(bgr, values[..., ::-1])
+
+
+@pytest.mark.parametrize("said", [None, metadata((127.5,), (127.5,))])
+def test_values_are_normalised_as_given_or_said(said: ModelMetadata | None) -> None:
+    text = "" if said else "mean=127.5,std=127.5"
+    found = prepared(FLOAT_IMAGE, pixels(), text, said)
+    np.testing.assert_array_equal(found[0], (pixels() / 127.5 - 1).astype(np.float32))
+    quantized = prepared(image_form("int8", 1 / 128, 0), pixels(), text, said)
+    np.testing.assert_array_equal(quantized[0], np.clip(np.rint((pixels() / 127.5 - 1) * 128), -128, 127))
+
+
+def test_channels_may_have_numbers_of_their_own() -> None:
+    found = prepared(FLOAT_IMAGE, pixels(), "mean=1:2:3,std=4:5:6")
+    np.testing.assert_allclose(found[0], (pixels() - np.array([1, 2, 3])) / np.array([4, 5, 6]), rtol=1e-6)
+    with pytest.raises(DataError, match="3 channels, and --preprocess gives 2 numbers"):
+        prepared(FLOAT_IMAGE, pixels(), "mean=1:2")
+
+
+def test_resizing_cropping_and_fitting_are_pillows(tmp_path: Path) -> None:
+    image = Image.fromarray(pixels(shape=(20, 40, 3)))
+    image.save(tmp_path / "a.png")
+    form = TensorForm("x", "x", (1, 10, 10, 3), "uint8")
+    for text, wanted in (
+        ("", image.resize((10, 10), Image.Resampling.BILINEAR)),
+        ("resize=nearest,crop=0.5", image.crop((10, 5, 30, 15)).resize((10, 10), Image.Resampling.NEAREST)),
+        ("fit=crop,resize=box", image.crop((10, 0, 30, 20)).resize((10, 10), Image.Resampling.BOX)),
+    ):
+        np.testing.assert_array_equal(prepared(form, tmp_path / "a.png", text)[0], np.asarray(wanted))
+        np.testing.assert_array_equal(prepared(form, np.asarray(image), text)[0], np.asarray(wanted))
+
+
+def test_grey_and_channels_first(tmp_path: Path) -> None:
+    Image.fromarray(pixels()).save(tmp_path / "a.png")
+    grey = np.asarray(Image.fromarray(pixels()).convert("L"))
+    for shape in ((1, 4, 6, 1), (1, 4, 6)):
+        np.testing.assert_array_equal(
+            prepared(TensorForm("x", "x", shape, "uint8"), tmp_path / "a.png").reshape(4, 6), grey
+        )
+    first = prepared(TensorForm("x", "x", (1, 3, 4, 6), "float32"), tmp_path / "a.png")
+    np.testing.assert_array_equal(first[0], pixels().transpose(2, 0, 1))
+
+
+def test_guesses_are_told() -> None:
+    preparer = Preparer([FLOAT_IMAGE])
+    preparer.prepare(Sample("s", (pixels().astype(np.float32),)))
+    before = preparer.notes
+    preparer.prepare(Sample("s", (pixels(),)))
+    preparer.prepare(Sample("s", (pixels(),)))
+    assert not before
+    assert ["a guess" in note for note in preparer.notes] == [True]
+
+
+def test_bad_images_are_named(tmp_path: Path) -> None:
+    (tmp_path / "text.png").write_text("no image")
+    whole = tmp_path / "whole.png"
+    Image.fromarray(pixels(shape=(64, 64, 3))).save(whole)
+    (tmp_path / "torn.png").write_bytes(whole.read_bytes()[:2000])
+    Image.fromarray(np.zeros((4, 6), np.uint16)).save(tmp_path / "deep.png")
+    for name, message in (
+        ("text.png", "cannot be read as an image"),
+        ("torn.png", "cannot be read as an image"),
+        ("gone.png", "there is no image"),
+        ("deep.png", "more than 8 bits"),
+        ("a.mp3", "neither an image nor a WAV"),
+    ):
+        with pytest.raises(DataError, match=f"{name}.*{message}|{message}.*{name}"):
+            prepared(FLOAT_IMAGE, tmp_path / name)
+
+
+def test_an_image_for_an_input_that_takes_none(tmp_path: Path) -> None:
+    Image.fromarray(pixels()).save(tmp_path / "a.png")
+    with pytest.raises(DataError, match="does not take one"):
+        prepared(TensorForm("x", "x", (1, 5), "float32"), tmp_path / "a.png")
+
+
+# -- arrays and audio
+
+
+def test_arrays_that_do_not_fit_are_named() -> None:
+    with pytest.raises(DataError, match=r"a sample has the shape \[2, 2\]"):
+        prepared(TensorForm("x", "x", (1, 3), "float32"), np.zeros((2, 2)))
+    with pytest.raises(DataError, match="does not fit") as caught:
+        prepared(TensorForm("x", "x", (8, 3), "float32"), np.zeros(3))
+    assert "8 samples at once" in caught.value.hint
+    with pytest.raises(DataError, match="whole numbers"):
+        prepared(TensorForm("x", "x", (1, 3), "int32"), np.array([0.5, 1, 2]))
+    with pytest.raises(DataError, match="which no input takes"):
+        prepared(TensorForm("x", "x", (1, 3), "int32"), np.array(["a", "b", "c"]))
+    with pytest.raises(ModelError, match="cannot make from data"):
+        Preparer([TensorForm("x", "x", (1,), "string")]).prepare(Sample("s", (np.zeros(1),)))
+
+
+def test_inputs_are_found_by_name_or_order() -> None:
+    forms = [TensorForm("a", "t:0", (1, 2), "float32"), TensorForm("b", "u:0", (1, 3), "float32")]
+    inputs = {"b": np.ones(3), "t:0": np.zeros(2)}
+    assert [values.size for values in Preparer(forms).prepare(Sample("s", inputs))] == [2, 3]
+    with pytest.raises(DataError, match="s has no values for input 'b'"):
+        Preparer(forms).prepare(Sample("s", {"a": np.zeros(2)}))
+    with pytest.raises(DataError, match="s has 1 inputs, and the model takes 2"):
+        Preparer(forms).prepare(Sample("s", (np.zeros(2),)))
+
+
+def write_wave(path: Path, values: np.ndarray, rate: int = 16000, width: int = 2) -> Path:
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(values.shape[1])
+        file.setsampwidth(width)
+        file.setframerate(rate)
+        if width == 1:
+            data = (values * 127 + 128).astype(np.uint8).tobytes()
+        else:
+            scaled = np.rint(values * (2.0 ** (8 * width - 1) - 1)).astype("<i4")
+            data = scaled.reshape(-1, 1).view(np.uint8)[:, :width].tobytes()
+        file.writeframes(data)
+    return path
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_audio_is_read_at_any_width(tmp_path: Path, width: int) -> None:
+    tone = np.sin(np.arange(100) / 5)[:, np.newaxis]
+    path = write_wave(tmp_path / "a.wav", np.hstack([tone, tone]), width=width)
+    found = prepared(TensorForm("x", "x", (1, 100), "float32"), path)
+    np.testing.assert_allclose(found[0], tone[:, 0], atol=0.02 if width == 1 else 1e-4)
+
+
+def test_audio_must_fit_in_length_and_rate(tmp_path: Path) -> None:
+    path = write_wave(tmp_path / "a.wav", np.ones((50, 1)))
+    form = TensorForm("x", "x", (1, 80), "float32")
+    with pytest.raises(DataError, match=r"a\.wav has 50 values in time, and the model takes 80"):
+        prepared(form, path)
+    assert np.count_nonzero(prepared(form, path, "length=fit")) == 50
+    assert prepared(TensorForm("x", "x", (1, 20), "float32"), path, "length=fit").size == 20
+    with pytest.raises(DataError, match="16000 values a second, and the model takes 8000"):
+        prepared(form, path, "length=fit", metadata(rate=8000))
+    (tmp_path / "bad.wav").write_bytes(b"RIFF")
+    with pytest.raises(DataError, match=r"bad\.wav cannot be read as audio"):
+        prepared(form, tmp_path / "bad.wav")
+
+
+# -- forms
+
+
+@given(st.floats(1e-3, 10), st.integers(-128, 127), st.lists(st.floats(-100, 100), min_size=1, max_size=20))
+def test_quantising_is_off_by_half_a_step_at_most(scale: float, zero_point: int, reals: list[float]) -> None:
+    form = TensorForm("x", "x", (len(reals),), "int8", scale, zero_point)
+    stored = stored_from_real(np.array(reals), form, "s")
+    back = real_from_bytes(stored.tobytes(), form)
+    low, high = (-128 - zero_point) * scale, (127 - zero_point) * scale
+    assert np.all(np.abs(back - np.clip(reals, low, high)) <= scale * 0.5001 + 1e-4)
+
+
+def test_outputs_of_other_types_and_sizes() -> None:
+    half = TensorForm("y", "y", (2,), "bfloat16")
+    np.testing.assert_array_equal(real_from_bytes(np.array([0x3F80, 0xC000], np.uint16).tobytes(), half), [1, -2])
+    assert real_from_bytes(bytes(12), TensorForm("y", "y", (1, 2), "float32")).shape == (3,)
+
+
+def test_forms_follow_the_signature_and_the_engines_order(tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(samples_odd.two_signatures())
+    forms = forms_from_graph(read_graph(path), Workload(signature="multiply"))
+    assert [form.name for form in forms.inputs] == ["a", "b"]
+    turned = forms.in_effect([("b", (1, 4)), ("a", (1, 4))], [(form.name, form.shape) for form in forms.outputs])
+    assert [form.name for form in turned.inputs] == ["b", "a"]
+    with pytest.raises(ModelError, match="other inputs"):
+        forms.in_effect([("z", (1, 4))], [])
+    path.write_bytes(samples_odd.no_signature())
+    assert len(forms_from_graph(read_graph(path), Workload()).inputs) == 1
+    path.write_bytes(samples_odd.dynamic_batch())
+    assert forms_from_graph(read_graph(path), Workload()).inputs[0].shape == (1, 8, 8, 3)
