@@ -25,7 +25,7 @@ from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from hasten.core.acceleration import AcceleratorRow
     from hasten.core.errors import HastenError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hasten.core.thread_study import ThreadStudy
     from hasten.measure.compare import ComparisonResult
     from hasten.measure.profiling import RawProfile
+    from hasten.measure.rounds import Track
     from hasten.model.graph import Graph
     from hasten.practices.threads import Keep
     from hasten.targets.base import Target
@@ -48,10 +49,17 @@ def bench(
     target: Target | None = None,
     seconds: float = bench_module.DEFAULT_SECONDS,
     progress: Progress = no_progress,
+    on_round: Callable[[Measurement], None] = lambda found: None,
 ) -> Measurement:
-    """Time a model with a plan."""
+    """Time a model with a plan. `on_round` gets what there is so far after each of its processes."""
+
+    def tell(track: Track) -> None:
+        so_far = track.result()
+        if not isinstance(so_far, Failure):
+            on_round(so_far)
+
     candidate, _ = open_model(model, plan, workload)
-    result = bench_module.bench(target or LocalTarget(), candidate, seconds, progress)
+    result = bench_module.bench(target or LocalTarget(), candidate, seconds, progress, tell)
     if isinstance(result, Failure):
         raise _error(result, candidate)
     return result
@@ -83,10 +91,11 @@ def compare(
     seconds: float = compare_module.DEFAULT_SECONDS,
     margin: float = DEFAULT_MARGIN,
     progress: Progress = no_progress,
+    on_round: Callable[[ComparisonResult], None] = lambda found: None,
 ) -> ComparisonResult:
-    """Is the second model and plan faster than the first?"""
+    """Is the second model and plan faster than the first? `on_round` gets what there is so far after each round."""
     a, b = (open_model(path, plan, workload)[0] for path, plan in (first, second))
-    result = compare_module.compare(target or LocalTarget(), a, b, seconds, margin, progress)
+    result = compare_module.compare(target or LocalTarget(), a, b, seconds, margin, progress, on_round)
     if isinstance(result, tuple):
         failed, failure = result
         raise _error(failure, failed)

@@ -167,7 +167,7 @@ def test_sessions_of_compare_and_profile(tmp_path: Path) -> None:
     assert hasten("compare", model, "@threads=2", "--seconds", "1", "--session", session).code == 0
     assert hasten("profile", model, *QUICK, "--no-roofline", "--session", session).code == 0
     kinds = [trial.kind for trial in read_session(session).trials]
-    assert kinds == ["measurement", "measurement", "comparison", "profile"]
+    assert kinds == ["comparison", "profile"]
 
 
 def test_a_session_is_never_written_over_another_file(tmp_path: Path) -> None:

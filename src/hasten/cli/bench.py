@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hasten.cli import options
+from hasten.cli.keeping import Keeper
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
 
@@ -57,10 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.report.text import measurement_text
 
     session = options.session_from(arguments, "bench")
-    with progress_bar("timing") as progress:
-        found = bench(model, plan, workload, target=target, seconds=arguments.seconds, progress=progress)
-    if session:
-        session.add("measurement", model, found.as_data())
+    with Keeper(session, "measurement", model) as keeper, progress_bar("timing") as progress:
+        found = bench(
+            model, plan, workload, target=target, seconds=arguments.seconds, progress=progress,
+            on_round=lambda so_far: keeper.keep(so_far.as_data()),
+        )  # fmt: skip
     show(options.as_json(bench_data(found)) if arguments.json else measurement_text(found))
     return 0
 
@@ -92,10 +94,9 @@ def _run_sustained(arguments: argparse.Namespace, model: str, plan: Plan, worklo
     from hasten.report.text import sustained_text
 
     session = options.session_from(arguments, "bench --sustained")
-    with progress_bar("running") as progress:
+    with Keeper(session, "sustained", model) as keeper, progress_bar("running") as progress:
         found: Sustained = sustain(model, arguments.sustained, plan, workload, target=target, progress=progress)
-    if session:
-        session.add("sustained", model, found.as_data())
+        keeper.keep(found.as_data())
     data = {"model": {"path": model}, "plan": asdict(plan), "sustained": found.as_data()}
     show(options.as_json(data) if arguments.json else sustained_text(model, plan, found))
     return 0

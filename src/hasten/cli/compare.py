@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hasten.cli import options
 from hasten.cli.bench import bench_data
+from hasten.cli.keeping import Keeper
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
 
@@ -54,25 +55,18 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.report.text import comparison_text
 
     session = options.session_from(arguments, "compare")
-    with progress_bar("comparing") as progress:
+    label = f"{arguments.first} {arguments.second}"
+    with Keeper(session, "comparison", label) as keeper, progress_bar("comparing") as progress:
         found = compare(
-            first,
-            second,
-            workload,
-            target=target,
-            seconds=arguments.seconds,
-            margin=arguments.margin,
-            progress=progress,
-        )
+            first, second, workload,
+            target=target, seconds=arguments.seconds, margin=arguments.margin, progress=progress,
+            on_round=lambda so_far: keeper.keep(so_far.as_data()),
+        )  # fmt: skip
     data = {
         **found.comparison.as_data(),
         "seconds": found.seconds,
         "first": bench_data(found.first),
         "second": bench_data(found.second),
     }
-    if session:
-        session.add("measurement", arguments.first, found.first.as_data())
-        session.add("measurement", arguments.second, found.second.as_data())
-        session.add("comparison", f"{arguments.first} {arguments.second}", found.comparison.as_data())
     show(options.as_json(data) if arguments.json else comparison_text(found))
     return 0

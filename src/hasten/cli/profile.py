@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hasten.cli import options
 from hasten.cli.files import refuse_existing, write_new
+from hasten.cli.keeping import Keeper
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
 
@@ -58,13 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.report.profile_text import profile_text
 
     session = options.session_from(arguments, "profile")
-    with progress_bar("profiling") as progress:
+    with Keeper(session, "profile", model) as keeper, progress_bar("profiling") as progress:
         found = profile(
             model, plan, workload,
             target=target, seconds=arguments.seconds, roofline=not arguments.no_roofline, progress=progress,
         )  # fmt: skip
-    if session:
-        session.add("profile", model, found.as_data())
+        keeper.keep(found.as_data())
     if arguments.csv:
         write_new(arguments.csv, profile_csv(found), force=arguments.force)
     if arguments.model_explorer:

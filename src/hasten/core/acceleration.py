@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hasten.core.comparison import Comparison
+    from hasten.core.doubts import Doubt
+    from hasten.core.failure import Failure
+    from hasten.core.pays import Pays
     from hasten.core.plan import Plan
     from hasten.core.statistics import Interval
 
@@ -24,16 +27,21 @@ RIGHT: Final = "right"
 # somewhere may still be right where it counts, but nobody should believe it without testing its accuracy.
 _TYPICAL_SHARE, _TYPICAL_STEPS = 0.05, 2.0
 _WORST_SHARE, _WORST_STEPS = 0.30, 8.0
+# Outputs that hardly differ from each other still carry the rounding of their size: a range is at least so much of it.
+_LEAST_RANGE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class OutputError:
-    """How far outputs are from the reference kernels', as a share of the reference's range."""
+    """How far outputs are from the reference kernels', as a share of the reference's range; infinite for no numbers."""
 
     worst: float
     typical: float
     judgement: str
     """`right`, `imprecise` (some outputs are far off) or `wrong` (outputs are off throughout, or no numbers at all)."""
+
+
+NO_NUMBERS: Final = OutputError(math.inf, math.inf, WRONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,17 @@ class AcceleratorRow:
     break_even_runs: int | None = None
     cached_start_ms: float | None = None
     """Start-up (init and first run) with its cache filled, where caches were asked for."""
+    stand_in: str = ""
+    """What runs in the place of the device that this machine does not have."""
+    doubts: tuple[Doubt, ...] = ()
+    failure: Failure | None = None
+    pays: Pays | None = None
+    """From which size of a network on it is faster, where that was asked for."""
+
+    @property
+    def start_ms(self) -> float | None:
+        """From the file to the end of the first run."""
+        return None if self.init_ms is None or self.first_run_ms is None else self.init_ms + self.first_run_ms
 
     def as_data(self) -> dict[str, Any]:
         """The row with the keys that the command line promises."""
@@ -80,7 +99,10 @@ class AcceleratorRow:
             "init_ms": self.init_ms, "first_run_ms": self.first_run_ms, "peak_memory_mb": self.peak_memory_mb,
             "against_cpu": None if self.against_cpu is None else self.against_cpu.as_data(),
             "break_even_runs": self.break_even_runs, "cached_start_ms": self.cached_start_ms,
+            "stand_in": self.stand_in or None, "doubts": [doubt.as_data() for doubt in self.doubts],
+            "failure": None if self.failure is None else {"stage": self.failure.stage, "kind": self.failure.kind},
             "why": self.why, "plan": asdict(self.plan),
+            **({} if self.pays is None else self.pays.as_data()),
         }  # fmt: skip
 
 
@@ -90,12 +112,14 @@ def output_error(
     """Compare outputs with the reference's, array by array; `steps` are their quantisation steps, 0 for floats."""
     worst, typical, judgement = 0.0, 0.0, RIGHT
     for expected, got, step in zip(reference, found, steps, strict=True):
-        if expected.size == 0:
+        numbers = np.isfinite(expected)
+        if expected.shape != got.shape or not np.array_equal(expected[~numbers], got[~numbers], equal_nan=True):
+            return NO_NUMBERS
+        if not np.isfinite(got[numbers]).all():
+            return NO_NUMBERS
+        if not numbers.any():
             continue
-        if not np.isfinite(got).all():
-            return OutputError(math.inf, math.inf, WRONG)
-        spread = float(np.ptp(expected)) or float(np.abs(expected).max()) or 1.0
-        off = np.abs(got - expected)
+        spread, off = _spread(expected[numbers]), np.abs(got[numbers] - expected[numbers])
         largest, usual = float(off.max()), math.sqrt(float((off**2).mean()))
         worst, typical = max(worst, largest / spread), max(typical, usual / spread)
         if usual > max(_TYPICAL_SHARE * spread, _TYPICAL_STEPS * step):
@@ -105,11 +129,28 @@ def output_error(
     return OutputError(worst, typical, judgement)
 
 
+def _spread(values: NDArray[np.float64]) -> float:
+    return max(float(np.ptp(values)), _LEAST_RANGE * float(np.abs(values).max())) or 1.0
+
+
 def worst_of(errors: Sequence[OutputError]) -> OutputError:
-    """The errors on several inputs as one."""
-    order = (RIGHT, IMPRECISE, WRONG)
-    judgement = max((error.judgement for error in errors), key=order.index)
-    return OutputError(max(e.worst for e in errors), float(np.mean([e.typical for e in errors])), judgement)
+    """The errors on several inputs as one: wrong is what is wrong on most of them, or returns no numbers on any."""
+    wrong = sum(error.judgement == WRONG for error in errors)
+    right = all(error.judgement == RIGHT for error in errors)
+    worst, typical = max(error.worst for error in errors), float(np.mean([error.typical for error in errors]))
+    judgement = RIGHT if right else WRONG if 2 * wrong > len(errors) or math.isinf(worst) else IMPRECISE
+    return OutputError(worst, typical, judgement)
+
+
+def beside_the_cpu(error: OutputError, cpu_typical: float) -> OutputError:
+    """The error of a model whose outputs are choices, which another rounding tips over on random inputs.
+
+    Where the CPU's own kernels (typically off by so much) are as far from the reference, the error says nothing.
+    Otherwise it is a reason to test the accuracy, but no proof that anything is wrong.
+    """
+    if math.isinf(error.worst) or error.judgement == RIGHT:
+        return error
+    return replace(error, judgement=RIGHT if error.typical <= 2 * cpu_typical else IMPRECISE)
 
 
 def break_even_runs(start_ms: float, run_ms: float, other_start_ms: float, other_run_ms: float) -> int | None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _VERDICT_CONFIDENCE: Final = 0.99
 DEFAULT_MARGIN: Final = 0.01
 FEWEST_ROUNDS: Final = 5
+# A difference that nobody could overlook needs fewer: slow models leave no time for more.
+_FEWEST_WHEN_CLEAR: Final = 3
+_CLEAR: Final = 0.10
 
 
 class Verdict(enum.Enum):
@@ -74,7 +77,8 @@ def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) 
 
 
 def _verdict(log_ratios: Sequence[float], shown: Interval, margin: float) -> Verdict:
-    if len(log_ratios) < FEWEST_ROUNDS:
+    clear = abs(shown.estimate) > _CLEAR
+    if len(log_ratios) < (_FEWEST_WHEN_CLEAR if clear else FEWEST_ROUNDS):
         return Verdict.UNDECIDED
     strict = mean_interval(log_ratios, _VERDICT_CONFIDENCE)
     if strict.high < 0 and strict.estimate < -margin:

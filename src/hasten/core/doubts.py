@@ -35,7 +35,7 @@ HINTS = {
     Reason.FEW_SAMPLES: "Give it more time (--seconds).",
     Reason.COARSE_TIMER: "The runs are too short for this clock; trust ratios, not microseconds.",
     Reason.OUTLIERS: "They are kept in p95 and left out of nothing; look for periodic work beside it.",
-    Reason.PROCESSES_DIFFER: "Memory layout shifts the latency; the interval covers it.",
+    Reason.PROCESSES_DIFFER: "Memory layout does that, or other load; the interval covers it.",
     Reason.NOT_STEADY: "The warm-up did not settle; give it more time (--seconds).",
     Reason.FALLBACK: "The accelerator that was asked for did not run the model.",
     Reason.MORE_CORES: "Compare it with a CPU plan of as many threads, or count its CPU time against it.",

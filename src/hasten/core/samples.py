@@ -110,12 +110,14 @@ class Samples:
     def _few(self) -> Doubt | None:
         if self.count >= _FEWEST_SAMPLES:
             return None
-        return Doubt(Reason.FEW_SAMPLES, f"only {self.count} runs were timed")
+        return Doubt(Reason.FEW_SAMPLES, f"only {self.count} run{'s were' if self.count > 1 else ' was'} timed")
 
     def _noisy(self) -> Doubt | None:
         width = self.latency.relative_half_width
         if width <= _NOISY_HALF_WIDTH:
             return None
+        if not math.isfinite(width):
+            return Doubt(Reason.NOISY, "one block is too little for an interval")
         return Doubt(Reason.NOISY, f"the interval is ±{width:.1%} wide")
 
     def _outliers(self) -> Doubt | None:

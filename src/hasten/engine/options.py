@@ -21,6 +21,22 @@ _NPU: Final = "intel_openvino"
 IDENTIFIERS: Final = {"runtime": _RUNTIME, "cpu": _CPU, "gpu": _GPU, "npu": _NPU}
 """The first part of an option's dotted key in a Plan → the engine's identifier."""
 
+# What the release's own option classes write; `configs_map` and `graph` have keys of their own below them.
+OPTION_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "runtime": ("compress_quantization_zero_points", "disable_delegate_clustering", "selected_signature_keys"),
+    "cpu": ("enable_ynnpack", "flags", "hint_fully_delegated_to_single_delegate", "weight_cache_file_path"),
+    "gpu": (
+        "allow_src_quantized_fc_conv_ops", "backend", "benchmark_mode", "buffer_storage_type", "convert_weights_on_gpu",
+        "cache_only_compiled_programs", "disable_shader_optimization", "enable_constant_tensors_sharing",
+        "enable_infinite_float_capping", "external_tensors_mode", "hint_fully_delegated_to_single_delegate",
+        "hint_waiting_for_completion", "kernel_batch_size", "madvise_original_shared_tensors", "model_cache_key",
+        "num_steps_of_command_buffer_preparations", "num_threads_to_compile", "num_threads_to_upload", "precision",
+        "prefer_texture_weights", "preferred_device_substr", "priority", "serialization_dir",
+        "serialize_external_tensors", "serialize_program_cache", "wait_for_weights_conversion_complete", "wait_type",
+    ),
+    "npu": ("performance_mode", "configs_map", "graph"),
+}  # fmt: skip
+
 _GPU_PRECISION: Final = {"default": "0", "fp16": "1", "fp32": "2"}
 _ERRORS_TO_STDERR: Final = "1"
 _LOG_WARNINGS: Final = 2
@@ -44,11 +60,18 @@ def option_texts(plan: Plan, *, profiling: bool) -> dict[str, str]:
         tables.setdefault(identifier, {}).update(table)
     for dotted, value in plan.options:
         room, _, key = dotted.partition(".")
-        if room not in IDENTIFIERS or not key:
-            known = ", ".join(f"{name}.…" for name in IDENTIFIERS)
-            raise UsageError(f"the engine has no option group for {dotted!r}", f"Options start with: {known}")
+        _check_option(room, key, dotted)
         tables.setdefault(IDENTIFIERS[room], {})[key] = value
     return {name: "".join(f"{key} = {value}\n" for key, value in table.items()) for name, table in tables.items()}
+
+
+def _check_option(room: str, key: str, dotted: str) -> None:
+    """The engine silently ignores keys that it does not know, and a user would take them for being in effect."""
+    if room not in IDENTIFIERS or not key:
+        known = ", ".join(f"{name}.…" for name in IDENTIFIERS)
+        raise UsageError(f"the engine has no option group for {dotted!r}", f"Options start with: {known}")
+    if key.split(".")[0] not in OPTION_KEYS[room]:
+        raise UsageError(f"the engine has no option {dotted!r}", f"It has: {', '.join(OPTION_KEYS[room])}.")
 
 
 def _cache_tables(plan: Plan) -> dict[str, dict[str, str]]:

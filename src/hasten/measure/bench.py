@@ -9,6 +9,8 @@ from hasten.core.failure import Failure
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hasten.core.measurement import Measurement
     from hasten.targets.base import Target
 
@@ -19,9 +21,16 @@ _FEWEST_ROUNDS: Final = 4
 
 
 def bench(
-    target: Target, candidate: Candidate, seconds: float = DEFAULT_SECONDS, progress: Progress = no_progress
+    target: Target,
+    candidate: Candidate,
+    seconds: float = DEFAULT_SECONDS,
+    progress: Progress = no_progress,
+    on_round: Callable[[Track], None] = lambda track: None,
 ) -> Measurement | Failure:
-    """Time one candidate for about so many seconds, start-up of its processes included."""
+    """Time one candidate for about so many seconds, start-up of its processes included.
+
+    `on_round` sees what there is after each round, so that an interruption loses one round at most.
+    """
     rounds = Rounds(target, [candidate])
     track = rounds.tracks[0]
     begin = time.monotonic()
@@ -34,6 +43,7 @@ def bench(
         before = time.monotonic()
         rounds.run_one(_round_seconds(track, seconds, longest))
         longest = max(longest, time.monotonic() - before)
+        on_round(track)
     progress(1.0, _state(track))
     return track.result()
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hasten.core.measurement import Measurement
     from hasten.targets.base import Target
 
@@ -27,6 +29,10 @@ class ComparisonResult:
     second: Measurement
     seconds: float
 
+    def as_data(self) -> dict[str, Any]:
+        """The comparison as a session file holds it, with the raw samples of both."""
+        return {**self.comparison.as_data(), "first": self.first.as_data(), "second": self.second.as_data()}
+
 
 def compare(
     target: Target,
@@ -35,8 +41,12 @@ def compare(
     seconds: float = DEFAULT_SECONDS,
     margin: float = DEFAULT_MARGIN,
     progress: Progress = no_progress,
+    on_round: Callable[[ComparisonResult], None] = lambda found: None,
 ) -> ComparisonResult | tuple[Candidate, Failure]:
-    """Compare two candidates within about so many seconds; or say which one failed, and how."""
+    """Compare two candidates within about so many seconds; or say which one failed, and how.
+
+    `on_round` sees what there is after each round, so that an interruption loses one round at most.
+    """
     rounds = Rounds(target, [first, second])
     begin = time.monotonic()
     log_ratios: list[float] = []
@@ -45,11 +55,14 @@ def compare(
         before = time.monotonic()
         progress(min((before - begin) / seconds, 1.0), _state(log_ratios, margin))
         rounds.run_one(_SECONDS_EACH_A_ROUND)
-        for track in rounds.tracks:
-            if track.failure is not None:
-                return track.candidate, track.failure
+        failed = next((track for track in rounds.tracks if track.failure is not None), None)
+        if failed is not None and failed.failure is not None:
+            if not log_ratios:
+                return failed.candidate, failed.failure
+            break  # what was found until then still counts; the failure is a doubt beside it
         log_ratios.append(log_ratio_of_round(rounds.tracks[0].rounds[-1], rounds.tracks[1].rounds[-1]))
         longest = max(longest, time.monotonic() - before)
+        on_round(_result(rounds, compare_rounds(log_ratios, margin), time.monotonic() - begin))
     progress(1.0, _state(log_ratios, margin))
     return _result(rounds, compare_rounds(log_ratios, margin), time.monotonic() - begin)
 

@@ -105,6 +105,8 @@ def _timer(machine: dict[str, Any]) -> Check:
 def _energy(machine: dict[str, Any]) -> Check:
     if machine["energy_counter"]:
         return Check("energy", OK, "Linux powercap")
+    if machine["hypervisor"]:
+        return Check("energy", MISSING, "no counter: this is a virtual machine")
     return Check("energy", MISSING, "no counter that this user may read", "On Intel and AMD under Linux: run as root.")
 
 

@@ -147,7 +147,7 @@ def _partitions(profile: Profile) -> str:
     text = f"{nodes} of {total} operators delegated, in {len(delegated)} partition{'s' if len(delegated) > 1 else ''}"
     if own:
         names = ", ".join(
-            f"{i} {op}" for partition in own for i, op in zip(partition.nodes, partition.operators, strict=True)
+            f"#{i} {op}" for partition in own for i, op in zip(partition.nodes, partition.operators, strict=True)
         )
         text += f"; left to the engine: {names}"
     return "\n".join(wrapped(text + ".", other=""))

@@ -66,8 +66,8 @@ def comparison_text(found: ComparisonResult) -> str:
         *wrapped(_verdict_sentence(found)),
         "",
         f"  ratio      {comparison.ratio:.3f}   95 % interval {interval} (B's latency over A's)",
-        *_candidate_lines("A", found.first),
-        *_candidate_lines("B", found.second),
+        *_candidate_lines("A", found.first, found.second),
+        *_candidate_lines("B", found.second, found.first),
         f"  sharpness  differences from {found_from} would be found"
         f" ({_several(comparison.rounds, 'process pair')}, {found.seconds:.0f} s)",
         *doubts_text(_both_doubts(found)),
@@ -147,11 +147,14 @@ def _verdict_sentence(found: ComparisonResult) -> str:
     return sentences[found.comparison.verdict]
 
 
-def _candidate_lines(name: str, found: Measurement) -> list[str]:
+def _candidate_lines(name: str, found: Measurement, other: Measurement) -> list[str]:
     latency = found.samples.latency
+    file, other_file = Path(found.model.path), Path(other.model.path)
+    # Two files of one name can be told apart by their folders only.
+    title = str(file) if file.name == other_file.name and file != other_file else file.name
     return [
         f"  {name}       {milliseconds(latency.estimate):>9}   {interval_ms(latency.low, latency.high)}",
-        *wrapped(f"{Path(found.model.path).name} on {found.plan.describe()}", " " * 10, " " * 12),
+        *wrapped(f"{title} on {found.plan.describe()}", " " * 10, " " * 12),
     ]
 
 

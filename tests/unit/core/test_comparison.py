@@ -71,7 +71,14 @@ def test_verdict_on_a_difference_is_never_the_wrong_way_round() -> None:
 
 
 def test_no_verdict_from_few_rounds() -> None:
-    assert compare_rounds([0.5] * (FEWEST_ROUNDS - 1)).verdict is Verdict.UNDECIDED
+    assert compare_rounds([0.05] * (FEWEST_ROUNDS - 1)).verdict is Verdict.UNDECIDED
+    assert compare_rounds([0.5, 0.5]).verdict is Verdict.UNDECIDED
+
+
+def test_difference_that_nobody_could_overlook_needs_three_rounds() -> None:
+    assert compare_rounds([0.50, 0.52, 0.51]).verdict is Verdict.SLOWER
+    assert compare_rounds([-0.50, -0.52, -0.51]).verdict is Verdict.FASTER
+    assert compare_rounds([0.1, 0.9, 0.5]).verdict is Verdict.UNDECIDED
     assert compare_rounds([0.5] * FEWEST_ROUNDS).verdict is Verdict.SLOWER
 
 

@@ -41,9 +41,9 @@ def test_the_cpus_settings_are_toml() -> None:
 
 
 def test_options_reach_their_group_and_win() -> None:
-    options = (("cpu.num_threads", "4"), ("gpu.backend", "1"))
+    options = (("cpu.flags", "4"), ("gpu.backend", "1"))
     texts = option_texts(Plan(accelerator="gpu", precision="fp16", options=options), profiling=False)
-    assert "num_threads = 4" in texts["xnnpack"]
+    assert "flags = 4" in texts["xnnpack"]
     assert texts["gpu_options"] == "precision = 1\nbackend = 1\n"
 
 
@@ -51,6 +51,11 @@ def test_options_reach_their_group_and_win() -> None:
 def test_an_option_of_no_group_is_a_wrong_usage(key: str) -> None:
     with pytest.raises(UsageError, match="no option group"):
         option_texts(Plan(options=((key, "1"),)), profiling=False)
+
+
+def test_an_option_that_the_engine_would_ignore_is_a_wrong_usage() -> None:
+    with pytest.raises(UsageError, match="no option 'cpu.nosuch'"):
+        option_texts(Plan(options=(("cpu.nosuch", "1"),)), profiling=False)
 
 
 def test_what_nothing_else_takes_runs_on_the_cpu() -> None:

@@ -93,7 +93,7 @@ class TestComparison:
             ([0.5] * 5, "B is slower than A"),
             ([0.0] * 5, "B is as fast as A"),
             ([0.3, -0.3, 0.2, -0.2, 0.1], "the noise is larger than the difference"),
-            ([0.5] * 3, "too few processes for a verdict"),
+            ([0.5] * 2, "too few processes for a verdict"),
         ],
     )
     def test_verdict_is_the_first_sentence(self, log_ratios: list[float], sentence: str) -> None:
