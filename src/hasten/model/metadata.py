@@ -18,7 +18,7 @@ import numpy as np
 from flatbuffers import number_types
 
 from hasten.core.errors import ModelError
-from hasten.model.flatbuffer import Budget, CheckedTable, Damage, text_from_bytes
+from hasten.model.flatbuffer import CheckedTable, Damage, root_table, text_from_bytes
 from hasten.model.graph import Graph
 from hasten.model.reader import map_file, read_graph
 
@@ -115,7 +115,7 @@ def read_metadata(model: str | os.PathLike[str] | Graph) -> ModelMetadata | None
     if len(data) < 8 or bytes(data[4:8]) != FILE_IDENTIFIER:
         raise ModelError(f"{graph.path.name} has metadata of an unknown format.", "Only format M001 is known.")
     try:
-        root = CheckedTable(data, struct.unpack_from("<I", data)[0], Budget(len(data)))
+        root = root_table(data)
         return _model_metadata(root, _packed_names(graph))
     except Damage as damage:
         message = f"The metadata of {graph.path.name} is damaged: {damage}."

@@ -13,6 +13,7 @@ from hasten.core.plan import ACCELERATORS, Plan
 from hasten.engine.accelerators import process_environment
 from hasten.runner.command import runner_command
 from hasten.runner.protocol import Message, ProtocolError, decode, encode
+from hasten.runner.shared_memory import with_shared_frames
 from hasten.runner.watch import ParentWatch
 
 _PREPARED = "HASTEN_RUNNER_PREPARED"
@@ -50,7 +51,7 @@ def _serve(requests: int, answers: int) -> None:
 
     with contextlib.suppress(EOFError, BrokenPipeError, ProtocolError):
         while True:
-            request = decode(read_exactly)
+            request = with_shared_frames(decode(read_exactly))
             if request.body.get("request") == "close":
                 return
             with watch.during_a_request():

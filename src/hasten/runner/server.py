@@ -20,7 +20,6 @@ from hasten.engine.loading import load_model
 from hasten.engine.model_file import check_model_file
 from hasten.engine.profiler import Profiler
 from hasten.runner.cores import keep_to_cores
-from hasten.runner.cores import keep_to_cores
 from hasten.runner.machine import ConditionsMeter, describe_machine
 from hasten.runner.memory import MemoryMeter
 from hasten.runner.protocol import VERSION, Message
@@ -75,7 +74,6 @@ class Server:
         plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
         process_environment(plan)  # says what is missing before the engine does, and better
         keep_to_cores(plan.cores)  # now, as the threads that the engine starts inherit it
-        keep_to_cores(plan.cores)  # now, as the threads that the engine starts inherit it
         path, profiling = Path(request.body["path"]), bool(request.body.get("profiling"))
         check_model_file(path)
         self._memory.start()
@@ -115,8 +113,7 @@ class Server:
     def _profile(self, request: Message) -> Message:
         if self._profiler is None:
             raise ModelError(
-                "this model cannot be profiled: it was not loaded for it, or LiteRT 2.3 runs it through its classic "
-                "interface only, which has no profiler",
+                "LiteRT 2.3 runs this model through its classic interface only, which has no profiler",
                 "hasten bench still times it.",
             )
         runs = []

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.runner.protocol import Message, ProtocolError, decode, encode
+from hasten.runner.shared_memory import create_shared_memory
 from hasten.targets.death import cause_of_death, memory_kills
 from hasten.targets.diagnosis import diagnosed
 
@@ -31,15 +32,19 @@ class ProcessLink:
     def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self._kills_before = memory_kills()
         self._is_closed = False
+        self._memory = create_shared_memory()
+        inherited = () if self._memory is None else (self._memory.descriptor,)
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
             # A session of its own: Ctrl-C in the terminal is for hasten, which then closes its runners itself.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
                 env=None if environment is None else {**os.environ, **environment}, start_new_session=True, bufsize=0,
+                pass_fds=inherited,
             )  # fmt: skip
         except OSError as error:
             self._log.close()
+            self._close_memory()
             message = f"the runner cannot be started: {error.strerror or error}: {command[0]}"
             raise RunnerFailed(Failure("start", "target", message)) from error
         assert self._process.stdin is not None
@@ -61,7 +66,7 @@ class ProcessLink:
             raise RunnerFailed(Failure(stage, "target", "this runner was closed already"))
         deadline = time.monotonic() + seconds
         try:
-            for piece in encode(request):
+            for piece in encode(request if self._memory is None else self._memory.take_over(request)):
                 self._write(piece, deadline)
             reply = decode(lambda count: self._read_exactly(count, deadline))
             failure = None if reply.body.pop("ok", False) else Failure(**reply.body["failure"], log=self.log_tail())
@@ -95,6 +100,7 @@ class ProcessLink:
         for stream in (self._input, self._output, self._log):
             with contextlib.suppress(OSError):
                 stream.close()
+        self._close_memory()
 
     def kill(self) -> None:
         """End the runner and whatever it started, at once."""
@@ -103,6 +109,10 @@ class ProcessLink:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+    def _close_memory(self) -> None:
+        if self._memory is not None:
+            self._memory.close()
 
     def _write(self, data: bytes | memoryview, deadline: float) -> None:
         view = memoryview(data)

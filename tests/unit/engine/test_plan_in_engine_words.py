@@ -54,7 +54,7 @@ def test_an_option_of_no_group_is_a_wrong_usage(key: str) -> None:
 
 
 def test_an_option_that_the_engine_would_ignore_is_a_wrong_usage() -> None:
-    with pytest.raises(UsageError, match="no option 'cpu.nosuch'"):
+    with pytest.raises(UsageError, match=r"no option 'cpu\.nosuch'"):
         option_texts(Plan(options=(("cpu.nosuch", "1"),)), profiling=False)
 
 
