@@ -14,7 +14,7 @@ from hasten.engine import abi, library
 from hasten.engine.delegates import ExternalDelegate
 from hasten.engine.library import EngineError
 from hasten.engine.options import create_environment, create_options
-from hasten.engine.placement import Placement, PlacementObserver
+from hasten.engine.placement import PlacementObserver
 from hasten.engine.registry import Registry
 from hasten.engine.shapes import check_shapes, closed_shape, refusal_of_shapes
 from hasten.engine.tensors import Tensor
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from array import array
     from pathlib import Path
 
+    from hasten.core.placement import Placement
     from hasten.core.plan import Plan, Workload
 
 

@@ -7,42 +7,9 @@ a delegate's Prepare. So the delegates that are made on our side get a Prepare t
 from __future__ import annotations
 
 import ctypes as c
-from dataclasses import dataclass
-from typing import Final
 
+from hasten.core.placement import Partition, Placement
 from hasten.engine import abi_delegate as abi
-
-_CPU_DELEGATES: Final = frozenset({"TfLiteXNNPackDelegate", "YNNPackDelegate"})
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """Operators that one delegate took together, and runs as one."""
-
-    delegate: str
-    graph: int
-    """Which of the graphs that the engine prepared, in its order; 0 is the first signature's."""
-    nodes: tuple[int, ...]
-    """Their indices in the graph that the engine runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Every operator of the prepared graphs: taken by a delegate, or left to the built-in kernels."""
-
-    partitions: tuple[Partition, ...]
-    left: tuple[tuple[int, int], ...]
-    """(graph, node) of the operators that no delegate took."""
-
-    @property
-    def accelerated(self) -> int:
-        """How many operators of the graphs that the engine runs went to something else than the CPU's own delegate."""
-        return sum(len(partition.nodes) for partition in self.partitions if partition.delegate not in _CPU_DELEGATES)
-
-    @property
-    def total(self) -> int:
-        """All operators of the graphs that the engine runs."""
-        return len(self.left) + sum(len(partition.nodes) for partition in self.partitions)
 
 
 class PlacementObserver:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from hasten.core.placement import XNNPACK
 from hasten.core.profile import OperatorTime, PartitionTime
 from hasten.model.alignment import align
 from hasten.model.kernels import kind_of_kernel
@@ -13,11 +14,11 @@ from hasten.model.partitions import partition_graph
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from hasten.core.placement import Placement
     from hasten.model.graph import Node, Subgraph
-    from hasten.targets.client import Placement, RawEvent
+    from hasten.targets.client import RawEvent
 
 _KERNELS, _ENGINE, _OPAQUE = "kernels", "engine", "opaque"
-_XNNPACK: Final = "TfLiteXNNPackDelegate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,8 @@ def _delegated_nodes(
 ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Nodes of the partitions that report kernels, and of those that do not, each in the order in which they run."""
     if placement is not None and {partition.graph for partition in placement.partitions} == {0}:
-        inside = [p.nodes for p in placement.partitions if p.delegate == _XNNPACK]
-        return inside, [p.nodes for p in placement.partitions if p.delegate != _XNNPACK]
+        inside = [p.nodes for p in placement.partitions if p.delegate == XNNPACK]
+        return inside, [p.nodes for p in placement.partitions if p.delegate != XNNPACK]
     derived = [p.nodes for p in partition_graph(subgraph, own) if p.delegated]
     return derived, derived
 

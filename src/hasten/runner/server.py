@@ -27,9 +27,9 @@ from hasten.runner.protocol import VERSION, Message
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hasten.core.placement import Placement
     from hasten.core.plan import Plan
     from hasten.engine.classic import ClassicTensor
-    from hasten.engine.placement import Placement
     from hasten.engine.tensors import Tensor
 
 

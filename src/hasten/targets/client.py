@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from array import array
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hasten.core.block import Block, Conditions
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.placement import Placement, placement_from_data
 from hasten.runner.protocol import VERSION, Message
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hasten.core.plan import Plan, Workload
-
-
-_CPU_DELEGATES: Final = frozenset({"TfLiteXNNPackDelegate", "YNNPackDelegate"})
 
 
 class Link(Protocol):
@@ -42,36 +40,6 @@ class TensorInfo:
     shape: tuple[int, ...]
     bytes: int
     zero_copy: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """Operators that one delegate took together."""
-
-    delegate: str
-    graph: int
-    """Which of the graphs that the engine prepared, in its order."""
-    nodes: tuple[int, ...]
-    """Their indices in the graph as the engine runs it: the file's, unless an NPU's compiler rewrote it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Which operators went to which delegate, and which (graph, node) were left to the built-in kernels."""
-
-    partitions: tuple[Partition, ...]
-    left: tuple[tuple[int, int], ...]
-
-    @property
-    def on_accelerator(self) -> tuple[Partition, ...]:
-        """What went to something else than the CPU's own delegates."""
-        return tuple(partition for partition in self.partitions if partition.delegate not in _CPU_DELEGATES)
-
-    @property
-    def on_cpu(self) -> int:
-        """How many operators of the graph as the engine runs it stayed on the CPU."""
-        delegated = sum(len(p.nodes) for p in self.partitions if p.delegate in _CPU_DELEGATES)
-        return delegated + len(self.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +121,7 @@ class Runner:
             without_cpu=body["without_cpu"],
             inputs=tuple(_tensor(entry) for entry in body["inputs"]),
             outputs=tuple(_tensor(entry) for entry in body["outputs"]),
-            placement=_placement(body.get("placement")),
+            placement=placement_from_data(body.get("placement")),
         )
 
     def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
@@ -198,10 +166,3 @@ class Runner:
 
 def _tensor(entry: dict[str, Any]) -> TensorInfo:
     return TensorInfo(entry["name"], entry["dtype"], tuple(entry["shape"]), entry["bytes"], entry["zero_copy"])
-
-
-def _placement(entry: dict[str, Any] | None) -> Placement | None:
-    if entry is None:
-        return None
-    partitions = tuple(Partition(p["delegate"], p["graph"], tuple(p["nodes"])) for p in entry["partitions"])
-    return Placement(partitions, tuple((graph, node) for graph, node in entry["left"]))
