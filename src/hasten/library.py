@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import Candidate, Progress, no_progress
 from hasten.model.reader import read_graph
 from hasten.practices import accelerators as accelerators_module
+from hasten.practices import pays_from as pays_from_module
+from hasten.practices.accelerator_placement import is_on_cpu
+from hasten.practices.accelerator_race import keep_nothing
 from hasten.practices.profile import profile_model
 from hasten.practices.threads import ThreadsPractice
 from hasten.targets.local import LocalTarget
@@ -150,11 +154,32 @@ def accelerators(
     seconds: float = accelerators_module.DEFAULT_SECONDS,
     progress: Progress = no_progress,
     cache: str = "",
+    keep: Keep | None = None,
 ) -> list[AcceleratorRow]:
     """What each accelerator does with a model: does it run, all of it, correctly, faster, when does it pay."""
     candidate, graph = open_model(model, Plan(threads=threads), workload)
     plans = accelerators_module.plans_to_examine(threads, delegates)
-    return accelerators_module.examine(target or LocalTarget(), candidate, graph, plans, seconds, progress, cache)
+    rows = accelerators_module.examine(
+        target or LocalTarget(), candidate, graph, plans, seconds, progress, cache, keep or keep_nothing
+    )
+    failures = [row.failure for row in rows if row.failure is not None]
+    if len(failures) == len(rows):
+        raise _error(failures[0], candidate)  # the CPU's own: the model's trouble, whatever the others say
+    return rows
+
+
+def accelerators_pay_from(
+    rows: Sequence[AcceleratorRow],
+    *,
+    target: Target | None = None,
+    seconds: float = pays_from_module.DEFAULT_SECONDS,
+    progress: Progress = no_progress,
+) -> list[AcceleratorRow]:
+    """The rows, each that runs beside the CPU with the size of a network from which on it is faster there."""
+    plans = {row.name: row.plan for row in rows if row.latency is not None and not is_on_cpu(row.plan)}
+    base = replace(rows[0].plan, accelerator="cpu", delegate="", kernel="delegate", options=())
+    found = pays_from_module.pays_from(target or LocalTarget(), base, plans, seconds, progress) if plans else {}
+    return [replace(row, pays=found.get(row.name)) for row in rows]
 
 
 def threads(

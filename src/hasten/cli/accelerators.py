@@ -21,6 +21,7 @@ EXAMPLES = """
 hasten accelerators model.tflite
 hasten accelerators model.tflite --threads 2 --seconds 90
 hasten accelerators model.tflite --delegate ./libmydelegate.so
+hasten accelerators model.tflite --pays-from
 hasten accelerators --new-delegate mydelegate
 """
 
@@ -36,6 +37,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--delegate", action="append", default=[], metavar="LIB[:K=V;…]", help="an external delegate; may be repeated"
     )
     parser.add_argument("--cache", default="", metavar="DIR", help="let them keep caches there; shows what that saves")
+    parser.add_argument(
+        "--pays-from", action="store_true",
+        help="also find the size of a network from which on each pays; takes about --seconds once more",
+    )  # fmt: skip
+    parser.add_argument(
+        "--all", action="store_true", help="list NPUs of other vendors as well, and what is missing for them"
+    )
     parser.add_argument(
         "--new-delegate", type=Path, metavar="DIR", help="write a small, complete external delegate in C to begin with"
     )
@@ -53,8 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
     model, _ = options.model_and_plan(arguments.model, Plan())
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
-    from hasten.library import accelerators
-    from hasten.practices.accelerators import recommend
+    from hasten.library import accelerators, accelerators_pay_from
+    from hasten.practices.accelerator_vendors import vendor_rows
+    from hasten.practices.accelerator_words import finding_of, recommend
     from hasten.report.accelerators_text import accelerators_text
 
     session = options.session_from(arguments, "accelerators")
@@ -62,12 +71,21 @@ def run(arguments: argparse.Namespace) -> int:
         rows = accelerators(
             model, workload,
             threads=arguments.threads, delegates=arguments.delegate, target=target, seconds=arguments.seconds,
-            progress=progress, cache=arguments.cache,
+            progress=progress, cache=arguments.cache, keep=session.add if session else None,
         )  # fmt: skip
-    recommended, why = recommend(rows)
-    data = {"rows": [row.as_data() for row in rows], "recommended": recommended, "why": why}
+    if arguments.pays_from:
+        with progress_bar("sizes") as progress:
+            rows = accelerators_pay_from(rows, target=target, seconds=arguments.seconds, progress=progress)
+    if arguments.all and target.name == "local":
+        rows += vendor_rows(arguments.threads)
+    (recommended, why), finding = recommend(rows), finding_of(rows)
+    data = {
+        "model": model, "rows": [row.as_data() for row in rows], "recommended": recommended, "why": why,
+        "finding": finding.as_data(),
+    }  # fmt: skip
     if session:
         session.add("accelerators", model, data)
+        session.add("finding", "accelerators", finding.as_data())
     show(options.as_json(data) if arguments.json else accelerators_text(model, rows, why))
     return 0
 

@@ -29,6 +29,8 @@ _TYPICAL_SHARE, _TYPICAL_STEPS = 0.05, 2.0
 _WORST_SHARE, _WORST_STEPS = 0.30, 8.0
 # Outputs that hardly differ from each other still carry the rounding of their size: a range is at least so much of it.
 _LEAST_RANGE = 0.1
+# Off by the whole range is no rounding, even if it happens on one input only.
+_BEYOND = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +121,14 @@ def output_error(
             return NO_NUMBERS
         if not numbers.any():
             continue
-        spread, off = _spread(expected[numbers]), np.abs(got[numbers] - expected[numbers])
-        largest, usual = float(off.max()), math.sqrt(float((off**2).mean()))
-        worst, typical = max(worst, largest / spread), max(typical, usual / spread)
-        if usual > max(_TYPICAL_SHARE * spread, _TYPICAL_STEPS * step):
+        with np.errstate(over="ignore"):  # an infinite difference is off indeed
+            spread = _spread(expected[numbers])
+            off = np.abs(got[numbers] - expected[numbers]) / spread
+            largest, usual = float(off.max()), math.sqrt(float((off**2).mean()))
+        worst, typical = max(worst, largest), max(typical, usual)
+        if usual > max(_TYPICAL_SHARE, _TYPICAL_STEPS * step / spread):
             judgement = WRONG
-        elif judgement == RIGHT and largest > max(_WORST_SHARE * spread, _WORST_STEPS * step):
+        elif judgement == RIGHT and largest > max(_WORST_SHARE, _WORST_STEPS * step / spread):
             judgement = IMPRECISE
     return OutputError(worst, typical, judgement)
 
@@ -134,12 +138,13 @@ def _spread(values: NDArray[np.float64]) -> float:
 
 
 def worst_of(errors: Sequence[OutputError]) -> OutputError:
-    """The errors on several inputs as one: wrong is what is wrong on most of them, or returns no numbers on any."""
+    """The errors on several inputs as one: wrong is what is wrong on most of them, or beyond all bounds on any."""
     wrong = sum(error.judgement == WRONG for error in errors)
     right = all(error.judgement == RIGHT for error in errors)
-    worst, typical = max(error.worst for error in errors), float(np.mean([error.typical for error in errors]))
-    judgement = RIGHT if right else WRONG if 2 * wrong > len(errors) or math.isinf(worst) else IMPRECISE
-    return OutputError(worst, typical, judgement)
+    beyond = any(error.judgement == WRONG and error.typical > _BEYOND for error in errors)
+    judgement = RIGHT if right else WRONG if 2 * wrong > len(errors) or beyond else IMPRECISE
+    typical = float(np.mean([error.typical for error in errors]))
+    return OutputError(max(error.worst for error in errors), typical, judgement)
 
 
 def beside_the_cpu(error: OutputError, cpu_typical: float) -> OutputError:

@@ -56,7 +56,9 @@ class Measurement:
 
     def _more_cores(self) -> list[Doubt]:
         """Back ends that bring threads of their own do not always keep to the number that was asked for."""
-        busy = self.samples.cpu_ms / self.samples.median_ms if self.samples.median_ms else 0.0
+        # By the time of whole blocks: what lies between two runs of a microsecond takes longer than they do.
+        wall = sum(block.conditions.wall_seconds for block in self.samples.blocks)
+        busy = sum(block.conditions.cpu_seconds for block in self.samples.blocks) / wall if wall else 0.0
         if busy <= self.plan.threads + _CORES_TOO_MANY:
             return []
         return [Doubt(Reason.MORE_CORES, f"{busy:.1f} cores were busy, where the plan has {self.plan.threads}")]

@@ -35,6 +35,17 @@ def npu_options() -> dict[str, str]:
     return {f"graph.{index}.graph_backend": "0" for index in range(_MOST_GRAPHS)}
 
 
+def stand_ins() -> dict[str, str]:
+    """What runs in the place of accelerators that this machine does not have; seen from inside a runner."""
+    found = {}
+    drivers = [os.environ.get(name, "") for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")]
+    if any("swiftshader" in driver for driver in drivers) or not (any(drivers) or _has_gpu()):
+        found["gpu"] = "a software GPU (SwiftShader), as this machine has no other"
+    if npu_options():
+        found["npu"] = "OpenVINO's CPU back end, as this machine has no NPU"
+    return found
+
+
 def process_environment(plan: Plan) -> dict[str, str]:
     """The variables that a process needs from its start to use the plan's accelerator.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hasten.core.block import Conditions
+from hasten.engine.accelerators import stand_ins
 from hasten.runner.cores import describe_clusters, usable_core_numbers
 
 _CPU: Final = Path("/sys/devices/system/cpu")
@@ -44,6 +45,7 @@ def describe_machine() -> dict[str, Any]:
         "energy_counter": _energy_joules() is not None,
         "timer_ns": _timer_step_ns(),
         "load_average": _load_average(),
+        "stand_ins": stand_ins(),
     }
 
 
