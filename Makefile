@@ -41,7 +41,7 @@ bench-self: $(READY) ## measure hasten itself (about 40 minutes on a quiet machi
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[openvino,images]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[openvino,images,quantize]" --group dev
 	touch $(READY)
 
 clean:

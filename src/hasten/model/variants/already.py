@@ -1,0 +1,60 @@
+"""Whether a file is quantised already, whatever its name says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hasten.core.errors import ModelError
+from hasten.model.graph import BITS_OF_DTYPE, FLOAT_DTYPES
+
+if TYPE_CHECKING:
+    from hasten.model.graph import Graph
+
+# The share of weight bytes in integers from which on a model counts as quantised.
+MOSTLY = 0.5
+_WEIGHT_BITS = (2, 4, 8, 16)
+
+
+class AlreadyQuantizedError(ModelError):
+    """The model is quantised already, so that there is no float original to make a variant of."""
+
+
+def weight_bytes_by_dtype(graph: Graph) -> dict[str, int]:
+    """Bytes of learned numbers by their type, the most frequent first; shared constants count once.
+
+    Biases in int32 are left out: they follow from the weights and tell nothing.
+    """
+    spans: dict[tuple[int | None, int], str] = {}
+    for subgraph in graph.subgraphs:
+        for tensor in subgraph.tensors:
+            if tensor.is_weight and (
+                tensor.dtype in FLOAT_DTYPES or BITS_OF_DTYPE.get(tensor.dtype, 0) in _WEIGHT_BITS
+            ):
+                spans[tensor.buffer_offset, tensor.buffer_bytes] = tensor.dtype
+    totals: dict[str, int] = {}
+    for (_, length), dtype in spans.items():
+        totals[dtype] = totals.get(dtype, 0) + length
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))
+
+
+def refuse_quantized(graph: Graph) -> None:
+    """Raise where the model is quantised already, and say in which way."""
+    sizes = weight_bytes_by_dtype(graph)
+    integers = {dtype: size for dtype, size in sizes.items() if dtype not in FLOAT_DTYPES}
+    kind = graph.quantization_kind()
+    computes_in_floats = not any(word in kind for word in ("static", "int16"))
+    if not integers or (computes_in_floats and sum(integers.values()) < MOSTLY * sum(sizes.values())):
+        return
+    how = kind
+    if "dynamic" in kind:
+        how = f"its weights are {next(iter(integers))}, though it takes and gives floats"
+    message = f"{graph.path.name} is quantised already: {how}."
+    raise AlreadyQuantizedError(message, "Give the float model that it was made from; there is nothing to gain here.")
+
+
+def quantized_in_part(graph: Graph) -> str | None:
+    """A sentence where some weights are integers, but too few to call the model quantised."""
+    integers = {dtype for dtype in weight_bytes_by_dtype(graph) if dtype not in FLOAT_DTYPES}
+    if not integers:
+        return None
+    return f"some weights are {', '.join(sorted(integers))} already, and stay as they are"

@@ -1,0 +1,68 @@
+"""Samples of a model's inputs, checked against its signature before the quantiser sees them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hasten.core.errors import DataError
+from hasten.model.variants.recipes import Ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hasten.model.graph import Graph, Signature, Tensor
+    from hasten.model.variants.recipes import Recipe
+
+    Sample = Mapping[str, np.ndarray[Any, Any]]
+
+# What the quantiser's moving average keeps of its value at each further sample.
+FORGETTING = 0.95
+# The weight of the first sample from which on it is worth a note: that of 32 samples.
+HEAVY = 0.2
+
+
+def checked_samples(graph: Graph, signature: Signature, samples: Iterable[Sample] | None) -> list[dict[str, Any]]:
+    """The samples as the quantiser needs them: a list, every input by name, in its type and shape."""
+    tensors = {name: graph.subgraphs[signature.subgraph].tensors[index] for name, index in signature.inputs.items()}
+    checked = [_checked(number, sample, tensors) for number, sample in enumerate(samples or [])]
+    if not checked:
+        hint = "Give some samples of its inputs (about 100): ranges of activations come from them."
+        raise DataError("A static recipe needs calibration data, and there is none.", hint)
+    return checked
+
+
+def few_samples(recipe: Recipe, count: int) -> list[str]:
+    """A sentence where the first sample decides: a moving average starts from it."""
+    weight = FORGETTING ** (count - 1)
+    if not recipe.needs_calibration or recipe.ranges is not Ranges.MOVING_AVERAGE or weight < HEAVY:
+        return []
+    return [f"with {count} samples, the first has a weight of {weight:.0%} in all ranges; static_int8_min_max has none"]
+
+
+def _checked(number: int, sample: Sample, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    if set(sample) != set(tensors):
+        message = f"Calibration sample {number} has the inputs {', '.join(sorted(sample)) or 'none'}."
+        raise DataError(message, f"The model takes {', '.join(sorted(tensors))}.")
+    return {name: _fitted(number, name, sample[name], tensor) for name, tensor in tensors.items()}
+
+
+def _fitted(number: int, name: str, values: np.ndarray[Any, Any], tensor: Tensor) -> np.ndarray[Any, Any]:
+    array = np.asarray(values)
+    if array.dtype != tensor.dtype:
+        if array.dtype.kind not in "iuf" or tensor.dtype not in ("float32", "int32", "int64"):
+            raise DataError(
+                f"Calibration sample {number} has {name!r} as {array.dtype}.", f"It must be {tensor.dtype}."
+            )
+        array = array.astype(tensor.dtype)
+    expected = tensor.shape_signature
+    fits = len(array.shape) == len(expected) and all(
+        size in (-1, given) for size, given in zip(expected, array.shape, strict=True)
+    )
+    if not fits and not tensor.is_unranked:
+        message = f"Calibration sample {number} has {name!r} in the shape {list(array.shape)}."
+        raise DataError(message, f"It must be {list(expected)}.")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise DataError(f"Calibration sample {number} has values in {name!r} that are not finite.", "Check the data.")
+    return np.ascontiguousarray(array)

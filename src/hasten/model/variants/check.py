@@ -1,0 +1,72 @@
+"""Whether a variant is what was promised, as far as the file tells: same inputs and outputs, weights in their type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from hasten.core.errors import ModelError
+from hasten.model.graph import FLOAT_DTYPES
+from hasten.model.variants.variant import NothingToQuantizeError, weight_shares
+
+if TYPE_CHECKING:
+    from hasten.model.graph import Graph, Node, Signature, Subgraph, Tensor
+    from hasten.model.variants.quantizer import Border
+    from hasten.model.variants.recipes import Recipe
+
+# Less than this left in floats is biases and other small things, not worth a note.
+WORTH_A_NOTE = 0.05
+
+
+def check_border(original: Graph, variant: Graph, key: str, border: Border) -> None:
+    """Raise unless inputs and outputs are the same by name and shape, in the types asked for."""
+    before, after = original.signature(key), variant.signature(key)
+    assert before is not None
+    assert after is not None
+    for kind, chosen, old, new in (
+        ("input", border.input_type, before.inputs, after.inputs),
+        ("output", border.output_type, before.outputs, after.outputs),
+    ):
+        if set(old) != set(new):
+            raise _broken(variant, f"it has the {kind}s {sorted(new)} in place of {sorted(old)}")
+        for name in old:
+            was, is_now = _tensor(original, before, old[name]), _tensor(variant, after, new[name])
+            expected = chosen if was.dtype == "float32" else was.dtype
+            if (is_now.shape, is_now.shape_signature) != (was.shape, was.shape_signature):
+                raise _broken(variant, f"{kind} {name!r} has the shape {list(is_now.shape)}, not {list(was.shape)}")
+            if is_now.dtype != expected:
+                raise _broken(variant, f"{kind} {name!r} is {is_now.dtype}, not {expected}")
+
+
+def check_weights(original: Graph, variant: Graph, recipe: Recipe, changed: bool) -> list[str]:
+    """Raise where nothing was quantised; else tell what stayed as it was."""
+    if not changed:
+        kinds = ", ".join(sorted({node.label for node in original.main.nodes}))
+        hint = f"The quantiser has nothing for it in the selected operators; the model has {kinds}."
+        raise NothingToQuantizeError(f"{recipe.name} changes nothing in {original.path.name}.", hint)
+    left = weight_shares(variant).get("float32", 0.0)
+    operators = Counter(node.label for s in variant.subgraphs for node in s.nodes if _has_float_weights(s, node))
+    if left < WORTH_A_NOTE or not operators:
+        return []
+    names = ", ".join(f"{count} {name}" for name, count in operators.most_common())
+    return [f"{left:.0%} of the weights' bytes stay float32 (in {names})"]
+
+
+def added_operators(original: Graph, variant: Graph, op: str) -> int:
+    """How many operators of that name the variant has more."""
+    counts = [sum(node.op == op for s in graph.subgraphs for node in s.nodes) for graph in (original, variant)]
+    return counts[1] - counts[0]
+
+
+def _has_float_weights(subgraph: Subgraph, node: Node) -> bool:
+    tensors = (subgraph.tensors[index] for index in node.inputs[1:] if index >= 0)
+    return any(tensor.is_weight and tensor.dtype in FLOAT_DTYPES and len(tensor.shape) > 1 for tensor in tensors)
+
+
+def _tensor(graph: Graph, signature: Signature, index: int) -> Tensor:
+    return graph.subgraphs[signature.subgraph].tensors[index]
+
+
+def _broken(variant: Graph, what: str) -> ModelError:
+    message = f"{variant.path.name} was not made as it should be: {what}."
+    return ModelError(message, "Please report this with the model; other recipes may work.")

@@ -1,0 +1,93 @@
+"""A `.tflite` file as the schema's own objects, which can be changed, and back; files packed behind it come along."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hasten.core.errors import ModelError
+from hasten.model.reader import FILE_IDENTIFIER, map_file, read_graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# `force_align: 16` of Buffer.data in the schema, which neither the generated code nor the quantiser keeps.
+DATA_ALIGNMENT = 16
+# Offsets inside a flatbuffer are signed 32-bit numbers.
+LARGEST_FILE = 2**31 - 1
+# Offset 0 is the default, and 1 a placeholder of converters: in both cases the bytes are inside.
+FIRST_TRUE_OFFSET = 2
+
+
+def read_object(path: Path) -> Any:
+    """The file as a `ModelT`. It is read by hasten's own reader first, as the schema's code verifies nothing."""
+    if read_graph(path).size_bytes > LARGEST_FILE:
+        raise ModelError(f"{path.name} has more than 2 GB.", "Variants can be made of smaller models only.")
+    return object_from_bytes(map_file(path))
+
+
+def object_from_bytes(data: memoryview | bytes) -> Any:
+    """A file in memory as a `ModelT`, with every constant inside it."""
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(data, 0))
+    for buffer in model.buffers or []:
+        if buffer.offset >= FIRST_TRUE_OFFSET:
+            buffer.data = np.frombuffer(data, np.uint8, buffer.size, buffer.offset)
+        buffer.offset = buffer.size = 0
+    return model
+
+
+def bytes_from_object(model: Any) -> bytes:
+    """The file of a `ModelT`, its constants aligned as kernels need them."""
+    import flatbuffers
+
+    class AlignedBuilder(flatbuffers.Builder):  # type: ignore[misc]
+        """Aligns byte vectors, of which the large ones are weights."""
+
+        def StartVector(self, elemSize: int, numElems: int, alignment: int) -> Any:  # noqa: N802, N803
+            return super().StartVector(elemSize, numElems, DATA_ALIGNMENT if elemSize == 1 else alignment)
+
+    for buffer in model.buffers:
+        if buffer.data is not None:
+            buffer.data = np.frombuffer(np.ascontiguousarray(buffer.data), np.uint8)
+    builder = AlignedBuilder(sum(len(buffer.data) for buffer in model.buffers if buffer.data is not None) + 4096)
+    builder.Finish(model.Pack(builder), FILE_IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def write_object(model: Any, path: Path, source: Path) -> None:
+    """Write a `ModelT` that was made from `source`, with the files (labels, say) that are packed behind it."""
+    path.write_bytes(bytes_from_object(model))
+    if not zipfile.is_zipfile(source):
+        return
+    with zipfile.ZipFile(source) as packed, zipfile.ZipFile(path, "a") as target:
+        for name in packed.namelist():
+            target.writestr(name, packed.read(name))
+
+
+def operator_number(code: Any) -> int:
+    """The operator that a code means: old files have it in the deprecated field only."""
+    return max(int(code.builtinCode), int(code.deprecatedBuiltinCode))
+
+
+def text(name: bytes | str | None) -> str:
+    """A name as text."""
+    return name.decode("utf-8", errors="replace") if isinstance(name, bytes) else name or ""
+
+
+def constant_bytes(model: Any, tensor: Any) -> np.ndarray[Any, Any] | None:
+    """The bytes of a constant; None where the tensor is filled at run time."""
+    data = model.buffers[tensor.buffer].data
+    return None if data is None or len(data) == 0 or tensor.isVariable else np.asarray(data, np.uint8)
+
+
+def operators_of(model: Any, number: int) -> Iterator[tuple[Any, Any]]:
+    """Every operator of one kind, with its subgraph."""
+    for subgraph in model.subgraphs:
+        for operator in list(subgraph.operators or []):
+            if operator_number(model.operatorCodes[operator.opcodeIndex]) == number:
+                yield subgraph, operator

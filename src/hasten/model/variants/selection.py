@@ -1,0 +1,68 @@
+"""Which nodes a recipe is for: all of them, only some, or all but some; by index or by a pattern on names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hasten.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from hasten.model.graph import Graph, Node, Signature, Subgraph
+
+Nodes = Collection[int] | str
+"""Indices of nodes in the signature's subgraph, or a regular expression that is searched for in the outputs' names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The nodes to quantise. `outputs` are the first outputs of those in `subgraph`; None means every node of it."""
+
+    subgraph: int
+    outputs: frozenset[int] | None
+    others: bool
+    """Whether subgraphs besides `subgraph` are quantised too."""
+
+
+def select(graph: Graph, signature: Signature | None, only: Nodes | None, but: Nodes | None, static: bool) -> Selection:
+    """Find the nodes to quantise. Calibration sees one signature: a static recipe leaves other subgraphs alone."""
+    subgraph = graph.subgraphs[signature.subgraph if signature else 0]
+    if only is not None and but is not None:
+        raise UsageError("Both `only` and `but` are given.", "Name either the nodes to quantise or those to leave.")
+    chosen: set[int] | None = None
+    if only is not None:
+        chosen = _indices(subgraph, only)
+    elif but is not None:
+        chosen = {node.index for node in subgraph.nodes} - _indices(subgraph, but)
+    outputs = None if chosen is None else frozenset(_identity(subgraph.nodes[index]) for index in chosen)
+    return Selection(subgraph.index, outputs, others=not static and only is None)
+
+
+def _indices(subgraph: Subgraph, nodes: Nodes) -> set[int]:
+    if not isinstance(nodes, str):
+        unknown = sorted(index for index in nodes if not 0 <= index < len(subgraph.nodes))
+        if unknown:
+            raise UsageError(
+                f"There is no node {unknown[0]}.", f"The nodes are numbered 0 to {len(subgraph.nodes) - 1}."
+            )
+        return set(nodes)
+    try:
+        pattern = re.compile(nodes)
+    except re.error as error:
+        raise UsageError(f"{nodes!r} is not a regular expression: {error}.", "Escape special characters.") from None
+    found = {node.index for node in subgraph.nodes if any(map(pattern.search, _names(subgraph, node)))}
+    if not found:
+        example = subgraph.node_location(subgraph.nodes[0]) if subgraph.nodes else ""
+        raise UsageError(f"No node has an output that matches {nodes!r}.", f"Names look like {example!r}.")
+    return found
+
+
+def _names(subgraph: Subgraph, node: Node) -> list[str]:
+    return [subgraph.tensors[index].name for index in node.outputs if index >= 0]
+
+
+def _identity(node: Node) -> int:
+    """The node's first output: a tensor has one producer, and tensors keep their indices. -1 has no output at all."""
+    return next((index for index in node.outputs if index >= 0), -1)

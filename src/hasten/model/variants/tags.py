@@ -1,0 +1,89 @@
+"""Tensor names that say which tensor it is, for as long as the quantiser works: it knows nodes by names only.
+
+The quantiser matches regular expressions against the names of a node's outputs, needs all names of a file to be unique,
+and makes names of new tensors by adding to old ones. A tag `<subgraph.tensor>` is unique, matches exactly, and can be
+found again in the names of new tensors.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from hasten.model.variants.model_object import text
+
+if TYPE_CHECKING:
+    from hasten.model.variants.selection import Selection
+
+_TAG = re.compile(r"^<(\d+)\.(\d+)>")
+
+
+def put_tags(model: Any) -> list[list[bytes | None]]:
+    """Name every tensor by its tag, and return the names they had."""
+    names = [[tensor.name for tensor in subgraph.tensors] for subgraph in model.subgraphs]
+    for number, subgraph in enumerate(model.subgraphs):
+        for index, tensor in enumerate(subgraph.tensors):
+            tensor.name = f"<{number}.{index}>".encode()
+    return names
+
+
+def pattern_of(selection: Selection) -> str:
+    """A regular expression for the quantiser that matches the selected nodes, and no other."""
+    here = rf"^<{selection.subgraph}\."
+    if selection.outputs is not None:
+        # An empty alternative would match; no tensor has the index -1.
+        here += "(" + "|".join(str(index) for index in sorted(selection.outputs | {-1})) + ")>"
+    return rf"{here}|^<(?!{selection.subgraph}\.)" if selection.others else here
+
+
+def take_tags_off(model: Any, names: list[list[bytes | None]]) -> None:
+    """Give tensors their names back. New ones get the name of the tensor they came from, with what was added to it."""
+    for number, subgraph in enumerate(model.subgraphs):
+        for tensor in subgraph.tensors:
+            tag = _TAG.match(text(tensor.name))
+            if tag is None:
+                continue
+            source, addition = int(tag[2]), text(tensor.name)[tag.end() :]
+            tensor.name = (names[number][source] or b"") + addition.encode()
+            if addition and tensor.buffer == 0:
+                _keep_open_dimensions(tensor, subgraph.tensors[source])
+        _keep_names_at_the_border(subgraph)
+
+
+def keep_output_types(original: Any, quantized: Any, subgraph: int, element_type: int) -> None:
+    """Give out the integers themselves where asked for: the quantiser forgets it if a float node reads them too."""
+    tensors, outputs = quantized.subgraphs[subgraph].tensors, quantized.subgraphs[subgraph].outputs
+    for position, index in enumerate(original.subgraphs[subgraph].outputs):
+        if tensors[index].type == element_type:
+            outputs[position] = int(index)
+
+
+def keep_signatures(original: Any, quantized: Any) -> None:
+    """Let signatures name what the graph takes and gives: the quantiser misses outputs that a node reads as well."""
+    quantized.signatureDefs = original.signatureDefs
+    for signature in quantized.signatureDefs:
+        before, after = (model.subgraphs[signature.subgraphIndex] for model in (original, quantized))
+        for maps, old, new in (
+            (signature.inputs, before.inputs, after.inputs),
+            (signature.outputs, before.outputs, after.outputs),
+        ):
+            moved = {int(was): int(now) for was, now in zip(old, new, strict=True)}
+            for entry in maps or []:
+                entry.tensorIndex = moved.get(int(entry.tensorIndex), entry.tensorIndex)
+
+
+def _keep_open_dimensions(tensor: Any, source: Any) -> None:
+    """The quantiser gives new tensors a fixed shape, also where a batch of -1 passes through them."""
+    if source.shapeSignature is not None and len(source.shapeSignature) == len(tensor.shape):
+        tensor.shapeSignature = source.shapeSignature
+
+
+def _keep_names_at_the_border(subgraph: Any) -> None:
+    """An output that is now the float form of an int8 tensor takes the plain name from it."""
+    for index in subgraph.outputs:
+        output = subgraph.tensors[index]
+        for addition in (b"_dequant", b"_quantized"):
+            plain = output.name.removesuffix(addition)
+            inner = next((tensor for tensor in subgraph.tensors if tensor.name == plain), None)
+            if plain != output.name and inner is not None:
+                inner.name, output.name = plain + b"_inner", plain

@@ -1,0 +1,53 @@
+"""The record of a variant: the file, what is in it, and what a reader should know about it."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hasten.core.errors import ModelError
+from hasten.model.variants.already import weight_bytes_by_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from hasten.model.graph import Graph
+
+_CHUNK = 1 << 20
+
+
+class NothingToQuantizeError(ModelError):
+    """The recipe changes nothing in this model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A file made from another. `nodes` are those that it changed, as the original numbers them."""
+
+    path: Path
+    recipe: str
+    size_bytes: int
+    zipped_bytes: int
+    nodes: tuple[int, ...] = ()
+    weight_shares: Mapping[str, float] = field(default_factory=dict)
+    quantize_added: int = 0
+    dequantize_added: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def zipped_bytes(path: Path) -> int:
+    """The size of the file in a zip archive: about what a download of an application pays for it."""
+    packer, total = zlib.compressobj(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            total += len(packer.compress(chunk))
+    return total + len(packer.flush())
+
+
+def weight_shares(graph: Graph) -> dict[str, float]:
+    """The share of the weights' bytes that each type has, the largest first."""
+    sizes = weight_bytes_by_dtype(graph)
+    total = sum(sizes.values())
+    return {dtype: size / total for dtype, size in sizes.items()} if total else {}
