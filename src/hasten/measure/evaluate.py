@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
-    from hasten.data.dataset import Dataset, Sample
+    from hasten.data.dataset import Array, Dataset, Sample
     from hasten.data.metrics import Metric
     from hasten.measure.rounds import Candidate, Progress
     from hasten.model.graph import Graph
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hasten.targets.client import LoadReport
 
 _MOST_SAMPLES_A_REQUEST: Final = 64
-_MOST_BYTES_A_REQUEST: Final = 4 * 2**20
+_MOST_BYTES_A_REQUEST: Final = 16 * 2**20
 # Long enough to make a request cheap, short enough for a bar that moves and for an interruption.
 _MOST_MS_A_REQUEST: Final = 500.0
 
@@ -155,11 +155,14 @@ class _Work:
         if graph.stateful:
             self._notes.append("the model keeps state, which is cleared before each sample")
         self._stop = threading.Event()
+        self._of_thread = threading.local()
 
     def run(self, floor: Floor | None, progress: Progress, begin: float) -> Evaluation:
         """All samples, or as many as the floor needs."""
         scores: list[Score] = []
         skipped: list[Skipped] = []
+        if floor is not None:
+            self._batch = max(1, self._batch // 4)  # what is under way when the decision falls is wasted
         guard = _Guard(floor, self._scorer.metric, self._total, self._dataset) if floor is not None else None
         for batch in self._batches():
             scores += [entry for entry in batch if isinstance(entry, Score)]
@@ -198,7 +201,7 @@ class _Work:
             if self._stop.is_set():
                 return []
             try:
-                arrays = self._preparer.prepare(sample)
+                arrays = self._preparer.prepare(sample, self._rooms(len(results)))
                 label = self._scorer.label(position, sample)
             except DataError as error:
                 results.append(self._skip(sample, error))
@@ -210,6 +213,13 @@ class _Work:
         for (place, position, sample, label), answer in zip(good, answers, strict=True):
             results[place] = self._score(position, sample, label, answer)
         return [entry for entry in results if entry is not None]
+
+    def _rooms(self, place: int) -> tuple[Array, ...]:
+        """Memory for one sample of a batch; each thread has its own, and is done with it when its batch is."""
+        rooms: list[tuple[Array, ...]] = self._of_thread.__dict__.setdefault("rooms", [])
+        while len(rooms) <= place:
+            rooms.append(self._preparer.create_rooms())
+        return rooms[place]
 
     def _score(
         self, position: int, sample: Sample, label: Any, answer: tuple[bytes | memoryview, ...]
@@ -318,5 +328,5 @@ def _batch_size(load: LoadReport, total: int | None, runners: int) -> int:
     by_bytes = _MOST_BYTES_A_REQUEST // max(1, sample_bytes)
     by_time = int(_MOST_MS_A_REQUEST / max(load.first_run_ms, 1e-3))
     # A few rounds for each runner, so that none waits long for the last one.
-    by_count = (total or _MOST_SAMPLES_A_REQUEST * 8 * runners) // (8 * runners)
+    by_count = (total or _MOST_SAMPLES_A_REQUEST * 16 * runners) // (16 * runners)
     return max(1, min(_MOST_SAMPLES_A_REQUEST, by_bytes, by_time, by_count))
