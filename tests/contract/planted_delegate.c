@@ -2,7 +2,7 @@
    dreadful on request. Options:
      at     create, prepare or invoke: where it strikes
      after  how many invocations it lets pass before
-     fault  segfault, abort, hang, exit, exhaust, error, print, none (takes no operator)
+     fault  segfault, abort, hang, exit, exhaust, error, print, none (takes no operator), wrong (subtracts instead)
      pipe   a named pipe that it opens when it strikes, so that somebody can wait for that */
 
 #include "delegate_interface.h"
@@ -111,7 +111,8 @@ static int kernel_invoke(Context* context, Node* node) {
     const float* b = values(context, kernel, i, kernel->nodes[i][1]);
     float* sum = output->data;
     if (sum == NULL) sum = kernel->scratch[i] = realloc(kernel->scratch[i], output->bytes);
-    for (size_t k = 0; k < output->bytes / sizeof(float); ++k) sum[k] = a[k] + b[k];
+    const float sign = strcmp(plan.fault, "wrong") == 0 ? -1.0f : 1.0f;
+    for (size_t k = 0; k < output->bytes / sizeof(float); ++k) sum[k] = a[k] + sign * b[k];
   }
   return STATUS_OK;
 }

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.pays import latency_data
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -92,11 +94,10 @@ class AcceleratorRow:
             "name": self.name, "status": self.status, "placed_ops": self.placed_ops, "total_ops": self.total_ops,
             "partitions": self.partitions, "placed_macs": self.placed_macs, "placed_bytes": self.placed_bytes,
             "refused": list(self.refused),
-            "max_error": None if self.error is None else self.error.worst,
-            "typical_error": None if self.error is None else self.error.typical,
+            "max_error": None if self.error is None else _finite(self.error.worst),
+            "typical_error": None if self.error is None else _finite(self.error.typical),
             "latency": None if latency is None else {
-                "median_ms": latency.estimate, "ci95_ms": [latency.low, latency.high], "p95_ms": self.p95_ms,
-                "processes": self.processes,
+                **latency_data(latency), "p95_ms": self.p95_ms, "processes": self.processes,
             },
             "init_ms": self.init_ms, "first_run_ms": self.first_run_ms, "peak_memory_mb": self.peak_memory_mb,
             "against_cpu": None if self.against_cpu is None else self.against_cpu.as_data(),
@@ -106,6 +107,10 @@ class AcceleratorRow:
             "why": self.why, "plan": asdict(self.plan),
             **({} if self.pays is None else self.pays.as_data()),
         }  # fmt: skip
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def output_error(
@@ -124,7 +129,8 @@ def output_error(
         with np.errstate(over="ignore"):  # an infinite difference is off indeed
             spread = _spread(expected[numbers])
             off = np.abs(got[numbers] - expected[numbers]) / spread
-            largest, usual = float(off.max()), math.sqrt(float((off**2).mean()))
+            largest = float(off.max())
+            usual = min(largest, math.sqrt(float((off**2).mean())))
         worst, typical = max(worst, largest), max(typical, usual)
         if usual > max(_TYPICAL_SHARE, _TYPICAL_STEPS * step / spread):
             judgement = WRONG

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.comparison import Verdict
@@ -26,8 +27,8 @@ class LadderPoint:
         """The point as JSON can hold it, with what a plot needs."""
         return {
             "macs": self.macs,
-            "cpu": _latency(self.cpu),
-            "accelerator": _latency(self.accelerator),
+            "cpu": latency_data(self.cpu),
+            "accelerator": latency_data(self.accelerator),
             "against_cpu": self.against_cpu.as_data(),
         }
 
@@ -71,6 +72,7 @@ class Pays:
         }
 
 
-def _latency(found: Interval) -> dict[str, Any]:
-    values = asdict(found)
-    return {"median_ms": values["estimate"], "ci95_ms": [values["low"], values["high"]]}
+def latency_data(found: Interval) -> dict[str, Any]:
+    """A latency as JSON can hold it; after a single process it has no bounds."""
+    bounds = [bound if math.isfinite(bound) else None for bound in (found.low, found.high)]
+    return {"median_ms": found.estimate, "ci95_ms": bounds}

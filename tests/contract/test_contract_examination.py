@@ -1,0 +1,182 @@
+"""Planted trouble, each named for what it is by the examination of accelerators; it costs its own row and no other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hasten.core.errors import AcceleratorError
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
+from hasten.engine.accelerators import process_environment
+from hasten.measure.rounds import Candidate
+from hasten.model import samples, samples_odd
+from hasten.model.build import ModelBuilder
+from hasten.model.reader import read_graph
+from hasten.practices.accelerator_words import recommend
+from hasten.practices.accelerators import examine
+from hasten.practices.pays_from import pays_from
+from hasten.targets.base import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hasten.core.acceleration import AcceleratorRow
+    from hasten.targets.base import Target
+    from hasten.targets.client import Runner
+    from hasten.targets.load import Load
+
+    MakeTarget = Callable[[Limits], Target]
+    WriteModel = Callable[[bytes], Path]
+
+BRIEFLY = 0.1
+"""Seconds: enough for the checks and one round, which are made in any case."""
+
+
+def examined(target: Target, path: Path, plans: dict[str, Plan], seconds: float = BRIEFLY) -> list[AcceleratorRow]:
+    """XNNPACK, the reference kernels and the plans, in this order."""
+    graph = read_graph(path)
+    candidate = Candidate(path.name, path, Model(str(path), graph.size_bytes, graph.sha256))
+    everything = {"xnnpack": Plan(), "reference": Plan(kernel="reference"), **plans}
+    return examine(target, candidate, graph, everything, seconds)
+
+
+def planted_plan(library: Path, **settings: object) -> Plan:
+    return Plan(delegate=f"{library}:" + ";".join(f"{key}={value}" for key, value in settings.items()))
+
+
+def has(accelerator: str) -> Plan:
+    plan = Plan(accelerator=accelerator)
+    try:
+        process_environment(plan)
+    except AcceleratorError as error:
+        pytest.skip(f"{error.message}: {error.hint}")
+    return plan
+
+
+@pytest.fixture
+def sums(write_model: WriteModel) -> Path:
+    """ADD, ADD, MUL, ADD: the planted delegate takes all but one."""
+    g = ModelBuilder()
+    x = g.input("x", (1, 4))
+    g.output(g.add(g.mul(g.add(g.add(x, x), x), x), x), "y")
+    return write_model(g.build())
+
+
+def test_a_good_delegate_runs_its_part(target: Target, sums: Path, planted: Path) -> None:
+    *_, row = examined(target, sums, {"planted": Plan(delegate=str(planted))})
+    assert (row.status, row.placed_ops, row.total_ops, row.partitions) == ("partial", 3, 4, 2)
+    assert row.refused == ("MUL x1",)
+    assert row.error is not None
+    assert row.error.worst < 1e-6
+    assert row.latency is not None
+
+
+def test_wrong_numbers_are_called_wrong_and_never_recommended(target: Target, sums: Path, planted: Path) -> None:
+    rows = examined(target, sums, {"planted": planted_plan(planted, fault="wrong")}, 4.0)
+    assert rows[-1].status == "wrong"
+    assert "do not use it" in rows[-1].why
+    assert rows[0].status == "runs"
+    assert recommend(rows)[0] == "xnnpack"
+
+
+@pytest.mark.parametrize(
+    ("settings", "status", "words"),
+    [
+        ({"at": "create", "fault": "segfault"}, "failed", "SIGSEGV"),
+        ({"at": "invoke", "fault": "abort"}, "failed", "SIGABRT"),
+        ({"at": "invoke", "fault": "segfault", "after": 40}, "failed", "SIGSEGV"),
+        ({"at": "create", "fault": "error"}, "failed", "saying: no such device"),
+        ({"at": "invoke", "fault": "error"}, "failed", "the device is on fire"),
+        ({"fault": "none"}, "failed", "took none of the model's 4 operators"),
+    ],
+    ids=["crash at its start", "crash in its first run", "crash while timed", "refusal", "error", "takes nothing"],
+)
+def test_trouble_is_named_and_the_others_go_on(
+    target: Target, sums: Path, planted: Path, settings: dict[str, object], status: str, words: str
+) -> None:
+    rows = examined(target, sums, {"planted": planted_plan(planted, **settings), "builtin": Plan(kernel="builtin")})
+    row = rows[2]
+    assert (row.status, row.latency) == (status, None)
+    assert words in row.why
+    assert all(other.latency is not None for other in rows if other is not row)
+
+
+def test_a_hang_costs_the_time_limit_and_no_more(make_target: MakeTarget, sums: Path, planted: Path) -> None:
+    target = make_target(Limits(answer_seconds=3.0))
+    *_, row = examined(target, sums, {"planted": planted_plan(planted, at="invoke", fault="hang")})
+    assert row.status == "failed"
+    assert "no answer within 3" in row.why
+
+
+def test_a_library_that_is_not_there_is_missing(target: Target, sums: Path) -> None:
+    *_, row = examined(target, sums, {"absent": Plan(delegate="/nowhere/libabsent.so")})
+    assert row.status == "missing"
+    assert row.why.startswith("there is no delegate library at /nowhere/libabsent.so. Give the path")
+
+
+def test_what_the_gpu_refuses_is_named(target: Target, write_model: WriteModel) -> None:
+    *_, row = examined(target, write_model(samples_odd.counting_loop()), {"gpu": has("gpu")})
+    assert (row.status, row.placed_ops, row.total_ops) == ("partial", 3, 4)
+    assert row.refused == ("WHILE x1",)
+    assert "left to the CPU: WHILE x1" in row.why
+    assert row.error is not None
+    assert row.error.worst == 0
+
+
+def test_a_gpu_that_takes_nothing_is_not_timed(target: Target, write_model: WriteModel) -> None:
+    *_, row = examined(target, write_model(samples_odd.pass_through("int64")), {"gpu": has("gpu")})
+    assert (row.status, row.latency) == ("failed", None)
+    assert "RESHAPE" in row.why
+
+
+@pytest.mark.parametrize("accelerator", ["gpu", "npu"])
+def test_a_whole_model_is_examined(target: Target, write_model: WriteModel, accelerator: str) -> None:
+    *_, row = examined(target, write_model(samples.mobilenet_like(8)), {accelerator: has(accelerator)})
+    assert (row.status, row.placed_ops) == ("runs", row.total_ops)
+    assert row.error is not None
+    assert row.error.worst < 0.1
+    assert row.latency is not None
+    assert row.placed_macs == 1.0
+    assert row.refused == ()
+
+
+class Swapping:
+    """A device on which the second accelerator is asked for and the first runs: the GPU in the NPU's place."""
+
+    name = "swapping"
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def start(self, plan: Plan) -> Runner:
+        return self._target.start(Plan(accelerator="gpu") if plan.accelerator == "npu" else plan)
+
+    def start_load(self, kind: str, workers: int) -> Load:
+        return self._target.start_load(kind, workers)
+
+
+def test_what_was_seen_placed_decides_who_ran(target: Target, sums: Path) -> None:
+    has("gpu")
+    *_, row = examined(Swapping(target), sums, {"npu": Plan(accelerator="npu")})
+    assert (row.status, row.latency) == ("failed", None)
+    assert "it was asked for, but what took the model's operators is LITERT_WEBGPU (4 operators)" in row.why
+
+
+def test_ynnpack_is_placed_or_said_to_be_missing(target: Target, sums: Path) -> None:
+    *_, row = examined(target, sums, {"ynnpack": Plan(options=(("cpu.enable_ynnpack", "true"),))})
+    if row.status == "missing":
+        assert row.why == "this release of LiteRT was built without YNNPACK."
+    else:
+        assert row.placed_ops
+
+
+def test_the_size_from_which_on_a_delegate_pays(target: Target, planted: Path) -> None:
+    plans = {"planted": Plan(delegate=str(planted)), "none": planted_plan(planted, fault="none")}
+    found = pays_from(target, Plan(), plans, BRIEFLY)
+    assert [point.macs for point in found["planted"].points] == sorted(point.macs for point in found["planted"].points)
+    assert len(found["planted"].points) == 4
+    assert found["none"].points == ()
+    assert "took none of the model's" in found["none"].sentence()
