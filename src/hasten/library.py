@@ -12,6 +12,7 @@ from hasten.core.failure import Failure
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.thread_rows import QUIET, SITUATIONS
+from hasten.data.sources import open_dataset
 from hasten.measure import bench as bench_module
 from hasten.measure import compare as compare_module
 from hasten.measure import profiling as profiling_module
@@ -20,6 +21,7 @@ from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import Candidate, Progress, no_progress
 from hasten.model.reader import read_graph
 from hasten.practices import accelerators as accelerators_module
+from hasten.practices import explain as explain_module
 from hasten.practices import pays_from as pays_from_module
 from hasten.practices.accelerator_placement import is_on_cpu
 from hasten.practices.accelerator_race import keep_nothing
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hasten.core.acceleration import AcceleratorRow
+    from hasten.core.comparison import Comparison
     from hasten.core.errors import HastenError
+    from hasten.core.explain import Explanation
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Peaks, Profile
     from hasten.core.sustained import Sustained
@@ -141,6 +145,44 @@ def profile_with_runs(
     result = profile_model(where, candidate, graph, seconds, peaks, progress)
     if isinstance(result, Failure):
         raise _error(result, candidate)
+    return result
+
+
+def explain(
+    original: str | os.PathLike[str],
+    changed: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    original_plan: Plan | None = None,
+    target: Target | None = None,
+    seconds: float = explain_module.DEFAULT_SECONDS,
+    roofline: bool = False,
+    data: str = "",
+    comparison: Comparison | None = None,
+    progress: Progress = no_progress,
+) -> Explanation:
+    """Why the changed model is slower, or wrong: both side by side, node by node.
+
+    `data` names inputs (as open_dataset takes them) on which the numbers of both are compared; a `comparison` of these
+    two that was made before saves making one here.
+    """
+    subjects = [
+        explain_module.Subject(*open_model(path, asked, workload))
+        for path, asked in ((original, original_plan or plan), (changed, plan))
+    ]
+    where = target or LocalTarget()
+    dataset = open_dataset(data) if data else None
+    peaks: Peaks | Failure | None = measure_peaks(where, plan.threads, progress) if roofline else None
+    if isinstance(peaks, Failure):
+        raise peaks.error(plan)
+    result = explain_module.explain(
+        where, *subjects,
+        seconds=seconds, peaks=peaks, dataset=dataset, comparison=comparison, progress=progress,
+    )  # fmt: skip
+    if isinstance(result, tuple):
+        failed, failure = result
+        raise _error(failure, failed)
     return result
 
 

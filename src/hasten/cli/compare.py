@@ -12,6 +12,7 @@ from hasten.cli.bench import bench_data
 from hasten.cli.keeping import Keeper
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
+from hasten.core.errors import HastenError, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -21,6 +22,7 @@ hasten compare float.tflite int8.tflite
 hasten compare model.tflite @threads=2
 hasten compare model.tflite@threads=2 model.tflite@accelerator=npu
 hasten compare old.tflite new.tflite --seconds 60 --json
+hasten compare float.tflite int8.tflite --explain --data images.npz
 """
 
 
@@ -38,6 +40,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help="differences below are no news (default: 1%%)",
     )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="say why: both node by node, in time and in numbers; B is the changed one",
+    )
+    parser.add_argument("--data", default="", metavar="D", help="inputs for --explain: a folder, .npz, .csv, function")
     options.add_plan(parser)
     options.add_workload(parser)
     options.add_target(parser)
@@ -49,9 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
     base = options.plan_from(arguments)
     first = options.model_and_plan(arguments.first, base)
     second = options.model_and_plan(arguments.second, base, default_model=first[0])
+    if arguments.data and not arguments.explain:
+        raise UsageError("--data is for --explain only", "Add --explain, or leave --data out.")
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
-    from hasten.library import compare
+    from hasten.library import compare, explain
+    from hasten.report.explain_text import explanation_text
     from hasten.report.text import comparison_text
 
     session = options.session_from(arguments, "compare")
@@ -68,5 +79,22 @@ def run(arguments: argparse.Namespace) -> int:
         "first": bench_data(found.first),
         "second": bench_data(found.second),
     }
-    show(options.as_json(data) if arguments.json else comparison_text(found))
+    if not arguments.explain:
+        show(options.as_json(data) if arguments.json else comparison_text(found))
+        return 0
+    if not arguments.json:
+        show(comparison_text(found) + "\n")  # the verdict need not wait for its reasons
+    try:
+        with Keeper(session, "explanation", label) as keeper, progress_bar("explaining") as progress:
+            explanation = explain(
+                first[0], second[0], second[1], workload, original_plan=first[1],
+                target=target, data=arguments.data, comparison=found.comparison, progress=progress,
+            )  # fmt: skip
+            keeper.keep(explanation.as_data())
+    except HastenError:
+        if arguments.json:  # the comparison was made, and is not lost
+            show(options.as_json({**data, "explanation": None}))
+        raise
+    as_json = options.as_json({**data, "explanation": explanation.as_data()}) if arguments.json else ""
+    show(as_json or explanation_text(explanation))
     return 0

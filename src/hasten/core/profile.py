@@ -47,6 +47,8 @@ class OperatorTime:
     """`exact`, `ambiguous` or `guess` where delegated; `engine`: its own kernel; `partition`: not looked into."""
     events: tuple[int, ...] = ()
     """Positions of its events among those that the engine reports for a run."""
+    kernel_ms: tuple[float, ...] = ()
+    """The time of each of `kernels`."""
     fused: tuple[str, ...] = ()
     """Operators that have no kernel of their own and run inside this one, as `index OP`."""
     macs: int | None = None

@@ -91,7 +91,7 @@ def model_bytes(subgraphs: Sequence[SubgraphRecord], *, description: str = "hast
         operatorCodes=packer.codes,
         buffers=packer.buffers,
     )
-    return _serialised(model)
+    return serialised(model)
 
 
 class _Packer:
@@ -180,7 +180,8 @@ class _Packer:
         )
 
 
-def _serialised(model: Any) -> bytes:
+def serialised(model: Any) -> bytes:
+    """Return a model of schema objects as the bytes of a file, with its weights aligned."""
     import flatbuffers
 
     class AlignedBuilder(flatbuffers.Builder):  # type: ignore[misc]

@@ -161,6 +161,7 @@ def _operator(
         index=node.index, op=node.label, kernels=kernels, location=subgraph.node_location(node),
         shapes=_shapes_text(subgraph, node), ms=sum(entry.ms for entry in timed), share=0.0, partition=partition,
         mapped=mapped, events=tuple(entry.position for entry in timed),
+        kernel_ms=tuple(entry.ms for entry in timed) if kernels else (),
     )  # fmt: skip
 
 

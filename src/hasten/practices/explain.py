@@ -1,0 +1,155 @@
+"""Why is the changed model slower, or wrong? Both models in turns, their operators and their numbers side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.explain import Explanation
+from hasten.core.explain_causes import SideBySide
+from hasten.core.explain_words import instructions_of, verdict_sentences
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.measure.compare import compare
+from hasten.measure.profiling import RawProfile
+from hasten.measure.rounds import no_progress
+from hasten.model.matching import match_nodes
+from hasten.practices.explain_errors import compare_numbers
+from hasten.practices.profile import build_profile, profile_model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from hasten.core.comparison import Comparison
+    from hasten.core.doubts import Doubt
+    from hasten.core.profile import Peaks, Profile
+    from hasten.data.dataset import Dataset
+    from hasten.measure.rounds import Candidate, Progress
+    from hasten.model.graph import Graph, Subgraph
+    from hasten.targets.base import Target
+
+DEFAULT_SECONDS: Final = 8.0
+_ROUNDS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model to explain: how to run it, and its graph."""
+
+    candidate: Candidate
+    graph: Graph
+
+    @property
+    def subgraph(self) -> Subgraph:
+        """The graph that the workload's signature runs."""
+        signature = self.graph.signature(self.candidate.workload.signature or None)
+        return self.graph.subgraphs[signature.subgraph] if signature else self.graph.main
+
+
+def explain(
+    target: Target,
+    original: Subject,
+    changed: Subject,
+    *,
+    seconds: float = DEFAULT_SECONDS,
+    peaks: Peaks | None = None,
+    dataset: Dataset | None = None,
+    comparison: Comparison | None = None,
+    progress: Progress = no_progress,
+) -> Explanation | tuple[Candidate, Failure]:
+    """Lay two models side by side; or say which one failed, and how.
+
+    Times come from profiles that take turns, numbers from inner tensors on samples of the dataset (random ones without
+    it). The verdict is that of a `comparison` made before, of these two, or of one made here.
+    """
+    try:
+        machine = _machine(target, original.candidate)
+    except RunnerFailed as failed:
+        return original.candidate, failed.failure
+    if comparison is None:
+        raced = compare(target, original.candidate, changed.candidate, seconds / 2, progress=_part(progress, 0.0, 0.3))
+        if isinstance(raced, tuple):
+            return raced
+        comparison = raced.comparison
+    turns = _profile_in_turns(target, original, changed, seconds, peaks, _part(progress, 0.3, 0.9))
+    if isinstance(turns, tuple):
+        return turns
+    sides = SideBySide(match_nodes(original.subgraph, changed.subgraph), turns.whole, turns.rounds)
+    rows = sides.rows()
+    causes = sides.causes(rows)
+    progress(0.9, "comparing numbers")
+    errors = compare_numbers(target, original, changed, rows, dataset)
+    progress(1.0, "done")
+    before, after = sides.side(0), sides.side(1)
+    return Explanation(
+        plan=changed.candidate.plan,
+        before=before,
+        after=after,
+        comparison=comparison,
+        verdict=verdict_sentences(comparison, causes, before.invoke_ms),
+        rows=tuple(errors.rows),
+        causes=tuple(causes),
+        outside_ms=sides.outside(),
+        instructions=instructions_of(machine),
+        peaks=peaks,
+        errors=errors.view,
+        why_no_errors=errors.why_not,
+        doubts=_doubts(turns.whole),
+    )
+
+
+def _machine(target: Target, candidate: Candidate) -> dict[str, Any]:
+    with target.start(candidate.plan) as runner:
+        machine: dict[str, Any] = runner.hello()["machine"]
+        return machine
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """Pairs of profiles: of all rounds together, and of each."""
+
+    whole: tuple[Profile, Profile]
+    rounds: list[tuple[Profile, Profile]]
+
+
+def _profile_in_turns(
+    target: Target, original: Subject, changed: Subject, seconds: float, peaks: Peaks | None, progress: Progress
+) -> _Turns | tuple[Candidate, Failure]:
+    """Profiles in fresh processes; who comes first changes from round to round."""
+    subjects = (original, changed)
+    each = seconds / _ROUNDS / 2
+    found: list[list[tuple[Profile, RawProfile]]] = [[], []]
+    for number in range(_ROUNDS):
+        for turn in (0, 1) if number % 2 == 0 else (1, 0):
+            subject = subjects[turn]
+            done = len(found[0]) + len(found[1])
+            progress(done / (_ROUNDS * 2), f"profiling {subject.candidate.label}")
+            result = profile_model(target, subject.candidate, subject.graph, each, peaks, no_progress)
+            if isinstance(result, Failure):
+                return subject.candidate, result
+            found[turn].append(result)
+    whole = [
+        build_profile(subject.candidate, subject.graph, _merged([raw for _, raw in one]), peaks)
+        for subject, one in zip(subjects, found, strict=True)
+    ]
+    rounds = [(before, after) for (before, _), (after, _) in zip(*found, strict=True)]
+    return _Turns((whole[0], whole[1]), rounds)
+
+
+def _merged(raws: Sequence[RawProfile]) -> RawProfile:
+    """The runs of all rounds as one profile; each round's processes keep a number of their own."""
+    blocks = tuple(replace(block, runner=number) for number, raw in enumerate(raws) for block in raw.plain.blocks)
+    runs = tuple(run for raw in raws for run in raw.runs)
+    return RawProfile(runs, replace(raws[0].plain, blocks=blocks), raws[0].load)
+
+
+def _part(progress: Progress, begin: float, end: float) -> Progress:
+    def tell(share: float, text: str) -> None:
+        progress(begin + (end - begin) * share, text)
+
+    return tell
+
+
+def _doubts(last: tuple[Profile, Profile]) -> tuple[Doubt, ...]:
+    """Doubts about either profile, each reason once."""
+    return tuple({doubt.reason: doubt for profile in last for doubt in profile.doubts}.values())

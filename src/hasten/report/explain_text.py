@@ -1,0 +1,248 @@
+"""An explanation as text: why the changed model is slower, and where its numbers go wrong."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.explain_words import cause_words
+from hasten.core.node_errors import DROP_DB, ROUNDING_DB
+from hasten.core.units import milliseconds, percent
+from hasten.report.tables import rendered, table
+from hasten.report.text import WIDTH, doubts_text, printable, wrapped
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hasten.core.explain import Cause, ErrorView, Explanation, NodeRow
+
+_SMALLEST_PART: Final = 0.005
+_ROWS: Final = 12
+_HARMED_ROWS: Final = 6
+
+
+def explanation_text(found: Explanation, rows: int = _ROWS) -> str:
+    """The whole explanation, for a terminal of 80 columns."""
+    parts = [
+        *wrapped(f"Why: {found.verdict}", other=""),
+        "",
+        rendered(_cause_table(found), WIDTH),
+        *_rest(found),
+        "",
+        *wrapped(_partitions(found), other=""),
+        *wrapped(_instructions(found), other=""),
+        *_roofline(found),
+        "",
+        *_errors(found),
+        "",
+        rendered(_node_table(found, rows), WIDTH),
+        *_legend(found),
+        *doubts_text(found.doubts),
+    ]
+    return "\n".join(parts)
+
+
+def _shown_causes(found: Explanation) -> list[Cause]:
+    smallest = _SMALLEST_PART * max(found.before.invoke_ms, found.after.invoke_ms)
+    return [cause for cause in found.causes if abs(cause.change_ms.estimate) >= smallest]
+
+
+def _cause_table(found: Explanation) -> Table:
+    grid = table()
+    for title, width in (("before", 8), ("after", 8), ("change", 9)):
+        grid.add_column(title, justify="right", width=width)
+    grid.add_column("milliseconds a run: what happened", width=52)
+    for cause in _shown_causes(found):
+        doubtful = "" if cause.is_clear else " (not clear: rounds differ in sign)"
+        grid.add_row(
+            _ms(cause.ms_before), _ms(cause.ms_after), _change(cause.change_ms.estimate),
+            printable(cause_words(cause)) + doubtful,
+        )  # fmt: skip
+        if cause.kernel_before != cause.kernel_after and cause.kernel_before and cause.kernel_after:
+            grid.add_row("", "", "", printable(f"  {cause.kernel_before} → {cause.kernel_after}"))
+    return grid
+
+
+def _rest(found: Explanation) -> list[str]:
+    shown = _shown_causes(found)
+    rest = sum(cause.change_ms.estimate for cause in found.causes) - sum(cause.change_ms.estimate for cause in shown)
+    before, after = found.before.invoke_ms, found.after.invoke_ms
+    lines = []
+    if len(found.causes) > len(shown):
+        lines.append(f"{'':17} {_change(rest):>9} {len(found.causes) - len(shown)} smaller changes")
+    lines.append(f"{'':17} {_change(found.outside_ms.estimate):>9} outside the operators")
+    lines.append(f"{_ms(before):>8} {_ms(after):>8} {_change(after - before):>9} in all, inside the engine")
+    return lines
+
+
+def _partitions(found: Explanation) -> str:
+    before, after = found.before, found.after
+    text = (
+        f"Delegated: {before.delegated_nodes} of {before.nodes} operators in {_parts(before.delegated_partitions)}"
+        f" before, {after.delegated_nodes} of {after.nodes} in {_parts(after.delegated_partitions)} after."
+    )
+    new = _kinds(after.left)
+    return f"{text} Left to the engine now: {printable(new)}." if new else text
+
+
+def _parts(number: int) -> str:
+    return f"{number} partition" + ("" if number == 1 else "s")
+
+
+def _kinds(left: tuple[str, ...]) -> str:
+    """`11 DEPTHWISE_CONV_2D, SOFTMAX`, most first."""
+    numbers: dict[str, int] = {}
+    for entry in left:
+        kind = entry.partition(" ")[2]
+        numbers[kind] = numbers.get(kind, 0) + 1
+    ordered = sorted(numbers.items(), key=lambda item: -item[1])
+    return ", ".join(f"{number} {kind}" if number > 1 else kind for kind, number in ordered)
+
+
+def _instructions(found: Explanation) -> str:
+    known = found.instructions
+    if not known.has and not known.lacks:
+        return "Instruction sets: this machine does not tell."
+    text = (
+        f"Instruction sets for int8 and half precision ({printable(known.cpu)}): has"
+        f" {', '.join(known.has) or 'none'}; lacks {', '.join(known.lacks) or 'none'}."
+    )
+    return f"{text} Hint: {known.hint}." if known.hint else text
+
+
+def _roofline(found: Explanation) -> list[str]:
+    before, after = found.before.headroom_ms, found.after.headroom_ms
+    if before is None or after is None:
+        return []
+    text = (
+        f"At this machine's peak the operators would take {milliseconds(before)} less before, and"
+        f" {milliseconds(after)} less after."
+    )
+    return wrapped(text, other="")
+
+
+def _errors(found: Explanation) -> list[str]:
+    view = found.errors
+    if view is None:
+        return wrapped(f"The numbers were not compared: {found.why_no_errors}.", other="")
+    inputs = Path(view.inputs).name if not view.is_random else view.inputs
+    lines = wrapped(
+        f"Numbers: {view.compared} nodes against the original's, on {view.samples} samples of {printable(inputs)}."
+        f" The worst output has a signal-to-noise ratio of {_db(view.output_snr_db)}.",
+        other="",
+    )
+    for sentence in _places(found, view):
+        lines += wrapped(sentence, "  ", "    ")
+    if view.is_random:
+        lines += wrapped("Random inputs are not what the model was made for: take this as a hint.", "! ")
+    if view.disturbance_db < ROUNDING_DB:
+        lines += wrapped(
+            f"Reading inner tensors moves the outputs themselves ({_db(view.disturbance_db)}): the delegate fuses less"
+            " then, and the ratios are those of the models without these fusions.",
+            "! ",
+        )
+    for why in dict.fromkeys(why for _, why in view.unread):
+        number = sum(1 for _, reason in view.unread if reason == why)
+        lines += wrapped(f"{number} nodes could not be read: {why}", "! ")
+    return lines
+
+
+def _places(found: Explanation, view: ErrorView) -> list[str]:
+    if view.compared == 0:
+        return []
+    if view.first_drop is None:
+        return ["No node is clearly worse than what feeds it."]
+    sentences = [f"Error enters first at {_node(found, view.first_drop)}."]
+    if view.largest_drop is not None and view.largest_drop != view.first_drop:
+        sentences.append(f"Most is lost at {_node(found, view.largest_drop)}.")
+    if view.first_below is not None:
+        sentences.append(f"It exceeds a tenth of the signal first at {_node(found, view.first_below)}.")
+    return sentences
+
+
+def _node(found: Explanation, after: int) -> str:
+    row = found.row_of(after)
+    drop = ", with inputs that have none" if _is_new(row) else f", {row.drop_db or 0.0:.0f} dB below its inputs"
+    return f"#{after} {printable(row.match.op)} ({_db(row.snr_db)}{drop})"
+
+
+def _node_table(found: Explanation, rows: int) -> Table:
+    grid = table()
+    grid.add_column("#", justify="right", width=4)
+    grid.add_column("was", justify="right", width=4)
+    grid.add_column("operator", no_wrap=True, overflow="ellipsis", width=21)
+    grid.add_column("match", width=6)
+    for title, width in (("before", 7), ("after", 7), ("change", 8), ("SNR dB", 7), ("drop", 5)):
+        grid.add_column(title, justify="right", width=width)
+    for row in _telling_rows(found, rows):
+        grid.add_row(*_cells(row))
+    return grid
+
+
+def _telling_rows(found: Explanation, rows: int) -> list[NodeRow]:
+    """Those whose time changed most, and those that lost most of the signal, in the order of execution."""
+    order = {id(row): place for place, row in enumerate(found.rows)}
+    by_time = sorted(found.rows, key=lambda row: -abs(row.change_ms.estimate))[:rows]
+    harmed = [row for row in found.rows if row.drop_db is not None and row.drop_db >= 3]
+    by_drop = sorted(harmed, key=lambda row: -(row.drop_db or 0.0))[:_HARMED_ROWS]
+    chosen = {id(row): row for row in (*by_time, *by_drop)}
+    return sorted(chosen.values(), key=lambda row: order[id(row)])
+
+
+def _cells(row: NodeRow) -> list[str]:
+    return [
+        _index(row.match.after),
+        _index(row.match.before),
+        printable(row.match.op),
+        row.match.certainty.value,
+        "-" if row.before is None else _ms(row.before.ms),
+        "-" if row.after is None else _ms(row.after.ms),
+        _change(row.change_ms.estimate),
+        "-" if row.snr_db is None else _db(row.snr_db).removesuffix(" dB"),
+        _drop(row),
+    ]
+
+
+def _drop(row: NodeRow) -> str:
+    if row.drop_db is None or row.snr_db is None:
+        return "-"
+    return "new" if _is_new(row) else str(round(row.drop_db))
+
+
+def _is_new(row: NodeRow) -> bool:
+    """Whether error enters here that was not in the node's inputs."""
+    return (
+        row.snr_db is not None
+        and row.drop_db is not None
+        and (row.drop_db >= DROP_DB and row.snr_db + row.drop_db >= ROUNDING_DB)
+    )
+
+
+def _legend(found: Explanation) -> list[str]:
+    left = len(found.rows) - len(_telling_rows(found, _ROWS))
+    exact = sum(1 for row in found.rows if row.match.certainty.value == "exact")
+    share = exact / len(found.rows) if found.rows else 0.0
+    text = f"{percent(share)} of the nodes match exactly"
+    return wrapped(f"{text}; {left} more rows with --json." if left > 0 else f"{text}.", other="")
+
+
+def _index(node: int | None) -> str:
+    return "-" if node is None or node < 0 else str(node)
+
+
+def _ms(value: float) -> str:
+    """Milliseconds in a column of seven."""
+    return f"{value:.3f}" if value < 99.9995 else f"{value:.1f}" if value < 9999.95 else f"{value:.0f}"
+
+
+def _change(value: float) -> str:
+    return f"{value:+.3f}" if abs(value) < 99.9995 else f"{value:+.1f}" if abs(value) < 9999.95 else f"{value:+.0f}"
+
+
+def _db(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    if value == math.inf:
+        return "same"
+    return "broken" if value == -math.inf else f"{value:.1f} dB"
