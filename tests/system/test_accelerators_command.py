@@ -128,6 +128,19 @@ def test_a_model_that_nothing_runs_is_the_models_trouble(tmp_path: Path) -> None
     assert shown.output == ""
 
 
+def test_control_c_leaves_what_was_found(tmp_path: Path) -> None:
+    session = tmp_path / "session.jsonl"
+    process = start("accelerators", model_file(tmp_path, "one_operator"), "--session", session)
+    while process.poll() is None and not (session.exists() and b'"measurement"' in session.read_bytes()):
+        pass
+    interrupt(process)
+    output, errors = finish(process, 15)
+    assert process.returncode == 130
+    assert "this is what was found until then" in errors
+    assert "stay with XNNPACK" in output
+    assert read_session(session).trials[-1].kind == "finding"
+
+
 @pytest.mark.parametrize("runners", [1, 4], ids=["checking", "later"])
 def test_control_c_ends_it_and_every_runner(runners: int) -> None:
     process = start("accelerators", "demo")

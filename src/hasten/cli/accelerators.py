@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
-from hasten.cli.output import show
+from hasten.cli.output import complain, show
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import UsageError
 from hasten.core.plan import Plan
 
 if TYPE_CHECKING:
     import argparse
+
+    from hasten.core.acceleration import AcceleratorRow
+    from hasten.core.plan import Workload
+    from hasten.core.session import SessionWriter
+    from hasten.targets.base import Target
 
 EXAMPLES = """
 hasten accelerators model.tflite
@@ -24,6 +29,7 @@ hasten accelerators model.tflite --delegate ./libmydelegate.so
 hasten accelerators model.tflite --pays-from
 hasten accelerators --new-delegate mydelegate
 """
+_INTERRUPTED = 130
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -61,33 +67,51 @@ def run(arguments: argparse.Namespace) -> int:
     model, _ = options.model_and_plan(arguments.model, Plan())
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
-    from hasten.library import accelerators, accelerators_pay_from
     from hasten.practices.accelerator_vendors import vendor_rows
     from hasten.practices.accelerator_words import finding_of, recommend
     from hasten.report.accelerators_text import accelerators_text
 
     session = options.session_from(arguments, "accelerators")
-    with progress_bar("examining") as progress:
-        rows = accelerators(
-            model, workload,
-            threads=arguments.threads, delegates=arguments.delegate, target=target, seconds=arguments.seconds,
-            progress=progress, cache=arguments.cache, keep=session.add if session else None,
-        )  # fmt: skip
-    if arguments.pays_from:
-        with progress_bar("sizes") as progress:
-            rows = accelerators_pay_from(rows, target=target, seconds=arguments.seconds, progress=progress)
+    rows, interrupted = _examine(arguments, model, workload, target, session)
     if arguments.all and target.name == "local":
         rows += vendor_rows(arguments.threads)
     (recommended, why), finding = recommend(rows), finding_of(rows)
     data = {
         "model": model, "rows": [row.as_data() for row in rows], "recommended": recommended, "why": why,
-        "finding": finding.as_data(),
+        "finding": finding.as_data(), "interrupted": interrupted,
     }  # fmt: skip
     if session:
         session.add("accelerators", model, data)
         session.add("finding", "accelerators", finding.as_data())
     show(options.as_json(data) if arguments.json else accelerators_text(model, rows, why))
-    return 0
+    return _INTERRUPTED if interrupted else 0
+
+
+def _examine(
+    arguments: argparse.Namespace, model: str, workload: Workload, target: Target, session: SessionWriter | None
+) -> tuple[list[AcceleratorRow], bool]:
+    """The rows; and whether Ctrl-C cut the work short after something was timed."""
+    from hasten.library import accelerators, accelerators_pay_from
+    from hasten.practices.accelerators import ExaminationInterrupted
+
+    rows: list[AcceleratorRow] = []
+    try:
+        with progress_bar("examining") as progress:
+            rows = accelerators(
+                model, workload,
+                threads=arguments.threads, delegates=arguments.delegate, target=target, seconds=arguments.seconds,
+                progress=progress, cache=arguments.cache, keep=session.add if session else None,
+            )  # fmt: skip
+        if arguments.pays_from:
+            with progress_bar("sizes") as progress:
+                rows = accelerators_pay_from(rows, target=target, seconds=arguments.seconds, progress=progress)
+    except KeyboardInterrupt as stop:
+        rows = stop.rows if isinstance(stop, ExaminationInterrupted) else rows
+        if not rows:
+            raise
+        complain("interrupted; this is what was found until then", "")
+        return rows, True
+    return rows, False
 
 
 def _write_delegate(arguments: argparse.Namespace) -> int:

@@ -28,6 +28,8 @@ def is_on_cpu(plan: Plan) -> bool:
 def something_else_ran(plan: Plan, load: LoadReport) -> Failure | None:
     """The failure to say so, if what was asked for took nothing and something else ran in its place."""
     placement = load.placement
+    if placement is None and YNNPACK_OPTION in plan.options:
+        return Failure("load", "accelerator", f"LiteRT's {load.api} interface, which this model needs, has no YNNPACK")
     if placement is None or not _is_delegated(plan) or not placement.partitions or _ours(plan, load):
         return None
     if is_on_cpu(plan) and YNNPACK_OPTION not in plan.options:

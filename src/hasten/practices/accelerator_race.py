@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
 from hasten.core.samples import Samples
-from hasten.measure.rounds import Candidate, Rounds, Track
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from hasten.targets.base import Target
+    from hasten.measure.rounds import Rounds, Track
 
     Keep = Callable[[str, str, dict[str, Any]], None]
 
@@ -31,14 +30,9 @@ def keep_nothing(kind: str, label: str, data: dict[str, Any]) -> None:
 
 
 def race(
-    target: Target,
-    candidates: Sequence[Candidate],
-    until: float,
-    tell: Callable[[str], None] = lambda state: None,
-    keep: Keep = keep_nothing,
-) -> list[Track]:
+    rounds: Rounds, until: float, tell: Callable[[str], None] = lambda state: None, keep: Keep = keep_nothing
+) -> None:
     """Rounds until about that time (of the monotonic clock), one at least; after the first only for the promising."""
-    rounds = Rounds(target, candidates)
     longest = 0.0
     for number in range(_MOST_ROUNDS):
         before = time.monotonic()
@@ -54,7 +48,6 @@ def race(
         _retire_slow(rounds)
         if number + 1 >= FEWEST_ROUNDS and _decided(rounds):
             break
-    return rounds.tracks
 
 
 def comparison(base: Track, other: Track) -> Comparison:

@@ -57,7 +57,7 @@ def speed(against: Comparison, repaid_after: int | None) -> str:
     if against.verdict is Verdict.SAME:
         return "as fast as XNNPACK"
     if against.ratio > OUT_OF_THE_RACE:
-        return f"takes {against.ratio:.1f} times as long as XNNPACK"
+        return f"takes about {against.ratio:.1f} times as long as XNNPACK"
     return f"about {against.ratio:.2f} times XNNPACK's time, not sure yet: give it more --seconds"
 
 
@@ -67,11 +67,11 @@ def recommend(rows: Sequence[AcceleratorRow]) -> tuple[str | None, str]:
     if base is None or base.latency is None:
         return _without_base(rows, base)
     tried = [row for row in rows if row.latency is not None and row is not base and _is_an_option(row)]
-    faster = [row for row in tried if row.status in (RUNS, PARTIAL) and _is_faster(row)]
+    faster = [row for row in tried if _is_trusted(row) and _is_faster(row)]
     if faster:
         best = min(faster, key=_median_ms)
         assert best.against_cpu is not None
-        return best.name, f"use {best.name}: {speed(best.against_cpu, best.break_even_runs)}."
+        return best.name, f"use {best.name}: {speed(best.against_cpu, best.break_even_runs)}{_reservations(best)}."
     beaten = f" (against {', '.join(row.name for row in tried)})" if tried else ""
     return BASE, f"stay with XNNPACK on the CPU; nothing that runs here is surely faster{beaten}.{_untrusted(rows)}"
 
@@ -93,13 +93,17 @@ def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
 
 
 def _without_base(rows: Sequence[AcceleratorRow], base: AcceleratorRow | None) -> tuple[str | None, str]:
-    running = [row for row in rows if row.latency is not None and row.status in (RUNS, PARTIAL)]
-    running = [row for row in running if _is_an_option(row)] or running
     absent = "XNNPACK was not timed" if base is None else f"XNNPACK does not run this model ({base.why.rstrip('.')})"
-    if not running:
-        return None, f"nothing here runs this model rightly; {absent}."
-    best = min(running, key=_median_ms)
-    return best.name, f"use {best.name}, the quickest of those that run it; {absent}."
+    running = [row for row in rows if row.latency is not None]
+    trusted = [row for row in running if _is_trusted(row)]
+    trusted = [row for row in trusted if _is_an_option(row)] or trusted
+    if trusted:
+        best = min(trusted, key=_median_ms)
+        return best.name, f"use {best.name}, the quickest of those that run it; {absent}."
+    if running:
+        names = ", ".join(row.name for row in running)
+        return None, f"only {names} runs this model, and its outputs are wrong or cannot be checked; {absent}."
+    return None, f"nothing here runs this model; {absent}."
 
 
 def _untrusted(rows: Sequence[AcceleratorRow]) -> str:
@@ -151,6 +155,21 @@ def _settings(plan: Plan) -> str:
         return f"--accelerator {plan.accelerator}"
     options = " ".join(f"--option {key}={value}" for key, value in plan.options)
     return options or f"--kernel {plan.kernel}"
+
+
+def _is_trusted(row: AcceleratorRow) -> bool:
+    """Whether its outputs were compared and found right."""
+    return row.status in (RUNS, PARTIAL) and row.error is not None
+
+
+def _reservations(row: AcceleratorRow) -> str:
+    """What the recommended one must not be used without knowing."""
+    found = [doubt.evidence for doubt in row.doubts if doubt.reason is Reason.MORE_CORES]
+    if row.error is not None and row.error.worst > _LARGE_ERROR:
+        found.append(
+            f"some outputs differ by {_share(row.error.worst)} their range on random inputs: test its accuracy"
+        )
+    return f", but {' and '.join(found)}" if found else ""
 
 
 def _is_an_option(row: AcceleratorRow) -> bool:

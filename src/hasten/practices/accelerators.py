@@ -16,7 +16,7 @@ from hasten.core.acceleration import FAILED, MISSING, PARTIAL, RIGHT, RUNS, Acce
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
-from hasten.measure.rounds import Candidate, Progress, Track, no_progress
+from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
 from hasten.practices.accelerator_outputs import chooses, make_inputs, output_errors, real_numbers
 from hasten.practices.accelerator_placement import YNNPACK_OPTION, is_on_cpu, placement_fields, something_else_ran
 from hasten.practices.accelerator_race import BASE, comparison, keep_nothing, race
@@ -37,6 +37,14 @@ DEFAULT_SECONDS: Final = 60.0
 _CACHED_STARTS: Final = 3
 _SHARE_OF_CHECKS: Final = 0.3
 _WITHOUT_YNNPACK: Final = Failure("load", "accelerator", "this release of LiteRT was built without YNNPACK.")
+
+
+class ExaminationInterrupted(KeyboardInterrupt):
+    """Ctrl-C after something was timed: the rows as far as they are known."""
+
+    def __init__(self, rows: list[AcceleratorRow]) -> None:
+        super().__init__()
+        self.rows = rows
 
 
 @dataclass(slots=True)
@@ -91,7 +99,13 @@ def examine(
             progress(_SHARE_OF_CHECKS * (number + 0.5) / len(entries), f"filling the cache of {entry.name}")
             folder = f"{cache}/{Path(entry.name).name}-{candidate.model.sha256[:12]}"
             entry.cached_start_ms = _cached_start_ms(target, entry, folder)
-    _time(target, entries, begin + seconds, _report_of(begin, seconds, progress), keep)
+    try:
+        _time(target, entries, begin + seconds, _report_of(begin, seconds, progress), keep)
+    except KeyboardInterrupt:
+        rows = _rows(graph, entries)
+        if any(row.latency is not None for row in rows):
+            raise ExaminationInterrupted(rows) from None
+        raise
     progress(1.0, "done")
     return _rows(graph, entries)
 
@@ -146,10 +160,13 @@ def _report_of(begin: float, seconds: float, progress: Progress) -> Callable[[st
 
 def _time(target: Target, entries: list[_Entry], until: float, tell: Callable[[str], None], keep: Keep) -> None:
     runnable = [entry for entry in entries if entry.failure is None]
-    tracks = race(target, [entry.candidate for entry in runnable], until, tell, keep)
-    for entry, track in zip(runnable, tracks, strict=True):
-        entry.track = track
-        entry.failure = None if track.rounds else track.failure
+    rounds = Rounds(target, [entry.candidate for entry in runnable])
+    try:
+        race(rounds, until, tell, keep)
+    finally:
+        for entry, track in zip(runnable, rounds.tracks, strict=True):
+            entry.track = track
+            entry.failure = None if track.rounds else track.failure
 
 
 def _rows(graph: Graph, entries: list[_Entry]) -> list[AcceleratorRow]:
@@ -158,6 +175,7 @@ def _rows(graph: Graph, entries: list[_Entry]) -> list[AcceleratorRow]:
     tensors = sound[0].load.outputs if sound and sound[0].load is not None else ()
     errors = output_errors(graph, outputs, tensors)
     base = next((entry.track for entry in entries if entry.name == BASE and entry.failure is None), None)
+    base = base if base is not None and base.rounds else None
     return [_row(graph, entry, errors.get(entry.name), base) for entry in entries]
 
 

@@ -12,7 +12,7 @@ from hasten.core.failure import Failure
 from hasten.core.measurement import Model
 from hasten.core.pays import LadderPoint, Pays
 from hasten.core.units import count
-from hasten.measure.rounds import Candidate, Progress, Track, no_progress
+from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
 from hasten.model.cost import total_cost
 from hasten.model.reader import read_graph
 from hasten.model.samples import mobilenet_like
@@ -60,9 +60,10 @@ def pays_from(
             def tell(state: str, number: int = number, macs: int = macs) -> None:
                 progress(number / len(_STEPS), f"{count(macs)} MACs, {state}")
 
-            tracks = race(target, candidates, begin + seconds * (number + 1) / len(_STEPS), tell)
-            for track in tracks[1:]:
-                _climb(climbing[track.candidate.label], macs, tracks[0], track)
+            rounds = Rounds(target, candidates)
+            race(rounds, begin + seconds * (number + 1) / len(_STEPS), tell)
+            for track in rounds.tracks[1:]:
+                _climb(climbing[track.candidate.label], macs, rounds.tracks[0], track)
     progress(1.0, "done")
     return {name: Pays(tuple(ladder.points), ladder.trouble) for name, ladder in ladders.items()}
 

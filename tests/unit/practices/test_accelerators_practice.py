@@ -23,7 +23,7 @@ from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
 from hasten.practices.accelerator_vendors import vendor_rows
 from hasten.practices.accelerator_words import finding_of, recommend
-from hasten.practices.accelerators import examine, plans_to_examine
+from hasten.practices.accelerators import ExaminationInterrupted, examine, plans_to_examine
 from hasten.practices.pays_from import pays_from
 from hasten.targets.client import LoadReport, Runner, TensorInfo
 
@@ -60,6 +60,7 @@ class Back:
     refuses: Failure | None = None
     dies_in_round: int = 0
     busy_cores: float = 1.0
+    interrupted_in_round: int = 0
 
 
 GPU, NPU = placed(("LITERT_WEBGPU", NODES)), placed(("delegate", (0,)))
@@ -130,6 +131,8 @@ class SimulatedRunner(Runner):
         back = self.back
         if back.dies_in_round and runner + 1 >= back.dies_in_round and most == 400:
             raise RunnerFailed(Failure("run", "crash", "the runner died of SIGSEGV"))
+        if back.interrupted_in_round and runner + 1 >= back.interrupted_in_round and most == 400:
+            raise KeyboardInterrupt
         latency = back.latency_ms * float(np.exp(self.machine.source.normal(0, self.machine.noise)))
         runs = max(1, min(most, int(seconds * 1e3 / latency)))
         wall = runs * latency / 1e3
@@ -221,7 +224,7 @@ def test_what_is_twice_as_slow_is_retired_after_a_round(examined: Examination) -
     assert starts["reference"] == starts["builtin"] == 2, "one to check, one to time"
     assert starts["gpu"] > 5
     assert rows["reference"].latency is not None
-    assert "takes 30.0 times as long as XNNPACK" in rows["reference"].why
+    assert "takes about 30.0 times as long as XNNPACK" in rows["reference"].why
 
 
 def test_progress_grows_and_names_what_is_under_way(examined: Examination) -> None:
@@ -431,16 +434,53 @@ def test_all_failing_is_told_for_each(examined: Examination) -> None:
     assert finding_of(examined.rows).standing is Standing.NOT_EXAMINED
 
 
+def test_outputs_that_cannot_be_checked_recommend_nothing(examined: Examination) -> None:
+    crash = Back(refuses=Failure("load", "crash", "native code crashed with SIGABRT"))
+    rows = examined(backs(xnnpack=crash, builtin=crash, reference=crash, gpu=crash))
+    assert rows["npu"].error is None
+    name, why = recommend(examined.rows)
+    assert name is None
+    assert why.startswith("only npu runs this model, and its outputs are wrong or cannot be checked; XNNPACK does not")
+
+
+def test_a_recommendation_names_what_its_outputs_differ_by(examined: Examination) -> None:
+    examined(backs(npu=Back(0.5, TRUTH + np.array([0.1] + [0.0] * 7), NPU)))
+    name, why = recommend(examined.rows)
+    assert name == "npu"
+    assert why.endswith("but some outputs differ by 10% of their range on random inputs: test its accuracy.")
+
+
+def test_ynnpack_is_not_the_classic_interface(examined: Examination) -> None:
+    rows = examined(backs(ynnpack=Back(0.5, placement=None)))
+    assert (rows["ynnpack"].status, rows["ynnpack"].latency) == (FAILED, None)
+    assert "has no YNNPACK" in rows["ynnpack"].why
+
+
 def test_a_long_message_is_cut(examined: Examination) -> None:
     rows = examined(backs(gpu=Back(refuses=Failure("load", "model", "far too long " * 100, "Do this."))))
     assert len(rows["gpu"].why) < 280
     assert rows["gpu"].why.endswith("… Do this.")
 
 
+def test_an_interruption_leaves_what_was_found(examined: Examination) -> None:
+    with pytest.raises(ExaminationInterrupted) as caught:
+        examined(backs(npu=Back(1.01, placement=NPU, interrupted_in_round=3)))
+    rows = {row.name: row for row in caught.value.rows}
+    assert rows["npu"].processes == rows["xnnpack"].processes == 2
+    assert recommend(caught.value.rows)[0] == "xnnpack"
+
+
+def test_an_interruption_before_anything_was_timed_is_one(examined: Examination) -> None:
+    with pytest.raises(KeyboardInterrupt) as caught:
+        examined(backs(npu=Back(1.01, placement=NPU, interrupted_in_round=1)))
+    assert not isinstance(caught.value, ExaminationInterrupted)
+
+
 def test_more_cores_than_the_plan_has_are_named(examined: Examination) -> None:
     rows = examined(backs(npu=Back(0.5, placement=NPU, busy_cores=1.9)))
     assert "1.9 cores were busy, where the plan has 1" in rows["npu"].why
     assert "cores were busy" not in rows["xnnpack"].why
+    assert recommend(examined.rows)[1].endswith("but 1.9 cores were busy, where the plan has 1.")
 
 
 def test_caches_show_what_they_save(examined: Examination) -> None:
