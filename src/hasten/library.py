@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.errors import ModelError, UsageError
-from hasten.core.failure import Failure
+from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.thread_rows import QUIET, SITUATIONS
-from hasten.data.sources import open_dataset
+from hasten.data.forms import forms_from_graph
+from hasten.data.metrics import metric_from_text
+from hasten.data.preprocess import Preprocess
+from hasten.data.sources import open_dataset, random_dataset
 from hasten.measure import bench as bench_module
 from hasten.measure import compare as compare_module
 from hasten.measure import profiling as profiling_module
@@ -26,6 +29,8 @@ from hasten.practices import pays_from as pays_from_module
 from hasten.practices.accelerator_placement import is_on_cpu
 from hasten.practices.accelerator_race import keep_nothing
 from hasten.practices.profile import profile_model
+from hasten.practices.quantize import QuantizeData, QuantizePractice, QuantizeSettings, settings_to_compare
+from hasten.practices.quantize_folder import QuantizeFolder
 from hasten.practices.threads import ThreadsPractice
 from hasten.targets.local import LocalTarget
 
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     from hasten.measure.profiling import RawProfile
     from hasten.measure.rounds import Track
     from hasten.model.graph import Graph
+    from hasten.practices.quantize import QuantizeResult
     from hasten.practices.threads import Keep
     from hasten.targets.base import Target
 
@@ -184,6 +190,64 @@ def explain(
         failed, failure = result
         raise _error(failure, failed)
     return result
+
+
+def quantize(
+    model: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    data: str = "",
+    calibration: str = "",
+    preprocess: Preprocess = Preprocess(),
+    metric: str = "",
+    settings: QuantizeSettings | None = None,
+    target: Target | None = None,
+    progress: Progress = no_progress,
+) -> QuantizeResult:
+    """Variants of a model with measured accuracy, size and speed, and the best that keeps its accuracy."""
+    practice = study_quantize(
+        model, folder, plan, workload, data=data, calibration=calibration, preprocess=preprocess, metric=metric,
+        settings=settings, target=target,
+    )  # fmt: skip
+    run_quantize(practice, progress)
+    return practice.found()
+
+
+def study_quantize(
+    model: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    data: str = "",
+    calibration: str = "",
+    preprocess: Preprocess = Preprocess(),
+    metric: str = "",
+    settings: QuantizeSettings | None = None,
+    target: Target | None = None,
+) -> QuantizePractice:
+    """A search for variants that has not begun: whoever runs it can ask at any time what it has found so far."""
+    settings = settings or QuantizeSettings()
+    candidate, graph = open_model(model, plan, workload)
+    dataset = open_dataset(data) if data else random_dataset(forms_from_graph(graph, workload).inputs)
+    given = QuantizeData(
+        dataset, open_dataset(calibration) if calibration else None, preprocess,
+        metric_from_text(metric) if metric else None,
+    )  # fmt: skip
+    place = QuantizeFolder(Path(folder), settings_to_compare(candidate, given, settings))
+    return QuantizePractice(target or LocalTarget(), candidate, graph, given, settings, place)
+
+
+def run_quantize(practice: QuantizePractice, progress: Progress = no_progress) -> None:
+    """Run a search for variants to its end. What it has found until then is in its folder, however it ends."""
+    try:
+        practice.run(progress)
+    except RunnerFailed as failed:
+        raise _error(failed.failure, practice.candidate) from failed
+    finally:
+        practice.folder.close()
 
 
 def accelerators(

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "bench": "time a model, with an interval that can be trusted",
     "compare": "is one model or plan faster than another?",
     "profile": "each operator's time, cost and headroom",
+    "quantize": "smaller and faster variants that keep the accuracy asked for",
     "trace": "a timeline that Perfetto and Chrome open",
     "threads": "how many threads, alone and beside other work",
     "accelerators": "does an accelerator run it, all of it, correctly, faster?",

@@ -59,6 +59,31 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Data to judge a model by."""
+    group = parser.add_argument_group("data")
+    group.add_argument(
+        "--data", default="", metavar="D", help="a folder, .csv, .npz or module:function; demo: the embedded images"
+    )
+    group.add_argument("--calibration", default="", metavar="D", help="the same for ranges (default: a part of --data)")
+    group.add_argument("--preprocess", default="", metavar="K=V,…", help="e.g. mean=127.5,std=127.5 (default: as is)")
+    group.add_argument(
+        "--label-offset", type=int, default=0, metavar="N", help="add N to labels: 1 if output 0 is the background"
+    )
+    group.add_argument("--metric", default="", help="top-1, top-5, miou, mae, cosine or module:function")
+    group.add_argument("--skip-bad", action="store_true", help="leave out samples that cannot be used")
+    group.add_argument("--samples", type=positive_int, metavar="N", help="at most so many, drawn at random")
+
+
+def data_named(text: str, *, calibration: bool = False) -> str:
+    """The data that an option names; demo is the embedded one."""
+    from hasten.demo import CALIBRATION, DATA
+
+    if text == "demo" and not Path(text).exists():
+        return str(CALIBRATION if calibration else DATA)
+    return text
+
+
 def add_output(parser: argparse.ArgumentParser, *, session: bool = True) -> None:
     """What to print and keep."""
     group = parser.add_argument_group("output")

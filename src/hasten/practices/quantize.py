@@ -1,0 +1,367 @@
+"""The guide's "Optimize your model": variants by recipe, with measured accuracy, size and speed, under a floor.
+
+One half of the data decides which variants keep the floor, the other tells how accurate they are; those that run are
+timed against the original in interleaved rounds. Each step is saved as it ends, and a rerun goes on from there.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.errors import HastenError, UsageError
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.floor import Decision
+from hasten.core.measurement import Model
+from hasten.core.quantization import (
+    FAILED,
+    KEPT,
+    ORIGINAL,
+    SPEED,
+    VariantRow,
+    choose,
+    explain_choice,
+    finding_of,
+    floor_of,
+)
+from hasten.data.preprocess import Preprocess
+from hasten.measure.evaluate import EvaluationOptions, Floor, evaluate
+from hasten.measure.evaluation import Evaluation, compare_evaluations
+from hasten.measure.rounds import Candidate, Progress, no_progress
+from hasten.model.variants.already import AlreadyQuantizedError, refuse_quantized
+from hasten.model.variants.make import make_variant
+from hasten.model.variants.recipes import RECIPE_NAMES, Recipe, recipe_from_name
+from hasten.model.variants.variant import zipped_bytes
+from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
+from hasten.practices.quantize_folder import file_hash
+from hasten.practices.quantize_race import comparison, race
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from hasten.core.finding import Finding
+    from hasten.core.quantization import Sensitivity
+    from hasten.data.dataset import Dataset
+    from hasten.data.metrics import Metric
+    from hasten.model.graph import Graph
+    from hasten.practices.quantize_folder import QuantizeFolder
+    from hasten.targets.base import Target
+
+DEFAULT_SECONDS: Final = 60.0
+DEFAULT_MAX_DROP: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeSettings:
+    """What is asked for."""
+
+    recipes: tuple[str, ...] = RECIPE_NAMES
+    max_drop: float = DEFAULT_MAX_DROP
+    goal: str = SPEED
+    mix: bool = True
+    """Whether to look for a mix of float and integers where a promising recipe breaks the floor."""
+    seconds: float = DEFAULT_SECONDS
+    """For the timing of all variants together."""
+    samples: int | None = None
+    skip_bad: bool = False
+    label_offset: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.recipes:
+            recipe_from_name(name)
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeData:
+    """What to judge by. Without data of its own, calibration takes samples of the choosing half."""
+
+    dataset: Dataset
+    calibration: Dataset | None = None
+    preprocess: Preprocess = Preprocess()
+    metric: Metric | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeResult:
+    """The rows, the original first; which one to use, and why."""
+
+    rows: tuple[VariantRow, ...]
+    chosen: str
+    path: str
+    why: str
+    finding: Finding
+    max_drop: float
+    goal: str
+    data: str
+    sensitivity: tuple[Sensitivity, ...] = ()
+    notes: tuple[str, ...] = ()
+    already: str = ""
+    resumed: bool = False
+
+    def as_data(self) -> dict[str, Any]:
+        """The result as JSON can hold it."""
+        return {
+            "variants": [row.as_data() for row in self.rows], "chosen": self.chosen, "path": self.path,
+            "why": self.why, "sensitivity": [entry.as_data() for entry in self.sensitivity],
+            "max_drop": self.max_drop, "goal": self.goal, "data": self.data, "already_quantized": self.already,
+            "notes": list(self.notes), "resumed": self.resumed, "finding": self.finding.as_data(),
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class QuantizePractice:
+    """A search that can be asked at any time what it has found so far."""
+
+    target: Target
+    candidate: Candidate
+    graph: Graph
+    data: QuantizeData
+    settings: QuantizeSettings
+    folder: QuantizeFolder
+    progress: Progress = no_progress
+    already: str = ""
+    _notes: dict[str, None] = field(default_factory=dict)
+    _originals: dict[str, Evaluation] = field(default_factory=dict)
+    _halves: dict[str, Dataset] = field(default_factory=dict)
+    _samples: list[dict[str, Any]] = field(default_factory=list)
+
+    def run(self, progress: Progress = no_progress) -> None:
+        """All of it: make and judge each recipe, time what runs, report on the other half."""
+        self.progress = progress
+        self._begin()
+        try:
+            refuse_quantized(self.graph)
+        except AlreadyQuantizedError as error:
+            self.already = error.message
+            return
+        choosing, reporting = halves(self.data.dataset, self.settings.samples)
+        self._halves = {"choosing": choosing, "reporting": reporting}
+        self._note(*self.data.dataset.notes)
+        self._prepare()
+        for number, name in enumerate(self.settings.recipes):
+            self.judge(name, recipe_from_name(name), share=0.6 * number / len(self.settings.recipes))
+        self.time_all(0.6)
+        if self.settings.mix:
+            self._mix()
+        self._report_all()
+        self.tell(1.0, "done")
+
+    def found(self) -> QuantizeResult:
+        """What there is now."""
+        rows = self.rows
+        best = choose(rows, self.settings.goal)
+        why = self.already or explain_choice(rows, self.settings.goal)
+        return QuantizeResult(
+            rows=tuple(rows),
+            chosen=best.recipe,
+            path=str(self.folder.path / "chosen.tflite"),
+            why=why,
+            finding=finding_of(rows, self.settings.goal, self.already),
+            max_drop=self.settings.max_drop,
+            goal=self.settings.goal,
+            data=self.data.dataset.source,
+            sensitivity=tuple(self.folder.sensitivities),
+            notes=tuple(self._notes),
+            already=self.already,
+            resumed=self.folder.resumed,
+        )
+
+    @property
+    def rows(self) -> list[VariantRow]:
+        """Every row so far, the original first; of recipes that were not asked for only those found before."""
+        return list(self.folder.rows.values())
+
+    def tell(self, share: float, text: str) -> None:
+        """Report progress, with the best so far."""
+        self.progress(share, f"{text}; best so far: {choose(self.rows, self.settings.goal).recipe}")
+
+    def judge(self, name: str, recipe: Recipe, *, float_nodes: Collection[int] = (), share: float = 0.0) -> VariantRow:
+        """Make a variant and decide whether it keeps the floor; or take what an earlier run has found."""
+        if self._is_judged(name):
+            return self.folder.rows[name]
+        try:
+            self.tell(share, f"making {name}")
+            row = self._made(name, recipe, tuple(float_nodes))
+            self.tell(share, f"judging {name}")
+            row = self._judged(row)
+        except UsageError:
+            raise  # something is missing for all of them
+        except HastenError as error:
+            row = VariantRow(name, floor=FAILED, why=error.message, float_nodes=tuple(float_nodes))
+        self.folder.save(row)
+        if row.floor == FAILED or (row.is_mix and row.floor != KEPT):
+            row = self._without_file(row)
+        self.choose()
+        return row
+
+    def time_all(self, share: float) -> None:
+        """Time everything that runs and was not timed yet, against the original, in interleaved rounds."""
+        waiting = [row for row in self.rows if row.path and row.floor not in ("", FAILED) and row.against is None]
+        waiting = [row for row in waiting if row.recipe != ORIGINAL]
+        if not waiting:
+            return
+        begin = time.monotonic()
+
+        def tell(state: str) -> None:
+            self.tell(min(0.9, share + 0.3 * (time.monotonic() - begin) / self.settings.seconds), f"timing, {state}")
+
+        candidates = [replace(self.candidate, label=ORIGINAL), *(self._candidate_of(row) for row in waiting)]
+        base, *tracks = race(self.target, candidates, begin + self.settings.seconds, tell, self.folder.keep)
+        result = base.result()
+        if isinstance(result, Failure):
+            raise RunnerFailed(result)
+        if self.folder.rows[ORIGINAL].latency is None:
+            self.folder.save(replace(self.folder.rows[ORIGINAL], latency=result.samples.latency))
+        for row, track in zip(waiting, tracks, strict=True):
+            measured = track.result()
+            if isinstance(measured, Failure):
+                self.folder.save(replace(row, floor=FAILED, why=measured.message))
+            else:
+                latency, against = measured.samples.latency, comparison(base, track)
+                self.folder.save(replace(row, latency=latency, against=against))
+        self.choose()
+
+    def calibration(self) -> list[dict[str, Any]]:
+        """Samples for the ranges of activations; read once."""
+        if not self._samples:
+            dataset = self.data.calibration
+            if dataset is None:
+                dataset = self._halves["choosing"]
+                self._note("ranges of activations come from samples of the choosing half: there was no --calibration")
+            self._samples = calibration_samples(
+                self.graph, self.candidate.workload, dataset, self.data.preprocess,
+                limit=CALIBRATION_SAMPLES, skip_bad=self.settings.skip_bad,
+            )  # fmt: skip
+        return self._samples
+
+    def choose(self) -> None:
+        """Put the best so far where the user looks for it."""
+        best = choose(self.rows, self.settings.goal)
+        self.folder.choose(self.candidate.path if best.recipe == ORIGINAL else Path(best.path))
+        self.folder.keep("chosen", best.recipe, {"recipe": best.recipe, "sha256": best.sha256})
+
+    def _begin(self) -> None:
+        path, model = self.candidate.path, self.candidate.model
+        before = self.folder.rows.get(ORIGINAL)
+        if before is None:
+            row = VariantRow(ORIGINAL, str(path), model.sha256, model.size_bytes, zipped_bytes(path), floor=KEPT)
+            self.folder.save(row)
+        else:
+            self.folder.rows[ORIGINAL] = replace(before, path=str(path))
+            self._note(f"went on with the search in {self.folder.path}")
+        self.choose()
+
+    def _prepare(self) -> None:
+        """What all recipes need: trouble with it is not that of one of them."""
+        waiting = [name for name in self.settings.recipes if not self._is_judged(name)]
+        if waiting:
+            self.original("choosing")
+        if any(recipe_from_name(name).needs_calibration for name in waiting):
+            self.calibration()
+
+    def _is_judged(self, name: str) -> bool:
+        row = self.folder.rows.get(name)
+        return row is not None and bool(row.floor) and (not row.path or self.folder.has_file_of(row))
+
+    def _made(self, name: str, recipe: Recipe, float_nodes: tuple[int, ...]) -> VariantRow:
+        samples = self.calibration() if recipe.needs_calibration else None
+        variant = make_variant(
+            self.candidate.path, recipe, self.folder.making, samples,
+            but=float_nodes or None, signature=self.candidate.workload.signature or None,
+        )  # fmt: skip
+        row = VariantRow(
+            name, str(self.folder.path / f"{name}.tflite"), file_hash(self.folder.making), variant.size_bytes,
+            variant.zipped_bytes, nodes=variant.nodes, float_nodes=float_nodes, notes=variant.notes,
+        )  # fmt: skip
+        self.folder.place(row)
+        return row
+
+    def _judged(self, row: VariantRow) -> VariantRow:
+        floor = Floor(self.original("choosing"), self.settings.max_drop)
+        found = self._evaluated(row, "choosing", floor)
+        kept = found.decision is not None and found.decision.decision is Decision.KEPT
+        return replace(row, choosing=found.accuracy, floor=floor_of(found.accuracy.kind, kept))
+
+    def original(self, half: str) -> Evaluation:
+        """The original on one half of the data, evaluated once."""
+        if half not in self._originals:
+            self.tell(0.0, f"evaluating the original on the {half} half")
+            found = self._evaluate(self.candidate, half)
+            self._originals[half] = found
+            self._note(*found.accuracy.notes)
+        return self._originals[half]
+
+    def _report_all(self) -> None:
+        rows = [row for row in self.rows if row.floor not in ("", FAILED) and row.path and row.accuracy is None]
+        for row in rows:
+            self.tell(0.95, f"{row.recipe} on the reporting half")
+            if row.recipe == ORIGINAL:
+                self.folder.save(replace(row, accuracy=self.original("reporting").accuracy))
+            elif row.floor == KEPT:
+                self.folder.save(self._reported(row))
+        self.choose()
+
+    def _reported(self, row: VariantRow) -> VariantRow:
+        try:
+            found = self._evaluated(row, "reporting", None)
+        except HastenError as error:
+            return replace(row, floor=FAILED, why=error.message)
+        change = compare_evaluations(self.original("reporting"), found)
+        why = row.why
+        if change.drop > self.settings.max_drop:
+            why = "on the reporting half it loses more than the floor allows"
+        return replace(row, accuracy=found.accuracy, change=change, why=why)
+
+    def _evaluated(self, row: VariantRow, half: str, floor: Floor | None) -> Evaluation:
+        return self._evaluate(self._candidate_of(row), half, floor, original=self.original(half))
+
+    def _evaluate(
+        self, candidate: Candidate, half: str, floor: Floor | None = None, original: Evaluation | None = None
+    ) -> Evaluation:
+        dataset = self._halves[half]
+        options = EvaluationOptions(skip_bad=self.settings.skip_bad, label_offset=self.settings.label_offset)
+        found = evaluate(
+            self.target, candidate, dataset, self.data.preprocess,
+            self.data.metric if original is None else original.metric,
+            options=options, original=None if dataset.labelled else original, floor=floor,
+        )  # fmt: skip
+        if isinstance(found, Failure):
+            raise found.error(candidate.plan)
+        return found
+
+    def _candidate_of(self, row: VariantRow) -> Candidate:
+        model = Model(row.path, row.size_bytes, row.sha256)
+        return replace(self.candidate, label=row.recipe, path=Path(row.path), model=model)
+
+    def _without_file(self, row: VariantRow) -> VariantRow:
+        """The row without its file, which nobody needs: saved first, so that a missing file is no surprise."""
+        if row.path:
+            path = Path(row.path)
+            row = replace(row, path="")
+            self.folder.save(row)
+            path.unlink(missing_ok=True)
+        return row
+
+    def _mix(self) -> None:
+        """Nothing yet."""
+
+    def _note(self, *notes: str) -> None:
+        self._notes.update(dict.fromkeys(notes))
+
+
+def settings_to_compare(candidate: Candidate, data: QuantizeData, settings: QuantizeSettings) -> dict[str, Any]:
+    """What must be the same for a search to go on: figures of different settings do not belong in one table."""
+    return {
+        "model": candidate.model.sha256,
+        "data": data.dataset.source,
+        "calibration": data.calibration.source if data.calibration is not None else "",
+        "preprocess": data.preprocess.describe(),
+        "metric": data.metric.name if data.metric is not None else "",
+        "label offset": settings.label_offset,
+        "number of samples": settings.samples,
+        "largest drop": settings.max_drop,
+        "plan": candidate.plan.describe(),
+        "signature": candidate.workload.signature,
+    }

@@ -1,0 +1,80 @@
+"""The data of a search: one half to choose by and one to report on, and samples for calibration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.errors import DataError
+from hasten.data.dataset import Dataset, LazySamples
+from hasten.data.forms import forms_from_graph
+from hasten.data.prepare import Preparer
+from hasten.model.metadata import read_metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from hasten.core.plan import Workload
+    from hasten.data.dataset import Sample
+    from hasten.data.preprocess import Preprocess
+    from hasten.model.graph import Graph
+
+SEED: Final = 0
+CALIBRATION_SAMPLES: Final = 100
+_FEWEST_TO_SPLIT: Final = 2
+
+
+def halves(dataset: Dataset, samples: int | None) -> tuple[Dataset, Dataset]:
+    """Two halves that share no sample, always the same ones; of at most so many samples, drawn at random.
+
+    A stream that can be taken in its own order only is split by turns.
+    """
+    if callable(dataset.samples):
+        stream = dataset.samples
+        choosing, reporting = (replace(dataset, samples=_every_other(stream, first, samples)) for first in (0, 1))
+        return choosing, reporting
+    order = np.random.default_rng(SEED).permutation(len(dataset.samples))[:samples].tolist()
+    if len(order) < _FEWEST_TO_SPLIT:
+        raise DataError(
+            f"{dataset.source} has {len(order)} samples, and a choice needs two: one to choose by, one to report on"
+        )
+    middle = (len(order) + 1) // 2
+    return _part(dataset, sorted(order[:middle])), _part(dataset, sorted(order[middle:]))
+
+
+def calibration_samples(
+    graph: Graph, workload: Workload, dataset: Dataset, preprocess: Preprocess, *, limit: int, skip_bad: bool
+) -> list[dict[str, Any]]:
+    """Samples as the quantiser takes them: arrays by the names of the inputs."""
+    forms = forms_from_graph(graph, workload).inputs
+    names = [form.name for form in forms]
+    if graph.signature(workload.signature or None) is None:  # as the signature that such a file is given names them
+        names = [name if name and names.count(name) == 1 else f"input_{at}" for at, name in enumerate(names)]
+    preparer = Preparer(forms, preprocess, read_metadata(graph))
+    found: list[dict[str, Any]] = []
+    for _, sample in dataset.drawn(None, SEED):
+        if len(found) == limit:
+            break
+        try:
+            arrays = preparer.prepare(sample)
+        except DataError:
+            if not skip_bad:
+                raise
+            continue
+        found.append({name: np.array(array) for name, array in zip(names, arrays, strict=True)})
+    return found
+
+
+def _part(dataset: Dataset, positions: list[int]) -> Dataset:
+    samples = dataset.samples
+    assert not callable(samples)
+    return replace(dataset, samples=LazySamples(len(positions), lambda place: samples[positions[place]]))
+
+
+def _every_other(
+    stream: Callable[[], Iterable[Sample]], first: int, limit: int | None
+) -> Callable[[], Iterable[Sample]]:
+    return lambda: islice(stream(), first, limit, 2)

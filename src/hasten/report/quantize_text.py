@@ -1,0 +1,127 @@
+"""Variants as text: what to use, a table of all, and what there is to say about each."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.accuracy import Kind
+from hasten.core.quantization import FAILED, ORIGINAL, UNKNOWN
+from hasten.core.units import milliseconds, percent, size
+from hasten.report.tables import rendered, table
+from hasten.report.text import WIDTH, printable, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.accuracy import Accuracy
+    from hasten.core.quantization import Sensitivity, VariantRow
+    from hasten.practices.quantize import QuantizeResult
+
+_DASH: Final = "-"
+_NAME: Final = 20
+_MOST_SENSITIVE: Final = 5
+
+
+def quantize_text(model: str, found: QuantizeResult) -> str:
+    """The choice first, then the table, then a line for each that needs one."""
+    lines = [*wrapped(f"{Path(model).name}: {found.why}"), *wrapped(f"Chosen: {found.chosen}, copied to {found.path}")]
+    if found.already:
+        return "\n".join(lines)
+    lines += ["", _table(found.rows), ""]
+    for row in found.rows:
+        lines += _about(row)
+    if found.sensitivity:
+        lines += ["", *_sensitive(found.sensitivity)]
+    drop = f"Floor: at most {percent(found.max_drop)} lost, decided on one half of {found.data}"
+    lines += ["", *wrapped(f"{drop}; figures are of the other half, those of broken ones of the first.")]
+    for note in found.notes:
+        lines += wrapped(note, "! ")
+    return "\n".join(lines)
+
+
+def _table(rows: Sequence[VariantRow]) -> str:
+    grid = table()
+    metric = next((row.known_accuracy.metric for row in rows if row.known_accuracy is not None), "score")
+    grid.add_column("variant", no_wrap=True, width=_NAME)
+    for title, width in (
+        ("size", 7), ("zipped", 7), ("latency", 8), ("±", 5), ("against it", 14), (metric[:6], 6), ("floor", 7)
+    ):  # fmt: skip
+        grid.add_column(title, justify="left" if title == "floor" else "right", no_wrap=True, width=width)
+    for row in rows:
+        grid.add_row(*_cells(row))
+    return rendered(grid, WIDTH)
+
+
+def _cells(row: VariantRow) -> list[str]:
+    known, latency, against = row.known_accuracy, row.latency, row.against
+    return [
+        _short(row.recipe),
+        size(row.size_bytes) if row.size_bytes else _DASH,
+        size(row.zipped_bytes) if row.zipped_bytes else _DASH,
+        _DASH if latency is None else milliseconds(latency.estimate),
+        _DASH if latency is None else _width(latency.relative_half_width),
+        _DASH if against is None else f"{against.verdict.value} {against.ratio:.3g}",
+        _DASH if known is None else _value(known, known.value),
+        _DASH if row.recipe == ORIGINAL else row.floor or _DASH,
+    ]
+
+
+def _about(row: VariantRow) -> list[str]:
+    said = [row.why] if row.why else []
+    if row.accuracy is not None:
+        said.append(_accuracy(row.accuracy))
+    if row.change is not None and row.accuracy is not None:
+        low, high = (_signed(row.accuracy, bound) for bound in (row.change.low, row.change.high))
+        said.append(f"{_signed(row.accuracy, row.change.difference)} against the original ({low} to {high})")
+    if row.is_mix:
+        said.append(f"{len(row.float_nodes)} nodes stay float")
+    if row.floor != FAILED:
+        said += row.notes
+    return wrapped(f"{row.recipe}: {'; '.join(said)}") if said else []
+
+
+def _accuracy(found: Accuracy) -> str:
+    what = found.metric if found.kind is Kind.ACCURACY else f"agreement ({found.metric})"
+    if found.kind is Kind.UNKNOWN:
+        what = f"{UNKNOWN} accuracy, agreement on random inputs ({found.metric})"
+    interval = f"{_value(found, found.low)} to {_value(found, found.high)}"
+    return f"{what} {_value(found, found.value)} ({interval}) on {found.samples} samples"
+
+
+def _sensitive(entries: Sequence[Sensitivity]) -> list[str]:
+    worst = sorted(entries, key=lambda entry: -entry.error)[:_MOST_SENSITIVE]
+    lines = ["Most sensitive (error at the output when only these are quantised):"]
+    for entry in worst:
+        nodes = f"{entry.nodes[0]}-{entry.nodes[-1]}" if len(entry.nodes) > 1 else f"{entry.nodes[0]}"
+        error = percent(entry.error) if math.isfinite(entry.error) else "useless"
+        lines += wrapped(f"{error:>7}  node {nodes} {entry.op} {entry.location}"[: WIDTH - 2], "  ")
+    return lines
+
+
+def _width(share: float) -> str:
+    """Half of an interval's width; a dash after a single process, which has none."""
+    return _DASH if not math.isfinite(share) else percent(share) if share < 1 else ">99%"
+
+
+def _is_share(found: Accuracy) -> bool:
+    return found.metric.startswith("top-") or found.metric == "miou"
+
+
+def _value(found: Accuracy, value: float) -> str:
+    if not math.isfinite(value):
+        return "unknown"
+    return f"{value:.1%}" if _is_share(found) else f"{value:.3g}"
+
+
+def _signed(found: Accuracy, value: float) -> str:
+    if not math.isfinite(value):
+        return "unknown"
+    return f"{value:+.1%}" if _is_share(found) else f"{value:+.3g}"
+
+
+def _short(name: str) -> str:
+    """A name that fits its column; of a mix, the end matters most."""
+    name = printable(name)
+    return name if len(name) <= _NAME else f"{name[: _NAME - 9]}…{name[-8:]}"
