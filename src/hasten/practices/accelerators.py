@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.acceleration import FAILED, MISSING, PARTIAL, RIGHT, RUNS, AcceleratorRow, OutputError, break_even_runs
 from hasten.core.comparison import Verdict
+from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
@@ -73,6 +74,8 @@ def plans_to_examine(threads: int, delegates: Sequence[str] = ()) -> dict[str, P
     }
     for setting in dict.fromkeys(delegates):
         path, _, options = setting.partition(":")
+        if not path:
+            raise UsageError("--delegate names no library", "Give the path of a shared library (.so).")
         names = (Path(path).name, f"{Path(path).name}:{options}", setting)
         plans[next(name for name in names if name not in plans)] = Plan(threads=threads, delegate=setting)
     return plans
@@ -95,7 +98,7 @@ def examine(
     for number, entry in enumerate(entries):
         progress(_SHARE_OF_CHECKS * number / len(entries), f"checking {entry.name}")
         _check(target, entry, inputs, fresh=graph.stateful)
-        if cache and entry.failure is None:
+        if cache and entry.failure is None and _keeps_a_cache(entry.candidate.plan):
             progress(_SHARE_OF_CHECKS * (number + 0.5) / len(entries), f"filling the cache of {entry.name}")
             folder = f"{cache}/{Path(entry.name).name}-{candidate.model.sha256[:12]}"
             entry.cached_start_ms = _cached_start_ms(target, entry, folder)
@@ -134,6 +137,11 @@ def _named(entry: _Entry, failure: Failure) -> Failure:
     """The failure with a cause that the engine itself leaves to a status."""
     without = YNNPACK_OPTION in entry.candidate.plan.options and failure.kind == "engine"
     return _WITHOUT_YNNPACK if without and "unsupported" in failure.message else failure
+
+
+def _keeps_a_cache(plan: Plan) -> bool:
+    """Built-in kernels work nothing out at their start, and a delegate library is not told of the folder."""
+    return not plan.delegate and (plan.accelerator != "cpu" or plan.kernel == "delegate")
 
 
 def _cached_start_ms(target: Target, entry: _Entry, folder: str) -> float | None:

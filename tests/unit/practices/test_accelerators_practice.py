@@ -13,6 +13,7 @@ import pytest
 from hasten.core.acceleration import FAILED, IMPRECISE, MISSING, PARTIAL, RUNS, WRONG
 from hasten.core.block import Block, Conditions
 from hasten.core.comparison import Verdict
+from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
 from hasten.core.measurement import Model, measurement_from_data
@@ -21,6 +22,7 @@ from hasten.core.plan import Plan, Workload
 from hasten.measure.rounds import Candidate
 from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
+from hasten.model.samples_odd import counting_loop
 from hasten.practices.accelerator_vendors import vendor_rows
 from hasten.practices.accelerator_words import finding_of, recommend
 from hasten.practices.accelerators import ExaminationInterrupted, examine, plans_to_examine
@@ -333,6 +335,17 @@ def test_a_part_is_named_with_what_was_left(examined: Examination) -> None:
     assert recommend(examined.rows)[0] == "gpu"
 
 
+def test_operators_of_a_loop_are_told_from_those_around_it(examined: Examination, tmp_path: Path) -> None:
+    path = tmp_path / "loop.tflite"
+    path.write_bytes(counting_loop())
+    examined.graph = read_graph(path)
+    assert [len(subgraph.nodes) for subgraph in examined.graph.subgraphs] == [1, 1, 2]
+    body = Placement((Partition("LITERT_WEBGPU", 2, (0, 1)),), ((0, 0), (1, 0)))
+    rows = examined(backs(gpu=Back(placement=body)))
+    assert (rows["gpu"].placed_ops, rows["gpu"].total_ops) == (2, 4)
+    assert rows["gpu"].refused == ("WHILE x1", "LESS x1")
+
+
 def test_a_compiler_that_rewrote_the_graph_leaves_a_number(examined: Examination) -> None:
     rows = examined(backs(npu=Back(placement=placed(("delegate", (0,)), left=(1,)))))
     assert (rows["npu"].status, rows["npu"].placed_ops) == (PARTIAL, 3)
@@ -487,6 +500,7 @@ def test_caches_show_what_they_save(examined: Examination) -> None:
     rows = examined(backs(npu=Back(placement=NPU, start_ms=500.0, cached_ms=50.0)), cache="/cache")
     assert rows["npu"].cached_start_ms == pytest.approx(50.0)
     assert "starts in 500 ms, with its cache in 50.0 ms" in rows["npu"].why
+    assert rows["builtin"].cached_start_ms is None
 
 
 def test_every_delegate_has_a_row_of_its_own() -> None:
@@ -495,6 +509,12 @@ def test_every_delegate_has_a_row_of_its_own() -> None:
     assert {plan.delegate for plan in plans.values() if plan.delegate} == set(settings)
     assert all(plan.threads == 2 for plan in plans.values())
     assert plans["npu"].accelerator == "npu"
+
+
+def test_a_delegate_without_a_name_is_a_wrong_usage() -> None:
+    for setting in ("", ":device=1"):
+        with pytest.raises(UsageError, match="names no library"):
+            plans_to_examine(1, [setting])
 
 
 class ByModel(Machine):
