@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,25 @@ if TYPE_CHECKING:
 FORGETTING = 0.95
 # The weight of the first sample from which on it is worth a note: that of 32 samples.
 HEAVY = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The ranges of a model's activations, found once and good for every static recipe that takes them this way."""
+
+    model_sha256: str
+    signature: str
+    ranges: Ranges
+    samples: int
+    values: Mapping[str, Any]
+
+    def check(self, graph: Graph, signature: str, recipe: Recipe) -> None:
+        """Raise where it is of another model, another signature or another way to take ranges."""
+        if (self.model_sha256, self.signature) != (graph.sha256, signature):
+            raise DataError(f"The calibration is not of {graph.path.name}.", "Calibrate this model and signature.")
+        if self.ranges is not recipe.ranges:
+            message = f"{recipe.name} takes ranges as {recipe.ranges.value}; the calibration has another way."
+            raise DataError(message, "Calibrate again for this recipe.")
 
 
 def checked_samples(graph: Graph, signature: Signature, samples: Iterable[Sample] | None) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hasten.core.errors import ModelError
 from hasten.model.graph import FLOAT_DTYPES
-from hasten.model.variants.variant import NothingToQuantizeError, weight_shares
+from hasten.model.variants.variant import NothingToChangeError, weight_shares
 
 if TYPE_CHECKING:
     from hasten.model.graph import Graph, Node, Signature, Subgraph, Tensor
@@ -43,7 +43,7 @@ def check_weights(original: Graph, variant: Graph, recipe: Recipe, changed: bool
     if not changed:
         kinds = ", ".join(sorted({node.label for node in original.main.nodes}))
         hint = f"The quantiser has nothing for it in the selected operators; the model has {kinds}."
-        raise NothingToQuantizeError(f"{recipe.name} changes nothing in {original.path.name}.", hint)
+        raise NothingToChangeError(f"{recipe.name} changes nothing in {original.path.name}.", hint)
     left = weight_shares(variant).get("float32", 0.0)
     operators = Counter(node.label for s in variant.subgraphs for node in s.nodes if _has_float_weights(s, node))
     if left < WORTH_A_NOTE or not operators:
@@ -59,7 +59,7 @@ def added_operators(original: Graph, variant: Graph, op: str) -> int:
 
 
 def _has_float_weights(subgraph: Subgraph, node: Node) -> bool:
-    tensors = (subgraph.tensors[index] for index in node.inputs[1:] if index >= 0)
+    tensors = (subgraph.tensors[index] for index in node.inputs if index >= 0)
     return any(tensor.is_weight and tensor.dtype in FLOAT_DTYPES and len(tensor.shape) > 1 for tensor in tensors)
 
 

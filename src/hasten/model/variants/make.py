@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hasten.core.errors import UsageError
-from hasten.model.build_bytes import ELEMENT_TYPES
 from hasten.model.reader import read_graph
 from hasten.model.variants.already import quantized_in_part, refuse_quantized
-from hasten.model.variants.calibration import checked_samples, few_samples
+from hasten.model.variants.calibration import Calibration, checked_samples, few_samples
 from hasten.model.variants.changes import changed_nodes, same_nodes
 from hasten.model.variants.check import added_operators, check_border, check_weights
-from hasten.model.variants.model_object import bytes_from_object, object_from_bytes, read_object, write_object
+from hasten.model.variants.model_object import write_object
 from hasten.model.variants.prepare import prepare
-from hasten.model.variants.quantizer import Border, Order, quantized_bytes
+from hasten.model.variants.quantizer import Border, Order
 from hasten.model.variants.recipes import Recipe, recipe_from_name
 from hasten.model.variants.selection import Nodes, Selection, select
-from hasten.model.variants.tags import keep_output_types, keep_signatures, pattern_of, put_tags, take_tags_off
-from hasten.model.variants.variant import Variant, weight_shares, zipped_bytes
+from hasten.model.variants.tagged import TaggedModel
+from hasten.model.variants.tags import pattern_of
+from hasten.model.variants.variant import Variant, place_for, weight_shares, zipped_bytes
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +36,7 @@ def make_variant(
     model_path: str | os.PathLike[str],
     recipe: str | Recipe,
     out_path: str | os.PathLike[str],
-    calibration: Iterable[Sample] | None = None,
+    calibration: Iterable[Sample] | Calibration | None = None,
     *,
     only: Nodes | None = None,
     but: Nodes | None = None,
@@ -44,34 +45,36 @@ def make_variant(
 ) -> Variant:
     """Write a variant of a model and tell what it is.
 
-    `calibration` gives samples by input name, which static recipes need. `only` or `but` select nodes of the
-    signature's subgraph, by index or by a pattern on the names of their outputs. `border` has the types of float
-    inputs and outputs. A model that is quantised already raises `AlreadyQuantizedError`, one in which there is nothing
-    for the recipe `NothingToQuantizeError`.
+    `calibration` gives samples by input name, or what `calibrate` made of them; static recipes need it. `only` or `but`
+    select nodes of the signature's subgraph, by index or by a pattern on the names of their outputs. `border` has the
+    types of float inputs and outputs. A model that is quantised already raises `AlreadyQuantizedError`, one in which there is nothing
+    for the recipe `NothingToChangeError`.
     """
-    model_path, out_path = Path(model_path), Path(out_path)
+    model_path = Path(model_path)
     recipe = recipe if isinstance(recipe, Recipe) else recipe_from_name(recipe)
     _check_border_types(recipe, border)
     given = read_graph(model_path)
     refuse_quantized(given)
+    out_path = place_for(Path(out_path), model_path)
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
         prepared = prepare(model_path, Path(folder) / model_path.name)
         graph = read_graph(prepared.path)
-        way_in = graph.signature(signature)
-        assert way_in is not None
+        way_in = _way_in(graph, signature)
         # Tensors keep their indices in preparation, nodes need not: the user's are those of the file given.
         selection = select(given, way_in, only, but, recipe.needs_calibration)
-        samples = checked_samples(graph, way_in, calibration) if recipe.needs_calibration else []
-        model = _quantized(
-            prepared.path, Order(recipe, pattern_of(selection), way_in.subgraph, border), way_in, samples
-        )
-        write_object(model, out_path, model_path)
-        variant = read_graph(out_path)
+        tagged = TaggedModel(prepared.path)
+        known = _calibration(given, tagged, graph, way_in, recipe, calibration) if recipe.needs_calibration else None
+        order = Order(recipe, pattern_of(selection), way_in.subgraph, border)
+        made = Path(folder) / "made" / out_path.name
+        made.parent.mkdir()
+        write_object(tagged.quantized(order, known), made, model_path)
+        variant = read_graph(made)
         check_border(graph, variant, way_in.key, border)
         changed = [changed_nodes(*pair) for pair in zip(graph.subgraphs, variant.subgraphs, strict=True)]
         notes = [*prepared.done, *check_weights(graph, variant, recipe, any(changed))]
         nodes = same_nodes(changed[way_in.subgraph], graph.subgraphs[way_in.subgraph], given.subgraphs[way_in.subgraph])
-    notes += _notes(given, way_in, selection) + few_samples(recipe, len(samples))
+        shutil.copyfile(made, out_path)
+    notes += _notes(given, way_in, selection) + few_samples(recipe, known.samples if known else 0)
     return Variant(
         path=out_path,
         recipe=recipe.name,
@@ -85,16 +88,43 @@ def make_variant(
     )
 
 
-def _quantized(prepared: Path, order: Order, way_in: Signature, samples: list[dict[str, Any]]) -> Any:
-    model = read_object(prepared)
-    names = put_tags(model)
-    raw = quantized_bytes(bytes_from_object(model), order, way_in.key, samples, prepared.name)
-    quantized = object_from_bytes(raw)
-    if order.border.output_type != "float32":
-        keep_output_types(model, quantized, order.subgraph, ELEMENT_TYPES.index(order.border.output_type))
-    take_tags_off(quantized, names)
-    keep_signatures(model, quantized)
-    return quantized
+def calibrate(
+    model_path: str | os.PathLike[str],
+    recipe: str | Recipe,
+    samples: Iterable[Sample],
+    *,
+    signature: str | None = None,
+) -> Calibration:
+    """Find the ranges of a model's activations once, for several variants of one recipe (or of its like)."""
+    recipe = recipe if isinstance(recipe, Recipe) else recipe_from_name(recipe)
+    given = read_graph(model_path)
+    refuse_quantized(given)
+    with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+        prepared = prepare(given.path, Path(folder) / given.path.name)
+        graph = read_graph(prepared.path)
+        return _calibration(given, TaggedModel(prepared.path), graph, _way_in(graph, signature), recipe, samples)
+
+
+def _way_in(graph: Graph, key: str | None) -> Signature:
+    way_in = graph.signature(key)
+    assert way_in is not None, "preparation adds a signature"
+    return way_in
+
+
+def _calibration(
+    given: Graph,
+    tagged: TaggedModel,
+    graph: Graph,
+    way_in: Signature,
+    recipe: Recipe,
+    calibration: Calibration | Iterable[Sample] | None,
+) -> Calibration:
+    if isinstance(calibration, Calibration):
+        calibration.check(given, way_in.key, recipe)
+        return calibration
+    samples = checked_samples(graph, way_in, calibration)
+    values = tagged.ranges(way_in, recipe, samples)
+    return Calibration(given.sha256, way_in.key, recipe.ranges, len(samples), values)
 
 
 def _check_border_types(recipe: Recipe, border: Border) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import os
 import warnings
@@ -10,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import ModelError, UsageError
-from hasten.model.variants.recipes import Ranges, Recipe, Rounding
-from hasten.model.variants.variant import NothingToQuantizeError
+from hasten.model.variants.recipes import Ranges, Recipe, Rounding, recipe_from_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,8 +20,12 @@ INSTALL = "pip install 'hasten[quantize]'"
 BITS = {"float16": 16, "int4": 4, "int8": 8, "uint8": 8, "int16": 16}
 # Calibration of small models gets slower with more.
 MOST_THREADS = 4
+_LAYERS = ("CONV_2D", "CONV_2D_TRANSPOSE", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 # What the quantiser raises, for lack of exceptions of its own.
 _ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+# Ranges do not depend on the number of bits.
+_ANY_STATIC = recipe_from_name("static_int8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +46,43 @@ class Order:
     border: Border
 
 
-def quantized_bytes(
-    model: bytes, order: Order, signature: str | None, samples: Sequence[Mapping[str, Any]], name: str
-) -> bytes:
-    """Quantise a prepared and tagged model."""
+def quantized_bytes(model: bytes, order: Order, ranges: Mapping[str, Any] | None, name: str) -> bytes:
+    """Quantise a prepared and tagged model; `ranges` are those of activations, by tag."""
     quantizer_module = _imported()
+    hint = "Try another recipe, or leave the nodes out that it cannot do."
+    with _silence(), _errors(f"{name} cannot be quantised by {order.recipe.name}", hint):
+        quantizer = quantizer_module.Quantizer(model, _manager(order).get_quantization_recipe())
+        # The quantiser writes into what it is given.
+        own = None if ranges is None else copy.deepcopy(dict(ranges))
+        result = quantizer.quantize(own, enable_progress_bar=False, enable_progress_report=False)
+        return bytes(result.quantized_model)
+
+
+def calibrated_ranges(
+    model: bytes, subgraph: int, ranges: Ranges, signature: str, samples: Sequence[Mapping[str, Any]], name: str
+) -> dict[str, Any]:
+    """Run a prepared and tagged model on samples, and return the ranges of all activations of the subgraph, by tag."""
+    _imported()
+    from ai_edge_quantizer import calibrator
+    from ai_edge_quantizer.utils import qsv_utils
+
+    everything = Order(_ANY_STATIC, rf"^<{subgraph}\.", subgraph, Border("int8", "int8"))
+    threads = min(MOST_THREADS, os.cpu_count() or 1)
+    update = {"qsv_update_func": qsv_utils.min_max_update} if ranges is Ranges.MIN_MAX else {}
+    with _silence(), _errors(f"{name} cannot be calibrated", "Recipes without calibration may still work."):
+        calibration = calibrator.Calibrator(model, num_threads=threads, **update)
+        calibration.calibrate({signature: list(samples)}, _manager(everything))
+        found: dict[str, Any] = calibration.get_model_qsvs()
+        return found
+
+
+@contextlib.contextmanager
+def _errors(what: str, hint: str) -> Iterator[None]:
     try:
-        with _silence():
-            manager = _manager(order)
-            quantizer = quantizer_module.Quantizer(model, manager.get_quantization_recipe())
-            ranges = _ranges(model, manager, order.recipe, signature, samples) if samples else None
-            if ranges is not None and not ranges:
-                hint = "Static recipes quantise operators of the signature's own graph, not of loops and branches."
-                raise NothingToQuantizeError(f"{order.recipe.name} changes nothing in {name}.", hint)
-            result = quantizer.quantize(ranges, enable_progress_bar=False, enable_progress_report=False)
+        yield
     except _ERRORS as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        hint = "Try another recipe, or leave the nodes out that it cannot do."
-        raise ModelError(f"{name} cannot be quantised by {order.recipe.name}: {reason}", hint) from error
-    return bytes(result.quantized_model)
+        raise ModelError(f"{what}: {reason}", hint) from error
 
 
 def _imported() -> Any:
@@ -87,9 +109,10 @@ def _manager(order: Order) -> Any:
     everything, names = qtyping.TFLOperationName.ALL_SUPPORTED, recipe_manager.AlgorithmName
     _add(manager, order.recipe, order.pattern, everything, names.MIN_MAX_UNIFORM_QUANT)
     if order.recipe.rounding is not Rounding.LARGEST:
-        # Later entries win where their algorithm has the operator; one of the same pattern would replace the first.
+        # For weights only: OCTAV refuses the constants of other operators. Later entries win over earlier ones.
         algorithm = {Rounding.OCTAV: names.OCTAV, Rounding.MSE: names.MSE}[order.recipe.rounding]
-        _add(manager, order.recipe, f"(?:{order.pattern})", everything, algorithm)
+        for operation in _LAYERS:
+            _add(manager, order.recipe, f"(?:{order.pattern})", qtyping.TFLOperationName[operation], algorithm)
     ends = (qtyping.TFLOperationName.INPUT, qtyping.TFLOperationName.OUTPUT)
     for operation, dtype in zip(ends, (order.border.input_type, order.border.output_type), strict=True):
         manager.add_quantization_config(".*", operation, algorithm_key=names.NO_QUANTIZE)
@@ -124,17 +147,3 @@ def _static_config(qtyping: Any, dtype: str) -> Any:
         ),
         compute_precision=qtyping.ComputePrecision.INTEGER,
     )
-
-
-def _ranges(
-    model: bytes, manager: Any, recipe: Recipe, signature: str | None, samples: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    from ai_edge_quantizer import calibrator
-    from ai_edge_quantizer.utils import qsv_utils
-
-    threads = min(MOST_THREADS, os.cpu_count() or 1)
-    update = {"qsv_update_func": qsv_utils.min_max_update} if recipe.ranges is Ranges.MIN_MAX else {}
-    calibration = calibrator.Calibrator(model, num_threads=threads, **update)
-    calibration.calibrate({signature: list(samples)}, manager)
-    ranges: dict[str, Any] = calibration.get_model_qsvs()
-    return ranges

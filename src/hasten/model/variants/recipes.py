@@ -92,6 +92,7 @@ RECIPES: tuple[Recipe, ...] = (
         "int8",
         "int16",
         computes_in_integers=True,
+        ranges=Ranges.MIN_MAX,
     ),
 )
 

@@ -47,43 +47,14 @@ def take_tags_off(model: Any, names: list[list[bytes | None]]) -> None:
             tensor.name = (names[number][source] or b"") + addition.encode()
             if addition and tensor.buffer == 0:
                 _keep_open_dimensions(tensor, subgraph.tensors[source])
-        _keep_names_at_the_border(subgraph)
 
 
-def keep_output_types(original: Any, quantized: Any, subgraph: int, element_type: int) -> None:
-    """Give out the integers themselves where asked for: the quantiser forgets it if a float node reads them too."""
-    tensors, outputs = quantized.subgraphs[subgraph].tensors, quantized.subgraphs[subgraph].outputs
-    for position, index in enumerate(original.subgraphs[subgraph].outputs):
-        if tensors[index].type == element_type:
-            outputs[position] = int(index)
-
-
-def keep_signatures(original: Any, quantized: Any) -> None:
-    """Let signatures name what the graph takes and gives: the quantiser misses outputs that a node reads as well."""
-    quantized.signatureDefs = original.signatureDefs
-    for signature in quantized.signatureDefs:
-        before, after = (model.subgraphs[signature.subgraphIndex] for model in (original, quantized))
-        for maps, old, new in (
-            (signature.inputs, before.inputs, after.inputs),
-            (signature.outputs, before.outputs, after.outputs),
-        ):
-            moved = {int(was): int(now) for was, now in zip(old, new, strict=True)}
-            for entry in maps or []:
-                entry.tensorIndex = moved.get(int(entry.tensorIndex), entry.tensorIndex)
+def with_names(message: str, names: list[list[bytes | None]]) -> str:
+    """A message of the quantiser with the tensors' own names in place of tags."""
+    return re.sub(r"<(\d+)\.(\d+)>", lambda tag: repr(text(names[int(tag[1])][int(tag[2])])), message)
 
 
 def _keep_open_dimensions(tensor: Any, source: Any) -> None:
     """The quantiser gives new tensors a fixed shape, also where a batch of -1 passes through them."""
     if source.shapeSignature is not None and len(source.shapeSignature) == len(tensor.shape):
         tensor.shapeSignature = source.shapeSignature
-
-
-def _keep_names_at_the_border(subgraph: Any) -> None:
-    """An output that is now the float form of an int8 tensor takes the plain name from it."""
-    for index in subgraph.outputs:
-        output = subgraph.tensors[index]
-        for addition in (b"_dequant", b"_quantized"):
-            plain = output.name.removesuffix(addition)
-            inner = next((tensor for tensor in subgraph.tensors if tensor.name == plain), None)
-            if plain != output.name and inner is not None:
-                inner.name, output.name = plain + b"_inner", plain

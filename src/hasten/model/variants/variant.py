@@ -6,7 +6,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hasten.core.errors import ModelError
+from hasten.core.errors import ModelError, UsageError
 from hasten.model.variants.already import weight_bytes_by_dtype
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 20
 
 
-class NothingToQuantizeError(ModelError):
-    """The recipe changes nothing in this model."""
+class NothingToChangeError(ModelError):
+    """The recipe has nothing to change in this model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,18 @@ class Variant:
     quantize_added: int = 0
     dequantize_added: int = 0
     notes: tuple[str, ...] = ()
+
+
+def place_for(out_path: Path, model_path: Path) -> Path:
+    """Make room for a variant; it must not replace the model it is made from."""
+    try:
+        out_path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"{out_path.parent} cannot be made: {error.strerror or error}."
+        raise UsageError(message, "Choose another folder.") from None
+    if out_path.is_dir() or (out_path.exists() and out_path.samefile(model_path)):
+        raise UsageError(f"A variant cannot be written to {out_path}.", "Give the path of a new file.")
+    return out_path
 
 
 def zipped_bytes(path: Path) -> int:

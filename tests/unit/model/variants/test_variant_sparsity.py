@@ -1,0 +1,97 @@
+"""Zeros, blocks of zeros and few distinct values are found; pruning makes as many zeros as asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from variant_models import answers, inputs_of
+
+from hasten.core.errors import UsageError
+from hasten.model import samples
+from hasten.model.build import ModelBuilder
+from hasten.model.build_graph import Spec
+from hasten.model.reader import read_constant, read_graph
+from hasten.model.variants.make import make_variant
+from hasten.model.variants.pruning import prune_variant
+from hasten.model.variants.sparsity import layer_sparsities, model_sparsity
+from hasten.model.variants.variant import NothingToChangeError, zipped_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def dense_layer(weights: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> bytes:
+    g = ModelBuilder()
+    inputs = [g.input("x", (1, weights.shape[1])), g.constant(weights)]
+    options = {"options_type": "FullyConnectedOptions"}
+    (y,) = g.operator("FULLY_CONNECTED", inputs, [Spec((1, weights.shape[0]))], **options)  # type: ignore[arg-type]
+    g.output(y, "y")
+    return g.build()
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sparsity=st.floats(0.3, 0.9), block=st.sampled_from([(1, 1), (4, 1), (1, 4), (1, 16), (4, 4)]))
+def test_pruning_is_found_again(sparsity: float, block: tuple[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "dense.tflite"
+    path.write_bytes(samples.matmul_chain(4, 64, 2))
+    variant = prune_variant(path, sparsity, tmp_path / "pruned.tflite", block=block)
+    layers = layer_sparsities(read_graph(variant.path))
+    assert model_sparsity(layers) == pytest.approx(sparsity, abs=0.01)
+    assert {layer.block for layer in layers} == {None if block == (1, 1) else block}
+    assert variant.size_bytes == path.stat().st_size
+    assert variant.zipped_bytes < zipped_bytes(path)
+
+
+def test_the_smallest_weights_go_and_others_stay_as_they_are(tmp_path: Path) -> None:
+    weights = np.array([[1, -5, 2, 6], [-3, 7, 4, -8]], np.float32)
+    path = tmp_path / "dense.tflite"
+    path.write_bytes(dense_layer(weights))
+    graph = read_graph(prune_variant(path, 0.5, tmp_path / "pruned.tflite").path)
+    pruned = read_constant(graph, graph.main.tensors[1])
+    np.testing.assert_array_equal(pruned, [[0, -5, 0, 6], [0, 7, 0, -8]])
+
+
+def test_only_dense_layers_and_1x1_convolutions_are_pruned(model_file: Callable[[str], Path], tmp_path: Path) -> None:
+    model = model_file("mobilenet")
+    variant = prune_variant(model, 0.8, tmp_path / "pruned.tflite")
+    for layer in layer_sparsities(read_graph(variant.path)):
+        assert layer.zeros == pytest.approx(0.8 if layer.node in variant.nodes else 0, abs=0.02)
+    operators = {read_graph(model).main.nodes[index].op for index in variant.nodes}
+    assert operators == {"CONV_2D", "FULLY_CONNECTED"}
+    assert 0 not in variant.nodes  # the first convolution is 3x3
+    assert np.isfinite(answers(variant.path, inputs_of(model, 1))[0]["probabilities"]).all()
+
+
+def test_zeros_survive_quantising(model_file: Callable[[str], Path], tmp_path: Path) -> None:
+    pruned = prune_variant(model_file("mobilenet"), 0.8, tmp_path / "pruned.tflite")
+    before = layer_sparsities(read_graph(pruned.path))
+    variant = make_variant(pruned.path, "dynamic_int8", tmp_path / "int8.tflite")
+    after = layer_sparsities(read_graph(variant.path))
+    assert all(a.zeros >= b.zeros for a, b in zip(after, before, strict=True))
+
+
+def test_clusters_and_dead_channels_are_found(tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).choice(np.array([-1, -0.5, 0.5, 1], np.float32), (64, 64))
+    weights[:3] = 0
+    path = tmp_path / "clustered.tflite"
+    path.write_bytes(dense_layer(weights))
+    (layer,) = layer_sparsities(read_graph(path))
+    assert (layer.distinct, layer.clustered, layer.dead_channels) == (5, True, 3)
+    path.write_bytes(samples.matmul_chain(4, 64, 1))
+    (layer,) = layer_sparsities(read_graph(path))
+    assert (layer.clustered, layer.block, layer.zeros) == (False, None, 0)
+
+
+def test_what_cannot_be_pruned_is_refused(model_file: Callable[[str], Path], tmp_path: Path) -> None:
+    model, out = model_file("mobilenet"), tmp_path / "pruned.tflite"
+    with pytest.raises(UsageError, match="sparsity of 1"):
+        prune_variant(model, 1, out)
+    with pytest.raises(UsageError, match="block"):
+        prune_variant(model, 0.5, out, block=(0, 1))
+    with pytest.raises(NothingToChangeError, match="nothing to prune"):
+        prune_variant(model, 0.5, out, only="^depthwise")
