@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hasten.cli import options
 from hasten.cli.bench import bench_data
 from hasten.cli.keeping import Keeper
-from hasten.cli.output import show
+from hasten.cli.output import complain, show
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import HastenError, UsageError
 
@@ -61,10 +61,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--data is for --explain only", "Add --explain, or leave --data out.")
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
+    from hasten.data.sources import open_dataset
     from hasten.library import compare, explain
+    from hasten.practices.explain import DEFAULT_SECONDS
     from hasten.report.explain_text import explanation_text
     from hasten.report.text import comparison_text
 
+    if arguments.data:
+        open_dataset(arguments.data)  # a wrong name is said before the work, not after
     session = options.session_from(arguments, "compare")
     label = f"{arguments.first} {arguments.second}"
     with Keeper(session, "comparison", label) as keeper, progress_bar("comparing") as progress:
@@ -87,14 +91,19 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with Keeper(session, "explanation", label) as keeper, progress_bar("explaining") as progress:
             explanation = explain(
-                first[0], second[0], second[1], workload, original_plan=first[1],
-                target=target, data=arguments.data, comparison=found.comparison, progress=progress,
+                first[0], second[0], second[1], workload, original_plan=first[1], target=target,
+                seconds=min(arguments.seconds, DEFAULT_SECONDS), data=arguments.data, comparison=found.comparison,
+                progress=progress,
             )  # fmt: skip
             keeper.keep(explanation.as_data())
-    except HastenError:
-        if arguments.json:  # the comparison was made, and is not lost
-            show(options.as_json({**data, "explanation": None}))
-        raise
-    as_json = options.as_json({**data, "explanation": explanation.as_data()}) if arguments.json else ""
-    show(as_json or explanation_text(explanation))
+    except HastenError as error:
+        if not arguments.json:
+            raise
+        # The comparison was made, and is not lost: one document has both.
+        complain(error.message, error.hint)
+        said = {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}
+        show(options.as_json({**data, "explanation": None, "error": said}))
+        return error.exit_code
+    with_reasons = {**data, "explanation": explanation.as_data()}
+    show(options.as_json(with_reasons) if arguments.json else explanation_text(explanation))
     return 0

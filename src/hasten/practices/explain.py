@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 DEFAULT_SECONDS: Final = 8.0
 _ROUNDS: Final = 6
+_NO_REFERENCE: Final = Failure(
+    "profile",
+    "usage",
+    "LiteRT 2.3 cannot profile its reference kernels: it runs the built-in ones in their place",
+    "Explain with --kernel delegate or --kernel builtin.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,9 @@ def explain(
     Times come from profiles that take turns, numbers from inner tensors on samples of the dataset (random ones without
     it). The verdict is that of a `comparison` made before, of these two, or of one made here.
     """
+    for candidate in (original.candidate, changed.candidate):
+        if candidate.plan.kernel == "reference":
+            return candidate, _NO_REFERENCE
     try:
         machine = _machine(target, original.candidate)
     except RunnerFailed as failed:

@@ -1,0 +1,211 @@
+"""Planted trouble, run for real: the explanation must name the right operators, and the right node."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from hasten import library
+from hasten.core.comparison import compare_rounds
+from hasten.core.errors import ModelError
+from hasten.core.explain import CauseKind, Explanation, NodeRow
+from hasten.core.node_errors import DROP_DB
+from hasten.core.statistics import Interval
+from hasten.data.dataset import Dataset, Sample
+from hasten.demo import CALIBRATION, DATA, MODEL
+from hasten.model import samples
+from hasten.model.build import ModelBuilder
+from hasten.model.build_bytes import serialised
+from hasten.model.matching import match_nodes
+from hasten.practices.explain import Subject
+from hasten.practices.explain_errors import Numbers, compare_numbers
+from hasten.practices.inner_tensors import InnerTensors, real_values
+from hasten.targets.local import LocalTarget
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMPARISON = compare_rounds([math.log(2.0)] * 5)
+"""Stands for a comparison made before: these tests ask for causes, not for the verdict of a short race."""
+
+
+def with_scaled_weights(data: bytes, node: int, factor: float) -> bytes:
+    """One layer of float weights made wrong on purpose."""
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf(data)
+    graph = model.subgraphs[0]
+    buffer = model.buffers[graph.tensors[graph.operators[node].inputs[1]].buffer]
+    buffer.data = (buffer.data.view(np.float32) * np.float32(factor)).view(np.uint8)
+    return serialised(model)
+
+
+def written(data: bytes, folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def subject(path: Path) -> Subject:
+    return Subject(*library.open_model(path))
+
+
+def numbers(original: Path, changed: Path, dataset: Dataset | None = None) -> Numbers:
+    """The comparison of numbers alone, which needs no profile."""
+    first, second = subject(original), subject(changed)
+    matches = match_nodes(first.subgraph, second.subgraph)
+    rows = [NodeRow(match, None, None, Interval(0.0, 0.0, 0.0)) for match in matches]
+    return compare_numbers(LocalTarget(), first, second, rows, dataset)
+
+
+def explained(original: Path, changed: Path, **options: Any) -> Explanation:
+    return library.explain(original, changed, seconds=1.0, comparison=COMPARISON, **options)
+
+
+def depthwise_network(weights: str, folder: Path) -> Path:
+    g = ModelBuilder(weights=weights)
+    y = g.input("x", (1, 64, 64, 32))
+    for _ in range(3):
+        y = g.depthwise_conv2d(g.conv2d(y, 32), activation="relu6")
+    g.output(y, "y")
+    return written(g.build(), folder, f"{weights}.tflite")
+
+
+def test_depthwise_layers_of_dynamic_range_leave_the_delegate(tmp_path: Path) -> None:
+    found = explained(depthwise_network("float32", tmp_path), depthwise_network("int8", tmp_path), data="")
+    first = found.causes[0]
+    assert (first.kind, first.op, first.nodes) == (CauseKind.LEFT_DELEGATE, "DEPTHWISE_CONV_2D", 3)
+    assert first.ms_after > 2 * first.ms_before
+    assert first.is_clear
+    assert "3 DEPTHWISE_CONV_2D left the delegate" in found.verdict
+    assert (found.before.left, len(found.after.left)) == ((), 3)
+    assert found.after.delegated_partitions > found.before.delegated_partitions == 1
+    total = sum(cause.change_ms.estimate for cause in found.causes) + found.outside_ms.estimate
+    assert total == pytest.approx(found.after.invoke_ms - found.before.invoke_ms)
+    assert found.errors is not None
+    assert found.errors.compared == 6
+    assert found.errors.is_random
+    assert found.instructions.cpu
+
+
+def test_the_demo_quantised_by_googles_quantiser(tmp_path: Path) -> None:
+    quantizer = pytest.importorskip("ai_edge_quantizer.quantizer")
+    recipe = pytest.importorskip("ai_edge_quantizer.recipe")
+    changed = tmp_path / "dynamic.tflite"
+    quantizer.Quantizer(str(MODEL), recipe.dynamic_wi8_afp32()).quantize().export_model(str(changed))
+    found = explained(MODEL, changed, data=str(DATA))
+    first = found.causes[0]
+    assert (first.kind, first.op, first.nodes) == (CauseKind.LEFT_DELEGATE, "DEPTHWISE_CONV_2D", 11)
+    assert first.change_ms.estimate > 0.5 * (found.after.invoke_ms - found.before.invoke_ms)
+    assert {row.match.certainty.value for row in found.rows} == {"exact"}
+    assert found.errors is not None
+    assert (found.errors.compared, found.errors.unread) == (66, ())
+    assert found.row_of(0).snr_db == math.inf  # a MUL of floats, as before
+    assert found.errors.first_drop == 2  # the first layer with weights
+
+    static = tmp_path / "static.tflite"
+    made = quantizer.Quantizer(str(MODEL), recipe.static_wi8_ai8())
+    images = np.load(CALIBRATION)["x"][:8].astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the quantiser's own interpreter
+        calibrated = made.calibrate({"serving_default": [{"image": image[None]} for image in images]})
+        made.quantize(calibrated).export_model(str(static))
+    view = numbers(MODEL, static).view
+    assert view is not None
+    assert view.compared == 66
+    assert view.inputs == "random inputs over the range of the changed model's own"
+
+
+@pytest.mark.parametrize("node", [0, 5, 10])
+def test_error_enters_at_just_the_layer_that_was_made_wrong(node: int, tmp_path: Path) -> None:
+    data = samples.mobilenet_like()
+    original = written(data, tmp_path, "original.tflite")
+    assert library.open_model(original)[1].main.nodes[node].op in ("CONV_2D", "DEPTHWISE_CONV_2D")
+    changed = written(with_scaled_weights(data, node, 1.5), tmp_path, "changed.tflite")
+    found = numbers(original, changed)
+    assert found.view is not None
+    assert (found.view.first_drop, found.view.largest_drop) == (node, node)
+    by_node = {row.match.after: row for row in found.rows}
+    dropped = [index for index, row in by_node.items() if row.drop_db is not None and row.drop_db >= DROP_DB]
+    assert dropped == [node]
+    assert all(row.snr_db == math.inf for index, row in by_node.items() if index is not None and index < node)
+    snr_db = by_node[node].snr_db
+    assert snr_db is not None
+    assert 0 < snr_db < 20  # half of the signal too much
+
+
+def test_a_wrong_layer_stands_out_among_the_errors_of_eight_bits(tmp_path: Path) -> None:
+    original = written(with_scaled_weights(samples.mobilenet_like(), 6, 3.0), tmp_path, "original.tflite")
+    changed = written(samples.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
+    source = np.random.default_rng(0)
+    images = [Sample("normal", (source.standard_normal((1, 32, 32, 3)).astype(np.float32),)) for _ in range(2)]
+    found = numbers(original, changed, Dataset("normal numbers", images, labelled=False))
+    assert found.view is not None
+    assert found.view.largest_drop == 6
+    assert found.view.first_below == 6
+
+
+def test_the_same_model_has_no_error(tmp_path: Path) -> None:
+    path = written(samples.efficientnet_like(), tmp_path, "m.tflite")
+    found = numbers(path, path)
+    assert found.view is not None
+    assert (found.view.first_drop, found.view.largest_drop, found.view.output_snr_db) == (None, None, math.inf)
+    assert {row.snr_db for row in found.rows} == {math.inf}
+
+
+def test_given_inputs_are_used_for_both(tmp_path: Path) -> None:
+    original = written(samples.mobilenet_like(), tmp_path, "original.tflite")
+    changed = written(samples.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
+    zeros = Sample("zeros", (np.zeros((1, 32, 32, 3), np.float32),))
+    found = numbers(original, changed, Dataset("two zeros", [zeros, zeros], labelled=False))
+    assert found.view is not None
+    assert (found.view.samples, found.view.inputs, found.view.is_random) == (2, "two zeros", False)
+
+
+def test_models_with_other_inputs_cannot_be_compared_in_numbers(tmp_path: Path) -> None:
+    original = written(samples.mobilenet_like(size=32), tmp_path, "original.tflite")
+    changed = written(samples.mobilenet_like(size=64), tmp_path, "changed.tflite")
+    found = numbers(original, changed)
+    assert found.view is None
+    assert "another shape" in found.why_not
+    two = numbers(written(samples.one_operator(), tmp_path, "two.tflite"), original)
+    assert "2 inputs" in two.why_not
+
+
+def test_many_tensors_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hasten.practices.inner_tensors._MOST_TENSORS_A_COPY", 4)
+    one = subject(written(samples.mobilenet_like(blocks=1), tmp_path, "m.tflite"))
+    tensors = [node.outputs[0] for node in one.subgraph.nodes]
+    assert len(tensors) > 8
+    inputs = [[np.ones((1, 32, 32, 3), np.float32).tobytes()]] * 2
+    read = InnerTensors(LocalTarget(), one.candidate, one.graph, one.subgraph).read(tensors, inputs)
+    assert list(read) == tensors
+    assert {len(values) for values in read.values()} == {2}
+
+
+def test_quantised_bytes_become_real_numbers(tmp_path: Path) -> None:
+    one = subject(written(samples.mobilenet_like(dtype="int8"), tmp_path, "m.tflite"))
+    tensor = one.subgraph.tensors[one.subgraph.nodes[0].outputs[0]]
+    assert tensor.quantization is not None
+    stored = np.full(tensor.shape, 5, np.int8)
+    expected = (5 - tensor.quantization.zero_points[0]) * tensor.quantization.scales[0]
+    np.testing.assert_allclose(real_values(stored.tobytes(), tensor), expected, rtol=1e-6)
+    weights = next(t for t in one.subgraph.tensors if t.quantization and t.quantization.per_channel)
+    assert weights.quantization is not None
+    real = np.moveaxis(
+        real_values(np.ones(weights.shape, weights.dtype).tobytes(), weights), weights.quantization.dimension, 0
+    )
+    np.testing.assert_allclose(real.reshape(len(real), -1)[:, 0], weights.quantization.scales)
+
+
+def test_trouble_of_a_model_says_which_one(tmp_path: Path) -> None:
+    good = written(samples.one_operator(), tmp_path, "good.tflite")
+    g = ModelBuilder()
+    g.output(g.custom("Nobody", [g.input("a", (1, 4)), g.input("b", (1, 4))], (1, 4)), "y")
+    bad = written(g.build(), tmp_path, "bad.tflite")
+    with pytest.raises(ModelError, match=r"bad\.tflite"):
+        explained(good, bad)
