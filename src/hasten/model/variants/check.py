@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hasten.model.graph import Graph, Node, Signature, Subgraph, Tensor
     from hasten.model.variants.quantizer import Border
     from hasten.model.variants.recipes import Recipe
+    from hasten.model.variants.selection import Selection
 
 # Less than this left in floats is biases and other small things, not worth a note.
 WORTH_A_NOTE = 0.05
@@ -50,6 +51,24 @@ def check_weights(original: Graph, variant: Graph, recipe: Recipe, changed: bool
         return []
     names = ", ".join(f"{count} {name}" for name, count in operators.most_common())
     return [f"{left:.0%} of the weights' bytes stay float32 (in {names})"]
+
+
+def left_in_float(subgraph: Subgraph, changed: tuple[int, ...], selection: Selection) -> list[str]:
+    """A sentence on operators that were selected and still compute in floats: conversions surround each of them."""
+    chosen = selection.outputs
+    left = Counter(
+        node.label
+        for node in subgraph.nodes
+        if node.index not in changed
+        and node.outputs
+        and (chosen is None or node.outputs[0] in chosen)
+        and subgraph.tensors[node.outputs[0]].dtype == "float32"
+        and node.op not in ("QUANTIZE", "DEQUANTIZE")
+    )
+    names = ", ".join(f"{count} {name}" for name, count in left.most_common())
+    return (
+        [f"the quantiser has no integer form of {names}: computed in float, with conversions around"] if names else []
+    )
 
 
 def added_operators(original: Graph, variant: Graph, op: str) -> int:

@@ -12,7 +12,7 @@ from hasten.model.reader import read_graph
 from hasten.model.variants.already import quantized_in_part, refuse_quantized
 from hasten.model.variants.calibration import Calibration, checked_samples, few_samples
 from hasten.model.variants.changes import changed_nodes, same_nodes
-from hasten.model.variants.check import added_operators, check_border, check_weights
+from hasten.model.variants.check import added_operators, check_border, check_weights, left_in_float
 from hasten.model.variants.model_object import write_object
 from hasten.model.variants.prepare import prepare
 from hasten.model.variants.quantizer import Border, Order
@@ -47,8 +47,10 @@ def make_variant(
 
     `calibration` gives samples by input name, or what `calibrate` made of them; static recipes need it. `only` or `but`
     select nodes of the signature's subgraph, by index or by a pattern on the names of their outputs. `border` has the
-    types of float inputs and outputs. A model that is quantised already raises `AlreadyQuantizedError`, one in which there is nothing
-    for the recipe `NothingToChangeError`.
+    types of float inputs and outputs.
+
+    A model that is quantised already raises `AlreadyQuantizedError`, one in which there is nothing for the recipe
+    `NothingToChangeError`; no file is written then.
     """
     model_path = Path(model_path)
     recipe = recipe if isinstance(recipe, Recipe) else recipe_from_name(recipe)
@@ -74,6 +76,8 @@ def make_variant(
         notes = [*prepared.done, *check_weights(graph, variant, recipe, any(changed))]
         nodes = same_nodes(changed[way_in.subgraph], graph.subgraphs[way_in.subgraph], given.subgraphs[way_in.subgraph])
         shutil.copyfile(made, out_path)
+    if recipe.needs_calibration:
+        notes += left_in_float(given.subgraphs[way_in.subgraph], nodes, selection)
     notes += _notes(given, way_in, selection) + few_samples(recipe, known.samples if known else 0)
     return Variant(
         path=out_path,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hasten.model.graph import BITS_OF_DTYPE
 from hasten.model.reader import read_constant
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ FEWEST_USES = 16
 
 @dataclass(frozen=True, slots=True)
 class LayerSparsity:
-    """The weights of one node: what share is zero, in which blocks, and how many distinct values there are."""
+    """The weights of one node: what share is zero, in which blocks, and how many distinct values there are.
+
+    Of weights in a sparse encoding only the share is known: the rest is None.
+    """
 
     node: int
     op: str
@@ -37,13 +41,15 @@ class LayerSparsity:
     elements: int
     zeros: float
     block: tuple[int, int] | None
-    distinct: int
-    dead_channels: int
+    distinct: int | None
+    dead_channels: int | None
     """Output channels whose weights are all zero."""
 
     @property
     def clustered(self) -> bool:
         """Whether few values are used many times, so that the file can be packed well."""
+        if self.distinct is None:
+            return False
         return self.distinct <= MOST_CLUSTERS and self.distinct * FEWEST_USES <= self.elements
 
 
@@ -73,16 +79,17 @@ def weighted_nodes(graph: Graph) -> Iterator[tuple[Node, Tensor]]:
 
 
 def _described(graph: Graph, node: Node, tensor: Tensor) -> LayerSparsity:
+    location, elements = graph.node_location(node), tensor.elements or 0
     values = read_constant(graph, tensor)
     if values is None:  # in a sparse encoding: what is not stored is zero
-        values = np.zeros(tensor.shape, np.int8)
-    matrix = as_matrix(values, node.op)
-    zero = matrix == _zero_points(tensor, node.op)
+        stored = tensor.buffer_bytes * 8 / BITS_OF_DTYPE.get(tensor.dtype, 32)
+        return LayerSparsity(node.index, node.op, location, elements, max(0.0, 1 - stored / elements), None, None, None)
+    zero = as_matrix(values, node.op) == _zero_points(tensor)
     return LayerSparsity(
         node=node.index,
         op=node.op,
-        location=graph.node_location(node),
-        elements=int(zero.size),
+        location=location,
+        elements=elements,
         zeros=float(zero.mean()),
         block=_block_of(zero),
         distinct=len(np.unique(values)),
@@ -97,7 +104,7 @@ def as_matrix(values: Array, op: str) -> Array:
     return values.reshape(values.shape[0], -1)
 
 
-def _zero_points(tensor: Tensor, op: str) -> Any:
+def _zero_points(tensor: Tensor) -> Any:
     """The stored number that means zero; one for each row where channels have their own."""
     if tensor.quantization is None or not tensor.quantization.zero_points:
         return 0

@@ -60,6 +60,14 @@ def test_an_old_file_is_not_read_as_additions(cases: Path, tmp_path: Path) -> No
     assert [node.op for node in read_graph(out).main.nodes] == [node.op for node in nodes]
 
 
+def test_operators_without_an_integer_form_are_named(cases: Path, tmp_path: Path) -> None:
+    model = cases / "01_mobilenet_v1_025_imagenet" / "model_float.tflite"
+    image = np.zeros((1, 224, 224, 3), np.float32)
+    variant = make_variant(model, "static_int8", tmp_path / "v.tflite", [{"input": image}])
+    assert "no integer form of 1 SQUEEZE" in " ".join(variant.notes)
+    assert (variant.quantize_added, variant.dequantize_added) == (2, 2)
+
+
 def test_float16_files_of_before_2020_are_folded(cases: Path, tmp_path: Path) -> None:
     model = cases / "edge" / "face_landmark_with_attention_unresolved_custom_op.tflite"
     variant = make_variant(model, "dynamic_int8", tmp_path / "v.tflite")
