@@ -98,6 +98,8 @@ class CauseKind(enum.Enum):
     KERNEL = "kernel"
     ADDED = "added"
     REMOVED = "removed"
+    OPAQUE = "opaque"
+    """They run, or ran, in a delegate that does not tell what happens inside."""
 
 
 @dataclass(frozen=True, slots=True)

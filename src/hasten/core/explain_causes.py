@@ -23,6 +23,7 @@ CONVERSIONS: Final = frozenset({"QUANTIZE", "DEQUANTIZE", "CAST"})
 """Operators that only change the type of numbers."""
 BUILT_IN: Final = "built-in kernel"
 _CONVERTING_KERNEL: Final = "Convert"
+_UNTOLD: Final = "inside the delegate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,9 @@ class SideBySide:
         whole = kind in (CauseKind.ADDED, CauseKind.REMOVED)
         before = [row.before for row in rows if row.before is not None]
         after = [row.after for row in rows if row.after is not None]
+        nodes = sum(1 for row in rows if not _stands_for_delegate(row))
         return Cause(
-            kind, op, kernel_before, kernel_after, len(rows),
+            kind, op, kernel_before, kernel_after, nodes,
             sum(timing.ms - (0.0 if whole else timing.conversion_ms) for timing in before),
             sum(timing.ms - (0.0 if whole else timing.conversion_ms) for timing in after),
             self._change([row.match for row in rows], _whole_change if whole else _working_change),
@@ -151,7 +153,7 @@ class _Timings:
         host = self._hosts.get(node)
         if host is None:
             return None
-        inside = f"inside #{host.index}" if host.index >= 0 else "inside the delegate"
+        inside = f"inside #{host.index}" if host.index >= 0 else _UNTOLD
         return Timing(0.0, inside, delegated=True)
 
 
@@ -212,6 +214,8 @@ def _converts(row: NodeRow) -> bool:
 
 def _fate(row: NodeRow) -> tuple[CauseKind, str, str, str]:
     before, after, op = row.before, row.after, row.match.op
+    if _is_opaque(row):
+        return CauseKind.OPAQUE, "operators", "", ""
     kernels = _plain(before), _plain(after)
     if row.match.certainty is Certainty.NONE:
         gone = row.match.after is None
@@ -221,6 +225,19 @@ def _fate(row: NodeRow) -> tuple[CauseKind, str, str, str]:
         kind = CauseKind.LEFT_DELEGATE if before.delegated else CauseKind.ENTERED_DELEGATE
         return kind, op, *kernels
     return CauseKind.KERNEL, op, *kernels
+
+
+def _is_opaque(row: NodeRow) -> bool:
+    """Whether it stands for a whole delegate, or has no time of its own because it ran in one."""
+    if _stands_for_delegate(row):
+        return True
+    untimed = row.before is None or row.after is None
+    inside = any(timing is not None and timing.kernel == _UNTOLD for timing in (row.before, row.after))
+    return inside or (untimed and row.match.certainty is not Certainty.NONE)
+
+
+def _stands_for_delegate(row: NodeRow) -> bool:
+    return any(node is not None and node < 0 for node in (row.match.before, row.match.after))
 
 
 def _plain(timing: Timing | None) -> str:

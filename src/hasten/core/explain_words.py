@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.comparison import Verdict
 from hasten.core.explain import CauseKind, Instructions
 from hasten.core.explain_causes import gains, losses
-from hasten.core.units import percent
+from hasten.core.units import milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +68,8 @@ def cause_words(cause: Cause) -> str:
         return f"{several} came into the delegate"
     if cause.kind is CauseKind.CONVERSIONS:
         return _conversion_words(cause)
+    if cause.kind is CauseKind.OPAQUE:
+        return f"{several} in a delegate that does not tell what happens inside"
     if cause.kind is CauseKind.ADDED:
         return f"{several} added"
     if cause.kind is CauseKind.REMOVED:
@@ -119,8 +121,12 @@ def _joined(speed: str, main: list[Cause], link: str, other: list[Cause]) -> str
 
 
 def _listed(causes: list[Cause]) -> str:
-    parts = [f"{cause_words(cause)} ({_kernels(cause)}{cause.change_ms.estimate:+.2f} ms)" for cause in causes]
+    parts = [f"{cause_words(cause)} ({_kernels(cause)}{_signed(cause.change_ms.estimate)})" for cause in causes]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _signed(ms: float) -> str:
+    return f"{'-' if ms < 0 else '+'}{milliseconds(abs(ms))}"
 
 
 def _kernels(cause: Cause) -> str:

@@ -15,7 +15,7 @@ from hasten.report.text import WIDTH, doubts_text, printable, wrapped
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hasten.core.explain import Cause, ErrorView, Explanation, NodeRow
+    from hasten.core.explain import Cause, ErrorView, Explanation, NodeRow, Side
 
 _SMALLEST_PART: Final = 0.005
 _ROWS: Final = 12
@@ -77,13 +77,15 @@ def _rest(found: Explanation) -> list[str]:
 
 
 def _partitions(found: Explanation) -> str:
-    before, after = found.before, found.after
-    text = (
-        f"Delegated: {before.delegated_nodes} of {before.nodes} operators in {_parts(before.delegated_partitions)}"
-        f" before, {after.delegated_nodes} of {after.nodes} in {_parts(after.delegated_partitions)} after."
-    )
-    new = _kinds(after.left)
+    text = f"Delegated: {_delegated(found.before)} before, {_delegated(found.after)} after."
+    new = _kinds(found.after.left)
     return f"{text} Left to the engine now: {printable(new)}." if new else text
+
+
+def _delegated(side: Side) -> str:
+    if not side.nodes:
+        return f"a graph that the accelerator's compiler rewrote, in {_parts(side.delegated_partitions)},"
+    return f"{side.delegated_nodes} of {side.nodes} operators in {_parts(side.delegated_partitions)}"
 
 
 def _parts(number: int) -> str:
@@ -129,7 +131,7 @@ def _errors(found: Explanation) -> list[str]:
     inputs = Path(view.inputs).name if not view.is_random else view.inputs
     lines = wrapped(
         f"Numbers: {view.compared} nodes against the original's, on {view.samples} samples of {printable(inputs)}."
-        f" The worst output has a signal-to-noise ratio of {_db(view.output_snr_db)}.",
+        f" {_outputs(view.output_snr_db)}",
         other="",
     )
     for sentence in _places(found, view):
@@ -148,6 +150,14 @@ def _errors(found: Explanation) -> list[str]:
     return lines
 
 
+def _outputs(snr_db: float | None) -> str:
+    if snr_db is None:
+        return "The outputs cannot be compared."
+    if snr_db == math.inf:
+        return "The outputs are the same to the last bit."
+    return f"The worst output has a signal-to-noise ratio of {_db(snr_db)}."
+
+
 def _places(found: Explanation, view: ErrorView) -> list[str]:
     if view.compared == 0:
         return []
@@ -156,7 +166,7 @@ def _places(found: Explanation, view: ErrorView) -> list[str]:
     sentences = [f"Error enters first at {_node(found, view.first_drop)}."]
     if view.largest_drop is not None and view.largest_drop != view.first_drop:
         sentences.append(f"Most is lost at {_node(found, view.largest_drop)}.")
-    if view.first_below is not None:
+    if view.first_below not in (None, view.first_drop, view.largest_drop):
         sentences.append(f"It exceeds a tenth of the signal first at {_node(found, view.first_below)}.")
     return sentences
 
@@ -237,6 +247,7 @@ def _ms(value: float) -> str:
 
 
 def _change(value: float) -> str:
+    value = round(value, 3) + 0.0  # no minus before zero
     return f"{value:+.3f}" if abs(value) < 99.9995 else f"{value:+.1f}" if abs(value) < 9999.95 else f"{value:+.0f}"
 
 

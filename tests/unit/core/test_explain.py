@@ -127,8 +127,11 @@ def test_a_node_inside_another_ones_kernel_counts_there() -> None:
 
 def test_partitions_that_cannot_be_looked_into_are_rows_of_their_own() -> None:
     whole = operator(-1, 4.0, "DELEGATE", mapped="partition", fused=("0 CONV_2D",), kernels=("DELEGATE",))
-    rows = side_by_side(same("CONV_2D"), profile(operator(0, 1.0)), profile(whole)).rows()
+    sides = side_by_side(same("CONV_2D"), profile(operator(0, 1.0)), profile(whole))
+    rows = sides.rows()
     assert [(row.match.op, row.change_ms.estimate) for row in rows] == [("CONV_2D", -1.0), ("DELEGATE", 4.0)]
+    (only,) = sides.causes(rows)
+    assert (only.kind, only.nodes, only.ms_before, only.ms_after) == (CauseKind.OPAQUE, 1, 1.0, 4.0)
 
 
 def test_a_cause_is_clear_when_all_rounds_agree() -> None:
@@ -161,7 +164,7 @@ def test_the_verdict_names_what_cost_most_first() -> None:
     )
     assert found == (
         "It is 1.9 times slower: 24 nodes convert the input at each run (+3.10 ms) and 9 DEPTHWISE_CONV_2D slower in "
-        "another kernel (a → b, +1.20 ms). Against that, 3 CONV_2D quicker in another kernel (a → b, -0.40 ms)."
+        "another kernel (a → b, +1.20 ms). Against that, 3 CONV_2D quicker in another kernel (a → b, -0.400 ms)."
     )
 
 

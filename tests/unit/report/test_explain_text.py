@@ -73,7 +73,7 @@ def test_what_a_person_must_find() -> None:
     assert "Why: It is 2.7 times slower: because." in text
     assert "0.400 5.400 +5.000 11 CONV_2D left the delegate" in text
     assert "1 smaller change" in text
-    assert "66 of 66 operators in 1 partition before, 64 of 66 in 3 partitions after" in text
+    assert "66 of 66 operators in 1 partition before, 64 of 66 operators in 3 partitions after" in text
     assert "Left to the engine now: 2 DEPTHWISE_CONV_2D." in text
     assert "lacks AVX-512 VNNI. Hint: int8 may gain little." in text
     assert "3 nodes against the original's, on 4 samples of images.npz" in text
@@ -108,7 +108,7 @@ def test_numbers_that_could_not_be_compared() -> None:
     text = flowing(explanation_text(explanation(errors=None, why_no_errors="other inputs")))
     assert "The numbers were not compared: other inputs." in text
     nothing = replace(ERRORS, compared=0, output_snr_db=None, first_drop=None, largest_drop=None, first_below=None)
-    assert "unknown" in explanation_text(explanation(errors=nothing))
+    assert "The outputs cannot be compared." in flowing(explanation_text(explanation(errors=nothing)))
 
 
 def test_broken_numbers_and_unclear_causes() -> None:
@@ -126,4 +126,11 @@ def test_the_roofline_when_peaks_were_measured() -> None:
 def test_nothing_to_tell() -> None:
     view = replace(ERRORS, first_drop=None, largest_drop=None, first_below=None, output_snr_db=math.inf)
     found = explanation(rows=(), causes=(), errors=view, after=side(), instructions=Instructions("", (), ()))
-    assert "No node is clearly worse" in flowing(explanation_text(found))
+    text = flowing(explanation_text(found))
+    assert "The outputs are the same to the last bit. No node is clearly worse" in text
+
+
+def test_a_graph_that_was_rewritten() -> None:
+    rewritten = Side(Model("m.tflite", 1, "ab"), 2.0, 2.0, 0, 0, 1, ())
+    text = flowing(explanation_text(explanation(after=rewritten)))
+    assert "a graph that the accelerator's compiler rewrote, in 1 partition, after." in text
