@@ -29,8 +29,9 @@ from hasten.practices import pays_from as pays_from_module
 from hasten.practices.accelerator_placement import is_on_cpu
 from hasten.practices.accelerator_race import keep_nothing
 from hasten.practices.profile import profile_model
-from hasten.practices.quantize import QuantizeData, QuantizePractice, QuantizeSettings, settings_to_compare
+from hasten.practices.quantize import QuantizePractice
 from hasten.practices.quantize_folder import QuantizeFolder
+from hasten.practices.quantize_records import QuantizeData, QuantizeSettings, settings_to_compare
 from hasten.practices.threads import ThreadsPractice
 from hasten.targets.local import LocalTarget
 
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from hasten.measure.profiling import RawProfile
     from hasten.measure.rounds import Track
     from hasten.model.graph import Graph
-    from hasten.practices.quantize import QuantizeResult
+    from hasten.practices.quantize_records import QuantizeResult
     from hasten.practices.threads import Keep
     from hasten.targets.base import Target
 

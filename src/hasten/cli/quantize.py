@@ -22,8 +22,8 @@ EXAMPLES = """
 hasten quantize demo --data demo --calibration demo -o quantized
 hasten quantize model.tflite --data images/ --max-drop 1% -o quantized
 hasten quantize model.tflite --data data.npz --for size -o quantized
-hasten quantize model.tflite --data labels.csv --preprocess mean=127.5,std=127.5 -o quantized
-hasten quantize model.tflite --data data.npz --recipe dynamic_int8 --recipe float16 -o q
+hasten quantize model.tflite --data labels.csv --preprocess std=255 -o folder
+hasten quantize model.tflite --data data.npz --recipe float16 -o quantized
 """
 _INTERRUPTED: Final = 130
 
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.data.preprocess import preprocess_from_text
     from hasten.library import study_quantize
     from hasten.model.variants.recipes import RECIPE_NAMES
-    from hasten.practices.quantize import QuantizeSettings
+    from hasten.practices.quantize_records import QuantizeSettings
     from hasten.report.quantize_text import quantize_text
 
     settings = QuantizeSettings(

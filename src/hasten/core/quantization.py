@@ -39,6 +39,8 @@ class VariantRow:
     why: str = ""
     choosing: Accuracy | None = None
     """On the half of the data by which it is chosen; on a part of it where the floor was decided early."""
+    drop: float | None = None
+    """What was lost against the original on these samples."""
     accuracy: Accuracy | None = None
     """On the other half, which has no part in the choice."""
     change: PairedAccuracy | None = None
@@ -70,6 +72,7 @@ class VariantRow:
             "accuracy": None if known is None else known.as_data(),
             "accuracy_on": "" if known is None else "reporting" if self.accuracy else "choosing",
             "choosing": None if self.choosing is None else self.choosing.as_data(),
+            "drop": self.drop,
             "change": None if self.change is None else _change_data(self.change),
             "floor": self.floor,
             "latency": None if self.latency is None else _latency_data(self.latency),
@@ -92,6 +95,7 @@ def row_from_data(data: Mapping[str, Any]) -> VariantRow:
         floor=data["floor"],
         why=data["why"],
         choosing=None if data["choosing"] is None else accuracy_from_data(data["choosing"]),
+        drop=data["drop"],
         accuracy=None if reported is None else accuracy_from_data(reported),
         change=None if data["change"] is None else _change_from_data(data["change"]),
         latency=None if data["latency"] is None else _latency_from_data(data["latency"]),
@@ -166,7 +170,7 @@ def choose(rows: Iterable[VariantRow], goal: str) -> VariantRow:
     """The best row that keeps the floor; the original, the first of them, where no other does better."""
     best, *others = rows
     for row in others:
-        if row.floor == KEPT and is_better(row, best, goal):
+        if row.floor == KEPT and row.path and is_better(row, best, goal):
             best = row
     return best
 
@@ -176,8 +180,13 @@ def worth_mixing(rows: Sequence[VariantRow], goal: str) -> list[VariantRow]:
     best = choose(rows, goal)
     broken = [row for row in rows if row.floor == BROKEN and not row.is_mix and len(row.nodes) > 1]
     promising = [row for row in broken if is_better(row, best, goal)]
-    key = (lambda row: row.size_bytes) if goal == SIZE else (lambda row: row.against.ratio if row.against else math.inf)
-    return sorted(promising, key=key)
+    return sorted(promising, key=lambda row: _promise(row, best, goal))
+
+
+def _promise(row: VariantRow, best: VariantRow, goal: str) -> tuple[float, float]:
+    """The gain in steps of a tenth, then what was lost: among equals, the one nearest to the floor."""
+    gain = row.size_bytes / max(1, best.size_bytes) if goal == SIZE else row.against.ratio if row.against else math.inf
+    return round(gain, 1), math.inf if row.drop is None else row.drop
 
 
 def explain_choice(rows: Sequence[VariantRow], goal: str) -> str:
@@ -192,7 +201,7 @@ def explain_choice(rows: Sequence[VariantRow], goal: str) -> str:
         return f"{best.recipe} keeps the floor and is {', '.join(gains)}{doubt}."
     if any(row.floor == UNKNOWN for row in rows[1:]):
         return "the original stays: without data nothing shows that a variant keeps its accuracy."
-    kept = [row for row in rows[1:] if row.floor == KEPT]
+    kept = [row for row in rows[1:] if row.floor == KEPT and row.path]
     if not kept:
         return "the original stays: no variant keeps the floor."
     if goal == SIZE:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import HastenError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
@@ -19,95 +19,33 @@ from hasten.core.quantization import (
     FAILED,
     KEPT,
     ORIGINAL,
-    SPEED,
     VariantRow,
     choose,
     explain_choice,
     finding_of,
     floor_of,
 )
-from hasten.data.preprocess import Preprocess
 from hasten.measure.evaluate import EvaluationOptions, Floor, evaluate
 from hasten.measure.evaluation import Evaluation, compare_evaluations
 from hasten.measure.rounds import Candidate, Progress, no_progress
 from hasten.model.variants.already import AlreadyQuantizedError, refuse_quantized
 from hasten.model.variants.make import make_variant
-from hasten.model.variants.recipes import RECIPE_NAMES, Recipe, recipe_from_name
+from hasten.model.variants.recipes import Recipe, recipe_from_name
 from hasten.model.variants.variant import zipped_bytes
+from hasten.practices.mixed_precision import mix
 from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
 from hasten.practices.quantize_folder import file_hash
 from hasten.practices.quantize_race import comparison, race
+from hasten.practices.quantize_records import QuantizeResult
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from hasten.core.finding import Finding
-    from hasten.core.quantization import Sensitivity
     from hasten.data.dataset import Dataset
-    from hasten.data.metrics import Metric
     from hasten.model.graph import Graph
     from hasten.practices.quantize_folder import QuantizeFolder
+    from hasten.practices.quantize_records import QuantizeData, QuantizeSettings
     from hasten.targets.base import Target
-
-DEFAULT_SECONDS: Final = 60.0
-DEFAULT_MAX_DROP: Final = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class QuantizeSettings:
-    """What is asked for."""
-
-    recipes: tuple[str, ...] = RECIPE_NAMES
-    max_drop: float = DEFAULT_MAX_DROP
-    goal: str = SPEED
-    mix: bool = True
-    """Whether to look for a mix of float and integers where a promising recipe breaks the floor."""
-    seconds: float = DEFAULT_SECONDS
-    """For the timing of all variants together."""
-    samples: int | None = None
-    skip_bad: bool = False
-    label_offset: int = 0
-
-    def __post_init__(self) -> None:
-        for name in self.recipes:
-            recipe_from_name(name)
-
-
-@dataclass(frozen=True, slots=True)
-class QuantizeData:
-    """What to judge by. Without data of its own, calibration takes samples of the choosing half."""
-
-    dataset: Dataset
-    calibration: Dataset | None = None
-    preprocess: Preprocess = Preprocess()
-    metric: Metric | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QuantizeResult:
-    """The rows, the original first; which one to use, and why."""
-
-    rows: tuple[VariantRow, ...]
-    chosen: str
-    path: str
-    why: str
-    finding: Finding
-    max_drop: float
-    goal: str
-    data: str
-    sensitivity: tuple[Sensitivity, ...] = ()
-    notes: tuple[str, ...] = ()
-    already: str = ""
-    resumed: bool = False
-
-    def as_data(self) -> dict[str, Any]:
-        """The result as JSON can hold it."""
-        return {
-            "variants": [row.as_data() for row in self.rows], "chosen": self.chosen, "path": self.path,
-            "why": self.why, "sensitivity": [entry.as_data() for entry in self.sensitivity],
-            "max_drop": self.max_drop, "goal": self.goal, "data": self.data, "already_quantized": self.already,
-            "notes": list(self.notes), "resumed": self.resumed, "finding": self.finding.as_data(),
-        }  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -144,7 +82,7 @@ class QuantizePractice:
             self.judge(name, recipe_from_name(name), share=0.6 * number / len(self.settings.recipes))
         self.time_all(0.6)
         if self.settings.mix:
-            self._mix()
+            mix(self)
         self._report_all()
         self.tell(1.0, "done")
 
@@ -192,7 +130,7 @@ class QuantizePractice:
             row = VariantRow(name, floor=FAILED, why=error.message, float_nodes=tuple(float_nodes))
         self.folder.save(row)
         if row.floor == FAILED or (row.is_mix and row.floor != KEPT):
-            row = self._without_file(row)
+            row = self.forget_file(row)
         self.choose()
         return row
 
@@ -236,11 +174,27 @@ class QuantizePractice:
             )  # fmt: skip
         return self._samples
 
+    def choosing_samples(self, limit: int) -> list[dict[str, Any]]:
+        """A few samples of the choosing half, by the names of the inputs."""
+        return calibration_samples(
+            self.graph, self.candidate.workload, self._halves["choosing"], self.data.preprocess,
+            limit=limit, skip_bad=self.settings.skip_bad,
+        )  # fmt: skip
+
     def choose(self) -> None:
         """Put the best so far where the user looks for it."""
         best = choose(self.rows, self.settings.goal)
         self.folder.choose(self.candidate.path if best.recipe == ORIGINAL else Path(best.path))
         self.folder.keep("chosen", best.recipe, {"recipe": best.recipe, "sha256": best.sha256})
+
+    def forget_file(self, row: VariantRow) -> VariantRow:
+        """The row without its file, which nobody needs: saved first, so that a missing file is no surprise."""
+        if row.path:
+            path = Path(row.path)
+            row = replace(row, path="")
+            self.folder.save(row)
+            path.unlink(missing_ok=True)
+        return row
 
     def _begin(self) -> None:
         path, model = self.candidate.path, self.candidate.model
@@ -282,7 +236,8 @@ class QuantizePractice:
         floor = Floor(self.original("choosing"), self.settings.max_drop)
         found = self._evaluated(row, "choosing", floor)
         kept = found.decision is not None and found.decision.decision is Decision.KEPT
-        return replace(row, choosing=found.accuracy, floor=floor_of(found.accuracy.kind, kept))
+        drop = found.decision.mean_drop if found.decision is not None else None
+        return replace(row, choosing=found.accuracy, drop=drop, floor=floor_of(found.accuracy.kind, kept))
 
     def original(self, half: str) -> Evaluation:
         """The original on one half of the data, evaluated once."""
@@ -335,33 +290,5 @@ class QuantizePractice:
         model = Model(row.path, row.size_bytes, row.sha256)
         return replace(self.candidate, label=row.recipe, path=Path(row.path), model=model)
 
-    def _without_file(self, row: VariantRow) -> VariantRow:
-        """The row without its file, which nobody needs: saved first, so that a missing file is no surprise."""
-        if row.path:
-            path = Path(row.path)
-            row = replace(row, path="")
-            self.folder.save(row)
-            path.unlink(missing_ok=True)
-        return row
-
-    def _mix(self) -> None:
-        """Nothing yet."""
-
     def _note(self, *notes: str) -> None:
         self._notes.update(dict.fromkeys(notes))
-
-
-def settings_to_compare(candidate: Candidate, data: QuantizeData, settings: QuantizeSettings) -> dict[str, Any]:
-    """What must be the same for a search to go on: figures of different settings do not belong in one table."""
-    return {
-        "model": candidate.model.sha256,
-        "data": data.dataset.source,
-        "calibration": data.calibration.source if data.calibration is not None else "",
-        "preprocess": data.preprocess.describe(),
-        "metric": data.metric.name if data.metric is not None else "",
-        "label offset": settings.label_offset,
-        "number of samples": settings.samples,
-        "largest drop": settings.max_drop,
-        "plan": candidate.plan.describe(),
-        "signature": candidate.workload.signature,
-    }

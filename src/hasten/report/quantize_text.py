@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hasten.core.accuracy import Accuracy
     from hasten.core.quantization import Sensitivity, VariantRow
-    from hasten.practices.quantize import QuantizeResult
+    from hasten.practices.quantize_records import QuantizeResult
 
 _DASH: Final = "-"
 _NAME: Final = 20
@@ -29,14 +29,17 @@ def quantize_text(model: str, found: QuantizeResult) -> str:
     lines = [*wrapped(f"{Path(model).name}: {found.why}"), *wrapped(f"Chosen: {found.chosen}, copied to {found.path}")]
     if found.already:
         return "\n".join(lines)
-    lines += ["", _table(found.rows), ""]
-    for row in found.rows:
-        lines += _about(row)
+    # Steps on the way to a mix left no file: programs see them, people see where they led.
+    rows = [row for row in found.rows if row.path or not row.is_mix]
+    lines += ["", _table(rows), ""]
+    common = _common_notes(rows)
+    for row in rows:
+        lines += _about(row, common)
     if found.sensitivity:
-        lines += ["", *_sensitive(found.sensitivity)]
+        lines += ["", *_sensitive(found.sensitivity, found.chosen)]
     drop = f"Floor: at most {percent(found.max_drop)} lost, decided on one half of {found.data}"
     lines += ["", *wrapped(f"{drop}; figures are of the other half, those of broken ones of the first.")]
-    for note in found.notes:
+    for note in (*common, *found.notes):
         lines += wrapped(note, "! ")
     return "\n".join(lines)
 
@@ -68,7 +71,7 @@ def _cells(row: VariantRow) -> list[str]:
     ]
 
 
-def _about(row: VariantRow) -> list[str]:
+def _about(row: VariantRow, common: Sequence[str]) -> list[str]:
     said = [row.why] if row.why else []
     if row.accuracy is not None:
         said.append(_accuracy(row.accuracy))
@@ -78,8 +81,16 @@ def _about(row: VariantRow) -> list[str]:
     if row.is_mix:
         said.append(f"{len(row.float_nodes)} nodes stay float")
     if row.floor != FAILED:
-        said += row.notes
+        said += [note for note in row.notes if note not in common]
     return wrapped(f"{row.recipe}: {'; '.join(said)}") if said else []
+
+
+def _common_notes(rows: Sequence[VariantRow]) -> list[str]:
+    """Notes that all variants share, which are said once."""
+    made = [row for row in rows if row.floor != FAILED and row.recipe != ORIGINAL]
+    if len(made) < 2:
+        return []
+    return [note for note in made[0].notes if all(note in row.notes for row in made)]
 
 
 def _accuracy(found: Accuracy) -> str:
@@ -90,9 +101,13 @@ def _accuracy(found: Accuracy) -> str:
     return f"{what} {_value(found, found.value)} ({interval}) on {found.samples} samples"
 
 
-def _sensitive(entries: Sequence[Sensitivity]) -> list[str]:
-    worst = sorted(entries, key=lambda entry: -entry.error)[:_MOST_SENSITIVE]
-    lines = ["Most sensitive (error at the output when only these are quantised):"]
+def _sensitive(entries: Sequence[Sensitivity], chosen: str) -> list[str]:
+    """Of the recipe that the chosen mix is of, or else of the first that was looked into."""
+    base = chosen.rpartition("_but_")[0].removesuffix("_size")
+    recipe = base if any(entry.recipe == base for entry in entries) else entries[0].recipe
+    mine = [entry for entry in entries if entry.recipe == recipe]
+    worst = sorted(mine, key=lambda entry: -entry.error)[:_MOST_SENSITIVE]
+    lines = wrapped(f"Most sensitive to {recipe} (error at the output when only these are quantised):")
     for entry in worst:
         nodes = f"{entry.nodes[0]}-{entry.nodes[-1]}" if len(entry.nodes) > 1 else f"{entry.nodes[0]}"
         error = percent(entry.error) if math.isfinite(entry.error) else "useless"

@@ -1,0 +1,139 @@
+"""Rows of variants, the choice among them, and the bisection of a mix."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
+from hasten.core.comparison import Comparison, Verdict
+from hasten.core.finding import Standing
+from hasten.core.quantization import (
+    BROKEN,
+    KEPT,
+    ORIGINAL,
+    SIZE,
+    SPEED,
+    UNKNOWN,
+    Bisection,
+    Sensitivity,
+    VariantRow,
+    choose,
+    explain_choice,
+    finding_of,
+    floor_of,
+    row_from_data,
+    sensitivity_from_data,
+    worth_mixing,
+)
+from hasten.core.statistics import Interval
+
+START = VariantRow(ORIGINAL, "m.tflite", "aa", 1000, 900, KEPT)
+
+
+def variant(name: str, floor: str = KEPT, *, size: int = 500, ratio: float = 1.0) -> VariantRow:
+    verdict = Verdict.FASTER if ratio < 0.99 else Verdict.SLOWER if ratio > 1.01 else Verdict.SAME
+    against = Comparison(verdict, ratio, (ratio - 0.01, ratio + 0.01), 0.02, 5)
+    return VariantRow(name, f"{name}.tflite", "bb", size, size, floor, against=against, nodes=(0, 1, 2))
+
+
+def test_the_original_stays_unless_a_variant_is_surely_faster() -> None:
+    rows = [START, variant("same"), variant("slower", ratio=2.0), variant("fast but wrong", BROKEN, ratio=0.5)]
+    assert choose(rows, SPEED) is START
+    assert "no variant that keeps the floor is surely faster; same keeps it" in explain_choice(rows, SPEED)
+    fast = variant("fast", ratio=0.8)
+    assert choose([*rows, fast, variant("less so", ratio=0.9)], SPEED) is fast
+
+
+def test_for_size_the_smallest_that_keeps_the_floor_is_chosen_however_slow() -> None:
+    small = variant("small", size=250, ratio=3.0)
+    rows = [START, variant("half"), small, variant("tiny", BROKEN, size=100)]
+    assert choose(rows, SIZE) is small
+    assert "75% smaller, slower (ratio 3.00)" in explain_choice(rows, SIZE)
+
+
+def test_a_variant_without_a_file_is_never_chosen() -> None:
+    assert choose([START, replace(variant("gone", size=10), path="")], SIZE) is START
+
+
+def test_without_data_nothing_is_chosen_and_the_finding_asks_for_some() -> None:
+    rows = [START, variant("any", UNKNOWN, ratio=0.5)]
+    assert choose(rows, SPEED) is START
+    finding = finding_of(rows, SPEED)
+    assert finding.standing is Standing.NOT_EXAMINED
+    assert "--data" in finding.what_to_do
+
+
+def test_a_doubt_about_the_chosen_one_is_said_in_the_same_breath() -> None:
+    rows = [START, replace(variant("fast", ratio=0.5), why="on the reporting half it loses more")]
+    assert "but on the reporting half it loses more" in explain_choice(rows, SPEED)
+
+
+def test_already_quantised_is_a_good_answer() -> None:
+    assert finding_of([START], SPEED, "it is quantised already").standing is Standing.GOOD
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "floor"),
+    [(Kind.ACCURACY, True, KEPT), (Kind.AGREEMENT, False, BROKEN), (Kind.UNKNOWN, True, UNKNOWN)],
+)
+def test_random_inputs_say_nothing_about_the_floor(kind: Kind, kept: bool, floor: str) -> None:
+    assert floor_of(kind, kept) == floor
+
+
+def test_among_equally_fast_ones_the_one_nearest_to_the_floor_is_mixed_first() -> None:
+    far, near = (replace(variant(name, BROKEN, ratio=0.5), drop=drop) for name, drop in (("far", 0.3), ("near", 0.02)))
+    assert [row.recipe for row in worth_mixing([START, far, near], SPEED)] == ["near", "far"]
+
+
+def test_only_what_would_be_better_is_worth_mixing() -> None:
+    kept = variant("kept", ratio=0.8)
+    best, second = variant("best", BROKEN, ratio=0.5), variant("second", BROKEN, ratio=0.7)
+    rows = [START, kept, second, best, variant("no better", BROKEN, ratio=0.9), variant("slow", BROKEN, ratio=2.0)]
+    assert [row.recipe for row in worth_mixing(rows, SPEED)] == ["best", "second"]
+    mix = replace(best, recipe="best_but_1", float_nodes=(1,))
+    assert mix not in worth_mixing([*rows, mix], SPEED)
+
+
+@given(st.integers(1, 300), st.data())
+def test_bisection_finds_the_fewest_in_logarithmic_time(count: int, data: st.DataObject) -> None:
+    needed = data.draw(st.integers(1, count))
+    bisection, steps = Bisection(count), 0
+    while (tried := bisection.next) is not None:
+        assert 0 < tried < count
+        bisection.tell(tried, tried >= needed)
+        steps += 1
+    assert bisection.enough == needed
+    assert steps <= math.ceil(math.log2(count)) + 1
+
+
+def test_a_row_survives_the_session_file() -> None:
+    accuracy = Accuracy("top-1", 0.5, 0.4, 0.6, 100, "data.npz", notes=("a note",))
+    full = replace(
+        variant("full"),
+        why="because",
+        choosing=accuracy,
+        accuracy=replace(accuracy, value=0.55),
+        change=PairedAccuracy("mae", 100, 0.1, -math.inf, 0.2, higher_is_better=False),
+        latency=Interval(1.5, -math.inf, math.inf),
+        float_nodes=(1,),
+        notes=("another",),
+    )
+    for row in (START, full, replace(full, accuracy=None), VariantRow("failed", floor="failed", why="it crashed")):
+        assert row_from_data(json.loads(json.dumps(row.as_data(), allow_nan=False))) == row
+
+
+def test_a_sensitivity_survives_the_session_file() -> None:
+    for error in (0.25, math.inf):
+        found = Sensitivity("static_int8", (3, 4), "CONV_2D and 1 more", "conv", error, 0.1)
+        assert sensitivity_from_data(json.loads(json.dumps(found.as_data(), allow_nan=False))) == found
+
+
+def test_what_hurts_most_for_its_gain_goes_back_first() -> None:
+    cheap, dear = (Sensitivity("r", (node,), "CONV_2D", "", 0.1, share) for node, share in ((0, 0.5), (1, 0.01)))
+    assert dear.cost > cheap.cost

@@ -1,0 +1,81 @@
+"""The table of variants as a reader sees it: 80 columns, the choice first, every doubt said."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
+from hasten.core.comparison import Comparison, Verdict
+from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, Sensitivity, VariantRow, finding_of
+from hasten.core.statistics import Interval
+from hasten.practices.quantize_records import QuantizeResult
+from hasten.report.quantize_text import quantize_text
+
+ACCURACY = Accuracy("top-1", 0.493, 0.45, 0.53, 500, "data.npz")
+FASTER = Comparison(Verdict.UNDECIDED, 12.345, (0.6, 0.68), 0.01, 5)
+ROWS = (
+    VariantRow(ORIGINAL, "m.tflite", "aa", 1_882_904, 1_750_000, KEPT, accuracy=ACCURACY, latency=Interval(1, 1, 1)),
+    VariantRow(
+        "static_int8_min_max", "q/s.tflite", "bb", 584_000, 462_000, KEPT, accuracy=ACCURACY, against=FASTER,
+        change=PairedAccuracy("top-1", 500, -0.012, -0.03, 0.004), latency=Interval(123.0, -math.inf, math.inf),
+        notes=("said once", "said of this one"), why="on the reporting half it loses more than the floor allows",
+    ),
+    VariantRow(
+        "static_int8_min_max_but_12", "q/b.tflite", "cc", 584_000, 462_000, BROKEN, choosing=ACCURACY,
+        float_nodes=(1, 2), notes=("said once",), latency=Interval(1.0, 0.1, 40.0),
+    ),
+    VariantRow("static_int8_but_3", "", "dd", 5, 4, KEPT, float_nodes=(1, 2, 3), notes=("said once",)),
+    VariantRow("static_int16", floor=FAILED, why="the runner crashed [bold]at once[/bold]"),
+)  # fmt: skip
+FOUND = QuantizeResult(
+    ROWS, "static_int8_min_max", "q/chosen.tflite", "it is faster.", finding_of(ROWS, "speed"), 0.01, "speed",
+    "data.npz", (Sensitivity("r", (4, 5), "CONV_2D and 1 more", "layer/" * 40, 0.25, 0.1),), ("a note",),
+)  # fmt: skip
+
+
+def test_the_text_fits_and_begins_with_the_choice() -> None:
+    text = quantize_text("folder/model.tflite", FOUND)
+    assert text.startswith("model.tflite: it is faster.\nChosen: static_int8_min_max, copied to q/chosen.tflite")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_each_figure_has_its_interval_and_its_change() -> None:
+    flat = " ".join(quantize_text("m.tflite", FOUND).split())
+    assert "top-1 49.3% (45.0% to 53.0%) on 500 samples; -1.2% against the original (-3.0% to +0.4%)" in flat
+    assert "undecided 12.3" in flat
+    assert "on the reporting half it loses more" in flat
+
+
+def test_a_failed_variant_has_its_reason_and_names_are_not_markup() -> None:
+    flat = " ".join(quantize_text("m.tflite", FOUND).split())
+    assert "static_int16: the runner crashed [bold]at once[/bold]" in flat
+
+
+def test_common_notes_are_said_once_and_steps_of_a_mix_are_left_out() -> None:
+    text = quantize_text("m.tflite", FOUND)
+    assert text.count("said once") == 1
+    assert "said of this one" in text
+    assert "static_int8_but_3" not in text
+    assert "static_int8…n" not in text
+    assert "_but_12" in text
+
+
+def test_the_most_sensitive_nodes_are_named() -> None:
+    assert "25%  node 4-5 CONV_2D and 1 more layer/" in quantize_text("m.tflite", FOUND)
+
+
+def test_agreement_and_unknown_accuracy_are_called_so() -> None:
+    for kind, words in ((Kind.AGREEMENT, "agreement (top-1) 49.3%"), (Kind.UNKNOWN, "unknown accuracy, agreement on")):
+        rows = (replace(ROWS[0], accuracy=replace(ACCURACY, kind=kind)),)
+        assert words in " ".join(quantize_text("m.tflite", replace(FOUND, rows=rows)).split())
+
+
+def test_other_metrics_are_plain_numbers() -> None:
+    rows = (replace(ROWS[0], accuracy=replace(ACCURACY, metric="mae", value=12.5, low=-math.inf)),)
+    assert "mae 12.5 (unknown to 0.53)" in " ".join(quantize_text("m.tflite", replace(FOUND, rows=rows)).split())
+
+
+def test_already_quantised_is_two_lines() -> None:
+    found = replace(FOUND, already="it is quantised already", why="it is quantised already", chosen=ORIGINAL)
+    assert len(quantize_text("m.tflite", found).splitlines()) == 2
