@@ -219,6 +219,8 @@ class Explanation:
     instructions: Instructions
     peaks: Peaks | None = None
     errors: ErrorView | None = None
+    hints: tuple[str, ...] = ()
+    """What may help, and has not been measured."""
     why_no_errors: str = ""
     """Why the numbers could not be compared, where they could not."""
     doubts: tuple[Doubt, ...] = field(default=())
@@ -237,6 +239,7 @@ class Explanation:
             "causes": [cause.as_data() for cause in self.causes],
             "outside_ms": _interval_data(self.outside_ms),
             "instructions": self.instructions.as_data(),
+            "hints": list(self.hints),
             "errors": None if self.errors is None else self.errors.as_data(),
             "why_no_errors": self.why_no_errors,
             "nodes": [row.as_data() for row in self.rows],

@@ -44,6 +44,13 @@ def verdict_sentences(comparison: Comparison, causes: Sequence[Cause], before_ms
     return _joined(speed, lost, "Against that, ", won) if lost else _joined(speed, won, "", [])
 
 
+def hints_of(causes: Sequence[Cause], before_ms: float) -> tuple[str, ...]:
+    """What to try against operators that surely lost by leaving the delegate, when the model itself was changed."""
+    lost = [cause.op for cause in losses(causes) if cause.kind is CauseKind.LEFT_DELEGATE and _counts(cause, before_ms)]
+    names = ", ".join(dict.fromkeys(lost))
+    return (f"leave {names} as it was in the original, where the delegate took it, and measure again",) if lost else ()
+
+
 def instructions_of(machine: dict[str, Any]) -> Instructions:
     """What the machine's CPU brings along for eight bits and half precision. Hints are no measurement."""
     flags = set(machine.get("instructions") or ())
@@ -84,6 +91,10 @@ def _conversion_words(cause: Cause) -> str:
         verb = "convert" if cause.nodes > 1 else "converts"
         return f"{nodes} {verb} the input at each run" if cause.ms_after else f"{nodes} no longer converted at each run"
     return f"{cause.nodes} {cause.op} {'added' if cause.kernel_after else 'gone'}"
+
+
+def _counts(cause: Cause, before_ms: float) -> bool:
+    return abs(cause.change_ms.estimate) >= _SMALLEST_PART * before_ms
 
 
 def _telling(causes: list[Cause], smallest_ms: float) -> list[Cause]:

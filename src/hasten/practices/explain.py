@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.explain import Explanation
 from hasten.core.explain_causes import SideBySide
-from hasten.core.explain_words import instructions_of, verdict_sentences
+from hasten.core.explain_words import hints_of, instructions_of, verdict_sentences
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.measure.compare import compare
 from hasten.measure.profiling import RawProfile
@@ -103,6 +103,7 @@ def explain(
         peaks=peaks,
         errors=errors.view,
         why_no_errors=errors.why_not,
+        hints=hints_of(causes, before.invoke_ms) if before.model.sha256 != after.model.sha256 else (),
         doubts=_doubts(turns.whole),
     )
 

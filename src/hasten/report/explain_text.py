@@ -6,9 +6,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.explain import Certainty
 from hasten.core.explain_words import cause_words
 from hasten.core.node_errors import DROP_DB, ROUNDING_DB
-from hasten.core.units import milliseconds, percent
+from hasten.core.units import milliseconds
 from hasten.report.tables import rendered, table
 from hasten.report.text import WIDTH, doubts_text, printable, wrapped
 
@@ -33,11 +34,12 @@ def explanation_text(found: Explanation, rows: int = _ROWS) -> str:
         *wrapped(_partitions(found), other=""),
         *wrapped(_instructions(found), other=""),
         *_roofline(found),
+        *(line for hint in found.hints for line in wrapped(f"Hint (not measured): {hint}.", other="")),
         "",
         *_errors(found),
         "",
         rendered(_node_table(found, rows), WIDTH),
-        *_legend(found),
+        *_legend(found, rows),
         *doubts_text(found.doubts),
     ]
     return "\n".join(parts)
@@ -229,11 +231,11 @@ def _is_new(row: NodeRow) -> bool:
     )
 
 
-def _legend(found: Explanation) -> list[str]:
-    left = len(found.rows) - len(_telling_rows(found, _ROWS))
-    exact = sum(1 for row in found.rows if row.match.certainty.value == "exact")
-    share = exact / len(found.rows) if found.rows else 0.0
-    text = f"{percent(share)} of the nodes match exactly"
+def _legend(found: Explanation, rows: int) -> list[str]:
+    left = len(found.rows) - len(_telling_rows(found, rows))
+    original = [row for row in found.rows if row.match.before is not None]
+    exact = sum(1 for row in original if row.match.certainty is Certainty.EXACT)
+    text = f"{exact} of the original's {len(original)} nodes are matched exactly"
     return wrapped(f"{text}; {left} more rows with --json." if left > 0 else f"{text}.", other="")
 
 

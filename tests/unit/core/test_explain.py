@@ -12,7 +12,7 @@ import pytest
 from hasten.core.comparison import Verdict, compare_rounds
 from hasten.core.explain import Cause, CauseKind, Certainty, NodeMatch
 from hasten.core.explain_causes import SideBySide
-from hasten.core.explain_words import cause_words, instructions_of, verdict_sentences
+from hasten.core.explain_words import cause_words, hints_of, instructions_of, verdict_sentences
 from hasten.core.measurement import Model
 from hasten.core.node_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
 from hasten.core.plan import Plan
@@ -174,6 +174,13 @@ def test_the_verdict_names_nothing_that_is_not_clear() -> None:
         "It is 1.6 times slower; no single group of operators explains it."
     )
     assert "more than 2.0%" in verdict_sentences(compare_rounds([0.0] * 5), [], 5.0)
+
+
+def test_operators_that_lost_by_leaving_the_delegate_are_a_hint() -> None:
+    left = [cause(CauseKind.LEFT_DELEGATE, 1.0, op="TANH"), cause(CauseKind.LEFT_DELEGATE, 0.001, op="SOFTMAX")]
+    (hint,) = hints_of([*left, cause(CauseKind.KERNEL, 2.0)], 2.0)
+    assert hint == "leave TANH as it was in the original, where the delegate took it, and measure again"
+    assert hints_of([cause(CauseKind.KERNEL, 2.0)], 2.0) == ()
 
 
 def test_a_faster_model_is_explained_by_what_it_won() -> None:

@@ -82,6 +82,7 @@ def test_depthwise_layers_of_dynamic_range_leave_the_delegate(tmp_path: Path) ->
     assert first.ms_after > 2 * first.ms_before
     assert first.is_clear
     assert "3 DEPTHWISE_CONV_2D left the delegate" in found.verdict
+    assert "leave DEPTHWISE_CONV_2D" in found.hints[0]
     assert (found.before.left, len(found.after.left)) == ((), 3)
     assert found.after.delegated_partitions > found.before.delegated_partitions == 1
     total = sum(cause.change_ms.estimate for cause in found.causes) + found.outside_ms.estimate
