@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 PRUNED_TYPES = ("float32", "float16")
-NO_FASTER = "zeros make the packed file smaller; the engine computes with them as with any other weight"
+# LiteRT 2.3 takes dense kernels for zeroed weights, and for those in a sparse encoding too.
+NO_FASTER = "zeros make the packed file smaller; LiteRT computes with them as with any other weight"
 
 
 def prune_variant(

@@ -89,8 +89,9 @@ def _imported() -> Any:
     try:
         with _silence():
             from ai_edge_quantizer import quantizer
-    except ImportError:
-        raise UsageError("Quantising needs the package ai-edge-quantizer.", f"Install it: {INSTALL}") from None
+    except ImportError as error:
+        message = f"Quantising needs the package ai-edge-quantizer ({error})."
+        raise UsageError(message, f"Install it: {INSTALL}") from None
     return quantizer
 
 

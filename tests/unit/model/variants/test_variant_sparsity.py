@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from ai_edge_litert import schema_py_generated as schema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from variant_models import answers, inputs_of
@@ -16,6 +17,7 @@ from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.model.reader import read_constant, read_graph
 from hasten.model.variants.make import make_variant
+from hasten.model.variants.model_object import bytes_from_object, object_from_bytes
 from hasten.model.variants.pruning import prune_variant
 from hasten.model.variants.sparsity import layer_sparsities, model_sparsity
 from hasten.model.variants.variant import NothingToChangeError, zipped_bytes
@@ -85,6 +87,19 @@ def test_clusters_and_dead_channels_are_found(tmp_path: Path) -> None:
     path.write_bytes(samples.matmul_chain(4, 64, 1))
     (layer,) = layer_sparsities(read_graph(path))
     assert (layer.clustered, layer.block, layer.zeros) == (False, None, 0)
+
+
+def test_weights_in_a_sparse_encoding_count_by_what_is_stored(tmp_path: Path) -> None:
+    model = object_from_bytes(dense_layer(np.ones((8, 8), np.float32)))
+    weights = model.subgraphs[0].tensors[1]
+    weights.sparsity = schema.SparsityParametersT(traversalOrder=[0, 1], dimMetadata=[])
+    model.buffers[weights.buffer].data = np.ones(16, np.float32).view(np.uint8)
+    path = tmp_path / "encoded.tflite"
+    path.write_bytes(bytes_from_object(model))
+    (layer,) = layer_sparsities(read_graph(path))
+    assert (layer.zeros, layer.clustered, layer.block) == (0.75, False, None)
+    with pytest.raises(NothingToChangeError, match="nothing to prune"):
+        prune_variant(path, 0.5, tmp_path / "pruned.tflite")
 
 
 def test_what_cannot_be_pruned_is_refused(model_file: Callable[[str], Path], tmp_path: Path) -> None:
