@@ -11,6 +11,7 @@ from hasten.core.errors import UsageError
 from hasten.model.reader import read_graph
 from hasten.model.variants.model_object import read_object, write_object
 from hasten.model.variants.selection import Nodes, select
+from hasten.model.variants.sparse_encoding import BLOCK, encode_dense_layers
 from hasten.model.variants.sparsity import as_matrix, weighted_nodes
 from hasten.model.variants.variant import NothingToChangeError, Variant, place_for, weight_shares, zipped_bytes
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 PRUNED_TYPES = ("float32", "float16")
-# LiteRT 2.3 takes dense kernels for zeroed weights, and for those in a sparse encoding too.
+# LiteRT 2.3 has sparse kernels for dense layers whose weights are encoded; its sparse convolutions it never takes.
 NO_FASTER = "zeros make the packed file smaller; LiteRT computes with them as with any other weight"
+ENCODED_BLOCK = (1, BLOCK)
 
 
 def prune_variant(
@@ -32,30 +34,36 @@ def prune_variant(
     out_path: str | os.PathLike[str],
     *,
     block: tuple[int, int] = (1, 1),
+    encode: bool = False,
     only: Nodes | None = None,
     but: Nodes | None = None,
 ) -> Variant:
     """Write a variant whose dense layers and 1x1 convolutions have that share of zeros, the smallest weights first.
 
-    `block` has output channels by inputs that become zero together. Accuracy usually needs training afterwards.
+    `block` has output channels by inputs that become zero together. `encode` stores dense layers without their zeros,
+    for which LiteRT has faster kernels; it takes blocks of 1 by 4. Accuracy usually needs training afterwards.
     """
     if not 0 < sparsity < 1:
         raise UsageError(f"A sparsity of {sparsity} is not possible.", "Give a share between 0 and 1, as 0.8.")
     if min(block) < 1:
         raise UsageError(f"A block of {block} is not possible.", "Give output channels by inputs, as 4, 1.")
+    if encode and block != ENCODED_BLOCK:
+        raise UsageError(f"Blocks of {block} cannot be encoded.", "LiteRT's kernel takes blocks of 1 by 4.")
     model_path = Path(model_path)
     graph = read_graph(model_path)
     out_path = place_for(Path(out_path), model_path)
     selected = select(graph, None, only, but, static=False).outputs
-    model, pruned = read_object(model_path), []
+    model, pruned, weights = read_object(model_path), [], set()
     done: set[int] = set()
     for node, tensor in weighted_nodes(graph):
         if _is_prunable(graph, node, tensor) and (selected is None or node.outputs[0] in selected):
             _prune(model, tensor, node.op, sparsity, block, done)
             pruned.append(node.index)
+            weights.add(tensor.index)
     if not pruned:
         hint = "Pruning is for FULLY_CONNECTED and 1x1 CONV_2D with float weights; prune before quantising."
         raise NothingToChangeError(f"There is nothing to prune in {model_path.name}.", hint)
+    encoded = encode_dense_layers(model, weights) if encode else 0
     write_object(model, out_path, model_path)
     variant = read_graph(out_path)
     return Variant(
@@ -65,8 +73,15 @@ def prune_variant(
         zipped_bytes=zipped_bytes(out_path),
         nodes=tuple(pruned),
         weight_shares=weight_shares(variant),
-        notes=(NO_FASTER,),
+        notes=_notes(encoded, len(pruned)),
     )
+
+
+def _notes(encoded: int, pruned: int) -> tuple[str, ...]:
+    notes = [NO_FASTER] if encoded < pruned else []
+    if encoded:
+        notes.insert(0, f"{encoded} dense layers are stored without their zeros, for LiteRT's own sparse kernels")
+    return tuple(notes)
 
 
 def _is_prunable(graph: Graph, node: Node, tensor: Tensor) -> bool:

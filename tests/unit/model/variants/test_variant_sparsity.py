@@ -102,10 +102,37 @@ def test_weights_in_a_sparse_encoding_count_by_what_is_stored(tmp_path: Path) ->
         prune_variant(path, 0.5, tmp_path / "pruned.tflite")
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_dense_layers_without_their_zeros_answer_the_same(rows: int, tmp_path: Path) -> None:
+    path = tmp_path / "dense.tflite"
+    path.write_bytes(samples.matmul_chain(rows, 64, 3))
+    zeroed = prune_variant(path, 0.8, tmp_path / "zeroed.tflite", block=(1, 4))
+    encoded = prune_variant(path, 0.8, tmp_path / "encoded.tflite", block=(1, 4), encode=True)
+    assert "3 dense layers are stored without their zeros" in encoded.notes[0]
+    assert encoded.size_bytes < 0.5 * zeroed.size_bytes
+    layers = layer_sparsities(read_graph(encoded.path))
+    assert [layer.zeros for layer in layers] == pytest.approx([0.8] * 3, abs=0.01)
+    test = inputs_of(path, 2)
+    for expected, seen in zip(answers(zeroed.path, test), answers(encoded.path, test), strict=True):
+        np.testing.assert_allclose(seen["y"], expected["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_convolutions_are_not_encoded(model_file: Callable[[str], Path], tmp_path: Path) -> None:
+    model = model_file("mobilenet")
+    variant = prune_variant(model, 0.8, tmp_path / "encoded.tflite", block=(1, 4), encode=True)
+    tensors = read_graph(variant.path).main.tensors
+    nodes = [node for node in read_graph(variant.path).main.nodes if any(tensors[i].is_sparse for i in node.inputs)]
+    assert [node.op for node in nodes] == ["FULLY_CONNECTED"]
+    assert len(variant.notes) == 2
+    assert np.isfinite(answers(variant.path, inputs_of(model, 1))[0]["probabilities"]).all()
+
+
 def test_what_cannot_be_pruned_is_refused(model_file: Callable[[str], Path], tmp_path: Path) -> None:
     model, out = model_file("mobilenet"), tmp_path / "pruned.tflite"
     with pytest.raises(UsageError, match="sparsity of 1"):
         prune_variant(model, 1, out)
+    with pytest.raises(UsageError, match="cannot be encoded"):
+        prune_variant(model, 0.5, out, encode=True)
     with pytest.raises(UsageError, match="block"):
         prune_variant(model, 0.5, out, block=(0, 1))
     with pytest.raises(NothingToChangeError, match="nothing to prune"):
