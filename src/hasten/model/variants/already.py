@@ -1,4 +1,4 @@
-"""Whether a file is quantised already, whatever its name says."""
+"""Whether a file is quantised or encoded already, whatever its name says."""
 
 from __future__ import annotations
 
@@ -50,6 +50,13 @@ def refuse_quantized(graph: Graph) -> None:
         how = f"its weights are {next(iter(integers))}, though it takes and gives floats"
     message = f"{graph.path.name} is quantised already: {how}."
     raise AlreadyQuantizedError(message, "Give the float model that it was made from; there is nothing to gain here.")
+
+
+def refuse_sparse(graph: Graph) -> None:
+    """Raise where weights are stored without their zeros, which the quantiser cannot read."""
+    if any(tensor.is_sparse for subgraph in graph.subgraphs for tensor in subgraph.tensors):
+        message = f"{graph.path.name} has weights in a sparse encoding, which the quantiser cannot read."
+        raise ModelError(message, "Give the model without that encoding; prune without it before quantising.")
 
 
 def quantized_in_part(graph: Graph) -> str | None:

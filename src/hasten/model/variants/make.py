@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hasten.core.errors import UsageError
 from hasten.model.reader import read_graph
-from hasten.model.variants.already import quantized_in_part, refuse_quantized
+from hasten.model.variants.already import quantized_in_part, refuse_quantized, refuse_sparse
 from hasten.model.variants.calibration import Calibration, checked_samples, few_samples
 from hasten.model.variants.changes import changed_nodes, same_nodes
 from hasten.model.variants.check import added_operators, check_border, check_weights, left_in_float
@@ -57,6 +57,7 @@ def make_variant(
     _check_border_types(recipe, border)
     given = read_graph(model_path)
     refuse_quantized(given)
+    refuse_sparse(given)
     out_path = place_for(Path(out_path), model_path)
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
         prepared = prepare(model_path, Path(folder) / model_path.name)
@@ -103,6 +104,7 @@ def calibrate(
     recipe = recipe if isinstance(recipe, Recipe) else recipe_from_name(recipe)
     given = read_graph(model_path)
     refuse_quantized(given)
+    refuse_sparse(given)
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
         prepared = prepare(given.path, Path(folder) / given.path.name)
         graph = read_graph(prepared.path)

@@ -10,21 +10,20 @@ import pytest
 from ai_edge_litert import schema_py_generated as schema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from variant_models import MODELS, answers, inputs_of
+from variant_models import MODELS, answers, inputs_of, model_file
 
 from hasten.model.reader import read_graph
 from hasten.model.variants.model_object import bytes_from_object, object_from_bytes, read_object
 from hasten.model.variants.prepare import prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(sorted(MODELS)), seed=st.integers(0, 2**32 - 1))
-def test_outputs_stay_the_same(name: str, seed: int, model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model = model_file(name)
+def test_outputs_stay_the_same(name: str, seed: int, tmp_path: Path) -> None:
+    model = model_file(tmp_path, name)
     prepared = prepare(model, tmp_path / "prepared.tflite")
     test = inputs_of(prepared.path, 2, seed)
     expected, seen = answers(model, test), answers(prepared.path, test)
@@ -33,12 +32,12 @@ def test_outputs_stay_the_same(name: str, seed: int, model_file: Callable[[str],
             np.testing.assert_array_equal(old, new)
 
 
-def test_a_sound_file_needs_nothing(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    assert prepare(model_file("mobilenet"), tmp_path / "p.tflite").done == ()
+def test_a_sound_file_needs_nothing(tmp_path: Path) -> None:
+    assert prepare(model_file(tmp_path, "mobilenet"), tmp_path / "p.tflite").done == ()
 
 
-def test_an_old_file_gets_its_codes_and_a_signature(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    prepared = prepare(model_file("old_schema"), tmp_path / "p.tflite")
+def test_an_old_file_gets_its_codes_and_a_signature(tmp_path: Path) -> None:
+    prepared = prepare(model_file(tmp_path, "old_schema"), tmp_path / "p.tflite")
     codes, signature = prepared.done
     assert "operator codes" in codes
     assert "signature 'serving_default'" in signature
@@ -46,8 +45,8 @@ def test_an_old_file_gets_its_codes_and_a_signature(model_file: Callable[[str], 
     assert schema.BuiltinOperator.CONV_2D in numbers
 
 
-def test_float16_constants_become_float32_ones(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    prepared = prepare(model_file("float16_weights"), tmp_path / "p.tflite")
+def test_float16_constants_become_float32_ones(tmp_path: Path) -> None:
+    prepared = prepare(model_file(tmp_path, "float16_weights"), tmp_path / "p.tflite")
     assert prepared.done == ("turned 2 float16 constants into float32 ones",)
     graph = read_graph(prepared.path)
     assert [node.op for node in graph.main.nodes] == ["CONV_2D", "MEAN", "FULLY_CONNECTED"]
@@ -63,8 +62,8 @@ def test_a_tensor_that_nothing_uses_gets_memory(tmp_path: Path) -> None:
     assert prepare(path, tmp_path / "p.tflite").done == ("emptied 1 tensors that nothing uses",)
 
 
-def test_files_packed_behind_a_model_come_along(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model = model_file("mobilenet")
+def test_files_packed_behind_a_model_come_along(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "mobilenet")
     with zipfile.ZipFile(model, "a") as packed:
         packed.writestr("labels.txt", "cat\ndog\n")
     prepared = prepare(model, tmp_path / "p.tflite")

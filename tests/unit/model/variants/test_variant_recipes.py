@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from variant_models import answers, inputs_of, worst_error
+from variant_models import answers, inputs_of, model_file, worst_error
 
 from hasten.core.errors import DataError, UsageError
 from hasten.model.reader import read_graph
@@ -17,7 +17,6 @@ from hasten.model.variants.recipes import RECIPE_NAMES, RECIPES, recipe_from_nam
 from hasten.model.variants.variant import NothingToChangeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from hasten.model.variants.recipes import Recipe
@@ -33,8 +32,8 @@ def test_an_unknown_recipe_lists_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
-def test_every_recipe_keeps_its_promise(recipe: Recipe, model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model, out = model_file("mobilenet"), tmp_path / "variant.tflite"
+def test_every_recipe_keeps_its_promise(recipe: Recipe, tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, "mobilenet"), tmp_path / "variant.tflite"
     variant = make_variant(model, recipe, out, inputs_of(model, 40))
     assert variant.path == out
     assert variant.size_bytes == out.stat().st_size < model.stat().st_size
@@ -48,10 +47,8 @@ def test_every_recipe_keeps_its_promise(recipe: Recipe, model_file: Callable[[st
 @pytest.mark.parametrize(
     ("dtype", "recipe"), [("int8", "static_int8"), ("uint8", "static_int8"), ("int16", "static_int16")]
 )
-def test_the_types_at_the_border_are_as_chosen(
-    dtype: str, recipe: str, model_file: Callable[[str], Path], tmp_path: Path
-) -> None:
-    model, out = model_file("mobilenet"), tmp_path / "variant.tflite"
+def test_the_types_at_the_border_are_as_chosen(dtype: str, recipe: str, tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, "mobilenet"), tmp_path / "variant.tflite"
     make_variant(model, recipe, out, inputs_of(model, 8), border=Border(dtype, "float32"))
     graph = read_graph(out)
     assert [tensor.dtype for tensor in (*graph.inputs, *graph.outputs)] == [dtype, "float32"]
@@ -61,26 +58,28 @@ def test_the_types_at_the_border_are_as_chosen(
     assert [tensor.name for tensor in graph.outputs] == [tensor.name for tensor in read_graph(model).outputs]
 
 
-def test_a_type_that_the_recipe_does_not_have_is_refused(model_file: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_type_that_the_recipe_does_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be 'int8'"):
-        make_variant(model_file("mobilenet"), "float16", tmp_path / "v.tflite", border=Border("int8", "float32"))
+        make_variant(
+            model_file(tmp_path, "mobilenet"), "float16", tmp_path / "v.tflite", border=Border("int8", "float32")
+        )
 
 
-def test_weights_are_aligned(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    make_variant(model_file("mobilenet"), "dynamic_int8", tmp_path / "v.tflite")
+def test_weights_are_aligned(tmp_path: Path) -> None:
+    make_variant(model_file(tmp_path, "mobilenet"), "dynamic_int8", tmp_path / "v.tflite")
     offsets = [tensor.buffer_offset for tensor in read_graph(tmp_path / "v.tflite").main.tensors]
     assert all(offset % 16 == 0 for offset in offsets if offset is not None)
 
 
-def test_a_variant_is_the_same_each_time(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model = model_file("mobilenet")
+def test_a_variant_is_the_same_each_time(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "mobilenet")
     for name in ("a", "b"):
         make_variant(model, "static_int8", tmp_path / name, inputs_of(model, 4))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_a_calibration_serves_many_variants(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model = model_file("mobilenet")
+def test_a_calibration_serves_many_variants(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "mobilenet")
     known = calibrate(model, "static_int8", inputs_of(model, 6))
     for options in ({}, {"only": [3, 4]}, {"but": [0]}, {"border": Border("int8", "int8")}):
         make_variant(model, "static_int8", tmp_path / "a", inputs_of(model, 6), **options)
@@ -89,13 +88,11 @@ def test_a_calibration_serves_many_variants(model_file: Callable[[str], Path], t
     with pytest.raises(DataError, match="another way"):
         make_variant(model, "static_int8_min_max", tmp_path / "c", known)
     with pytest.raises(DataError, match="not of efficientnet"):
-        make_variant(model_file("efficientnet"), "static_int8", tmp_path / "c", known)
+        make_variant(model_file(tmp_path, "efficientnet"), "static_int8", tmp_path / "c", known)
 
 
-def test_a_model_is_not_overwritten_and_a_failure_leaves_no_file(
-    model_file: Callable[[str], Path], tmp_path: Path
-) -> None:
-    model = model_file("mobilenet")
+def test_a_model_is_not_overwritten_and_a_failure_leaves_no_file(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "mobilenet")
     with pytest.raises(UsageError, match="cannot be written"):
         make_variant(model, "float16", model)
     with pytest.raises(NothingToChangeError):
@@ -103,18 +100,14 @@ def test_a_model_is_not_overwritten_and_a_failure_leaves_no_file(
     assert not (tmp_path / "new" / "v.tflite").exists()
 
 
-def test_nothing_is_printed(
-    model_file: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = model_file("mobilenet")
+def test_nothing_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = model_file(tmp_path, "mobilenet")
     make_variant(model, "static_int8", tmp_path / "v.tflite", inputs_of(model, 10))
     assert capsys.readouterr() == ("", "")
 
 
-def test_few_samples_are_mentioned_where_the_first_one_decides(
-    model_file: Callable[[str], Path], tmp_path: Path
-) -> None:
-    model, out = model_file("mobilenet"), tmp_path / "v.tflite"
+def test_few_samples_are_mentioned_where_the_first_one_decides(tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, "mobilenet"), tmp_path / "v.tflite"
     assert any("with 2 samples" in note for note in make_variant(model, "static_int8", out, inputs_of(model, 2)).notes)
     assert not make_variant(model, "static_int8_min_max", out, inputs_of(model, 2)).notes
 
@@ -132,17 +125,16 @@ def test_few_samples_are_mentioned_where_the_first_one_decides(
 def test_calibration_data_that_does_not_fit_is_refused(
     samples: list[dict[str, np.ndarray[Any, Any]]],
     sentence: str,
-    model_file: Callable[[str], Path],
     tmp_path: Path,
 ) -> None:
     with pytest.raises(DataError, match=sentence):
-        make_variant(model_file("mobilenet"), "static_int8", tmp_path / "v.tflite", samples)
+        make_variant(model_file(tmp_path, "mobilenet"), "static_int8", tmp_path / "v.tflite", samples)
 
 
 def test_without_the_quantiser_the_command_to_install_it_is_told(
-    model_file: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ai_edge_quantizer", None)
     with pytest.raises(UsageError) as caught:
-        make_variant(model_file("mobilenet"), "float16", tmp_path / "v.tflite")
+        make_variant(model_file(tmp_path, "mobilenet"), "float16", tmp_path / "v.tflite")
     assert "pip install" in caught.value.hint

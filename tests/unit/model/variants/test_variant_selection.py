@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from variant_models import answers, inputs_of, worst_error
+from variant_models import answers, inputs_of, model_file, worst_error
 
 from hasten.core.errors import UsageError
 from hasten.model.reader import read_graph
@@ -15,7 +15,6 @@ from hasten.model.variants.make import make_variant
 from hasten.model.variants.variant import NothingToChangeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from hasten.model.graph import Graph
@@ -36,10 +35,8 @@ def nodes_with_int8_outputs(given_file: Graph, variant: Graph) -> set[int]:
 
 @FEW
 @given(data=st.data())
-def test_dynamic_changes_exactly_the_nodes_asked_for(
-    data: st.DataObject, model_file: Callable[[str], Path], tmp_path: Path
-) -> None:
-    model, out = model_file("mobilenet"), tmp_path / "v.tflite"
+def test_dynamic_changes_exactly_the_nodes_asked_for(data: st.DataObject, tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, "mobilenet"), tmp_path / "v.tflite"
     graph = read_graph(model)
     layers = [node.index for node in graph.main.nodes if node.op in LAYERS]
     chosen = data.draw(st.sets(st.sampled_from(layers), min_size=1, max_size=len(layers) - 1))
@@ -51,10 +48,8 @@ def test_dynamic_changes_exactly_the_nodes_asked_for(
 
 @FEW
 @given(data=st.data())
-def test_static_changes_exactly_the_nodes_asked_for(
-    data: st.DataObject, model_file: Callable[[str], Path], tmp_path: Path
-) -> None:
-    model, out = model_file("mobilenet"), tmp_path / "v.tflite"
+def test_static_changes_exactly_the_nodes_asked_for(data: st.DataObject, tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, "mobilenet"), tmp_path / "v.tflite"
     graph = read_graph(model)
     chosen = data.draw(st.sets(st.sampled_from(range(len(graph.main.nodes))), min_size=1))
     variant = make_variant(model, "static_int8_min_max", out, inputs_of(model, 3), only=chosen)
@@ -63,9 +58,9 @@ def test_static_changes_exactly_the_nodes_asked_for(
     assert worst_error(answers(model, test), answers(out, test)) < 0.2
 
 
-def test_indices_are_those_of_the_file_given(model_file: Callable[[str], Path], tmp_path: Path) -> None:
+def test_indices_are_those_of_the_file_given(tmp_path: Path) -> None:
     """Preparation folds the DEQUANTIZE nodes of this one away, so that later nodes move."""
-    model = model_file("float16_weights")
+    model = model_file(tmp_path, "float16_weights")
     graph = read_graph(model)
     (convolution,) = (node.index for node in graph.main.nodes if node.op == "CONV_2D")
     (dense,) = (node.index for node in graph.main.nodes if node.op == "FULLY_CONNECTED")
@@ -73,16 +68,16 @@ def test_indices_are_those_of_the_file_given(model_file: Callable[[str], Path], 
     assert make_variant(model, "dynamic_int8", tmp_path / "v.tflite", only=[dense]).nodes == (dense,)
 
 
-def test_nodes_of_one_name_can_be_told_apart_by_index(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model, out = model_file("same_names"), tmp_path / "v.tflite"
+def test_nodes_of_one_name_can_be_told_apart_by_index(tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, "same_names"), tmp_path / "v.tflite"
     variant = make_variant(model, "static_int8_min_max", out, inputs_of(model, 4), only=[1])
     assert variant.nodes == (1,)
     names = [tensor.name for tensor in read_graph(model).main.tensors]
     assert [tensor.name for tensor in read_graph(out).main.tensors][: len(names)] == names
 
 
-def test_a_pattern_selects_by_name(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model = model_file("mobilenet")
+def test_a_pattern_selects_by_name(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "mobilenet")
     nodes = read_graph(model).main.nodes
     by_name = make_variant(model, "dynamic_int8", tmp_path / "v.tflite", only="^depthwise").nodes
     assert by_name == tuple(node.index for node in nodes if node.op == "DEPTHWISE_CONV_2D")
@@ -99,13 +94,11 @@ def test_a_pattern_selects_by_name(model_file: Callable[[str], Path], tmp_path: 
         ({"only": [0], "but": [1]}, "Both"),
     ],
 )
-def test_a_selection_that_makes_no_sense_is_refused(
-    selection: dict[str, str], sentence: str, model_file: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_selection_that_makes_no_sense_is_refused(selection: dict[str, str], sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=sentence):
-        make_variant(model_file("mobilenet"), "float16", tmp_path / "v.tflite", **selection)  # type: ignore[arg-type]
+        make_variant(model_file(tmp_path, "mobilenet"), "float16", tmp_path / "v.tflite", **selection)  # type: ignore[arg-type]
 
 
-def test_selecting_only_what_the_recipe_cannot_do_says_so(model_file: Callable[[str], Path], tmp_path: Path) -> None:
+def test_selecting_only_what_the_recipe_cannot_do_says_so(tmp_path: Path) -> None:
     with pytest.raises(NothingToChangeError, match="changes nothing"):
-        make_variant(model_file("mobilenet"), "dynamic_int8", tmp_path / "v.tflite", only="softmax")
+        make_variant(model_file(tmp_path, "mobilenet"), "dynamic_int8", tmp_path / "v.tflite", only="softmax")

@@ -9,9 +9,9 @@ import pytest
 from ai_edge_litert import schema_py_generated as schema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from variant_models import answers, inputs_of
+from variant_models import answers, inputs_of, model_file
 
-from hasten.core.errors import UsageError
+from hasten.core.errors import ModelError, UsageError
 from hasten.model import samples
 from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
@@ -23,7 +23,6 @@ from hasten.model.variants.sparsity import layer_sparsities, model_sparsity
 from hasten.model.variants.variant import NothingToChangeError, zipped_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -58,8 +57,8 @@ def test_the_smallest_weights_go_and_others_stay_as_they_are(tmp_path: Path) -> 
     np.testing.assert_array_equal(pruned, [[0, -5, 0, 6], [0, 7, 0, -8]])
 
 
-def test_only_dense_layers_and_1x1_convolutions_are_pruned(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model = model_file("mobilenet")
+def test_only_dense_layers_and_1x1_convolutions_are_pruned(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "mobilenet")
     variant = prune_variant(model, 0.8, tmp_path / "pruned.tflite")
     for layer in layer_sparsities(read_graph(variant.path)):
         assert layer.zeros == pytest.approx(0.8 if layer.node in variant.nodes else 0, abs=0.02)
@@ -69,8 +68,8 @@ def test_only_dense_layers_and_1x1_convolutions_are_pruned(model_file: Callable[
     assert np.isfinite(answers(variant.path, inputs_of(model, 1))[0]["probabilities"]).all()
 
 
-def test_zeros_survive_quantising(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    pruned = prune_variant(model_file("mobilenet"), 0.8, tmp_path / "pruned.tflite")
+def test_zeros_survive_quantising(tmp_path: Path) -> None:
+    pruned = prune_variant(model_file(tmp_path, "mobilenet"), 0.8, tmp_path / "pruned.tflite")
     before = layer_sparsities(read_graph(pruned.path))
     variant = make_variant(pruned.path, "dynamic_int8", tmp_path / "int8.tflite")
     after = layer_sparsities(read_graph(variant.path))
@@ -110,6 +109,8 @@ def test_dense_layers_without_their_zeros_answer_the_same(rows: int, tmp_path: P
     encoded = prune_variant(path, 0.8, tmp_path / "encoded.tflite", block=(1, 4), encode=True)
     assert "3 dense layers are stored without their zeros" in encoded.notes[0]
     assert encoded.size_bytes < 0.5 * zeroed.size_bytes
+    with pytest.raises(ModelError, match="sparse encoding"):
+        make_variant(encoded.path, "dynamic_int8", tmp_path / "int8.tflite")
     layers = layer_sparsities(read_graph(encoded.path))
     assert [layer.zeros for layer in layers] == pytest.approx([0.8] * 3, abs=0.01)
     test = inputs_of(path, 2)
@@ -117,8 +118,8 @@ def test_dense_layers_without_their_zeros_answer_the_same(rows: int, tmp_path: P
         np.testing.assert_allclose(seen["y"], expected["y"], rtol=1e-4, atol=1e-5)
 
 
-def test_convolutions_are_not_encoded(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model = model_file("mobilenet")
+def test_convolutions_are_not_encoded(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "mobilenet")
     variant = prune_variant(model, 0.8, tmp_path / "encoded.tflite", block=(1, 4), encode=True)
     tensors = read_graph(variant.path).main.tensors
     nodes = [node for node in read_graph(variant.path).main.nodes if any(tensors[i].is_sparse for i in node.inputs)]
@@ -127,8 +128,8 @@ def test_convolutions_are_not_encoded(model_file: Callable[[str], Path], tmp_pat
     assert np.isfinite(answers(variant.path, inputs_of(model, 1))[0]["probabilities"]).all()
 
 
-def test_what_cannot_be_pruned_is_refused(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model, out = model_file("mobilenet"), tmp_path / "pruned.tflite"
+def test_what_cannot_be_pruned_is_refused(tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, "mobilenet"), tmp_path / "pruned.tflite"
     with pytest.raises(UsageError, match="sparsity of 1"):
         prune_variant(model, 1, out)
     with pytest.raises(UsageError, match="cannot be encoded"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from variant_models import answers, inputs_of, int8_weights, worst_error
+from variant_models import answers, inputs_of, int8_weights, model_file, worst_error
 
 from hasten.core.errors import ModelError
 from hasten.model import samples, samples_odd
@@ -17,16 +17,13 @@ from hasten.model.variants.quantizer import Border
 from hasten.model.variants.variant import NothingToChangeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
 @pytest.mark.parametrize("recipe", ["dynamic_int8", "static_int8_min_max"])
 @pytest.mark.parametrize("name", ["old_schema", "float16_weights", "embedding", "dynamic_batch"])
-def test_odd_files_are_quantised_all_the_same(
-    name: str, recipe: str, model_file: Callable[[str], Path], tmp_path: Path
-) -> None:
-    model, out = model_file(name), tmp_path / "v.tflite"
+def test_odd_files_are_quantised_all_the_same(name: str, recipe: str, tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, name), tmp_path / "v.tflite"
     variant = make_variant(model, recipe, out, inputs_of(model, 30))
     if (name, recipe) == ("embedding", "dynamic_int8"):
         assert "stay float32 (in 1 GATHER)" in " ".join(variant.notes)
@@ -39,15 +36,15 @@ def test_odd_files_are_quantised_all_the_same(
 
 
 @pytest.mark.parametrize("border", [Border(), Border("int8", "int8")])
-def test_token_ids_stay_integers(border: Border, model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model, out = model_file("embedding"), tmp_path / "v.tflite"
+def test_token_ids_stay_integers(border: Border, tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, "embedding"), tmp_path / "v.tflite"
     make_variant(model, "static_int8", out, inputs_of(model, 8), border=border)
     (ids,) = read_graph(out).inputs
     assert (ids.dtype, ids.quantization) == ("int32", None)
 
 
-def test_an_open_batch_stays_open(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model, out = model_file("dynamic_batch"), tmp_path / "v.tflite"
+def test_an_open_batch_stays_open(tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, "dynamic_batch"), tmp_path / "v.tflite"
     make_variant(model, "static_int8_min_max", out, inputs_of(model, 30))
     graph = read_graph(out)
     assert [tensor.shape_signature[0] for tensor in (*graph.inputs, *graph.outputs)] == [-1, -1]
@@ -57,8 +54,8 @@ def test_an_open_batch_stays_open(model_file: Callable[[str], Path], tmp_path: P
     np.testing.assert_allclose(seen["y"], expected["y"], atol=0.1 * np.abs(expected["y"]).max())
 
 
-def test_one_signature_of_several_is_quantised(model_file: Callable[[str], Path], tmp_path: Path) -> None:
-    model, out = model_file("two_signatures"), tmp_path / "v.tflite"
+def test_one_signature_of_several_is_quantised(tmp_path: Path) -> None:
+    model, out = model_file(tmp_path, "two_signatures"), tmp_path / "v.tflite"
     data = inputs_of(model, 20, signature="multiply")
     variant = make_variant(model, "static_int8_min_max", out, data, signature="multiply")
     assert "only the graph of signature 'multiply' was quantised" in " ".join(variant.notes)
@@ -68,9 +65,9 @@ def test_one_signature_of_several_is_quantised(model_file: Callable[[str], Path]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_state_is_kept(dtype: str, model_file: Callable[[str], Path], tmp_path: Path) -> None:
+def test_state_is_kept(dtype: str, tmp_path: Path) -> None:
     """Its output is written to the state too, which the quantiser forgets when it sets the output's type."""
-    model, out = model_file("accumulator"), tmp_path / "v.tflite"
+    model, out = model_file(tmp_path, "accumulator"), tmp_path / "v.tflite"
     data = [{"x": np.full((1, 4), value, np.float32)} for value in (1, -2, 3, 0.5)]
     variant = make_variant(model, "static_int8_min_max", out, data, border=Border("float32", dtype))
     assert any("keeps state" in note for note in variant.notes)
@@ -100,10 +97,8 @@ def test_a_quantised_model_is_called_so(model: bytes, sentence: str, recipe: str
 
 @pytest.mark.parametrize("name", ["counting_loop", "branch"])
 @pytest.mark.parametrize("recipe", ["dynamic_int8", "static_int8"])
-def test_a_model_with_nothing_to_quantise_is_called_so(
-    name: str, recipe: str, model_file: Callable[[str], Path], tmp_path: Path
-) -> None:
-    model = model_file(name)
+def test_a_model_with_nothing_to_quantise_is_called_so(name: str, recipe: str, tmp_path: Path) -> None:
+    model = model_file(tmp_path, name)
     with pytest.raises(NothingToChangeError, match="changes nothing"):
         make_variant(model, recipe, tmp_path / "v.tflite", inputs_of(model, 2))
 
@@ -115,6 +110,6 @@ def test_an_operator_without_a_kernel_cannot_be_calibrated(tmp_path: Path) -> No
         make_variant(path, "static_int8", tmp_path / "v.tflite", inputs_of(path, 1))
 
 
-def test_an_unknown_signature_is_refused(model_file: Callable[[str], Path], tmp_path: Path) -> None:
+def test_an_unknown_signature_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no signature 'other'"):
-        make_variant(model_file("mobilenet"), "float16", tmp_path / "v.tflite", signature="other")
+        make_variant(model_file(tmp_path, "mobilenet"), "float16", tmp_path / "v.tflite", signature="other")

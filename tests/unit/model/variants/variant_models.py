@@ -73,6 +73,13 @@ MODELS: dict[str, Callable[[], bytes]] = {
 }
 
 
+def model_file(folder: Path, name: str) -> Path:
+    """The file of one of the models."""
+    path = folder / f"{name}.tflite"
+    path.write_bytes(MODELS[name]())
+    return path
+
+
 def inputs_of(path: Path, count: int, seed: int = 0, signature: str | None = None) -> list[Arrays]:
     """Seeded samples of a model's inputs, by name."""
     graph, random = read_graph(path), np.random.default_rng(seed)
