@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hasten.core.errors import UsageError
 from hasten.engine import abi
 from hasten.engine.classic import ClassicModel, import_interpreter
 from hasten.engine.compiled import CompiledModel
@@ -36,7 +37,9 @@ def load_model(path: Path, plan: Plan, workload: Workload, *, profiling: bool) -
     """
     if plan.cache:
         Path(plan.cache).mkdir(parents=True, exist_ok=True)
-    if plan.kernel == "reference" and plan.accelerator == "cpu" and not plan.delegate and not profiling:
+    if plan.kernel == "reference" and plan.accelerator == "cpu" and not plan.delegate:
+        if profiling:
+            raise UsageError("LiteRT 2.3 cannot profile its reference kernels", "Use --kernel builtin or delegate.")
         return _load_classic(path, plan, workload)
     threads_before = count_threads()
     try:
