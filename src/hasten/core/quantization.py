@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy, accuracy_from_data
-from hasten.core.comparison import Comparison, Verdict
+from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict
 from hasten.core.finding import Finding, Standing
 from hasten.core.statistics import Interval
 from hasten.core.units import percent, size
@@ -163,7 +163,8 @@ def is_better(row: VariantRow, best: VariantRow, goal: str) -> bool:
         return 0 < row.size_bytes < best.size_bytes
     if row.against is None or row.against.verdict is not Verdict.FASTER:
         return False
-    return best.against is None or row.against.ratio < best.against.ratio
+    # Less than the margin is no news: then the earlier one, which is the simpler recipe, stays.
+    return best.against is None or row.against.ratio < best.against.ratio * (1 - DEFAULT_MARGIN)
 
 
 def choose(rows: Iterable[VariantRow], goal: str) -> VariantRow:

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     Keep = Callable[[str, str, dict[str, Any]], None]
 
-# Twice as slow as the original in whole rounds is nothing that more rounds would mend; three make a verdict of it.
+# Twice as slow as the original in whole rounds is nothing that more rounds would mend.
 OUT_OF_THE_RACE: Final = 2.0
-_ROUNDS_BEFORE: Final = 3
+# With fewer there is no verdict, however clear the difference.
+FEWEST_FOR_A_VERDICT: Final = 3
 _SECONDS_EACH: Final = 0.3
 _MOST_ROUNDS: Final = 12
 
@@ -33,12 +34,12 @@ def race(
     tell: Callable[[str], None],
     keep: Keep,
 ) -> list[Track]:
-    """Rounds until about that time (of the monotonic clock), one at least. The first candidate is the original."""
+    """Rounds until about that time (of the monotonic clock), three at least. The first candidate is the original."""
     rounds = Rounds(target, candidates)
     longest = 0.0
     for number in range(_MOST_ROUNDS):
         before = time.monotonic()
-        if not rounds.alive or (number and before + longest > until):
+        if not rounds.alive or (number >= FEWEST_FOR_A_VERDICT and before + longest > until):
             break
         tell(f"round {number + 1}, {len(rounds.alive)} models")
         counts = [len(track.rounds) for track in rounds.tracks]
@@ -64,7 +65,7 @@ def _retire_decided(rounds: Rounds) -> None:
     base, *others = rounds.tracks
     for track in others:
         done = len(track.rounds)
-        if base.failure is not None or track.failure is not None or done < _ROUNDS_BEFORE:
+        if base.failure is not None or track.failure is not None or done < FEWEST_FOR_A_VERDICT:
             continue
         decided = done >= FEWEST_ROUNDS and comparison(base, track).verdict is not Verdict.UNDECIDED
         track.retired = decided or _median_ms(track) > OUT_OF_THE_RACE * _median_ms(base)

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 _DASH: Final = "-"
 _NAME: Final = 20
 _MOST_SENSITIVE: Final = 5
+_LARGE: Final = 9.995
 
 
 def quantize_text(model: str, found: QuantizeResult) -> str:
     """The choice first, then the table, then a line for each that needs one."""
-    lines = [*wrapped(f"{Path(model).name}: {found.why}"), *wrapped(f"Chosen: {found.chosen}, copied to {found.path}")]
+    # The reason why nothing is to be done names the file itself.
+    head = found.why if found.already else f"{Path(model).name}: {found.why}"
+    lines = [*wrapped(head), *wrapped(f"Chosen: {found.chosen}, copied to {found.path}")]
     if found.already:
         return "\n".join(lines)
     # Steps on the way to a mix left no file: programs see them, people see where they led.
@@ -65,7 +68,7 @@ def _cells(row: VariantRow) -> list[str]:
         size(row.zipped_bytes) if row.zipped_bytes else _DASH,
         _DASH if latency is None else milliseconds(latency.estimate),
         _DASH if latency is None else _width(latency.relative_half_width),
-        _DASH if against is None else f"{against.verdict.value} {against.ratio:.3g}",
+        _DASH if against is None else f"{against.verdict.value} {_ratio(against.ratio)}",
         _DASH if known is None else _value(known, known.value),
         _DASH if row.recipe == ORIGINAL else row.floor or _DASH,
     ]
@@ -113,6 +116,11 @@ def _sensitive(entries: Sequence[Sensitivity], chosen: str) -> list[str]:
         error = percent(entry.error) if math.isfinite(entry.error) else "useless"
         lines += wrapped(f"{error:>7}  node {nodes} {entry.op} {entry.location}"[: WIDTH - 2], "  ")
     return lines
+
+
+def _ratio(value: float) -> str:
+    """A ratio in four places."""
+    return f"{value:.2f}" if value < _LARGE else f"{value:.0f}"
 
 
 def _width(share: float) -> str:

@@ -48,6 +48,7 @@ def test_the_original_stays_unless_a_variant_is_surely_faster() -> None:
     assert "no variant that keeps the floor is surely faster; same keeps it" in explain_choice(rows, SPEED)
     fast = variant("fast", ratio=0.8)
     assert choose([*rows, fast, variant("less so", ratio=0.9)], SPEED) is fast
+    assert choose([*rows, fast, variant("no news", ratio=0.799)], SPEED) is fast
 
 
 def test_for_size_the_smallest_that_keeps_the_floor_is_chosen_however_slow() -> None:

@@ -1,0 +1,111 @@
+"""`hasten quantize` as a user runs it: the demo, JSON, wrong usage, what is quantised already, Ctrl-C and going on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from commandline import Finished, finish, hasten, interrupt, model_file, start
+
+from hasten.core.session import read_session
+from hasten.demo import MODEL
+from hasten.model.samples import mobilenet_like
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHORT = ("--samples", "60", "--seconds", "0.5", "--no-mix")
+KEYS = {"recipe", "path", "size", "zipped_size", "accuracy", "latency", "verdict", "floor"}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Finished]:
+    folder = tmp_path_factory.mktemp("demo") / "out"
+    recipes = ("--recipe", "float16", "--recipe", "static_int8")
+    return folder, hasten(
+        "quantize", "demo", "--data", "demo", "--calibration", "demo", "-o", folder, *recipes, *SHORT, "--json"
+    )
+
+
+def test_the_demo_gives_the_contract(demo: tuple[Path, Finished]) -> None:
+    folder, done = demo
+    assert done.code == 0, done.errors
+    found = done.json()
+    assert [row["recipe"] for row in found["variants"]] == ["original", "float16", "static_int8"]
+    assert all(row.keys() >= KEYS for row in found["variants"])
+    assert found["chosen"] in ("original", "float16", "static_int8")
+    assert found["sensitivity"] == []
+    assert found["variants"][0]["accuracy"]["value"] > 0.9
+    assert (folder / "chosen.tflite").is_file()
+    assert hasten("bench", folder / "chosen.tflite", "--seconds", "0.3").code == 0
+
+
+def test_the_same_command_goes_on_and_fits_80_columns(demo: tuple[Path, Finished]) -> None:
+    folder, _ = demo
+    again = hasten(
+        "quantize", "demo", "--data", "demo", "--calibration", "demo", "-o", folder, *SHORT, "--recipe", "float16"
+    )
+    assert again.code == 0
+    assert "went on with the search" in " ".join(again.output.split())
+    assert max(map(len, again.output.splitlines())) <= max(80, len(f"Chosen: original, copied to {folder}/x") + 20)
+
+
+def test_another_floor_in_the_same_folder_is_refused(demo: tuple[Path, Finished]) -> None:
+    folder, _ = demo
+    again = hasten(
+        "quantize", "demo", "--data", "demo", "--calibration", "demo", "-o", folder, *SHORT, "--max-drop", "5%"
+    )
+    assert again.code == 2
+    assert "another largest drop" in again.errors
+
+
+def test_wrong_usage_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    unknown = hasten("quantize", "demo", "--recipe", "int9", "-o", tmp_path / "out")
+    assert unknown.code == 2
+    assert "static_int8" in unknown.errors
+    assert hasten("quantize", "demo").code == 2
+    assert hasten("quantize", "demo", "--data", "nowhere", "-o", tmp_path / "out").code == 3
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    done = hasten("quantize", "demo", "-o", tmp_path)
+    assert done.code == 2
+    assert "letter.txt" in done.errors
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_already_quantised_is_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / "int8.tflite"
+    path.write_bytes(mobilenet_like(8, 1, 16, dtype="int8"))
+    done = hasten("quantize", path, "-o", tmp_path / "out", "--json")
+    assert done.code == 0
+    assert "quantised already" in done.json()["already_quantized"]
+    assert done.json()["chosen"] == "original"
+
+
+def test_nothing_to_quantise_is_a_row_with_its_reason(tmp_path: Path) -> None:
+    path = model_file(tmp_path, "one_operator")
+    np.savez(tmp_path / "data.npz", a=np.ones((4, 4), np.float32), b=np.ones((4, 4), np.float32))
+    done = hasten("quantize", path, "--recipe", "float16", "-o", tmp_path / "out", "--json", *SHORT)
+    assert done.code == 0, done.errors
+    assert done.json()["variants"][1]["floor"] == "failed"
+    assert "changes nothing" in done.json()["variants"][1]["why"]
+
+
+def test_control_c_prints_the_best_and_leaves_a_model_and_a_session(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    process = start("quantize", "demo", "--data", "demo", "-o", folder, "--seconds", "60")
+    session = folder / "session.jsonl"
+    while not (session.is_file() and b"float16" in session.read_bytes()):
+        assert process.poll() is None
+    interrupt(process)
+    output, errors = finish(process, 30)
+    assert process.returncode == 130, errors
+    assert "Chosen: original" in output
+    assert "goes on from here" in errors
+    assert (folder / "chosen.tflite").read_bytes() == MODEL.read_bytes()
+    assert read_session(session).lost_lines == 0
+    assert not (folder / ".making.tflite").exists()

@@ -1,0 +1,197 @@
+"""The search for variants: real runs on a tiny model, its folder, its halves of the data; interrupted and resumed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from hasten.core.accuracy import Kind
+from hasten.core.errors import DataError, UsageError
+from hasten.core.quantization import KEPT, ORIGINAL, UNKNOWN, VariantRow
+from hasten.core.session import read_session
+from hasten.data.dataset import Dataset, Sample
+from hasten.demo import MODEL
+from hasten.library import quantize, run_quantize, study_quantize
+from hasten.model.samples import mobilenet_like
+from hasten.model.variants.make import make_variant
+from hasten.practices import quantize as practice_module
+from hasten.practices.quantize_data import halves
+from hasten.practices.quantize_folder import CHOSEN, SESSION, QuantizeFolder, file_hash
+from hasten.practices.quantize_records import QuantizeResult, QuantizeSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = QuantizeSettings(recipes=("float16", "static_int8"), seconds=0.1, mix=False, max_drop=0.5)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny model and inputs for it, without labels."""
+    folder = tmp_path_factory.mktemp("tiny")
+    (folder / "tiny.tflite").write_bytes(mobilenet_like(8, 1, 16))
+    values = np.random.default_rng(0).random((24, 16, 16, 3), np.float32)
+    np.savez(folder / "inputs.npz", x=values)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(place: Path) -> QuantizeResult:
+    return quantize(place / "tiny.tflite", place / "out", data=str(place / "inputs.npz"), settings=SETTINGS)
+
+
+def test_each_recipe_has_a_row_with_size_agreement_and_latency(found: QuantizeResult) -> None:
+    assert [row.recipe for row in found.rows] == [ORIGINAL, "float16", "static_int8"]
+    for row in found.rows[1:]:
+        assert row.size_bytes < found.rows[0].size_bytes
+        assert row.accuracy is not None
+        assert row.accuracy.kind is Kind.AGREEMENT
+        assert row.accuracy.samples == 12
+        assert row.latency is not None
+        assert row.against is not None
+    assert found.rows[1].floor == KEPT
+    assert any("choosing half" in note for note in found.notes)
+
+
+def test_everything_is_on_the_disk(found: QuantizeResult, place: Path) -> None:
+    names = sorted(path.name for path in (place / "out").iterdir())
+    assert names == [CHOSEN, "float16.tflite", SESSION, "static_int8.tflite"]
+    kinds = [trial.kind for trial in read_session(place / "out" / SESSION).trials]
+    assert {"settings", "variant", "measurement", "chosen"} <= set(kinds)
+    chosen = next(row for row in found.rows if row.recipe == found.chosen)
+    assert file_hash(place / "out" / CHOSEN) == chosen.sha256
+    json.dumps(found.as_data(), allow_nan=False)
+
+
+def test_a_rerun_makes_nothing_anew(found: QuantizeResult, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("this was done before")
+
+    for name in ("make_variant", "evaluate", "race"):
+        monkeypatch.setattr(practice_module, name, refuse)
+    again = quantize(place / "tiny.tflite", place / "out", data=str(place / "inputs.npz"), settings=SETTINGS)
+    assert again.rows == found.rows
+    assert again.resumed
+    assert any("went on" in note for note in again.notes)
+
+
+def test_other_settings_are_refused_in_the_same_folder(found: QuantizeResult, place: Path) -> None:
+    other = replace(SETTINGS, max_drop=0.25)
+    with pytest.raises(UsageError, match=r"another largest drop: 0\.5, not 0\.25"):
+        study_quantize(place / "tiny.tflite", place / "out", data=str(place / "inputs.npz"), settings=other)
+
+
+def test_an_interruption_leaves_a_model_and_the_rerun_goes_on(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(share: float, text: str) -> None:
+        if text.startswith("judging static_int8"):
+            raise KeyboardInterrupt
+
+    settings = replace(SETTINGS, recipes=("float16", "static_int8"))
+    data = str(place / "inputs.npz")
+    practice = study_quantize(place / "tiny.tflite", tmp_path / "out", data=data, settings=settings)
+    with pytest.raises(KeyboardInterrupt):
+        run_quantize(practice, press)
+    assert practice.found().chosen == ORIGINAL
+    assert (tmp_path / "out" / CHOSEN).read_bytes() == (place / "tiny.tflite").read_bytes()
+
+    made = []
+
+    def count(*arguments: Any, **options: Any) -> Any:
+        made.append(arguments[1].name)
+        return make_variant(*arguments, **options)
+
+    monkeypatch.setattr(practice_module, "make_variant", count)
+    again = quantize(place / "tiny.tflite", tmp_path / "out", data=data, settings=settings)
+    assert made == ["static_int8"]
+    assert [row.recipe for row in again.rows] == [ORIGINAL, "float16", "static_int8"]
+    assert all(row.latency is not None for row in again.rows)
+
+
+def test_without_data_accuracy_is_unknown_and_the_original_stays(place: Path, tmp_path: Path) -> None:
+    found = quantize(place / "tiny.tflite", tmp_path / "out", settings=replace(SETTINGS, recipes=("float16",)))
+    assert found.rows[1].floor == UNKNOWN
+    assert found.chosen == ORIGINAL
+    assert any("accuracy is unknown" in note for note in found.notes)
+
+
+def test_a_variant_that_cannot_be_made_is_a_row_with_its_reason(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise DataError("it cannot be done")
+
+    monkeypatch.setattr(practice_module, "make_variant", fail)
+    found = quantize(
+        place / "tiny.tflite", tmp_path / "out", data=str(place / "inputs.npz"),
+        settings=replace(SETTINGS, recipes=("float16",)),
+    )  # fmt: skip
+    assert (found.rows[1].floor, found.rows[1].why) == ("failed", "it cannot be done")
+    assert found.chosen == ORIGINAL
+
+
+def test_an_unknown_recipe_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError) as raised:
+        QuantizeSettings(recipes=("int9",))
+    assert "static_int8" in raised.value.hint
+
+
+def test_halves_share_nothing_and_are_always_the_same() -> None:
+    samples = [Sample(str(number), (np.zeros(1),)) for number in range(11)]
+    dataset = Dataset("numbers", samples, labelled=False)
+    first, second = ([sample.name for _, sample in half.drawn()] for half in halves(dataset, None))
+    assert sorted(first + second, key=int) == [str(number) for number in range(11)]
+    assert [half.count for half in halves(dataset, 5)] == [3, 2]
+    assert [sample.name for _, sample in halves(dataset, None)[0].drawn()] == first
+    with pytest.raises(DataError, match="has 1 samples"):
+        halves(dataset, 1)
+
+
+def test_a_stream_is_split_by_turns() -> None:
+    dataset = Dataset("stream", lambda: (Sample(str(number), ()) for number in range(9)), labelled=False)
+    first, second = ([sample.name for _, sample in half.drawn()] for half in halves(dataset, 7))
+    assert (first, second) == (["0", "2", "4", "6"], ["1", "3", "5"])
+
+
+def test_a_folder_with_foreign_files_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(UsageError, match=r"letter\.txt"):
+        QuantizeFolder(tmp_path, {})
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_a_variant_that_somebody_changed_is_refused(tmp_path: Path) -> None:
+    folder = QuantizeFolder(tmp_path / "out", {"model": "m"})
+    folder.making.write_bytes(b"one")
+    row = VariantRow("float16", str(tmp_path / "out" / "float16.tflite"), file_hash(folder.making))
+    folder.place(row)
+    folder.close()
+    moved = (tmp_path / "out").rename(tmp_path / "moved")
+    again = QuantizeFolder(moved, {"model": "m"})
+    assert again.has_file_of(again.rows["float16"])
+    again.close()
+    (moved / "float16.tflite").write_bytes(b"two")
+    with pytest.raises(UsageError, match=r"another float16\.tflite"):
+        QuantizeFolder(moved, {"model": "m"})
+
+
+def test_the_session_of_another_command_is_refused(tmp_path: Path) -> None:
+    (tmp_path / SESSION).write_text('{"hasten_session": 1, "command": "bench"}\n')
+    with pytest.raises(UsageError, match="another command"):
+        QuantizeFolder(tmp_path, {})
+
+
+def test_a_place_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(DataError, match="cannot be used"):
+        QuantizeFolder(tmp_path / "out", {})
+
+
+def test_the_model_itself_is_never_written(found: QuantizeResult, place: Path) -> None:
+    assert (place / "tiny.tflite").read_bytes() == mobilenet_like(8, 1, 16)
+    assert MODEL.is_file()
