@@ -98,9 +98,8 @@ AFTER_MAIN: Final[dict[str, tuple[str, ...]]] = {
     "SUB": ("Clamp",),
     "MUL": ("Clamp",),
     "DIV": ("Clamp",),
-    "FULLY_CONNECTED": ("Static Reshape",),
     "BATCH_MATMUL": ("Static Reshape",),
-    "MEAN": ("Static Reshape", "Multiply"),
+    "MEAN": ("Multiply",),
     "AVERAGE_POOL_2D": ("Clamp",),
     "MAX_POOL_2D": ("Clamp",),
 }
