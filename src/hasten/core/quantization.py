@@ -95,7 +95,7 @@ def row_from_data(data: Mapping[str, Any]) -> VariantRow:
         floor=data["floor"],
         why=data["why"],
         choosing=None if data["choosing"] is None else accuracy_from_data(data["choosing"]),
-        drop=data["drop"],
+        drop=data.get("drop"),
         accuracy=None if reported is None else accuracy_from_data(reported),
         change=None if data["change"] is None else _change_from_data(data["change"]),
         latency=None if data["latency"] is None else _latency_from_data(data["latency"]),

@@ -15,19 +15,10 @@ from hasten.core.errors import HastenError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import Decision
 from hasten.core.measurement import Model
-from hasten.core.quantization import (
-    FAILED,
-    KEPT,
-    ORIGINAL,
-    VariantRow,
-    choose,
-    explain_choice,
-    finding_of,
-    floor_of,
-)
+from hasten.core.quantization import FAILED, KEPT, ORIGINAL, VariantRow, choose, explain_choice, finding_of, floor_of
 from hasten.measure.evaluate import EvaluationOptions, Floor, evaluate
 from hasten.measure.evaluation import Evaluation, compare_evaluations
-from hasten.measure.rounds import Candidate, Progress, no_progress
+from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 from hasten.model.variants.already import AlreadyQuantizedError, refuse_quantized
 from hasten.model.variants.make import make_variant
 from hasten.model.variants.recipes import Recipe, recipe_from_name
@@ -35,7 +26,7 @@ from hasten.model.variants.variant import zipped_bytes
 from hasten.practices.mixed_precision import mix
 from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
 from hasten.practices.quantize_folder import file_hash
-from hasten.practices.quantize_race import comparison, race
+from hasten.practices.quantize_race import race, timed_row
 from hasten.practices.quantize_records import QuantizeResult
 
 if TYPE_CHECKING:
@@ -84,6 +75,7 @@ class QuantizePractice:
         if self.settings.mix:
             mix(self)
         self._report_all()
+        self.folder.keep("finding", "quantize", self.found().finding.as_data())
         self.tell(1.0, "done")
 
     def found(self) -> QuantizeResult:
@@ -127,7 +119,8 @@ class QuantizePractice:
         except UsageError:
             raise  # something is missing for all of them
         except HastenError as error:
-            row = VariantRow(name, floor=FAILED, why=error.message, float_nodes=tuple(float_nodes))
+            made = self.folder.rows.get(name) or VariantRow(name, float_nodes=tuple(float_nodes))
+            row = replace(made, floor=FAILED, why=error.message)
         self.folder.save(row)
         if row.floor == FAILED or (row.is_mix and row.floor != KEPT):
             row = self.forget_file(row)
@@ -146,19 +139,28 @@ class QuantizePractice:
             self.tell(min(0.9, share + 0.3 * (time.monotonic() - begin) / self.settings.seconds), f"timing, {state}")
 
         candidates = [replace(self.candidate, label=ORIGINAL), *(self._candidate_of(row) for row in waiting)]
-        base, *tracks = race(self.target, candidates, begin + self.settings.seconds, tell, self.folder.keep)
+        rounds = Rounds(self.target, candidates)
+        try:
+            race(rounds, begin + self.settings.seconds, tell, self.folder.keep)
+        except KeyboardInterrupt:
+            self._take_times(waiting, rounds, only_decided=True)
+            raise
+        self._take_times(waiting, rounds)
+
+    def _take_times(self, waiting: list[VariantRow], rounds: Rounds, *, only_decided: bool = False) -> None:
+        """Save what was timed; of a race that was cut short, what is decided: the rest is timed again."""
+        base, *tracks = rounds.tracks
         result = base.result()
         if isinstance(result, Failure):
+            if only_decided:
+                return
             raise RunnerFailed(result)
         if self.folder.rows[ORIGINAL].latency is None:
             self.folder.save(replace(self.folder.rows[ORIGINAL], latency=result.samples.latency))
         for row, track in zip(waiting, tracks, strict=True):
-            measured = track.result()
-            if isinstance(measured, Failure):
-                self.folder.save(replace(row, floor=FAILED, why=measured.message))
-            else:
-                latency, against = measured.samples.latency, comparison(base, track)
-                self.folder.save(replace(row, latency=latency, against=against))
+            timed = timed_row(row, base, track, only_decided=only_decided)
+            if timed is not None:
+                self.folder.save(timed)
         self.choose()
 
     def calibration(self) -> list[dict[str, Any]]:
@@ -188,12 +190,11 @@ class QuantizePractice:
         self.folder.keep("chosen", best.recipe, {"recipe": best.recipe, "sha256": best.sha256})
 
     def forget_file(self, row: VariantRow) -> VariantRow:
-        """The row without its file, which nobody needs: saved first, so that a missing file is no surprise."""
+        """The row without its file, which nobody needs. The file goes first: one that no row names is foreign."""
         if row.path:
-            path = Path(row.path)
+            Path(row.path).unlink(missing_ok=True)
             row = replace(row, path="")
             self.folder.save(row)
-            path.unlink(missing_ok=True)
         return row
 
     def _begin(self) -> None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
+from hasten.core.quantization import FAILED, VariantRow
 from hasten.core.samples import Samples
-from hasten.measure.rounds import Candidate, Rounds, Track
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from hasten.targets.base import Target
+    from hasten.measure.rounds import Rounds, Track
 
     Keep = Callable[[str, str, dict[str, Any]], None]
 
@@ -27,15 +27,8 @@ _SECONDS_EACH: Final = 0.3
 _MOST_ROUNDS: Final = 12
 
 
-def race(
-    target: Target,
-    candidates: Sequence[Candidate],
-    until: float,
-    tell: Callable[[str], None],
-    keep: Keep,
-) -> list[Track]:
+def race(rounds: Rounds, until: float, tell: Callable[[str], None], keep: Keep) -> None:
     """Rounds until about that time (of the monotonic clock), three at least. The first candidate is the original."""
-    rounds = Rounds(target, candidates)
     longest = 0.0
     for number in range(_MOST_ROUNDS):
         before = time.monotonic()
@@ -51,7 +44,17 @@ def race(
         _retire_decided(rounds)
         if len(rounds.alive) <= 1:
             break
-    return rounds.tracks
+
+
+def timed_row(row: VariantRow, base: Track, track: Track, *, only_decided: bool) -> VariantRow | None:
+    """The row with its latency or its failure; None where there is neither, or no verdict and one is asked for."""
+    measured = track.result()
+    if isinstance(measured, Failure):
+        return None if track.failure is None else replace(row, floor=FAILED, why=measured.message)
+    against = comparison(base, track)
+    if only_decided and against.verdict is Verdict.UNDECIDED:
+        return None
+    return replace(row, latency=measured.samples.latency, against=against)
 
 
 def comparison(base: Track, other: Track) -> Comparison:

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from hasten.core.accuracy import Kind
+from hasten.core.comparison import Verdict
 from hasten.core.errors import DataError, UsageError
+from hasten.core.failure import Failure
 from hasten.core.quantization import KEPT, ORIGINAL, UNKNOWN, VariantRow
 from hasten.core.session import read_session
 from hasten.data.dataset import Dataset, Sample
 from hasten.demo import MODEL
 from hasten.library import quantize, run_quantize, study_quantize
+from hasten.measure.evaluate import evaluate
 from hasten.model.samples import mobilenet_like
 from hasten.model.variants.make import make_variant
 from hasten.practices import quantize as practice_module
@@ -113,6 +116,24 @@ def test_an_interruption_leaves_a_model_and_the_rerun_goes_on(
     assert all(row.latency is not None for row in again.rows)
 
 
+def test_an_interruption_while_timing_keeps_what_is_decided(place: Path, tmp_path: Path) -> None:
+    def press(share: float, text: str) -> None:
+        if "round 4" in text:
+            raise KeyboardInterrupt
+
+    settings = replace(SETTINGS, recipes=("float16", "static_int16"), seconds=30.0)
+    practice = study_quantize(
+        place / "tiny.tflite", tmp_path / "out", data=str(place / "inputs.npz"), settings=settings
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run_quantize(practice, press)
+    rows = {row.recipe: row for row in practice.found().rows}
+    assert rows[ORIGINAL].latency is not None
+    decided = rows["static_int16"].against  # many times slower, which three rounds show
+    assert decided is None or decided.verdict is not Verdict.UNDECIDED
+    assert rows["float16"].against is None or rows["float16"].against.verdict is not Verdict.UNDECIDED
+
+
 def test_without_data_accuracy_is_unknown_and_the_original_stays(place: Path, tmp_path: Path) -> None:
     found = quantize(place / "tiny.tflite", tmp_path / "out", settings=replace(SETTINGS, recipes=("float16",)))
     assert found.rows[1].floor == UNKNOWN
@@ -133,6 +154,23 @@ def test_a_variant_that_cannot_be_made_is_a_row_with_its_reason(
     )  # fmt: skip
     assert (found.rows[1].floor, found.rows[1].why) == ("failed", "it cannot be done")
     assert found.chosen == ORIGINAL
+
+
+def test_a_variant_that_crashes_leaves_no_file_and_the_folder_usable(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(target: Any, candidate: Any, *arguments: Any, **options: Any) -> Any:
+        if candidate.label == "float16":
+            return Failure("evaluate", "crash", "the runner died")
+        return evaluate(target, candidate, *arguments, **options)
+
+    monkeypatch.setattr(practice_module, "evaluate", crash)
+    settings = replace(SETTINGS, recipes=("float16",))
+    for _ in range(2):
+        found = quantize(place / "tiny.tflite", tmp_path / "out", data=str(place / "inputs.npz"), settings=settings)
+        assert (found.rows[1].floor, found.rows[1].path) == ("failed", "")
+        assert "the runner died" in found.rows[1].why
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [CHOSEN, SESSION]
 
 
 def test_an_unknown_recipe_lists_the_known_ones() -> None:
