@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.core.errors import ModelError
-from hasten.model.reader import FILE_IDENTIFIER, map_file, read_graph
+from hasten.model.build_bytes import serialised
+from hasten.model.reader import map_file, read_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,20 +44,10 @@ def object_from_bytes(data: memoryview | bytes) -> Any:
 
 def bytes_from_object(model: Any) -> bytes:
     """The file of a `ModelT`, its constants aligned as kernels need them."""
-    import flatbuffers
-
-    class AlignedBuilder(flatbuffers.Builder):  # type: ignore[misc]
-        """Aligns byte vectors, of which the large ones are weights."""
-
-        def StartVector(self, elemSize: int, numElems: int, alignment: int) -> Any:  # noqa: N802, N803
-            return super().StartVector(elemSize, numElems, DATA_ALIGNMENT if elemSize == 1 else alignment)
-
     for buffer in model.buffers:
         if buffer.data is not None:
             buffer.data = np.frombuffer(np.ascontiguousarray(buffer.data), np.uint8)
-    builder = AlignedBuilder(sum(len(buffer.data) for buffer in model.buffers if buffer.data is not None) + 4096)
-    builder.Finish(model.Pack(builder), FILE_IDENTIFIER)
-    return bytes(builder.Output())
+    return serialised(model)
 
 
 def write_object(model: Any, path: Path, source: Path) -> None:
