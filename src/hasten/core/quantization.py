@@ -117,7 +117,8 @@ class Sensitivity:
     error: float
     """Root of the mean square of the difference at the output, relative to the output's own."""
     share: float
-    """Their part of the weights, or of the time."""
+    """Their part of the weights, or of the time, as `share_of` says."""
+    share_of: str = "weights"
 
     @property
     def cost(self) -> float:
@@ -129,13 +130,15 @@ class Sensitivity:
         return {
             "recipe": self.recipe, "nodes": list(self.nodes), "op": self.op, "location": self.location,
             "error": self.error if math.isfinite(self.error) else None, "share": self.share,
+            "share_of": self.share_of,
         }  # fmt: skip
 
 
 def sensitivity_from_data(data: Mapping[str, Any]) -> Sensitivity:
     """The sensitivity back from JSON."""
     error = math.inf if data["error"] is None else data["error"]
-    return Sensitivity(data["recipe"], tuple(data["nodes"]), data["op"], data["location"], error, data["share"])
+    nodes, share_of = tuple(data["nodes"]), data.get("share_of", "")
+    return Sensitivity(data["recipe"], nodes, data["op"], data["location"], error, data["share"], share_of)
 
 
 class Bisection:

@@ -45,18 +45,21 @@ def mix(practice: QuantizePractice) -> None:
     """Try mixes of the recipes that would be the choice if they kept the floor, until a mix is chosen."""
     goal = practice.settings.goal
     for row in worth_mixing(practice.rows, goal)[:_MOST_RECIPES]:
-        if choose(practice.rows, goal).is_mix:
-            break
         order = sorted(sensitivities(practice, row), key=lambda entry: -entry.cost)
         _search(practice, row, order)
         practice.time_all(0.8)
+        if choose(practice.rows, goal).recipe.startswith(_prefix(row, goal)):
+            break
 
 
 def sensitivities(practice: QuantizePractice, row: VariantRow) -> list[Sensitivity]:
     """The error of each group of nodes at the output; those that an earlier run has found are taken from there."""
-    shares = _shares(practice)
+    share_of = "weights" if practice.settings.goal == SIZE else "time"
     known = {entry.nodes: entry for entry in practice.folder.sensitivities if entry.recipe == row.recipe}
     groups = grouped(row.nodes)
+    if all(nodes in known and known[nodes].share_of == share_of for nodes in groups):
+        return [known[nodes] for nodes in groups]
+    shares = _shares(practice)
     right: list[list[Array]] = []
     samples = practice.calibration()[:_CALIBRATION]
     found = []
@@ -66,9 +69,9 @@ def sensitivities(practice: QuantizePractice, row: VariantRow) -> list[Sensitivi
             practice.tell(_SHARE, f"{row.recipe}: sensitivity {number + 1} of {len(groups)}")
             right = right or outputs_of(practice, practice.candidate.path)
             error = _error_of(practice, row.recipe, nodes, samples, right)
-            known[nodes] = _described(practice.graph.main, row.recipe, nodes, error, share)
-            practice.folder.save_sensitivity(known[nodes])
-        found.append(replace(known[nodes], share=share))
+            known[nodes] = _described(practice.graph.main, row.recipe, nodes, error)
+        found.append(replace(known[nodes], share=share, share_of=share_of))
+        practice.folder.save_sensitivity(found[-1])
     return found
 
 
@@ -115,16 +118,20 @@ def outputs_of(practice: QuantizePractice, path: Path) -> list[list[Array]]:
 def _search(practice: QuantizePractice, row: VariantRow, order: Sequence[Sensitivity]) -> None:
     bisection, best = Bisection(len(order)), None
     recipe = recipe_from_name(row.recipe)
-    word = "_size" if practice.settings.goal == SIZE else ""
     while (count := bisection.next) is not None:
         nodes = sorted(node for entry in order[:count] for node in entry.nodes)
-        name = f"{row.recipe}{word}_but_{len(nodes)}"
+        name = f"{_prefix(row, practice.settings.goal)}{len(nodes)}"
         tried = practice.judge(name, recipe, float_nodes=nodes, share=_SHARE)
         bisection.tell(count, tried.floor == KEPT)
         if tried.floor == KEPT:
             if best is not None:
                 practice.forget_file(best)
             best = tried
+
+
+def _prefix(row: VariantRow, goal: str) -> str:
+    """How the names of a recipe's mixes begin: for another goal, other nodes stay float."""
+    return f"{row.recipe}{'_size' if goal == SIZE else ''}_but_"
 
 
 def _error_of(
@@ -170,7 +177,7 @@ def weight_shares_by_node(graph: Graph) -> dict[int, float]:
     return {index: size / total for index, size in sizes.items()}
 
 
-def _described(subgraph: Subgraph, recipe: str, nodes: tuple[int, ...], error: float, share: float) -> Sensitivity:
+def _described(subgraph: Subgraph, recipe: str, nodes: tuple[int, ...], error: float) -> Sensitivity:
     first = subgraph.nodes[nodes[0]]
     op = first.label if len(nodes) == 1 else f"{first.label} and {len(nodes) - 1} more"
-    return Sensitivity(recipe, nodes, op, subgraph.node_location(first), error, share)
+    return Sensitivity(recipe, nodes, op, subgraph.node_location(first), error, 0.0)

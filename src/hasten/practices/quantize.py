@@ -109,7 +109,7 @@ class QuantizePractice:
 
     def judge(self, name: str, recipe: Recipe, *, float_nodes: Collection[int] = (), share: float = 0.0) -> VariantRow:
         """Make a variant and decide whether it keeps the floor; or take what an earlier run has found."""
-        if self._is_judged(name):
+        if self._is_judged(name, tuple(float_nodes)):
             return self.folder.rows[name]
         try:
             self.tell(share, f"making {name}")
@@ -216,9 +216,11 @@ class QuantizePractice:
         if any(recipe_from_name(name).needs_calibration for name in waiting):
             self.calibration()
 
-    def _is_judged(self, name: str) -> bool:
+    def _is_judged(self, name: str, float_nodes: tuple[int, ...] = ()) -> bool:
         row = self.folder.rows.get(name)
-        return row is not None and bool(row.floor) and (not row.path or self.folder.has_file_of(row))
+        if row is None or not row.floor or row.float_nodes != float_nodes:
+            return False
+        return not row.path or self.folder.has_file_of(row)
 
     def _made(self, name: str, recipe: Recipe, float_nodes: tuple[int, ...]) -> VariantRow:
         samples = self.calibration() if recipe.needs_calibration else None

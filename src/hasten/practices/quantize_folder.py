@@ -67,7 +67,7 @@ class QuantizeFolder:
     def save_sensitivity(self, found: Sensitivity) -> None:
         """Save what one group of nodes came to."""
         self.keep("sensitivity", found.location, found.as_data())
-        self.sensitivities.append(found)
+        self._add_sensitivity(found)
 
     def has_file_of(self, row: VariantRow) -> bool:
         """Whether the row's file is there, and the same."""
@@ -96,7 +96,11 @@ class QuantizeFolder:
             elif trial.kind == "variant":
                 self.rows[trial.label] = self._here(row_from_data(trial.data))
             elif trial.kind == "sensitivity":
-                self.sensitivities.append(sensitivity_from_data(trial.data))
+                self._add_sensitivity(sensitivity_from_data(trial.data))
+
+    def _add_sensitivity(self, found: Sensitivity) -> None:
+        others = [entry for entry in self.sensitivities if (entry.recipe, entry.nodes) != (found.recipe, found.nodes)]
+        self.sensitivities = [*others, found]
 
     def _here(self, row: VariantRow) -> VariantRow:
         """The row with its file in this folder, wherever the folder was before."""
