@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hasten.core.doubts import Doubt, Reason
 from hasten.core.failure import Failure, RunnerFailed
@@ -105,6 +105,7 @@ class Rounds:
         self.tracks = [Track(candidate) for candidate in candidates]
         self._target = target
         self._number = 0
+        self._machine: dict[str, Any] | None = None
 
     @property
     def alive(self) -> list[Track]:
@@ -127,8 +128,10 @@ class Rounds:
         candidate = track.candidate
         try:
             runner = stack.enter_context(self._target.start(candidate.plan))
-            if not track.loads:
-                track.timer_step_ns = runner.hello()["machine"]["timer_ns"]
+            if self._machine is None:
+                self._machine = runner.hello()["machine"]
+            track.timer_step_ns = self._machine["timer_ns"]
+            runner.plan = replace(candidate.plan, cores=candidate.plan.cores or self._shared_cores(self._machine))
             load = runner.load(candidate.path, candidate.workload)
             warm = warm_up(runner)
         except RunnerFailed as failed:
@@ -137,6 +140,23 @@ class Rounds:
         track.loads.append(load)
         track.warm_ups.append(warm)
         return runner
+
+    def _shared_cores(self, machine: dict[str, Any]) -> tuple[int, ...]:
+        """The cores that all candidates of this round share; other ones in the next. Empty: whatever they get.
+
+        A neighbour on the same chip can halve the speed of one core for seconds. The scheduler leaves each process on
+        a core of its own, and the ratio of two equal models would then be that of two cores.
+        """
+        plans = [track.candidate.plan for track in self.alive]
+        clusters = machine.get("clusters") or []
+        threads = plans[0].threads
+        alike = all(plan == replace(plans[0], options=plan.options, kernel=plan.kernel) for plan in plans)
+        if len(plans) < 2 or len(clusters) != 1 or not alike or plans[0].accelerator != "cpu" or plans[0].delegate:
+            return ()
+        cores = clusters[0]["cores"]
+        if threads >= len(cores):
+            return ()
+        return tuple(sorted(cores[(self._number * threads + i) % len(cores)] for i in range(threads)))
 
     def _alternate(self, entrants: list[tuple[Track, Runner]], seconds_each: float) -> None:
         """ABBA order: a drift that is straight in time cancels out within two turns."""

@@ -138,3 +138,45 @@ def test_steady_model_is_not_flagged(clock: Clock) -> None:
     found = measured(run_rounds(SimulatedTarget(clock), "a", count=4).tracks[0].result())
     assert found.doubts == []
     assert found.warm_up_runs > 0
+
+
+def cores_in_use(clock: Clock, plans: list[Plan], clusters: list[list[int]], rounds: int = 2) -> list[tuple[int, ...]]:
+    target = SimulatedTarget(clock)
+    target.machine["clusters"] = [{"cores": cores, "strength": 1.0} for cores in clusters]
+    race = Rounds(target, [candidate("abc"[i], plan) for i, plan in enumerate(plans)])
+    for _ in range(rounds):
+        race.run_one(0.1)
+    return [runner.plan.cores for runner in target.runners]
+
+
+def test_candidates_share_a_core_in_each_round_and_take_turns_over_the_cores(clock: Clock) -> None:
+    """A core beside a busy neighbour would else be booked on the candidate that happens to sit there."""
+    assert cores_in_use(clock, [Plan(), Plan()], [[0, 1]], rounds=3) == [(0,), (0,), (1,), (1,), (0,), (0,)]
+
+
+def test_result_names_the_plan_that_was_asked_for(clock: Clock) -> None:
+    target = SimulatedTarget(clock)
+    target.machine["clusters"] = [{"cores": [0, 1], "strength": 1.0}]
+    rounds = run_rounds(target, "ab")
+    assert measured(rounds.tracks[0].result()).plan == Plan()
+
+
+@pytest.mark.parametrize(
+    ("plans", "clusters"),
+    [
+        ([Plan()], [[0, 1]]),
+        ([Plan(threads=2), Plan(threads=2)], [[0, 1]]),
+        ([Plan(), Plan(threads=2)], [[0, 1]]),
+        ([Plan(), Plan(accelerator="npu")], [[0, 1]]),
+        ([Plan(), Plan()], [[0, 1], [2, 3]]),
+    ],
+    ids=["alone", "all-cores", "other-counts", "accelerator", "unlike-cores"],
+)
+def test_cores_are_left_to_the_system_where_sharing_would_change_the_question(
+    clock: Clock, plans: list[Plan], clusters: list[list[int]]
+) -> None:
+    assert set(cores_in_use(clock, plans, clusters)) == {()}
+
+
+def test_cores_that_a_user_chose_stay(clock: Clock) -> None:
+    assert set(cores_in_use(clock, [Plan(cores=(1,)), Plan(cores=(1,))], [[0, 1]])) == {(1,)}

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# `force_align: 16` of Buffer.data in the schema, which neither the generated code nor the quantiser keeps.
-DATA_ALIGNMENT = 16
 # Offsets inside a flatbuffer are signed 32-bit numbers.
 LARGEST_FILE = 2**31 - 1
 # Offset 0 is the default, and 1 a placeholder of converters: in both cases the bytes are inside.
