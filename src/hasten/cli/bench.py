@@ -76,8 +76,9 @@ def bench_data(found: Measurement) -> dict[str, Any]:
         "effective": asdict(found.effective),
         "latency": {
             "median_ms": samples.median_ms, "ci95_ms": [samples.latency.low, samples.latency.high],
+            "plain_median_ms": samples.plain_median_ms, "disturbed_share": samples.disturbed_share,
             "p95_ms": samples.p95_ms, "min_ms": samples.min_ms, "samples": samples.count,
-            "processes": len(samples.block_medians_ms),
+            "processes": samples.processes,
         },
         "init_ms": found.init_ms,
         "first_run_ms": found.first_run_ms,

@@ -18,6 +18,7 @@ class Reason(enum.Enum):
     FEW_SAMPLES = "few-samples"
     COARSE_TIMER = "coarse-timer"
     OUTLIERS = "outliers"
+    DISTURBED = "disturbed"
     PROCESSES_DIFFER = "processes-differ"
     NOT_STEADY = "not-steady"
     FALLBACK = "fallback"
@@ -34,6 +35,7 @@ HINTS = {
     Reason.THROTTLING: "Let the device cool down; see --sustained for the speed that lasts.",
     Reason.FEW_SAMPLES: "Give it more time (--seconds).",
     Reason.COARSE_TIMER: "The runs are too short for this clock; trust ratios, not microseconds.",
+    Reason.DISTURBED: "Something else had the core; the latency is that of the other runs, p95 has all.",
     Reason.OUTLIERS: "They are kept in p95 and left out of nothing; look for periodic work beside it.",
     Reason.PROCESSES_DIFFER: "Memory layout does that, or other load; the interval covers it.",
     Reason.NOT_STEADY: "The warm-up did not settle; give it more time (--seconds).",

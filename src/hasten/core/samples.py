@@ -24,6 +24,10 @@ _FREQUENCY_SPREAD: Final = 0.05
 _THROTTLING_RISE: Final = 0.08
 _THROTTLING_DEGREES: Final = 5.0
 _FEWEST_SAMPLES: Final = 30
+# What counts as disturbed: so far above the quickest tenth of all runs.
+_QUICK_SHARE: Final = 0.10
+_DISTURBED: Final = 0.15
+_DISTURBED_SHARE: Final = 0.15
 _OUTLIER_SHARE: Final = 0.05
 _PROCESS_SPREAD: Final = 0.05
 # A latency below so many steps of the clock is mostly rounding.
@@ -47,16 +51,42 @@ class Samples:
         return np.concatenate([np.asarray(block.nanoseconds, dtype=np.float64) for block in self.blocks]) / 1e6
 
     @cached_property
+    def undisturbed_below_ms(self) -> float:
+        """Runs that took longer were disturbed: something else had the core, or its neighbour on the chip.
+
+        On a quiet machine nearly no run is that far above the quickest tenth, and the latency is the plain median. On a
+        shared one a run can take twice its time for seconds on end, and the plain median is then a matter of luck.
+        """
+        return float(np.quantile(self.milliseconds, _QUICK_SHARE)) * (1 + _DISTURBED)
+
+    @property
+    def disturbed_share(self) -> float:
+        """The share of runs that were disturbed. They count in p95 and in the plain median, not in the latency."""
+        return float(np.mean(self.milliseconds > self.undisturbed_below_ms))
+
+    @property
+    def processes(self) -> int:
+        """In how many fresh processes they were taken."""
+        return len({block.runner for block in self.blocks})
+
+    @property
+    def plain_median_ms(self) -> float:
+        """The median of all runs, disturbed or not."""
+        return float(np.median(self.milliseconds))
+
+    @cached_property
     def block_medians_ms(self) -> list[list[float]]:
-        """The median of each block, a list for each process."""
+        """The median of each block's undisturbed runs, a list for each process that had any."""
         groups: dict[int, list[float]] = {}
         for block in self.blocks:
-            groups.setdefault(block.runner, []).append(float(np.median(block.nanoseconds)) / 1e6)
+            times = np.asarray(block.nanoseconds, dtype=np.float64) / 1e6
+            if len(quiet := times[times <= self.undisturbed_below_ms]):
+                groups.setdefault(block.runner, []).append(float(np.median(quiet)))
         return list(groups.values())
 
     @cached_property
     def latency(self) -> Interval:
-        """The median latency in milliseconds with its 95 % interval."""
+        """The median latency of undisturbed runs in milliseconds, with its 95 % interval."""
         found = grouped_interval(self.block_medians_ms)
         # Few processes that differ a lot make an interval so wide that it would reach below no time at all.
         return replace(found, low=max(found.low, 0.0)) if math.isfinite(found.low) else found
@@ -100,7 +130,15 @@ class Samples:
 
     def doubts(self) -> list[Doubt]:
         """Every reason to doubt the latency that the samples themselves show."""
-        found = [self._few(), self._noisy(), self._outliers(), self._processes(), self._coarse(), *self._surroundings()]
+        found = [
+            self._few(),
+            self._noisy(),
+            self._disturbed(),
+            self._outliers(),
+            self._processes(),
+            self._coarse(),
+            *self._surroundings(),
+        ]
         return [doubt for doubt in found if doubt is not None]
 
     def as_data(self) -> dict[str, Any]:
@@ -119,6 +157,14 @@ class Samples:
         if not math.isfinite(width):
             return Doubt(Reason.NOISY, "one block is too little for an interval")
         return Doubt(Reason.NOISY, f"the interval is ±{width:.1%} wide")
+
+    def _disturbed(self) -> Doubt | None:
+        share = self.disturbed_share
+        if share <= _DISTURBED_SHARE:
+            return None
+        others = self.milliseconds[self.milliseconds > self.undisturbed_below_ms]
+        more = float(np.median(others)) / self.median_ms - 1 if self.median_ms else 0.0
+        return Doubt(Reason.DISTURBED, f"{share:.0%} of the runs took longer, by {more:.0%} in the middle")
 
     def _outliers(self) -> Doubt | None:
         share = outlier_share(self.milliseconds)

@@ -142,7 +142,7 @@ def row_from_measurement(option: Option, condition: Condition, found: Measuremen
         threads_seen=found.effective.threads,
         joules=None if condition.workers else samples.joules,
         other_cores_busy=others,
-        rounds=len(samples.block_medians_ms),
+        rounds=samples.processes,
         runs=samples.count,
         doubts=tuple(_doubts(condition, found.doubts, others)),
     )

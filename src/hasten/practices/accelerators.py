@@ -200,7 +200,7 @@ def _row(graph: Graph, entry: _Entry, error: OutputError | None, base: Track | N
         row = replace(
             row, latency=result.samples.latency, p95_ms=result.samples.p95_ms, init_ms=result.init_ms,
             first_run_ms=result.first_run_ms, peak_memory_mb=result.peak_memory_mb,
-            processes=len(result.samples.block_medians_ms), doubts=tuple(result.doubts),
+            processes=result.samples.processes, doubts=tuple(result.doubts),
         )  # fmt: skip
         if base is not None and base is not entry.track:
             row = _against(row, base, entry.track)

@@ -44,7 +44,7 @@ def measurement_text(found: Measurement) -> str:
         ("memory", memory, "peak, above the process without the model"),
         ("CPU time", milliseconds(samples.cpu_ms), f"a run: {_times(samples.cpu_ms, samples.median_ms)} cores busy"),
         ("energy", energy, "a run" if samples.joules is not None else "no energy counter on this machine"),
-        ("samples", f"{samples.count:,}", f"runs in {_several(len(samples.block_medians_ms), 'fresh process')}"),
+        ("samples", f"{samples.count:,}", f"runs in {_several(samples.processes, 'fresh process')}"),
     ]
     name = f"{Path(found.model.path).name} ({size(found.model.size_bytes)})"
     lines = [

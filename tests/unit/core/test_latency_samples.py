@@ -118,7 +118,7 @@ def test_figures_are_those_of_the_raw_times() -> None:
     assert samples.count == 100
     assert samples.min_ms == 1.0
     assert samples.p95_ms == pytest.approx(95.05)
-    assert samples.median_ms == pytest.approx(50.5)
+    assert samples.plain_median_ms == pytest.approx(50.5)
 
 
 def test_outliers_stay_in_the_samples_and_out_of_the_median() -> None:
@@ -138,8 +138,32 @@ def test_outliers_show_in_p95() -> None:
 
 
 def test_latency_never_reaches_below_no_time() -> None:
-    samples = Samples((Block(0, 0.0, array("q", [1_000_000])), Block(1, 1.0, array("q", [3_000_000]))))
-    assert samples.latency.low == 0.0
+    times = (1_000_000, 1_140_000)
+    samples = Samples(tuple(Block(runner, 0.0, array("q", [time])) for runner, time in enumerate(times)))
+    assert 0.0 <= samples.latency.low <= samples.median_ms
+
+
+def test_runs_that_something_else_disturbed_move_p95_and_not_the_latency() -> None:
+    """Half of the runs take twice their time, in stretches and in single runs, as on a core with a busy neighbour."""
+    source = np.random.default_rng(0)
+    blocks = []
+    for number in range(40):
+        times = source.normal(5e6, 2e4, 20)
+        times[source.random(20) < (0.9 if number % 3 == 0 else 0.3)] *= 2
+        blocks.append(Block(number // 8, number * 0.05, array("q", times.astype(int).tolist())))
+    samples = Samples(tuple(blocks))
+    assert samples.median_ms == pytest.approx(5.0, rel=0.01)
+    assert samples.latency.relative_half_width < 0.02
+    assert samples.p95_ms > 9.5
+    assert samples.disturbed_share == pytest.approx(0.5, abs=0.05)
+    (doubt,) = (doubt for doubt in samples.doubts() if doubt.reason is Reason.DISTURBED)
+    assert "100%" in doubt.evidence
+
+
+def test_latency_of_quiet_runs_is_their_plain_median() -> None:
+    samples = Samples(tuple(quiet_blocks()))
+    assert samples.disturbed_share == 0.0
+    assert samples.median_ms == pytest.approx(samples.plain_median_ms, rel=0.005)
 
 
 def test_energy_of_a_run() -> None:
