@@ -26,13 +26,15 @@ def main() -> int:
     """Ask again and again, then in each situation, then for a tiny model."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
     parser.add_argument("--reruns", type=int, default=_RERUNS, metavar="N", help=f"default: {_RERUNS}")
-    reruns = parser.parse_args().reruns
-    studies = [_study(MODEL, "quiet", f"rerun {number + 1}/{reruns}") for number in range(reruns)]
-    loaded = [_study(MODEL, load, load) for load in ("shared", "busy")]
+    parser.add_argument("--seconds", type=float, default=0.0, metavar="S", help="for each study; default: hasten's own")
+    arguments = parser.parse_args()
+    reruns, seconds = arguments.reruns, arguments.seconds
+    studies = [_study(MODEL, "quiet", f"rerun {number + 1}/{reruns}", seconds) for number in range(reruns)]
+    loaded = [_study(MODEL, load, load, seconds) for load in ("shared", "busy")]
     with tempfile.TemporaryDirectory() as folder:
         tiny = Path(folder) / "tiny.tflite"
         tiny.write_bytes(one_operator())
-        small = _study(tiny, "quiet", "tiny model")
+        small = _study(tiny, "quiet", "tiny model", seconds)
     recommended = [found["recommended"] for found in studies]
     most = max(collections.Counter(recommended).values())
     wrong = [found["load"] for found in loaded if _is_wrong(found)]
@@ -50,8 +52,9 @@ def main() -> int:
     return record("threads", figures, passed=most >= _SAME * reruns and not wrong and small["recommended"] == 1)
 
 
-def _study(model: Path, load: str, title: str) -> dict[str, Any]:
-    found = hasten("threads", str(model), "--load", load)
+def _study(model: Path, load: str, title: str, seconds: float) -> dict[str, Any]:
+    time_given = ("--seconds", str(seconds)) if seconds else ()
+    found = hasten("threads", str(model), "--load", load, *time_given)
     print(f"{title}: {found['recommended']} in {found['seconds']:.0f} s; {found['why']}", flush=True)
     return found
 

@@ -39,7 +39,7 @@ def test_noisy_model_uses_its_budget_and_says_so(clock: Clock) -> None:
     found, spent = run_bench(clock, Behaviour(process_noise=0.3), seconds=6.0)
     assert 4.0 < spent < 7.0
     assert found.samples.processes >= 5
-    assert {Reason.NOISY, Reason.DISTURBED} <= {doubt.reason for doubt in found.doubts}
+    assert Reason.DISTURBED in {doubt.reason for doubt in found.doubts}
 
 
 def test_more_time_gives_more_processes(clock: Clock) -> None:
