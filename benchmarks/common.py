@@ -18,7 +18,9 @@ RESULTS = Path(__file__).parent / "results"
 def hasten(*arguments: str) -> dict[str, Any]:
     """Run a hasten command with --json, in a process of its own, and return what it printed."""
     command = [sys.executable, "-m", "hasten", *arguments, "--json"]
-    finished = subprocess.run(command, capture_output=True, text=True, check=True)
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    if finished.returncode:
+        raise RuntimeError(f"{command} ended with {finished.returncode}: {finished.stderr}")
     found: dict[str, Any] = json.loads(finished.stdout)
     return found
 

@@ -14,7 +14,7 @@ from hasten.engine.accelerators import process_environment
 from hasten.runner.command import runner_command
 from hasten.runner.protocol import Message, ProtocolError, decode, encode
 from hasten.runner.shared_memory import with_shared_frames
-from hasten.runner.watch import ParentWatch
+from hasten.runner.watch import die_with_parent
 
 _PREPARED = "HASTEN_RUNNER_PREPARED"
 
@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--memory-mb", type=int, default=0, help="limit of private memory, 0 for none")
     arguments = parser.parse_args()
     _prepare_environment(arguments.accelerator, arguments.memory_mb)
+    die_with_parent()
     _limit(arguments.memory_mb)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
     answers = _keep_standard_output()
@@ -37,7 +38,7 @@ def main() -> None:
 def _serve(requests: int, answers: int) -> None:
     from hasten.runner.server import Server
 
-    server, watch = Server(), ParentWatch(requests)
+    server = Server()
 
     def read_exactly(count: int) -> bytes:
         pieces, left = [], count
@@ -54,9 +55,7 @@ def _serve(requests: int, answers: int) -> None:
             request = with_shared_frames(decode(read_exactly))
             if request.body.get("request") == "close":
                 return
-            with watch.during_a_request():
-                answer = server.answer(request)
-            _write(answers, answer)
+            _write(answers, server.answer(request))
 
 
 def _write(descriptor: int, message: Message) -> None:

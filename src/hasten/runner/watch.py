@@ -1,8 +1,9 @@
 """Ends a runner whose parent is gone, even while it is in the middle of a native call.
 
 Between requests the end of its input tells it. Inside a native call no Python runs, not even in another thread, as
-timed calls keep the interpreter's lock; so the kernel is asked to send SIGIO, whose default is to end the process, when
-anything happens to the pipe. Nothing should: a parent sends its next request after the answer to the last.
+timed calls keep the interpreter's lock. So the parent holds the other end of a pipe that nobody ever writes to, and the
+kernel is asked to send SIGIO, whose default is to end the process, when that end is closed: by the parent, or with it.
+(The pipe of requests will not do: its last write may still be under way when the request is already being handled.)
 
 PR_SET_PDEATHSIG would be simpler, but on Linux "parent" means the *thread* that started the runner, which may well end
 before it.
@@ -14,37 +15,23 @@ import contextlib
 import os
 import select
 import signal
-from typing import TYPE_CHECKING
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+LIFELINE: Final = "HASTEN_LIFELINE"
+"""The variable that names the runner's end of the pipe; without it a runner notices between requests only."""
 
 
-class ParentWatch:
-    """Watches the pipe of requests while a request is being handled."""
+def die_with_parent() -> None:
+    """From now on, be ended when the other end of the lifeline is closed."""
+    with contextlib.suppress(OSError, ValueError, KeyError, ImportError):  # no lifeline, or not a Unix
+        import fcntl
 
-    def __init__(self, requests: int) -> None:
-        self._requests = requests
+        lifeline = int(os.environ[LIFELINE])
         signal.signal(signal.SIGIO, signal.SIG_DFL)
-
-    @contextlib.contextmanager
-    def during_a_request(self) -> Iterator[None]:
-        """Be ended with the parent meanwhile. Over before the answer is sent: the next request may follow at once."""
-        self._set(is_watching=True)
-        if _has_hung_up(self._requests):
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+        if _has_hung_up(lifeline):
             os._exit(0)
-        try:
-            yield
-        finally:
-            self._set(is_watching=False)
-
-    def _set(self, *, is_watching: bool) -> None:
-        with contextlib.suppress(OSError, ImportError):  # not a Unix, or an input that is no pipe
-            import fcntl
-
-            fcntl.fcntl(self._requests, fcntl.F_SETOWN, os.getpid())
-            flags = fcntl.fcntl(self._requests, fcntl.F_GETFL)
-            fcntl.fcntl(self._requests, fcntl.F_SETFL, flags | os.O_ASYNC if is_watching else flags & ~os.O_ASYNC)
 
 
 def _has_hung_up(descriptor: int) -> bool:

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Final
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.runner.protocol import Message, ProtocolError, decode, encode
 from hasten.runner.shared_memory import create_shared_memory
+from hasten.runner.watch import LIFELINE
 from hasten.targets.death import cause_of_death, memory_kills
 from hasten.targets.diagnosis import diagnosed
 
@@ -33,20 +34,25 @@ class ProcessLink:
         self._kills_before = memory_kills()
         self._is_closed = False
         self._memory = create_shared_memory()
-        inherited = () if self._memory is None else (self._memory.descriptor,)
+        runners_end, self._lifeline = os.pipe()
+        inherited = (runners_end,) if self._memory is None else (runners_end, self._memory.descriptor)
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
             # A session of its own: Ctrl-C in the terminal is for hasten, which then closes its runners itself.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
-                env=None if environment is None else {**os.environ, **environment}, start_new_session=True, bufsize=0,
+                env={**os.environ, **(environment or {}), LIFELINE: str(runners_end)},
+                start_new_session=True, bufsize=0,
                 pass_fds=inherited,
             )  # fmt: skip
         except OSError as error:
             self._log.close()
             self._close_memory()
             message = f"the runner cannot be started: {error.strerror or error}: {command[0]}"
+            os.close(self._lifeline)
             raise RunnerFailed(Failure("start", "target", message)) from error
+        finally:
+            os.close(runners_end)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
@@ -101,6 +107,7 @@ class ProcessLink:
             with contextlib.suppress(OSError):
                 stream.close()
         self._close_memory()
+        os.close(self._lifeline)
 
     def kill(self) -> None:
         """End the runner and whatever it started, at once."""
