@@ -4,7 +4,8 @@ Options are taken from the fewest threads up. One with more threads takes the le
 leader (99 %, on ratios within the same rounds) and by at least 5 % for each doubling: what does not pay costs energy
 and disturbs others. Alone, the median counts; beside other work the median and the 95th percentile both, so that a
 round's ratio is the worse of the two, and the option must not be slower beside either kind of work. More threads than
-cores are measured to show what they cost, and never recommended.
+cores are measured to show what they cost, and never recommended. A round that was to be alone, and beside which other
+programs ran, tells about another situation: it does not count where enough others do.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 GAIN_A_DOUBLING: Final = 0.05
 _SURE: Final = 0.99
+# So many cores kept busy by other programs, and a round was not alone.
+_NOT_ALONE: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def choose_threads(
     situation: str, rounds: Sequence[Round], cores: int, without_effect: Collection[Option] = ()
 ) -> Choice | None:
     """The option to use in a situation; None if nothing was measured there."""
-    relevant = [item for item in rounds if item.condition.situation == situation and item.blocks]
+    relevant = _undisturbed([item for item in rounds if item.condition.situation == situation and item.blocks])
     options = sorted({option for item in relevant for option in item.blocks}, key=_cost)
     if not options:
         return None
@@ -102,6 +105,20 @@ def choose_threads(
         if not step.refused:
             leader = option
     return Choice(situation, leader, _why(situation, options[0], leader, steps, relevant), tuple(steps))
+
+
+def _undisturbed(rounds: Sequence[Round]) -> Sequence[Round]:
+    """The rounds that were alone as they were meant to be; all, where these are too few."""
+    alone = [item for item in rounds if item.condition.workers or _others_busy(item) <= _NOT_ALONE]
+    return alone if len(alone) >= FEWEST_ROUNDS else rounds
+
+
+def _others_busy(item: Round) -> float:
+    """How many cores other programs kept busy during a round, by the wall time of its blocks."""
+    told = [block.conditions for blocks in item.blocks.values() for block in blocks]
+    known = [(it.other_cores_busy, it.wall_seconds) for it in told if it.other_cores_busy is not None]
+    wall_seconds = sum(wall for _, wall in known)
+    return sum(busy * wall for busy, wall in known) / wall_seconds if wall_seconds else 0.0
 
 
 def _cost(option: Option) -> tuple[int, bool, tuple[int, ...]]:

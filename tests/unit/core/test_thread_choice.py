@@ -6,6 +6,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hasten.core.block import Block
+from hasten.core.block import Block, Conditions
 from hasten.core.statistics import Interval
 from hasten.core.thread_rows import (
     LOAD_KINDS,
@@ -261,3 +262,16 @@ def test_conditions_are_named_for_people() -> None:
     assert Condition("shared", "compute", 1).describe() == "beside 1 core computing"
     assert Condition("busy", "memory", 2).describe() == "beside 2 cores copying memory"
     assert Option(2, (0, 1, 2, 5)).plan_text() == "threads=2,cores=0-2+5"
+
+
+def test_rounds_beside_other_programs_do_not_count_as_alone() -> None:
+    alone = rounds({1: 2.0, 2: 1.1}, count=6)
+    disturbed = [_beside_others(item) for item in rounds({1: 2.0, 2: 2.4}, count=4, seed=1)]
+    assert chosen([*alone, *disturbed]).option == Option(2)
+    assert chosen(disturbed).option == Option(1)  # nothing else is known, so they have to do
+
+
+def _beside_others(item: Round) -> Round:
+    busy = Conditions(wall_seconds=0.05, cpu_seconds=0.05, other_cores_busy=0.9)
+    blocks = {option: [replace(block, conditions=busy) for block in made] for option, made in item.blocks.items()}
+    return replace(item, blocks=blocks)
