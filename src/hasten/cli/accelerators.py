@@ -26,6 +26,7 @@ EXAMPLES = """
 hasten accelerators model.tflite
 hasten accelerators model.tflite --threads 2 --seconds 90
 hasten accelerators model.tflite --delegate ./libmydelegate.so
+hasten accelerators model.tflite --data images/ --preprocess std=255
 hasten accelerators model.tflite --pays-from
 hasten accelerators --new-delegate mydelegate
 """
@@ -53,6 +54,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--new-delegate", type=Path, metavar="DIR", help="write a small, complete external delegate in C to begin with"
     )
+    parser.add_argument(
+        "--data", default="", metavar="D", help="real inputs to compare outputs on (default: seeded noise)"
+    )
+    parser.add_argument("--preprocess", default="", metavar="K=V,…", help="how to prepare them (default: as is)")
     options.add_workload(parser)
     options.add_target(parser)
     options.add_output(parser)
@@ -78,12 +83,12 @@ def run(arguments: argparse.Namespace) -> int:
     (recommended, why), finding = recommend(rows), finding_of(rows)
     data = {
         "model": model, "rows": [row.as_data() for row in rows], "recommended": recommended, "why": why,
-        "finding": finding.as_data(), "interrupted": interrupted,
+        "finding": finding.as_data(), "interrupted": interrupted, "compared_on": arguments.data or "seeded noise",
     }  # fmt: skip
     if session:
         session.add("accelerators", model, data)
         session.add("finding", "accelerators", finding.as_data())
-    show(options.as_json(data) if arguments.json else accelerators_text(model, rows, why))
+    show(options.as_json(data) if arguments.json else accelerators_text(model, rows, why, data["compared_on"]))
     return _INTERRUPTED if interrupted else 0
 
 
@@ -91,6 +96,7 @@ def _examine(
     arguments: argparse.Namespace, model: str, workload: Workload, target: Target, session: SessionWriter | None
 ) -> tuple[list[AcceleratorRow], bool]:
     """The rows; and whether Ctrl-C cut the work short after something was timed."""
+    from hasten.data.preprocess import preprocess_from_text
     from hasten.library import accelerators, accelerators_pay_from
     from hasten.practices.accelerators import ExaminationInterrupted
 
@@ -101,6 +107,7 @@ def _examine(
                 model, workload,
                 threads=arguments.threads, delegates=arguments.delegate, target=target, seconds=arguments.seconds,
                 progress=progress, cache=arguments.cache, keep=session.add if session else None,
+                data=options.data_named(arguments.data), preprocess=preprocess_from_text(arguments.preprocess),
             )  # fmt: skip
         if arguments.pays_from:
             with progress_bar("sizes") as progress:

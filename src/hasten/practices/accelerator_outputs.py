@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hasten.core.acceleration import NO_NUMBERS, OutputError, beside_the_cpu, output_error, worst_of
+from hasten.data.forms import forms_from_graph
+from hasten.data.prepare import Preparer
+from hasten.model.metadata import read_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from hasten.core.plan import Workload
+    from hasten.data.dataset import Dataset
+    from hasten.data.preprocess import Preprocess
     from hasten.model.graph import Graph
     from hasten.targets.client import TensorInfo
 
     Outputs = Sequence[Sequence[NDArray[np.float64]]]
+    MakeInputs = Callable[[Sequence[TensorInfo]], list[list[bytes]]]
 
 _INPUTS_CHECKED: Final = 3
+_SAMPLES_CHECKED: Final = 8
 _TRUTHS: Final = ("reference", "builtin", "xnnpack")
 """Whose outputs count as right: the first of these that runs."""
 # Their outputs jump where their inputs only move: on noise, another rounding is another choice.
@@ -29,6 +37,18 @@ def make_inputs(tensors: Sequence[TensorInfo]) -> list[list[bytes]]:
     """Seeded inputs, the same for all: floats in 0..1, bytes over their range, indices and flags 0 or 1."""
     source = np.random.default_rng(0)
     return [[_input_bytes(tensor, source) for tensor in tensors] for _ in range(_INPUTS_CHECKED)]
+
+
+def inputs_from_data(graph: Graph, workload: Workload, dataset: Dataset, preprocess: Preprocess) -> MakeInputs:
+    """Real inputs, the same for all: samples drawn from the data, prepared as the model wants them."""
+
+    def make(tensors: Sequence[TensorInfo]) -> list[list[bytes]]:
+        arranged = forms_from_graph(graph, workload).in_effect([(item.name, item.shape) for item in tensors], ())
+        preparer = Preparer(arranged.inputs, preprocess, read_metadata(graph))
+        samples = [sample for _, sample in dataset.drawn(_SAMPLES_CHECKED, seed=0)]
+        return [[np.ascontiguousarray(array).tobytes() for array in preparer.prepare(sample)] for sample in samples]
+
+    return make
 
 
 def real_numbers(data: bytes | memoryview, info: TensorInfo) -> NDArray[np.float64]:

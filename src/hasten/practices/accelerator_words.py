@@ -120,10 +120,10 @@ def _error_words(row: AcceleratorRow, *, chooses: bool) -> str:
     if row.status == WRONG:
         return f"its outputs are off by {_share(row.error.typical)} their range: do not use it"
     if row.status == IMPRECISE:
-        tipped = " (choices that random inputs may tip over)" if chooses else ""
+        tipped = " (choices that a little rounding may tip over)" if chooses else ""
         return f"some outputs are off by {_share(row.error.worst)} their range{tipped}: test its accuracy first"
     if chooses and row.error.worst > _LARGE_ERROR:
-        return "its outputs are choices that random inputs tip over on the CPU, too, so their error says little"
+        return "its outputs are choices that rounding tips over on the CPU, too, so their error says little"
     return ""
 
 
@@ -166,9 +166,7 @@ def _reservations(row: AcceleratorRow) -> str:
     """What the recommended one must not be used without knowing."""
     found = [doubt.evidence for doubt in row.doubts if doubt.reason is Reason.MORE_CORES]
     if row.error is not None and row.error.worst > _LARGE_ERROR:
-        found.append(
-            f"some outputs differ by {_share(row.error.worst)} their range on random inputs: test its accuracy"
-        )
+        found.append(f"some outputs differ by {_share(row.error.worst)} their range: test its accuracy")
     return f", but {' and '.join(found)}" if found else ""
 
 

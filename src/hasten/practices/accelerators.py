@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hasten.model.graph import Graph
+    from hasten.practices.accelerator_outputs import MakeInputs
     from hasten.practices.accelerator_race import Keep
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport
@@ -90,14 +91,18 @@ def examine(
     progress: Progress = no_progress,
     cache: str = "",
     keep: Keep = keep_nothing,
+    make: MakeInputs = make_inputs,
 ) -> list[AcceleratorRow]:
-    """A row for each plan, in the order given; with a folder for caches, also what they save at the start."""
+    """A row for each plan, in the order given; with a folder for caches, also what they save at the start.
+
+    Outputs are compared on the inputs that `make` gives for the model's tensors: seeded noise, if nothing better.
+    """
     begin = time.monotonic()
     entries = [_Entry(name, replace(candidate, label=name, plan=plan)) for name, plan in plans.items()]
     inputs: list[list[bytes]] = []
     for number, entry in enumerate(entries):
         progress(_SHARE_OF_CHECKS * number / len(entries), f"checking {entry.name}")
-        _check(target, entry, inputs, fresh=graph.stateful)
+        _check(target, entry, inputs, make, fresh=graph.stateful)
         if cache and entry.failure is None and _keeps_a_cache(entry.candidate.plan):
             progress(_SHARE_OF_CHECKS * (number + 0.5) / len(entries), f"filling the cache of {entry.name}")
             folder = f"{cache}/{Path(entry.name).name}-{candidate.model.sha256[:12]}"
@@ -113,7 +118,7 @@ def examine(
     return _rows(graph, entries)
 
 
-def _check(target: Target, entry: _Entry, inputs: list[list[bytes]], *, fresh: bool) -> None:
+def _check(target: Target, entry: _Entry, inputs: list[list[bytes]], make: MakeInputs, *, fresh: bool) -> None:
     """Load in a fresh process and run on the inputs; whoever loads first makes them."""
     try:
         with target.start(entry.candidate.plan) as runner:
@@ -123,7 +128,7 @@ def _check(target: Target, entry: _Entry, inputs: list[list[bytes]], *, fresh: b
             if entry.failure is not None:
                 return
             if not inputs:
-                inputs.extend(make_inputs(entry.load.inputs))
+                inputs.extend(make(entry.load.inputs))
             # Without an input there is nothing to hand over, and a model gives the same answer each time.
             answers = runner.evaluate_many(inputs, fresh=fresh) if entry.load.inputs else [runner.evaluate([])]
             for raw in answers:

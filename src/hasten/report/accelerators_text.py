@@ -19,7 +19,9 @@ _UNKNOWN: Final = "-"
 _FAR: Final = 10.0
 
 
-def accelerators_text(model: str, rows: Sequence[AcceleratorRow], recommendation: str) -> str:
+def accelerators_text(
+    model: str, rows: Sequence[AcceleratorRow], recommendation: str, compared_on: str = "seeded noise"
+) -> str:
     """The recommendation first, then the table, then what there is to say about each."""
     grid = table()
     grid.add_column("accelerator", no_wrap=True, overflow="ellipsis", width=15)
@@ -29,7 +31,9 @@ def accelerators_text(model: str, rows: Sequence[AcceleratorRow], recommendation
     for row in rows:
         grid.add_row(*_cells(row))
     head = wrapped(f"{Path(model).name}: {recommendation}", "", "")
-    return "\n".join([*head, "", rendered(grid, WIDTH), "", *(line for row in rows for line in _notes(row))])
+    lines = [line for row in rows for line in _notes(row)]
+    lines += wrapped(f"error: against the reference kernels, on {printable(compared_on)}")
+    return "\n".join([*head, "", rendered(grid, WIDTH), "", *lines])
 
 
 def _notes(row: AcceleratorRow) -> list[str]:
