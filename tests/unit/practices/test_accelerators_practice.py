@@ -460,7 +460,7 @@ def test_a_recommendation_names_what_its_outputs_differ_by(examined: Examination
     examined(backs(npu=Back(0.5, TRUTH + np.array([0.1] + [0.0] * 7), NPU)))
     name, why = recommend(examined.rows)
     assert name == "npu"
-    assert why.endswith("but some outputs differ by 10% of their range on random inputs: test its accuracy.")
+    assert why.endswith("but some outputs differ by 10% of their range: test its accuracy.")
 
 
 def test_ynnpack_is_not_the_classic_interface(examined: Examination) -> None:
