@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.errors import ModelError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.gate_baseline import baseline_runs
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
+from hasten.core.session import read_session
 from hasten.core.thread_rows import QUIET, SITUATIONS
 from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import metric_from_text
@@ -26,8 +28,11 @@ from hasten.model.reader import read_graph
 from hasten.practices import accelerators as accelerators_module
 from hasten.practices import explain as explain_module
 from hasten.practices import pays_from as pays_from_module
+from hasten.practices.accelerator_outputs import inputs_from_data, make_inputs
 from hasten.practices.accelerator_placement import is_on_cpu
 from hasten.practices.accelerator_race import keep_nothing
+from hasten.practices.check import CheckPractice
+from hasten.practices.check_request import CheckRequest, request_from
 from hasten.practices.profile import profile_model
 from hasten.practices.quantize import QuantizePractice
 from hasten.practices.quantize_folder import QuantizeFolder
@@ -37,12 +42,14 @@ from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from hasten.core.acceleration import AcceleratorRow
     from hasten.core.comparison import Comparison
     from hasten.core.errors import HastenError
     from hasten.core.explain import Explanation
+    from hasten.core.gate import CheckResult
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Peaks, Profile
     from hasten.core.sustained import Sustained
@@ -51,6 +58,7 @@ if TYPE_CHECKING:
     from hasten.measure.profiling import RawProfile
     from hasten.measure.rounds import Track
     from hasten.model.graph import Graph
+    from hasten.practices.check import Keep as CheckKeep
     from hasten.practices.quantize_records import QuantizeResult
     from hasten.practices.threads import Keep
     from hasten.targets.base import Target
@@ -262,12 +270,18 @@ def accelerators(
     progress: Progress = no_progress,
     cache: str = "",
     keep: Keep | None = None,
+    data: str = "",
+    preprocess: Preprocess = Preprocess(),
 ) -> list[AcceleratorRow]:
-    """What each accelerator does with a model: does it run, all of it, correctly, faster, when does it pay."""
+    """What each accelerator does with a model: does it run, all of it, correctly, faster, when does it pay.
+
+    Outputs are compared on samples of `data` (as open_dataset takes it), or else on seeded noise.
+    """
     candidate, graph = open_model(model, Plan(threads=threads), workload)
     plans = accelerators_module.plans_to_examine(threads, delegates)
+    make = inputs_from_data(graph, workload, open_dataset(data), preprocess) if data else make_inputs
     rows = accelerators_module.examine(
-        target or LocalTarget(), candidate, graph, plans, seconds, progress, cache, keep or keep_nothing
+        target or LocalTarget(), candidate, graph, plans, seconds, progress, cache, keep or keep_nothing, make
     )
     failures = [row.failure for row in rows if row.failure is not None]
     if len(failures) == len(rows):
@@ -355,3 +369,51 @@ def _error(failure: Failure, candidate: Candidate) -> HastenError:
     if isinstance(error, ModelError) and candidate.label not in error.message:
         return ModelError(f"{candidate.label}: {error.message}", error.hint)
     return error
+
+
+def check(
+    model: str | os.PathLike[str],
+    budget: str | os.PathLike[str] | Mapping[str, Any] | CheckRequest,
+    *,
+    target: Target | None = None,
+    progress: Progress = no_progress,
+) -> CheckResult:
+    """Does a model keep its limits? `budget` is a budget file, limits such as {"latency": "5 ms"}, or a request."""
+    practice = study_check(model, budget, target=target)
+    run_check(practice, progress)
+    return practice.found()
+
+
+def study_check(
+    model: str | os.PathLike[str],
+    budget: str | os.PathLike[str] | Mapping[str, Any] | CheckRequest,
+    *,
+    target: Target | None = None,
+    keep: CheckKeep | None = None,
+) -> CheckPractice:
+    """A gate that has not begun: whoever runs it can ask at any time how it stands."""
+    request = (budget if isinstance(budget, CheckRequest) else request_from(budget)).checked()
+    candidate, _ = open_model(model, request.plan, request.workload)
+    baseline = None
+    if request.baseline_model:
+        baseline, _ = open_model(request.baseline_model, request.baseline_plan or request.plan, request.workload)
+    practice = CheckPractice(
+        target or LocalTarget(), candidate, request, baseline,
+        baseline_runs(read_session(Path(request.baseline_session))) if request.baseline_session else None,
+        open_dataset(request.data) if request.data else None,
+        metric_from_text(request.metric) if request.metric else None,
+    )  # fmt: skip
+    if keep is not None:
+        practice.keep = keep
+    return practice
+
+
+def run_check(practice: CheckPractice, progress: Progress = no_progress) -> None:
+    """Run a gate to its end. That a limit is broken is no error, but that the model does not run is one."""
+    try:
+        failed = practice.run(progress)
+    except RunnerFailed as error:
+        raise _error(error.failure, practice.candidate) from error
+    if failed is not None:
+        candidate, failure = failed
+        raise _error(failure, candidate)

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "trace": "a timeline that Perfetto and Chrome open",
     "threads": "how many threads, alone and beside other work",
     "accelerators": "does an accelerator run it, all of it, correctly, faster?",
+    "check": "a gate for CI: limits, and no slower than an older model",
     "devices": "the targets within reach",
     "doctor": "check this machine",
 }

@@ -59,13 +59,16 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
+def add_data(parser: argparse.ArgumentParser, *, calibration: bool = True) -> None:
     """Data to judge a model by."""
     group = parser.add_argument_group("data")
     group.add_argument(
         "--data", default="", metavar="D", help="a folder, .csv, .npz or module:function; demo: the embedded images"
     )
-    group.add_argument("--calibration", default="", metavar="D", help="the same for ranges (default: a part of --data)")
+    if calibration:
+        group.add_argument(
+            "--calibration", default="", metavar="D", help="the same for ranges (default: a part of --data)"
+        )
     group.add_argument("--preprocess", default="", metavar="K=V,…", help="e.g. mean=127.5,std=127.5 (default: as is)")
     group.add_argument(
         "--label-offset", type=int, default=0, metavar="N", help="add N to labels: 1 if output 0 is the background"

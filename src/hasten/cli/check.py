@@ -1,0 +1,173 @@
+"""Does a model keep its limits? A gate for CI: exit code 0 if it does, 1 if it surely does not.
+
+A time is over its limit only if its whole interval is; what noise hides is called undecided, and fails with --strict
+only. An older model is timed beside this one, in the same rounds, and only a significant slowdown counts.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.cli import options
+from hasten.cli.files import is_there, refuse_existing, write_new
+from hasten.cli.output import complain, show
+from hasten.cli.progress import progress_bar
+from hasten.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hasten.core.gate import CheckResult
+    from hasten.core.plan import Plan
+    from hasten.practices.check import CheckPractice
+    from hasten.practices.check_request import CheckRequest
+
+EXAMPLES = """
+hasten check model.tflite --limit latency="5 ms" --limit size="2 MB"
+hasten check model.tflite --budget budget.toml --markdown summary.md
+hasten check model.tflite --baseline-model main/model.tflite
+hasten check demo --data demo --limit accuracy="98 %"
+hasten check model.tflite --baseline before.jsonl --session after.jsonl
+"""
+_GATE_FAILED: Final = 1
+_INTERRUPTED: Final = 130
+_PLAN_OPTIONS: Final = ("accelerator", "threads", "kernel", "precision", "delegate")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
+    parser.add_argument("--budget", type=Path, metavar="FILE", help="limits, plan, data and baseline in a TOML file")
+    parser.add_argument(
+        "--limit", action="append", default=[], metavar="NAME=VALUE",
+        help="latency, p95, init, memory, size, accuracy, max_slowdown or max_drop; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--baseline-model", default="", metavar="OLD", help="an older model, timed beside this one in the same rounds"
+    )
+    parser.add_argument(
+        "--baseline", default="", metavar="SESSION", help="an older session of check, made on a machine like this one"
+    )
+    parser.add_argument(
+        "--seconds", type=options.positive_float, default=20.0, metavar="S",
+        help="for timing, at most about so long (default: 20); less if all is clear",
+    )  # fmt: skip
+    parser.add_argument("--strict", action="store_true", help="what is undecided fails, too")
+    options.add_data(parser, calibration=False)
+    options.add_plan(parser)
+    parser.set_defaults(**dict.fromkeys(_PLAN_OPTIONS), label_offset=None)  # to tell what the budget file may say
+    options.add_workload(parser)
+    options.add_target(parser)
+    options.add_output(parser)
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help='a summary; appended if FILE is "$GITHUB_STEP_SUMMARY"'
+    )
+    parser.add_argument("--force", action="store_true", help="replace an existing --markdown file")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check and show; after Ctrl-C, how it stood."""
+    request, model = _asked(arguments)
+    target = options.target_from(arguments)
+    if arguments.markdown is not None and not _is_step_summary(arguments.markdown):
+        refuse_existing(arguments.markdown, force=arguments.force, model=model)
+
+    from hasten.library import study_check
+    from hasten.report.check_markdown import check_markdown
+    from hasten.report.check_text import check_text
+
+    session = options.session_from(arguments, "check")
+    practice = study_check(model, request, target=target, keep=None if session is None else session.add)
+    interrupted = _check(practice)
+    found = practice.found(interrupted=interrupted)
+    if session is not None:
+        session.add("check", model, found.as_data())
+    if arguments.markdown is not None:
+        _write_markdown(arguments, check_markdown(found))
+    show(options.as_json(found.as_data()) if arguments.json else check_text(found))
+    return _exit_code(found)
+
+
+def _exit_code(found: CheckResult) -> int:
+    if found.interrupted:
+        return _INTERRUPTED
+    return 0 if found.passed else _GATE_FAILED
+
+
+def _check(practice: CheckPractice) -> bool:
+    """Measure; whether Ctrl-C cut it short."""
+    from hasten.library import run_check
+
+    try:
+        with progress_bar("checking") as progress:
+            run_check(practice, progress)
+    except KeyboardInterrupt:
+        complain("interrupted; this is how it stood", "")
+        return True
+    return False
+
+
+def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
+    """What the budget file asks for, changed by what the command line says."""
+    from hasten.data.preprocess import preprocess_from_text
+    from hasten.practices.check_request import CheckRequest, request_from_file, with_limits
+
+    asked = CheckRequest() if arguments.budget is None else request_from_file(arguments.budget)
+    model, plan = options.model_and_plan(arguments.model, _plan(arguments, asked.plan))
+    workload = options.workload_from(arguments)
+    changed: dict[str, Any] = {
+        "plan": plan, "data": options.data_named(arguments.data or asked.data), "strict": arguments.strict,
+        "seconds": arguments.seconds, "metric": arguments.metric or asked.metric,
+        "evaluation": replace(
+            asked.evaluation, samples=arguments.samples or asked.evaluation.samples,
+            skip_bad=arguments.skip_bad or asked.evaluation.skip_bad,
+            label_offset=asked.evaluation.label_offset if arguments.label_offset is None else arguments.label_offset,
+        ),
+    }  # fmt: skip
+    if arguments.signature or arguments.shape:
+        changed["workload"] = workload
+    if arguments.preprocess:
+        changed["preprocess"] = preprocess_from_text(arguments.preprocess)
+    if arguments.baseline_model or arguments.baseline:
+        changed |= {"baseline_model": arguments.baseline_model, "baseline_session": arguments.baseline}
+    asked = with_limits(replace(asked, **changed), dict(_limit(text) for text in arguments.limit))
+    if asked.baseline_model:
+        old, old_plan = options.model_and_plan(asked.baseline_model, plan, default_model=model)
+        asked = replace(asked, baseline_model=old, baseline_plan=old_plan)
+    return asked.checked(), model
+
+
+def _plan(arguments: argparse.Namespace, budget_plan: Plan) -> Plan:
+    for name in _PLAN_OPTIONS:
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, getattr(budget_plan, name))
+    given = options.plan_from(arguments)
+    merged = tuple(sorted({**dict(budget_plan.options), **dict(given.options)}.items()))
+    return replace(given, options=merged, cache=budget_plan.cache, cores=budget_plan.cores)
+
+
+def _limit(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise UsageError(f"--limit {text!r} is not of the form NAME=VALUE", 'Example: --limit latency="5 ms"')
+    return name.strip().replace("-", "_"), value
+
+
+def _is_step_summary(path: Path) -> bool:
+    """Whether this is the file to which GitHub's jobs add their summaries: several steps share it."""
+    return str(path) == os.environ.get("GITHUB_STEP_SUMMARY")
+
+
+def _write_markdown(arguments: argparse.Namespace, text: str) -> None:
+    path: Path = arguments.markdown
+    if not _is_step_summary(path):
+        write_new(path, text, force=arguments.force)
+        return
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write("\n" + text if is_there(path) and path.stat().st_size else text)
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror}") from error
