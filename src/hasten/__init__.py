@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
     from hasten.core.thread_study import ThreadStudy
+    from hasten.deploy.runner import Runner
     from hasten.library import bench, compare, profile, sustain, threads
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ _PUBLIC = {
     "ModelError": "hasten.core.errors",
     "Plan": "hasten.core.plan",
     "Profile": "hasten.core.profile",
+    "Runner": "hasten.deploy.runner",
     "TargetError": "hasten.core.errors",
     "ThreadStudy": "hasten.core.thread_study",
     "UsageError": "hasten.core.errors",
@@ -50,6 +52,7 @@ __all__ = [
     "ModelError",
     "Plan",
     "Profile",
+    "Runner",
     "TargetError",
     "ThreadStudy",
     "UsageError",

@@ -72,6 +72,9 @@ EVENT_DELEGATE_OPERATOR: Final = 4
 EVENT_DELEGATE_PROFILED_OPERATOR: Final = 8
 
 # LiteRtElementType: code → (name, bits an element). 0 bits: the engine has the type but no fixed size.
+PER_TENSOR: Final = 1
+"""LiteRtQuantizationTypeId of a tensor with one scale."""
+
 ELEMENT_TYPES: Final[dict[int, tuple[str, int]]] = {
     1: ("float32", 32),
     2: ("int32", 32),
@@ -160,3 +163,9 @@ EXPECTED_SIZES: Final = {Any: 16, EnvironmentOption: 24, Layout: 68, RankedTenso
 for _structure, _size in EXPECTED_SIZES.items():
     if c.sizeof(_structure) != _size:
         raise ImportError(f"{_structure.__name__} takes {c.sizeof(_structure)} bytes here, LiteRT's takes {_size}")
+
+
+class PerTensorQuantization(c.Structure):
+    """LiteRtQuantizationPerTensor."""
+
+    _fields_ = (("scale", c.c_float), ("zero_point", c.c_int64))

@@ -40,6 +40,12 @@ class ClassicTensor:
         self.shape = tuple(int(size) for size in details["shape"])
         self.byte_count = int(np.prod(self.shape, dtype=np.int64)) * np.dtype(details["dtype"]).itemsize
 
+    def quantization(self) -> tuple[float, int]:
+        """Scale and zero point; a scale of 0 where stored values are real, or have several scales."""
+        found = self._details["quantization_parameters"]
+        single = len(found["scales"]) == 1
+        return (float(found["scales"][0]), int(found["zero_points"][0])) if single else (0.0, 0)
+
     def write(self, data: bytes | memoryview) -> None:
         """Fill the tensor; the data must have its size."""
         if len(data) != self.byte_count:

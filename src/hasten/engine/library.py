@@ -41,6 +41,8 @@ _CHECKED: Final[dict[str, tuple[Any, ...]]] = {
     "LiteRtGetTensorTypeId": (_handle, _int_out),
     "LiteRtGetRankedTensorType": (_handle, c.POINTER(abi.RankedTensorType)),
     "LiteRtGetUnrankedTensorType": (_handle, _int_out),
+    "LiteRtGetQuantizationTypeId": (_handle, _int_out),
+    "LiteRtGetPerTensorQuantization": (_handle, c.POINTER(abi.PerTensorQuantization)),
     "LiteRtCreateOptions": (_out,),
     "LiteRtSetOptionsHardwareAccelerators": (_handle, c.c_int),
     "LiteRtCreateOpaqueOptions": (_text, c.c_void_p, c.c_void_p, _out),

@@ -64,6 +64,10 @@ class Tensor:
         """Whether the engine works in our memory, with no copy."""
         return self._memory is not None
 
+    def shared_memory(self) -> memoryview | None:
+        """The memory of ours that the engine works in, for as long as somebody holds it; None if it works elsewhere."""
+        return None if self._memory is None else memoryview(self._memory)[: self.byte_count]
+
     @contextlib.contextmanager
     def view(self, mode: int) -> Iterator[memoryview]:
         """The tensor's bytes, without a copy; valid inside the `with` only."""

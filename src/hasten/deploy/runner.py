@@ -1,0 +1,212 @@
+"""hasten.Runner: a model in the application's own process, with NumPy views on the memory that the engine works in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.bundle import is_bundle, read_bundle
+from hasten.core.errors import AcceleratorError, HastenError, ModelError, UsageError
+from hasten.core.plan import Plan, Workload
+from hasten.deploy.buffers import Buffer, Buffers
+from hasten.deploy.preparation import prepare_process
+from hasten.engine.classic import ClassicModel
+from hasten.engine.library import EngineError
+from hasten.engine.loading import load_model
+from hasten.engine.model_file import check_model_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+    from hasten.core.bundle import Bundle
+    from hasten.engine.compiled import CompiledModel
+
+    Array = NDArray[Any]
+
+
+class Runner:
+    """A model, or a bundle that `hasten tune` made, ready to run.
+
+    Write into `runner.inputs[name]`, call `runner.run()`, read `runner.outputs[name]`: on the CPU these are the
+    engine's own buffers and nothing is copied (`zero_copy` says whether that is so; a GPU or NPU has memory of its own,
+    to which `run` copies once). Or call `runner(x)`, which copies, and returns arrays that are yours.
+
+    Threads: runs happen one at a time; a second one waits. `runner(x)` may be called from any thread. Whoever works on
+    the buffers in place from several threads does so inside `with runner.exclusive():`. Other Python threads go on
+    during a run. A process that forks must not use a Runner on both sides.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        plan: Plan | None = None,
+        workload: Workload | None = None,
+    ) -> None:
+        path = Path(model)
+        self.bundle: Bundle | None = read_bundle(path) if is_bundle(path) else None
+        if self.bundle is not None:
+            path, plan, workload = self.bundle.model_path, plan or self.bundle.plan, workload or self.bundle.workload
+        self.plan, self.workload = plan or Plan(), workload or Workload()
+        self._lock = threading.RLock()
+        self._is_closed = False
+        self._model = _load(path, self.plan, self.workload)
+        self._finalizer = weakref.finalize(self, self._model.close)
+        self._finalizer.atexit = False  # native libraries crash on unloading now and then; the end frees all anyway
+        self.inputs = Buffers(_buffers(self._model, "Input"), "input")
+        self.outputs = Buffers(_buffers(self._model, "Output"), "output")
+
+    @property
+    def zero_copy(self) -> bool:
+        """Whether the engine works in the very memory of `inputs` and `outputs`."""
+        return all(buffer.is_view for buffer in (*self.inputs.all(), *self.outputs.all()))
+
+    def run(self) -> None:
+        """One inference on what stands in the inputs."""
+        with self._lock:
+            self._refuse_closed()
+            for buffer in self.inputs.all():
+                buffer.push()
+            self._invoke()
+            for buffer in self.outputs.all():
+                buffer.pull()
+
+    def __call__(self, *values: Array | Mapping[str, Array], **named: Array) -> Any:
+        """Run on these arrays; a copy of the output, or of each by name where there are several.
+
+        `runner(x)` for one input, `runner(x, y)` in the model's order, `runner(x=…, y=…)` or `runner({"x": …})`.
+        """
+        given = self._by_name(values, named)
+        with self.exclusive():
+            for name, value in given.items():
+                self.inputs[name] = value
+            self.run()
+            found = {name: array.copy() for name, array in self.outputs.items()}
+        return next(iter(found.values())) if len(found) == 1 else found
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[Runner]:
+        """The buffers for this thread alone, for as long as the `with` lasts."""
+        with self._lock:
+            self._refuse_closed()
+            yield self
+
+    def quantize(self, name: str, values: Array) -> None:
+        """Write real values into an input that is stored as integers."""
+        buffer = self.inputs.buffer(name)
+        self.inputs[name] = buffer.quantized(values)
+
+    def dequantize(self, name: str) -> Array:
+        """An output as real values, in an array of its own."""
+        return self.outputs.buffer(name).real()
+
+    def close(self) -> None:
+        """Give the model back. Waits for a run under way; views that somebody still holds keep their memory."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self.inputs.close()
+                self.outputs.close()
+                self._finalizer()
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _invoke(self) -> None:
+        try:
+            if isinstance(self._model, ClassicModel):
+                self._model.run()
+                self._settle_sizes(self._model)
+            else:
+                self._model.run_beside_others()
+        except EngineError as error:
+            raise _trouble(error, self.plan) from error
+
+    def _settle_sizes(self, model: ClassicModel) -> None:
+        """Outputs whose size hangs on the data get arrays of the size that this run gave them."""
+        before = [tensor.shape for tensor in model.outputs]
+        model.settle_outputs()
+        if before != [tensor.shape for tensor in model.outputs]:
+            self.outputs.replace(_buffers(model, "Output"))
+
+    def _by_name(self, values: tuple[Array | Mapping[str, Array], ...], named: dict[str, Array]) -> dict[str, Any]:
+        names = list(self.inputs)
+        given: dict[str, Any] = dict(named)
+        if len(values) == 1 and isinstance(values[0], dict):
+            given.update(values[0])
+        else:
+            if len(values) > len(names):
+                raise UsageError(f"the model takes {len(names)} inputs, not {len(values)}: {', '.join(names)}")
+            given.update(zip(names, values, strict=False))
+        for name in given:
+            self.inputs.buffer(name)  # says which there are
+        if missing := [name for name in names if name not in given]:
+            raise UsageError(f"no value is given for input {missing[0]!r}", f"The model takes: {', '.join(names)}.")
+        return given
+
+    def _refuse_closed(self) -> None:
+        if self._is_closed:
+            raise UsageError("this Runner is closed", "Make another one.")
+
+
+def _load(path: Path, plan: Plan, workload: Workload) -> CompiledModel | ClassicModel:
+    check_model_file(path)
+    prepare_process(plan)
+    try:
+        with _on_cores(plan.cores):
+            model = load_model(path, plan, workload, profiling=False).model
+    except EngineError as error:
+        raise _trouble(error, plan) from error
+    placement = model.placement()
+    if (plan.accelerator != "cpu" or plan.delegate) and placement is not None and not placement.accelerated:
+        model.close()
+        raise AcceleratorError(
+            f"the plan's accelerator took none of the model's {placement.total} operators",
+            "All of it would run on the CPU: load it with a plan for the CPU.",
+        )
+    return model
+
+
+@contextlib.contextmanager
+def _on_cores(cores: tuple[int, ...]) -> Iterator[None]:
+    """Threads that the engine starts keep to these cores; the calling thread is the application's, and stays free."""
+    if not cores or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, cores)
+    except OSError as error:
+        raise UsageError(f"the plan's cores {cores} cannot be used here: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _buffers(model: CompiledModel | ClassicModel, side: str) -> tuple[Buffer, ...]:
+    is_input = side == "Input"
+    if isinstance(model, ClassicModel):
+        tensors = model.inputs if is_input else model.outputs
+        return tuple(Buffer(tensor, tensor.quantization(), is_input=is_input) for tensor in tensors)
+    return tuple(
+        Buffer(tensor, model.quantization(side, position), is_input=is_input)
+        for position, tensor in enumerate(model.inputs if is_input else model.outputs)
+    )
+
+
+def _trouble(error: EngineError, plan: Plan) -> HastenError:
+    on_cpu = plan.accelerator == "cpu" and not plan.delegate
+    kind = ModelError if on_cpu else AcceleratorError
+    return kind(f"LiteRT cannot run this model on {plan.describe()}: {error}", "hasten bench says more about why.")
