@@ -10,7 +10,7 @@ from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelEr
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
 
-STAGES: Final = ("start", "load", "run", "profile", "evaluate")
+STAGES: Final = ("start", "load", "run", "profile", "evaluate", "make")
 # What a runner can say of itself (the first five), and what only its parent can see.
 KINDS: Final = ("usage", "model", "data", "accelerator", "target", "engine", "bug", "crash", "hang", "out of memory")
 _ERRORS: Final[dict[str, type[HastenError]]] = {
@@ -58,6 +58,6 @@ class RunnerFailed(Exception):
 
 
 def failure_from_error(error: HastenError, stage: str) -> Failure:
-    """The same trouble as a value."""
-    kind = next(name for name, cls in _ERRORS.items() if isinstance(error, cls))
+    """The same trouble as a value. An error of no kind in particular is nobody's fault but ours."""
+    kind = next((name for name, cls in _ERRORS.items() if isinstance(error, cls)), "bug")
     return Failure(stage, kind, error.message, error.hint)

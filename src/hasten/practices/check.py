@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import hasten
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure
 from hasten.core.gate import CheckResult, Row, accuracy_row, drop_row, exact_row
@@ -151,6 +151,6 @@ def environment_of(target: Target, plan: Plan) -> dict[str, Any]:
     with target.start(replace(plan, cores=())) as runner:
         hello = runner.hello()
     return {
-        **hello["machine"], "hasten": hasten.__version__, "litert": hello["engine"],
+        **hello["machine"], "hasten": version("hasten"), "litert": hello["engine"],
         "platform": platform.platform(), "target": target.name,
     }  # fmt: skip
