@@ -24,6 +24,11 @@ KEPT: Final = "kept"
 BROKEN: Final = "broken"
 UNKNOWN: Final = "unknown"
 FAILED: Final = "failed"
+# The grammar of a mix's name: static_int8_but_12 leaves 12 nodes float for the floor's sake, static_int8_but_slow_12
+# leaves those float that integers make slower, and static_int8_size_but_12 is for another goal.
+BUT: Final = "_but_"
+SLOW: Final = "slow_"
+FOR_SIZE: Final = "_size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +56,24 @@ class VariantRow:
     """The nodes that were quantised."""
     float_nodes: tuple[int, ...] = ()
     """The nodes that a mix leaves as they are."""
+    integer_share: float | None = None
+    """The share of its weights, by their number, in integers of at most 8 bits."""
     notes: tuple[str, ...] = ()
 
     @property
     def is_mix(self) -> bool:
         """Whether some nodes were left float on purpose."""
         return bool(self.float_nodes)
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is one of the mixes that a search for the floor tries, of which only the last is of use."""
+        return self.is_mix and not self.recipe.rpartition(BUT)[2].startswith(SLOW)
+
+    @property
+    def base_recipe(self) -> str:
+        """The recipe that its quantised nodes follow."""
+        return self.recipe.partition(BUT)[0].removesuffix(FOR_SIZE)
 
     @property
     def known_accuracy(self) -> Accuracy | None:
@@ -78,7 +95,7 @@ class VariantRow:
             "latency": None if self.latency is None else _latency_data(self.latency),
             "verdict": None if self.against is None else self.against.verdict.value,
             "against": None if self.against is None else self.against.as_data(),
-            "nodes": list(self.nodes), "float_nodes": list(self.float_nodes),
+            "nodes": list(self.nodes), "float_nodes": list(self.float_nodes), "integer_share": self.integer_share,
             "why": self.why, "notes": list(self.notes),
         }  # fmt: skip
 
@@ -102,62 +119,9 @@ def row_from_data(data: Mapping[str, Any]) -> VariantRow:
         against=None if data["against"] is None else _comparison_from_data(data["against"]),
         nodes=tuple(data["nodes"]),
         float_nodes=tuple(data["float_nodes"]),
+        integer_share=data.get("integer_share"),
         notes=tuple(data["notes"]),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Sensitivity:
-    """What quantising only these nodes does to the output, and what they have to give."""
-
-    recipe: str
-    nodes: tuple[int, ...]
-    op: str
-    location: str
-    error: float
-    """Root of the mean square of the difference at the output, relative to the output's own."""
-    share: float
-    """Their part of the weights, or of the time, as `share_of` says."""
-    share_of: str = "weights"
-
-    @property
-    def cost(self) -> float:
-        """Error for each part of the gain: what has most of it goes back to float first."""
-        return self.error / max(self.share, 1e-4)
-
-    def as_data(self) -> dict[str, Any]:
-        """The sensitivity as JSON can hold it."""
-        return {
-            "recipe": self.recipe, "nodes": list(self.nodes), "op": self.op, "location": self.location,
-            "error": self.error if math.isfinite(self.error) else None, "share": self.share,
-            "share_of": self.share_of,
-        }  # fmt: skip
-
-
-def sensitivity_from_data(data: Mapping[str, Any]) -> Sensitivity:
-    """The sensitivity back from JSON."""
-    error = math.inf if data["error"] is None else data["error"]
-    nodes, share_of = tuple(data["nodes"]), data.get("share_of", "")
-    return Sensitivity(data["recipe"], nodes, data["op"], data["location"], error, data["share"], share_of)
-
-
-class Bisection:
-    """Finds the fewest steps that suffice, if more never hurt: none is known not to, all of them surely do."""
-
-    def __init__(self, count: int) -> None:
-        self.too_few, self.enough = 0, count
-
-    @property
-    def next(self) -> int | None:
-        """What to try now; None when the answer is known to be `enough`."""
-        return (self.too_few + self.enough) // 2 if self.enough - self.too_few > 1 else None
-
-    def tell(self, tried: int, suffices: bool) -> None:
-        """Take the outcome in."""
-        if suffices:
-            self.enough = min(self.enough, tried)
-        else:
-            self.too_few = max(self.too_few, tried)
 
 
 def is_better(row: VariantRow, best: VariantRow, goal: str) -> bool:
@@ -182,7 +146,7 @@ def choose(rows: Iterable[VariantRow], goal: str) -> VariantRow:
 def worth_mixing(rows: Sequence[VariantRow], goal: str) -> list[VariantRow]:
     """Recipes that would be better than the choice if they kept the floor, the best first."""
     best = choose(rows, goal)
-    broken = [row for row in rows if row.floor == BROKEN and not row.is_mix and len(row.nodes) > 1]
+    broken = [row for row in rows if row.floor == BROKEN and not row.is_step and len(row.nodes) > 1]
     promising = [row for row in broken if is_better(row, best, goal)]
     return sorted(promising, key=lambda row: _promise(row, best, goal))
 
@@ -201,8 +165,7 @@ def explain_choice(rows: Sequence[VariantRow], goal: str) -> str:
         gains = [f"{percent(1 - best.size_bytes / original.size_bytes)} smaller"] if original.size_bytes else []
         if best.against is not None:
             gains.append(f"{best.against.verdict.value} (ratio {best.against.ratio:.2f})")
-        doubt = "" if not best.why else f"; but {best.why}: more data would tell"
-        return f"{best.recipe} keeps the floor and is {', '.join(gains)}{doubt}."
+        return f"{best.recipe} keeps the floor and is {', '.join(gains)}."
     if any(row.floor == UNKNOWN for row in rows[1:]):
         return "the original stays: without data nothing shows that a variant keeps its accuracy."
     kept = [row for row in rows[1:] if row.floor == KEPT and row.path]

@@ -80,7 +80,7 @@ def explain(
         if isinstance(raced, tuple):
             return raced
         comparison = raced.comparison
-    turns = _profile_in_turns(target, original, changed, seconds, peaks, _part(progress, 0.3, 0.9))
+    turns = profile_in_turns(target, original, changed, seconds, peaks, _part(progress, 0.3, 0.9))
     if isinstance(turns, tuple):
         return turns
     sides = SideBySide(match_nodes(original.subgraph, changed.subgraph), turns.whole, turns.rounds)
@@ -115,16 +115,16 @@ def _machine(target: Target, candidate: Candidate) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turns:
+class Turns:
     """Pairs of profiles: of all rounds together, and of each."""
 
     whole: tuple[Profile, Profile]
     rounds: list[tuple[Profile, Profile]]
 
 
-def _profile_in_turns(
+def profile_in_turns(
     target: Target, original: Subject, changed: Subject, seconds: float, peaks: Peaks | None, progress: Progress
-) -> _Turns | tuple[Candidate, Failure]:
+) -> Turns | tuple[Candidate, Failure]:
     """Profiles in fresh processes; who comes first changes from round to round."""
     subjects = (original, changed)
     each = seconds / _ROUNDS / 2
@@ -143,7 +143,7 @@ def _profile_in_turns(
         for subject, one in zip(subjects, found, strict=True)
     ]
     rounds = [(before, after) for (before, _), (after, _) in zip(*found, strict=True)]
-    return _Turns((whole[0], whole[1]), rounds)
+    return Turns((whole[0], whole[1]), rounds)
 
 
 def _merged(raws: Sequence[RawProfile]) -> RawProfile:

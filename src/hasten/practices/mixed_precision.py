@@ -1,7 +1,7 @@
 """A mix of float and integers that keeps the floor, where a promising recipe breaks it.
 
-Quantising one node at a time shows which ones hurt; then bisection finds how many of them must stay float, with about
-log2 N evaluations where giving back one layer after the other takes up to N.
+Quantising one node at a time shows which ones hurt; then a search finds how many of them must stay float, with a few
+evaluations where giving back one layer after the other takes up to as many as there are layers.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import numpy as np
 
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.quantization import KEPT, SIZE, Bisection, Sensitivity, VariantRow, choose, worth_mixing
+from hasten.core.mixing import MixSearch, Sensitivity
+from hasten.core.quantization import BUT, FOR_SIZE, KEPT, SIZE, VariantRow, choose, worth_mixing
 from hasten.data.forms import forms_from_graph, real_from_bytes
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.model.variants.make import make_variant
 from hasten.model.variants.recipes import recipe_from_name
 from hasten.practices.profile import profile_model
+from hasten.practices.slow_nodes import gains_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 
 # So many small variants are made at most; of larger models, neighbours go together.
 MOST_GROUPS: Final = 32
-_SAMPLES: Final = 8
-_CALIBRATION: Final = 16
+SAMPLES: Final = 8
 _PROFILE_SECONDS: Final = 2.0
 _MOST_RECIPES: Final = 2
 _SHARE: Final = 0.75
@@ -45,31 +45,49 @@ def mix(practice: QuantizePractice) -> None:
     """Try mixes of the recipes that would be the choice if they kept the floor, until a mix is chosen."""
     goal = practice.settings.goal
     for row in worth_mixing(practice.rows, goal)[:_MOST_RECIPES]:
-        order = sorted(sensitivities(practice, row), key=lambda entry: -entry.cost)
-        _search(practice, row, order)
+        search_mix(practice, row)
         practice.time_all(0.8)
         if choose(practice.rows, goal).recipe.startswith(_prefix(row, goal)):
             break
 
 
+def mix_further(practice: QuantizePractice, row: VariantRow) -> bool:
+    """A mix with more nodes float than one that has turned out to break the floor; whether there is one to try.
+
+    Half of what is still quantised goes back, in the order of its search.
+    """
+    base = practice.folder.rows.get(row.recipe.rpartition(BUT)[0].removesuffix(FOR_SIZE))
+    if base is None or not row.is_step:
+        return False
+    order = _in_order(practice, base)
+    float_nodes = set(row.float_nodes)
+    left = [entry for entry in order if not float_nodes.issuperset(entry.nodes)]
+    if len(left) < 2:
+        return False
+    more = [node for entry in left[: len(left) // 2] for node in entry.nodes]
+    _try(practice, base, [*float_nodes, *more])
+    practice.time_all(0.85)
+    return True
+
+
 def sensitivities(practice: QuantizePractice, row: VariantRow) -> list[Sensitivity]:
     """The error of each group of nodes at the output; those that an earlier run has found are taken from there."""
     share_of = "weights" if practice.settings.goal == SIZE else "time"
-    known = {entry.nodes: entry for entry in practice.folder.sensitivities if entry.recipe == row.recipe}
+    recipe = row.base_recipe
+    known = {entry.nodes: entry for entry in practice.folder.sensitivities if entry.recipe == recipe}
     groups = grouped(row.nodes)
     if all(nodes in known and known[nodes].share_of == share_of for nodes in groups):
         return [known[nodes] for nodes in groups]
-    shares = _shares(practice)
+    shares = _shares(practice, row)
     right: list[list[Array]] = []
-    samples = practice.calibration()[:_CALIBRATION]
     found = []
     for number, nodes in enumerate(groups):
         share = sum(shares.get(node, 0.0) for node in nodes)
         if nodes not in known:
-            practice.tell(_SHARE, f"{row.recipe}: sensitivity {number + 1} of {len(groups)}")
+            practice.tell(_SHARE, f"{recipe}: sensitivity {number + 1} of {len(groups)}")
             right = right or outputs_of(practice, practice.candidate.path)
-            error = _error_of(practice, row.recipe, nodes, samples, right)
-            known[nodes] = _described(practice.graph.main, row.recipe, nodes, error)
+            error = _error_of(practice, recipe, nodes, right)
+            known[nodes] = _described(practice.graph.main, recipe, nodes, error)
         found.append(replace(known[nodes], share=share, share_of=share_of))
         practice.folder.save_sensitivity(found[-1])
     return found
@@ -104,7 +122,7 @@ def outputs_of(practice: QuantizePractice, path: Path) -> list[list[Array]]:
             [(tensor.name, tensor.shape) for tensor in load.outputs],
         )
         frames = []
-        for sample in practice.choosing_samples(_SAMPLES):
+        for sample in practice.choosing_samples(SAMPLES):
             names = [form.name for form in forms.inputs]
             arrays = [sample[name] for name in names] if set(names) == set(sample) else list(sample.values())
             frames.append([np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays])
@@ -115,55 +133,63 @@ def outputs_of(practice: QuantizePractice, path: Path) -> list[list[Array]]:
         ]
 
 
-def _search(practice: QuantizePractice, row: VariantRow, order: Sequence[Sensitivity]) -> None:
-    bisection, best = Bisection(len(order)), None
-    recipe = recipe_from_name(row.recipe)
-    while (count := bisection.next) is not None:
-        nodes = sorted(node for entry in order[:count] for node in entry.nodes)
-        name = f"{_prefix(row, practice.settings.goal)}{len(nodes)}"
-        tried = practice.judge(name, recipe, float_nodes=nodes, share=_SHARE)
-        bisection.tell(count, tried.floor == KEPT)
+def search_mix(practice: QuantizePractice, row: VariantRow) -> MixSearch:
+    """Search for the mix of a recipe that gives back least."""
+    order = _in_order(practice, row)
+    search, best = MixSearch(order, row.drop, practice.settings.max_drop), None
+    while (count := search.next) is not None:
+        tried = _try(practice, row, [*row.float_nodes, *(node for entry in order[:count] for node in entry.nodes)])
+        search.tell(count, tried.floor == KEPT, tried.drop)
         if tried.floor == KEPT:
             if best is not None:
                 practice.forget_file(best)
             best = tried
+    return search
+
+
+def _in_order(practice: QuantizePractice, row: VariantRow) -> list[Sensitivity]:
+    """The groups of a recipe's nodes, those first that are to stay float first."""
+    return sorted(sensitivities(practice, row), key=lambda entry: -entry.cost)
+
+
+def _try(practice: QuantizePractice, row: VariantRow, nodes: Sequence[int]) -> VariantRow:
+    name = f"{_prefix(row, practice.settings.goal)}{len(nodes)}"
+    return practice.judge(name, recipe_from_name(row.base_recipe), float_nodes=sorted(nodes), share=_SHARE)
 
 
 def _prefix(row: VariantRow, goal: str) -> str:
     """How the names of a recipe's mixes begin: for another goal, other nodes stay float."""
-    return f"{row.recipe}{'_size' if goal == SIZE else ''}_but_"
+    return f"{row.recipe}{FOR_SIZE if goal == SIZE else ''}{BUT}"
 
 
-def _error_of(
-    practice: QuantizePractice,
-    recipe: str,
-    nodes: tuple[int, ...],
-    samples: list[dict[str, Any]],
-    right: list[list[Array]],
-) -> float:
+def _error_of(practice: QuantizePractice, recipe: str, nodes: tuple[int, ...], right: list[list[Array]]) -> float:
     """Nothing to quantise in them is no error; a variant that cannot be made or run is not to be used at all."""
-    chosen = recipe_from_name(recipe)
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
         path = Path(folder) / "one.tflite"
-        signature = practice.candidate.workload.signature or None
         try:
-            given = samples if chosen.needs_calibration else None
-            make_variant(practice.candidate.path, chosen, path, given, only=nodes, signature=signature)
+            given = practice.calibration() if recipe_from_name(recipe).needs_calibration else None
+            practice.maker.make(recipe, path, given, only=nodes)
             return output_error(outputs_of(practice, path), right)
         except (HastenError, RunnerFailed) as error:
             return 0.0 if "changes nothing" in str(error) else math.inf
 
 
-def _shares(practice: QuantizePractice) -> dict[int, float]:
-    """Each node's part of the weights, or of the time, whichever is to be gained."""
-    if practice.settings.goal != SIZE:
-        practice.tell(_SHARE, "profiling the original")
-        profile = profile_model(
-            practice.target, practice.candidate, practice.graph, _PROFILE_SECONDS, None, no_progress
-        )
-        if not isinstance(profile, Failure):
-            return {operator.index: operator.share for operator in profile[0].operators if operator.index >= 0}
-    return weight_shares_by_node(practice.graph)
+def _shares(practice: QuantizePractice, row: VariantRow) -> dict[int, float]:
+    """What each node has to give: its part of the weights, or the part of the time that integers save there.
+
+    Where the two models cannot be laid side by side, all of the node's time counts.
+    """
+    if practice.settings.goal == SIZE:
+        return weight_shares_by_node(practice.graph)
+    base = practice.folder.rows.get(row.base_recipe, row)
+    gains = gains_of(practice, base) if base.path else None
+    if gains is not None and gains.nodes:
+        return gains.shares()
+    practice.tell(_SHARE, "profiling the original")
+    profile = profile_model(practice.target, practice.candidate, practice.graph, _PROFILE_SECONDS, None, no_progress)
+    if isinstance(profile, Failure):
+        return weight_shares_by_node(practice.graph)
+    return {operator.index: operator.share for operator in profile[0].operators if operator.index >= 0}
 
 
 def weight_shares_by_node(graph: Graph) -> dict[int, float]:

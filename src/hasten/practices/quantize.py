@@ -16,24 +16,27 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import Decision
 from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, ORIGINAL, VariantRow, choose, explain_choice, finding_of, floor_of
-from hasten.measure.evaluate import EvaluationOptions, Floor, evaluate
-from hasten.measure.evaluation import Evaluation, compare_evaluations
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
-from hasten.model.variants.already import AlreadyQuantizedError, refuse_quantized
-from hasten.model.variants.make import make_variant
+from hasten.model.reader import read_graph
+from hasten.model.variants.already import AlreadyQuantizedError, integer_share, refuse_quantized
 from hasten.model.variants.recipes import Recipe, recipe_from_name
 from hasten.model.variants.variant import zipped_bytes
 from hasten.practices.mixed_precision import mix
-from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
+from hasten.practices.pruned_variants import Pruning, judge_pruned, note_kernels, note_sparsity
 from hasten.practices.quantize_folder import file_hash
+from hasten.practices.quantize_judge import CHOOSING, QuantizeJudge
 from hasten.practices.quantize_race import race, timed_row
 from hasten.practices.quantize_records import QuantizeResult
+from hasten.practices.quantize_reporting import report_on_other_half
+from hasten.practices.slow_nodes import leave_slow_nodes
+from hasten.practices.variant_maker import VariantMaker
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from hasten.data.dataset import Dataset
     from hasten.model.graph import Graph
+    from hasten.model.variants.variant import Variant
+    from hasten.practices.node_gains import Gains
     from hasten.practices.quantize_folder import QuantizeFolder
     from hasten.practices.quantize_records import QuantizeData, QuantizeSettings
     from hasten.targets.base import Target
@@ -51,32 +54,31 @@ class QuantizePractice:
     folder: QuantizeFolder
     progress: Progress = no_progress
     already: str = ""
+    gains: dict[str, Gains | None] = field(default_factory=dict)
+    """What each node gains by a recipe, as far as it was measured."""
+    maker: VariantMaker = field(init=False)
+    judges: QuantizeJudge = field(init=False)
     _notes: dict[str, None] = field(default_factory=dict)
-    _originals: dict[str, Evaluation] = field(default_factory=dict)
-    _halves: dict[str, Dataset] = field(default_factory=dict)
-    _samples: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature)
+        self.judges = QuantizeJudge(
+            self.target, self.candidate, self.graph, self.data, self.settings,
+            tell=lambda text: self.tell(0.0, text), note=self.note,
+        )  # fmt: skip
 
     def run(self, progress: Progress = no_progress) -> None:
         """All of it: make and judge each recipe, time what runs, report on the other half."""
         self.progress = progress
-        self._begin()
         try:
-            refuse_quantized(self.graph)
-        except AlreadyQuantizedError as error:
-            self.already = error.message
-            return
-        choosing, reporting = halves(self.data.dataset, self.settings.samples)
-        self._halves = {"choosing": choosing, "reporting": reporting}
-        self._note(*self.data.dataset.notes)
-        self._prepare()
-        for number, name in enumerate(self.settings.recipes):
-            self.judge(name, recipe_from_name(name), share=0.6 * number / len(self.settings.recipes))
-        self.time_all(0.6)
-        if self.settings.mix:
-            mix(self)
-        self._report_all()
-        self.folder.keep("finding", "quantize", self.found().finding.as_data())
-        self.tell(1.0, "done")
+            self._run()
+        finally:
+            self.maker.close()
+
+    def close(self) -> None:
+        """Leave nothing running or half made."""
+        self.maker.close()
+        self.folder.close()
 
     def found(self) -> QuantizeResult:
         """What there is now."""
@@ -96,6 +98,7 @@ class QuantizePractice:
             notes=tuple(self._notes),
             already=self.already,
             resumed=self.folder.resumed,
+            skipped=tuple(self.judges.skipped.items()),
         )
 
     @property
@@ -107,7 +110,13 @@ class QuantizePractice:
         """Report progress, with the best so far."""
         self.progress(share, f"{text}; best so far: {choose(self.rows, self.settings.goal).recipe}")
 
-    def judge(self, name: str, recipe: Recipe, *, float_nodes: Collection[int] = (), share: float = 0.0) -> VariantRow:
+    def note(self, *notes: str) -> None:
+        """Keep a sentence for whoever reads the result; the same one is kept once."""
+        self._notes.update(dict.fromkeys(notes))
+
+    def judge(
+        self, name: str, recipe: Recipe | Pruning, *, float_nodes: Collection[int] = (), share: float = 0.0
+    ) -> VariantRow:
         """Make a variant and decide whether it keeps the floor; or take what an earlier run has found."""
         if self._is_judged(name, tuple(float_nodes)):
             return self.folder.rows[name]
@@ -122,7 +131,7 @@ class QuantizePractice:
             made = self.folder.rows.get(name) or VariantRow(name, float_nodes=tuple(float_nodes))
             row = replace(made, floor=FAILED, why=error.message)
         self.folder.save(row)
-        if row.floor == FAILED or (row.is_mix and row.floor != KEPT):
+        if row.floor == FAILED or (row.is_step and row.floor != KEPT):
             row = self.forget_file(row)
         self.choose()
         return row
@@ -138,7 +147,7 @@ class QuantizePractice:
         def tell(state: str) -> None:
             self.tell(min(0.9, share + 0.3 * (time.monotonic() - begin) / self.settings.seconds), f"timing, {state}")
 
-        candidates = [replace(self.candidate, label=ORIGINAL), *(self._candidate_of(row) for row in waiting)]
+        candidates = [replace(self.candidate, label=ORIGINAL), *(self.candidate_of(row) for row in waiting)]
         rounds = Rounds(self.target, candidates)
         try:
             race(rounds, begin + self.settings.seconds, tell, self.folder.keep)
@@ -146,6 +155,55 @@ class QuantizePractice:
             self._take_times(waiting, rounds, only_decided=True)
             raise
         self._take_times(waiting, rounds)
+
+    def calibration(self) -> list[dict[str, Any]]:
+        """Samples for the ranges of activations; read once."""
+        return self.judges.calibration()
+
+    def choosing_samples(self, limit: int) -> list[dict[str, Any]]:
+        """A few samples of the choosing half, by the names of the inputs."""
+        return self.judges.few_samples(limit)
+
+    def choose(self) -> None:
+        """Put the best so far where the user looks for it."""
+        best = choose(self.rows, self.settings.goal)
+        self.folder.choose(self.candidate.path if best.recipe == ORIGINAL else Path(best.path))
+        self.folder.keep("chosen", best.recipe, {"recipe": best.recipe, "sha256": best.sha256})
+
+    def forget_file(self, row: VariantRow) -> VariantRow:
+        """The row without its file, which nobody needs. The file goes first: one that no row names is foreign."""
+        if row.path:
+            Path(row.path).unlink(missing_ok=True)
+            row = replace(row, path="")
+            self.folder.save(row)
+        return row
+
+    def candidate_of(self, row: VariantRow) -> Candidate:
+        """A variant, ready to be run as the original is."""
+        model = Model(row.path, row.size_bytes, row.sha256)
+        return replace(self.candidate, label=row.recipe, path=Path(row.path), model=model)
+
+    def _run(self) -> None:
+        self._begin()
+        try:
+            refuse_quantized(self.graph)
+        except AlreadyQuantizedError as error:
+            self.already = error.message
+            return
+        self.note(*self.data.dataset.notes)
+        note_sparsity(self)
+        self._prepare()
+        for number, name in enumerate(self.settings.recipes):
+            self.judge(name, recipe_from_name(name), share=0.5 * number / len(self.settings.recipes))
+        judge_pruned(self)
+        self.time_all(0.5)
+        note_kernels(self)
+        if self.settings.mix:
+            leave_slow_nodes(self)
+            mix(self)
+        report_on_other_half(self)
+        self.folder.keep("finding", "quantize", self.found().finding.as_data())
+        self.tell(1.0, "done")
 
     def _take_times(self, waiting: list[VariantRow], rounds: Rounds, *, only_decided: bool = False) -> None:
         """Save what was timed; of a race that was cut short, what is decided: the rest is timed again."""
@@ -163,40 +221,6 @@ class QuantizePractice:
                 self.folder.save(timed)
         self.choose()
 
-    def calibration(self) -> list[dict[str, Any]]:
-        """Samples for the ranges of activations; read once."""
-        if not self._samples:
-            dataset = self.data.calibration
-            if dataset is None:
-                dataset = self._halves["choosing"]
-                self._note("ranges of activations come from samples of the choosing half: there was no --calibration")
-            self._samples = calibration_samples(
-                self.graph, self.candidate.workload, dataset, self.data.preprocess,
-                limit=CALIBRATION_SAMPLES, skip_bad=self.settings.skip_bad,
-            )  # fmt: skip
-        return self._samples
-
-    def choosing_samples(self, limit: int) -> list[dict[str, Any]]:
-        """A few samples of the choosing half, by the names of the inputs."""
-        return calibration_samples(
-            self.graph, self.candidate.workload, self._halves["choosing"], self.data.preprocess,
-            limit=limit, skip_bad=self.settings.skip_bad,
-        )  # fmt: skip
-
-    def choose(self) -> None:
-        """Put the best so far where the user looks for it."""
-        best = choose(self.rows, self.settings.goal)
-        self.folder.choose(self.candidate.path if best.recipe == ORIGINAL else Path(best.path))
-        self.folder.keep("chosen", best.recipe, {"recipe": best.recipe, "sha256": best.sha256})
-
-    def forget_file(self, row: VariantRow) -> VariantRow:
-        """The row without its file, which nobody needs. The file goes first: one that no row names is foreign."""
-        if row.path:
-            Path(row.path).unlink(missing_ok=True)
-            row = replace(row, path="")
-            self.folder.save(row)
-        return row
-
     def _begin(self) -> None:
         path, model = self.candidate.path, self.candidate.model
         before = self.folder.rows.get(ORIGINAL)
@@ -205,14 +229,14 @@ class QuantizePractice:
             self.folder.save(row)
         else:
             self.folder.rows[ORIGINAL] = replace(before, path=str(path))
-            self._note(f"went on with the search in {self.folder.path}")
+            self.note(f"went on with the search in {self.folder.path}")
         self.choose()
 
     def _prepare(self) -> None:
         """What all recipes need: trouble with it is not that of one of them."""
         waiting = [name for name in self.settings.recipes if not self._is_judged(name)]
         if waiting:
-            self.original("choosing")
+            self.judges.original(CHOOSING)
         if any(recipe_from_name(name).needs_calibration for name in waiting):
             self.calibration()
 
@@ -222,76 +246,24 @@ class QuantizePractice:
             return False
         return not row.path or self.folder.has_file_of(row)
 
-    def _made(self, name: str, recipe: Recipe, float_nodes: tuple[int, ...]) -> VariantRow:
-        samples = self.calibration() if recipe.needs_calibration else None
-        variant = make_variant(
-            self.candidate.path, recipe, self.folder.making, samples,
-            but=float_nodes or None, signature=self.candidate.workload.signature or None,
-        )  # fmt: skip
+    def _made(self, name: str, recipe: Recipe | Pruning, float_nodes: tuple[int, ...]) -> VariantRow:
+        variant = self._variant(recipe, float_nodes)
         row = VariantRow(
             name, str(self.folder.path / f"{name}.tflite"), file_hash(self.folder.making), variant.size_bytes,
             variant.zipped_bytes, nodes=variant.nodes, float_nodes=float_nodes, notes=variant.notes,
+            integer_share=integer_share(read_graph(self.folder.making)),
         )  # fmt: skip
         self.folder.place(row)
         return row
 
+    def _variant(self, recipe: Recipe | Pruning, float_nodes: tuple[int, ...]) -> Variant:
+        if isinstance(recipe, Pruning):
+            return self.maker.prune(recipe.share, self.folder.making, encode=recipe.encode)
+        samples = self.calibration() if recipe.needs_calibration else None
+        return self.maker.make(recipe.name, self.folder.making, samples, but=float_nodes or None)
+
     def _judged(self, row: VariantRow) -> VariantRow:
-        floor = Floor(self.original("choosing"), self.settings.max_drop)
-        found = self._evaluated(row, "choosing", floor)
+        found = self.judges.against_floor(self.candidate_of(row))
         kept = found.decision is not None and found.decision.decision is Decision.KEPT
         drop = found.decision.mean_drop if found.decision is not None else None
         return replace(row, choosing=found.accuracy, drop=drop, floor=floor_of(found.accuracy.kind, kept))
-
-    def original(self, half: str) -> Evaluation:
-        """The original on one half of the data, evaluated once."""
-        if half not in self._originals:
-            self.tell(0.0, f"evaluating the original on the {half} half")
-            found = self._evaluate(self.candidate, half)
-            self._originals[half] = found
-            self._note(*found.accuracy.notes)
-        return self._originals[half]
-
-    def _report_all(self) -> None:
-        rows = [row for row in self.rows if row.floor not in ("", FAILED) and row.path and row.accuracy is None]
-        for row in rows:
-            self.tell(0.95, f"{row.recipe} on the reporting half")
-            if row.recipe == ORIGINAL:
-                self.folder.save(replace(row, accuracy=self.original("reporting").accuracy))
-            elif row.floor == KEPT:
-                self.folder.save(self._reported(row))
-        self.choose()
-
-    def _reported(self, row: VariantRow) -> VariantRow:
-        try:
-            found = self._evaluated(row, "reporting", None)
-        except HastenError as error:
-            return replace(row, floor=FAILED, why=error.message)
-        change = compare_evaluations(self.original("reporting"), found)
-        why = row.why
-        if change.drop > self.settings.max_drop:
-            why = "on the reporting half it loses more than the floor allows"
-        return replace(row, accuracy=found.accuracy, change=change, why=why)
-
-    def _evaluated(self, row: VariantRow, half: str, floor: Floor | None) -> Evaluation:
-        return self._evaluate(self._candidate_of(row), half, floor, original=self.original(half))
-
-    def _evaluate(
-        self, candidate: Candidate, half: str, floor: Floor | None = None, original: Evaluation | None = None
-    ) -> Evaluation:
-        dataset = self._halves[half]
-        options = EvaluationOptions(skip_bad=self.settings.skip_bad, label_offset=self.settings.label_offset)
-        found = evaluate(
-            self.target, candidate, dataset, self.data.preprocess,
-            self.data.metric if original is None else original.metric,
-            options=options, original=None if dataset.labelled else original, floor=floor,
-        )  # fmt: skip
-        if isinstance(found, Failure):
-            raise found.error(candidate.plan)
-        return found
-
-    def _candidate_of(self, row: VariantRow) -> Candidate:
-        model = Model(row.path, row.size_bytes, row.sha256)
-        return replace(self.candidate, label=row.recipe, path=Path(row.path), model=model)
-
-    def _note(self, *notes: str) -> None:
-        self._notes.update(dict.fromkeys(notes))

@@ -12,6 +12,7 @@ from hasten.core.errors import DataError
 from hasten.data.dataset import Dataset, LazySamples
 from hasten.data.forms import forms_from_graph
 from hasten.data.prepare import Preparer
+from hasten.measure.evaluation import Skipped
 from hasten.model.metadata import read_metadata
 
 if TYPE_CHECKING:
@@ -47,25 +48,27 @@ def halves(dataset: Dataset, samples: int | None) -> tuple[Dataset, Dataset]:
 
 def calibration_samples(
     graph: Graph, workload: Workload, dataset: Dataset, preprocess: Preprocess, *, limit: int, skip_bad: bool
-) -> list[dict[str, Any]]:
-    """Samples as the quantiser takes them: arrays by the names of the inputs."""
+) -> tuple[list[dict[str, Any]], tuple[Skipped, ...]]:
+    """Samples as the quantiser takes them: arrays by the names of the inputs; and those that were left out."""
     forms = forms_from_graph(graph, workload).inputs
     names = [form.name for form in forms]
     if graph.signature(workload.signature or None) is None:  # as the signature that such a file is given names them
         names = [name if name and names.count(name) == 1 else f"input_{at}" for at, name in enumerate(names)]
     preparer = Preparer(forms, preprocess, read_metadata(graph))
     found: list[dict[str, Any]] = []
+    skipped: list[Skipped] = []
     for _, sample in dataset.drawn(None, SEED):
         if len(found) == limit:
             break
         try:
             arrays = preparer.prepare(sample)
-        except DataError:
+        except DataError as error:
             if not skip_bad:
                 raise
+            skipped.append(Skipped(sample.name, error.message))
             continue
         found.append({name: np.array(array) for name, array in zip(names, arrays, strict=True)})
-    return found
+    return found, tuple(skipped)
 
 
 def _part(dataset: Dataset, positions: list[int]) -> Dataset:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import DataError, UsageError
-from hasten.core.quantization import ORIGINAL, Sensitivity, VariantRow, row_from_data, sensitivity_from_data
+from hasten.core.mixing import Sensitivity, sensitivity_from_data
+from hasten.core.quantization import ORIGINAL, VariantRow, row_from_data
 from hasten.core.session import SessionWriter, read_session
 
 if TYPE_CHECKING:
@@ -33,13 +35,18 @@ class QuantizeFolder:
         self._session = SessionWriter(path / SESSION, {"hasten": version, "command": COMMAND})
         try:
             path.mkdir(parents=True, exist_ok=True)
+            self._lock = _Lock(path)
             present = sorted(entry.name for entry in path.iterdir())
         except OSError as error:
             raise DataError(f"the folder {path} cannot be used: {error.strerror}", "Choose another with -o.") from None
         self.resumed = SESSION in present
-        if self.resumed:
-            self._read(settings)
-        self._refuse_foreign(present)
+        try:
+            if self.resumed:
+                self._read(settings)
+            self._refuse_foreign(present)
+        except BaseException:
+            self._lock.release()
+            raise
         self._session.begin()
         if not self.resumed:
             self.keep("settings", COMMAND, dict(settings))
@@ -85,6 +92,7 @@ class QuantizeFolder:
         """Leave nothing half made."""
         self._session.close()
         self.making.unlink(missing_ok=True)
+        self._lock.release()
 
     def _read(self, settings: Mapping[str, Any]) -> None:
         session = read_session(self.path / SESSION)
@@ -129,6 +137,35 @@ class QuantizeFolder:
             raise UsageError(
                 f"the folder {self.path} {what}", "Choose a new or empty folder with -o; nothing was changed."
             )
+
+
+class _Lock:
+    """Keeps a second run out of a folder: the system takes it back when its process ends, however that happens."""
+
+    def __init__(self, folder: Path) -> None:
+        self._descriptor: int | None = None
+        try:
+            import fcntl
+        except ImportError:  # Windows: two runs at once are the user's to avoid
+            return
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise UsageError(
+                f"another run is at work in {folder}", "Wait for it to end, or choose another folder with -o."
+            ) from None
+        except OSError:  # a file system without locks
+            os.close(descriptor)
+            return
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let others in. Safe to call more than once."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 def file_hash(path: Path) -> str:

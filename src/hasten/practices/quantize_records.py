@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.errors import UsageError
 from hasten.core.quantization import SPEED, VariantRow
 from hasten.data.preprocess import Preprocess
 from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
     from hasten.core.finding import Finding
-    from hasten.core.quantization import Sensitivity
+    from hasten.core.mixing import Sensitivity
     from hasten.data.dataset import Dataset
     from hasten.data.metrics import Metric
     from hasten.measure.rounds import Candidate
@@ -34,10 +35,15 @@ class QuantizeSettings:
     samples: int | None = None
     skip_bad: bool = False
     label_offset: int = 0
+    prune: tuple[float, ...] = ()
+    """Shares of weights to set to zero, each a pair of variants."""
 
     def __post_init__(self) -> None:
         for name in self.recipes:
             recipe_from_name(name)
+        for share in self.prune:
+            if not 0 < share < 1:
+                raise UsageError(f"a share of {share} cannot be pruned", "Give one between 0 and 1, as 0.5.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,8 @@ class QuantizeResult:
     notes: tuple[str, ...] = ()
     already: str = ""
     resumed: bool = False
+    skipped: tuple[tuple[str, str], ...] = ()
+    """Samples that were left out, and why."""
 
     def as_data(self) -> dict[str, Any]:
         """The result as JSON can hold it."""
@@ -74,6 +82,7 @@ class QuantizeResult:
             "why": self.why, "sensitivity": [entry.as_data() for entry in self.sensitivity],
             "max_drop": self.max_drop, "goal": self.goal, "data": self.data, "already_quantized": self.already,
             "notes": list(self.notes), "resumed": self.resumed, "finding": self.finding.as_data(),
+            "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped],
         }  # fmt: skip
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.accuracy import Accuracy
-    from hasten.core.quantization import Sensitivity, VariantRow
+    from hasten.core.mixing import Sensitivity
+    from hasten.core.quantization import VariantRow
     from hasten.practices.quantize_records import QuantizeResult
 
 _DASH: Final = "-"

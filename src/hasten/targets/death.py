@@ -29,6 +29,7 @@ _STAGE_WORDS: Final = {
     "run": "running the model",
     "profile": "profiling the model",
     "evaluate": "running the model on data",
+    "make": "making a variant",
 }
 _VMSTAT: Final = Path("/proc/vmstat")
 

@@ -29,7 +29,7 @@ class LocalTarget:
 
     def start(self, plan: Plan) -> Runner:
         """A fresh process for a plan."""
-        memory_mb = self._limits.memory_mb or int(_physical_memory_mb() * _SHARE_OF_MEMORY)
+        memory_mb = self._limits.memory_mb or default_memory_mb()
         accelerator = "cpu" if plan.delegate else plan.accelerator
         command = runner_command(sys.executable, accelerator, memory_mb)
         return Runner(ProcessLink(command), plan, self._limits.answer_seconds)
@@ -39,9 +39,9 @@ class LocalTarget:
         return ProcessLoad(load_command(sys.executable, kind, workers), self._limits.answer_seconds)
 
 
-def _physical_memory_mb() -> int:
-    """0, which is no limit, where the system does not tell."""
+def default_memory_mb() -> int:
+    """What a process may take if nobody says otherwise; 0, which is no limit, where the system does not tell."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20 * _SHARE_OF_MEMORY)
     except (OSError, ValueError):
         return 0

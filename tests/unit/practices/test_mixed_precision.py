@@ -12,14 +12,15 @@ import pytest
 
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
-from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, SIZE, SPEED, Sensitivity, VariantRow
+from hasten.core.mixing import Sensitivity
+from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, SIZE, SPEED, VariantRow
 from hasten.library import quantize, study_quantize
 from hasten.model.reader import read_graph
 from hasten.model.samples import mobilenet_like
 from hasten.practices import mixed_precision
 from hasten.practices.mixed_precision import grouped, mix, output_error, sensitivities, weight_shares_by_node
-from hasten.practices.quantize_data import halves
 from hasten.practices.quantize_records import QuantizeSettings
+from hasten.practices.variant_maker import VariantMaker
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -49,7 +50,7 @@ class Simulated:
     """A practice whose variants keep the floor once enough of the worst nodes are float."""
 
     def __init__(self, goal: str, needed: int, *, crashes: bool = False) -> None:
-        self.settings = SimpleNamespace(goal=goal)
+        self.settings = SimpleNamespace(goal=goal, max_drop=0.01)
         against = Comparison(Verdict.FASTER, 0.5, (0.49, 0.51), 0.01, 5)
         self.rows = [
             VariantRow(ORIGINAL, "m.tflite", "aa", 1000, 900, KEPT),
@@ -63,7 +64,10 @@ class Simulated:
         """As the practice does."""
         self.tried.append(len(float_nodes))
         floor = FAILED if self.crashes else KEPT if len(float_nodes) >= self.needed else BROKEN
-        row = VariantRow(name, f"{name}.tflite", "cc", 250 + len(float_nodes), 1, floor, float_nodes=tuple(float_nodes))
+        drop = max(0.0, 0.01 * (1 + self.needed - len(float_nodes)))
+        row = VariantRow(
+            name, f"{name}.tflite", "cc", 250 + len(float_nodes), 1, floor, drop=drop, float_nodes=tuple(float_nodes)
+        )
         self.rows.append(row)
         return row
 
@@ -130,18 +134,16 @@ def test_sensitivities_of_a_real_model_are_measured_once_and_kept(place: Path, m
     data, settings = str(place / "inputs.npz"), QuantizeSettings(goal=SIZE)
     practice = study_quantize(place / "tiny.tflite", place / "out", data=data, settings=settings)
     practice._begin()
-    practice._halves = dict(zip(("choosing", "reporting"), halves(practice.data.dataset, None), strict=True))
     row = VariantRow("static_int8", nodes=(0, 1, 2))
     found = sensitivities(practice, row)
     assert [entry.nodes for entry in found] == [(0,), (1,), (2,)]
     assert all(0 < entry.error < 1 for entry in found)
     assert found[0].op == "CONV_2D"
-    practice.folder.close()
+    practice.close()
 
-    monkeypatch.setattr(mixed_precision, "make_variant", None)
+    monkeypatch.setattr(VariantMaker, "make", None)
     again = study_quantize(place / "tiny.tflite", place / "out", data=data, settings=settings)
     again._begin()
-    again._halves = practice._halves
     assert sensitivities(again, row) == found
     again.folder.close()
 
@@ -152,12 +154,11 @@ def test_a_node_whose_variant_cannot_be_made_is_the_first_to_stay_float(
     def fail(*_: Any, only: tuple[int, ...], **__: Any) -> None:
         raise ModelError("static_int8 changes nothing" if only == (1,) else "it cannot be done")
 
-    monkeypatch.setattr(mixed_precision, "make_variant", fail)
+    monkeypatch.setattr(VariantMaker, "make", fail)
     practice = study_quantize(place / "tiny.tflite", place / "out", settings=QuantizeSettings(goal=SIZE))
     practice._begin()
-    practice._halves = dict(zip(("choosing", "reporting"), halves(practice.data.dataset, None), strict=True))
     found = sensitivities(practice, VariantRow("static_int8", nodes=(0, 1)))
-    practice.folder.close()
+    practice.close()
     assert [entry.error for entry in found] == [math.inf, 0]
 
 

@@ -20,11 +20,12 @@ from hasten.demo import MODEL
 from hasten.library import quantize, run_quantize, study_quantize
 from hasten.measure.evaluate import evaluate
 from hasten.model.samples import mobilenet_like
-from hasten.model.variants.make import make_variant
 from hasten.practices import quantize as practice_module
+from hasten.practices import quantize_judge
 from hasten.practices.quantize_data import halves
 from hasten.practices.quantize_folder import CHOSEN, SESSION, QuantizeFolder, file_hash
 from hasten.practices.quantize_records import QuantizeResult, QuantizeSettings
+from hasten.practices.variant_maker import VariantMaker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,8 +75,9 @@ def test_a_rerun_makes_nothing_anew(found: QuantizeResult, place: Path, monkeypa
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("this was done before")
 
-    for name in ("make_variant", "evaluate", "race"):
-        monkeypatch.setattr(practice_module, name, refuse)
+    monkeypatch.setattr(VariantMaker, "make", refuse)
+    monkeypatch.setattr(quantize_judge, "evaluate", refuse)
+    monkeypatch.setattr(practice_module, "race", refuse)
     again = quantize(place / "tiny.tflite", place / "out", data=str(place / "inputs.npz"), settings=SETTINGS)
     assert again.rows == found.rows
     assert again.resumed
@@ -105,11 +107,13 @@ def test_an_interruption_leaves_a_model_and_the_rerun_goes_on(
 
     made = []
 
-    def count(*arguments: Any, **options: Any) -> Any:
-        made.append(arguments[1].name)
-        return make_variant(*arguments, **options)
+    make = VariantMaker.make
 
-    monkeypatch.setattr(practice_module, "make_variant", count)
+    def count(self: VariantMaker, recipe: str, *arguments: Any, **options: Any) -> Any:
+        made.append(recipe)
+        return make(self, recipe, *arguments, **options)
+
+    monkeypatch.setattr(VariantMaker, "make", count)
     again = quantize(place / "tiny.tflite", tmp_path / "out", data=data, settings=settings)
     assert made == ["static_int8"]
     assert [row.recipe for row in again.rows] == [ORIGINAL, "float16", "static_int8"]
@@ -147,7 +151,7 @@ def test_a_variant_that_cannot_be_made_is_a_row_with_its_reason(
     def fail(*_: Any, **__: Any) -> None:
         raise DataError("it cannot be done")
 
-    monkeypatch.setattr(practice_module, "make_variant", fail)
+    monkeypatch.setattr(VariantMaker, "make", fail)
     found = quantize(
         place / "tiny.tflite", tmp_path / "out", data=str(place / "inputs.npz"),
         settings=replace(SETTINGS, recipes=("float16",)),
@@ -164,7 +168,7 @@ def test_a_variant_that_crashes_leaves_no_file_and_the_folder_usable(
             return Failure("evaluate", "crash", "the runner died")
         return evaluate(target, candidate, *arguments, **options)
 
-    monkeypatch.setattr(practice_module, "evaluate", crash)
+    monkeypatch.setattr(quantize_judge, "evaluate", crash)
     settings = replace(SETTINGS, recipes=("float16",))
     for _ in range(2):
         found = quantize(place / "tiny.tflite", tmp_path / "out", data=str(place / "inputs.npz"), settings=settings)
@@ -216,6 +220,14 @@ def test_a_variant_that_somebody_changed_is_refused(tmp_path: Path) -> None:
     (moved / "float16.tflite").write_bytes(b"two")
     with pytest.raises(UsageError, match=r"another float16\.tflite"):
         QuantizeFolder(moved, {"model": "m"})
+
+
+def test_a_second_run_in_the_same_folder_is_kept_out_while_the_first_is_at_work(tmp_path: Path) -> None:
+    first = QuantizeFolder(tmp_path / "out", {"model": "m"})
+    with pytest.raises(UsageError, match="another run is at work"):
+        QuantizeFolder(tmp_path / "out", {"model": "m"})
+    first.close()
+    QuantizeFolder(tmp_path / "out", {"model": "m"}).close()
 
 
 def test_the_session_of_another_command_is_refused(tmp_path: Path) -> None:

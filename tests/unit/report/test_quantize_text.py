@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
-from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, Sensitivity, VariantRow, finding_of
+from hasten.core.mixing import Sensitivity
+from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, VariantRow, finding_of
 from hasten.core.statistics import Interval
 from hasten.practices.quantize_records import QuantizeResult
 from hasten.report.quantize_text import quantize_text

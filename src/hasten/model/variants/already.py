@@ -37,6 +37,14 @@ def weight_bytes_by_dtype(graph: Graph) -> dict[str, int]:
     return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
+def integer_share(graph: Graph) -> float:
+    """The share of the weights, by their number, that is in integers of at most 8 bits."""
+    counts = {dtype: size * 8 / BITS_OF_DTYPE[dtype] for dtype, size in weight_bytes_by_dtype(graph).items()}
+    total = sum(counts.values())
+    small = [dtype for dtype in counts if dtype not in FLOAT_DTYPES and BITS_OF_DTYPE[dtype] <= 8]
+    return sum(counts[dtype] for dtype in small) / total if total else 0.0
+
+
 def refuse_quantized(graph: Graph) -> None:
     """Raise where the model is quantised already, and say in which way."""
     sizes = weight_bytes_by_dtype(graph)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import ModelError, UsageError
 from hasten.model.variants.already import weight_bytes_by_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from hasten.model.graph import Graph
 
@@ -35,6 +35,17 @@ class Variant:
     quantize_added: int = 0
     dequantize_added: int = 0
     notes: tuple[str, ...] = ()
+
+
+def variant_data(variant: Variant) -> dict[str, Any]:
+    """The record as JSON can hold it."""
+    return {**asdict(variant), "path": str(variant.path)}
+
+
+def variant_from_data(data: Mapping[str, Any]) -> Variant:
+    """The record back from JSON."""
+    lists = {key: tuple(data[key]) for key in ("nodes", "notes")}
+    return Variant(**{**data, **lists, "path": Path(data["path"])})
 
 
 def place_for(out_path: Path, model_path: Path) -> Path:

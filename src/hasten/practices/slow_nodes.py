@@ -1,0 +1,73 @@
+"""A variant that leaves those nodes float which integers make slower, by what the profiles of both models show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.quantization import BUT, FAILED, KEPT, SLOW, VariantRow
+from hasten.measure.rounds import no_progress
+from hasten.model.reader import read_graph
+from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
+from hasten.practices.explain import Subject
+from hasten.practices.node_gains import Gains, measure_gains
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.practices.quantize import QuantizePractice
+
+_SHARE: Final = 0.7
+_MOST_NAMED: Final = 3
+
+
+def leave_slow_nodes(practice: QuantizePractice) -> None:
+    """Try the best static int8 variant once more, without the nodes that lost by it."""
+    row = subject_of(practice.rows)
+    if row is None or any(other.recipe.startswith(f"{row.recipe}{BUT}{SLOW}") for other in practice.rows):
+        return
+    gains = gains_of(practice, row)
+    if gains is None or not gains.losses or set(gains.losses) >= set(row.nodes):
+        return
+    name = f"{row.recipe}{BUT}{SLOW}{len(gains.losses)}"
+    tried = practice.judge(name, recipe_from_name(row.recipe), float_nodes=gains.losses, share=_SHARE)
+    if tried.floor != FAILED:
+        practice.folder.save(replace(tried, notes=(*tried.notes, _note(gains))))
+        practice.time_all(_SHARE)
+
+
+def subject_of(rows: Sequence[VariantRow]) -> VariantRow | None:
+    """The static int8 variant to improve on: one that keeps the floor if there is one, then the fastest."""
+    known = [
+        row
+        for row in rows
+        if row.recipe in RECIPE_NAMES and recipe_from_name(row.recipe).activations == "int8" and row.path
+    ]
+    timed = [row for row in known if row.against is not None and row.floor != FAILED]
+    return min(timed, key=_preference, default=None)
+
+
+def gains_of(practice: QuantizePractice, row: VariantRow) -> Gains | None:
+    """What each node gains by a recipe; measured once for each."""
+    if row.recipe not in practice.gains:
+        practice.tell(_SHARE, f"profiling {row.recipe} beside the original")
+        original = Subject(practice.candidate, practice.graph)
+        path = Path(row.path)
+        variant = Subject(practice.candidate_of(row), read_graph(path))
+        practice.gains[row.recipe] = measure_gains(practice.target, original, variant, no_progress)
+    return practice.gains[row.recipe]
+
+
+def _preference(row: VariantRow) -> tuple[bool, float]:
+    assert row.against is not None
+    return row.floor != KEPT, round(row.against.ratio, 1)
+
+
+def _note(gains: Gains) -> str:
+    lost = sorted((gains.nodes[node] for node in gains.losses), key=lambda gain: gain.saved_ms)
+    kinds = list(dict.fromkeys(f"{gain.op} ({gain.kernel_after})" for gain in lost))
+    more = f" and {len(kinds) - _MOST_NAMED} more kinds" if len(kinds) > _MOST_NAMED else ""
+    total = -sum(gain.saved_ms for gain in lost)
+    named = ", ".join(kinds[:_MOST_NAMED])
+    return f"left float, as they were {total:.2g} ms slower in integers here: {len(lost)} nodes, {named}{more}"
