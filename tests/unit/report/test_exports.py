@@ -68,6 +68,12 @@ class TestModelExplorer:
         data = json.loads(node_data(profile(OPERATORS)))
         assert set(data["results"]) == {op.location for op in OPERATORS}
 
+    def test_no_operator_hides_another_of_its_name(self) -> None:
+        twins = [operator(3, location="twin", ms=1.0), operator(5, location="twin", ms=2.0), operator(7, location="")]
+        results = json.loads(node_data(profile([*twins, operator(8, location="own", ms=4.0)])))["results"]
+        assert set(results) == {"3", "5", "7", "own"}
+        assert (results["3"]["value"], results["5"]["value"], results["own"]["value"]) == (1.0, 2.0, 4.0)
+
     def test_whole_partitions_have_no_node_to_colour(self) -> None:
         assert json.loads(node_data(profile([operator(-1, op="DELEGATE")])))["results"] == {}
 
