@@ -1,0 +1,240 @@
+"""What a platform tool recorded, in one form for all formats: threads with slices, samples and times off the core.
+
+Columns are NumPy arrays, as a phone's trace holds millions of events. Times are nanoseconds on the trace's own clock.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+RUNNING: Final = 0
+RUNNABLE: Final = 1
+"""Ready to run, and waits for a core."""
+WAITING: Final = 2
+"""Waits for something else than a core: a lock, a file, another thread, an accelerator."""
+
+
+class TraceReason(enum.Enum):
+    """Why what a trace shows is in doubt; the value is its name in JSON."""
+
+    TRUNCATED = "truncated"
+    DAMAGED = "damaged"
+    LOST_EVENTS = "lost-events"
+    UNMATCHED = "unmatched"
+    TOO_LARGE = "too-large"
+    NO_TFLITE = "no-tflite"
+    NO_OPERATORS = "no-operators"
+    NO_SYMBOLS = "no-symbols"
+    NO_ORDER = "no-order"
+    FEW_SAMPLES = "few-samples"
+    STARTED_LATE = "started-late"
+
+
+HINTS: Final = {
+    TraceReason.TRUNCATED: "The recording or the copy was cut short; copy it again if it is whole on the device.",
+    TraceReason.DAMAGED: "Copy the file again; what could be read is shown.",
+    TraceReason.LOST_EVENTS: "Record with a larger buffer, or for a shorter time.",
+    TraceReason.UNMATCHED: "They are cut at the edge of the recording; times at its edges are too short.",
+    TraceReason.TOO_LARGE: "Record for a shorter time, or fewer kinds of events.",
+    TraceReason.NO_TFLITE: "Set debug.tflite.trace to 1 before the application starts, and record while it infers.",
+    TraceReason.NO_OPERATORS: "Set debug.tflite.trace to 1 before the interpreter is made; XNNPACK is one operator.",
+    TraceReason.NO_SYMBOLS: "Use a library that is not stripped; the share of TFLite is right even so.",
+    TraceReason.NO_ORDER: "With py-spy, record --format speedscope: it keeps the order of samples.",
+    TraceReason.FEW_SAMPLES: "Record longer, or at a higher rate.",
+    TraceReason.STARTED_LATE: "Start the recording before the application.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDoubt:
+    """One reason to doubt what a trace shows, with the evidence in words."""
+
+    reason: TraceReason
+    evidence: str
+
+    @property
+    def hint(self) -> str:
+        """What to do about it."""
+        return HINTS[self.reason]
+
+    def as_data(self) -> dict[str, str]:
+        """The doubt as JSON can hold it."""
+        return {"reason": self.reason.value, "evidence": self.evidence, "hint": self.hint}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSource:
+    """Where a trace comes from and whether all of it could be read."""
+
+    path: str
+    kind: str
+    """The format's short name, as --kind takes it."""
+    title: str
+    """The format in words."""
+    size_bytes: int
+    complete: bool
+    lost: tuple[str, ...]
+    """What is missing, a sentence each; empty where complete."""
+
+    def as_data(self) -> dict[str, Any]:
+        """The source as JSON can hold it."""
+        return {
+            "path": self.path, "kind": self.kind, "format": self.title, "size": self.size_bytes,
+            "complete": self.complete, "lost": list(self.lost),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One function on a stack, with what is known of where it stands."""
+
+    function: str
+    module: str = ""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A stretch of time with a name, on one thread."""
+
+    begin_ns: int
+    duration_ns: int
+    name: str
+    depth: int
+    args: Mapping[str, Any]
+
+    @property
+    def end_ns(self) -> int:
+        """When it ended."""
+        return self.begin_ns + self.duration_ns
+
+
+def _longs() -> NDArray[np.int64]:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SliceColumns:
+    """Slices of one thread, by begin; the outer one first where two begin together."""
+
+    begin_ns: NDArray[np.int64] = field(default_factory=_longs)
+    duration_ns: NDArray[np.int64] = field(default_factory=_longs)
+    name: NDArray[np.int64] = field(default_factory=_longs)
+    depth: NDArray[np.int64] = field(default_factory=_longs)
+    args: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """By position, where a slice has any."""
+
+    def __len__(self) -> int:
+        return len(self.begin_ns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleColumns:
+    """Samples of one thread in the order of the recording."""
+
+    time_ns: NDArray[np.int64] = field(default_factory=_longs)
+    weight_ns: NDArray[np.int64] = field(default_factory=_longs)
+    stack: NDArray[np.int64] = field(default_factory=_longs)
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateColumns:
+    """What the scheduler did with one thread: intervals by begin, without overlap."""
+
+    begin_ns: NDArray[np.int64] = field(default_factory=_longs)
+    end_ns: NDArray[np.int64] = field(default_factory=_longs)
+    state: NDArray[np.int64] = field(default_factory=_longs)
+
+    def __len__(self) -> int:
+        return len(self.begin_ns)
+
+    def within(self, begin_ns: int, end_ns: int) -> tuple[int, int, int]:
+        """Nanoseconds running, runnable and waiting between two times."""
+        first = int(np.searchsorted(self.end_ns, begin_ns, "right"))
+        last = int(np.searchsorted(self.begin_ns, end_ns, "left"))
+        begins = np.maximum(self.begin_ns[first:last], begin_ns)
+        lengths = np.minimum(self.end_ns[first:last], end_ns) - begins
+        states = self.state[first:last]
+        running, runnable, waiting = (int(lengths[states == state].sum()) for state in (RUNNING, RUNNABLE, WAITING))
+        return running, runnable, waiting
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ThreadTrace:
+    """All that a trace has on one thread."""
+
+    pid: int
+    tid: int
+    name: str
+    slices: SliceColumns = field(default_factory=SliceColumns)
+    samples: SampleColumns = field(default_factory=SampleColumns)
+    states: StateColumns = field(default_factory=StateColumns)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether the process began with this thread, which on a phone is the one that draws."""
+        return (self.tid == self.pid and self.tid > 0) or self.name.lower().startswith("main thread")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlatformTrace:
+    """A whole trace."""
+
+    source: TraceSource
+    threads: tuple[ThreadTrace, ...]
+    processes: Mapping[int, str]
+    names: tuple[str, ...]
+    """What the numbers in `SliceColumns.name` stand for."""
+    frames: tuple[Frame, ...] = ()
+    stacks: tuple[tuple[int, ...], ...] = ()
+    """Stacks as positions in `frames`, outermost first."""
+    timed: bool = True
+    """Whether samples have a time; without, only totals mean something."""
+    doubts: tuple[TraceDoubt, ...] = ()
+
+    @property
+    def begin_ns(self) -> int:
+        """When the first event was."""
+        return min((first for first, _ in self._spans()), default=0)
+
+    @property
+    def end_ns(self) -> int:
+        """When the last event ended."""
+        return max((last for _, last in self._spans()), default=0)
+
+    def slices(self, thread: ThreadTrace) -> Iterator[Slice]:
+        """The slices of a thread, one by one."""
+        columns, nothing = thread.slices, {}  # type: SliceColumns, Mapping[str, Any]
+        rows = zip(
+            columns.begin_ns.tolist(), columns.duration_ns.tolist(), columns.name.tolist(), columns.depth.tolist(),
+            strict=True,
+        )  # fmt: skip
+        for position, (begin_ns, duration_ns, name, depth) in enumerate(rows):
+            yield Slice(begin_ns, duration_ns, self.names[name], depth, columns.args.get(position, nothing))
+
+    def stack(self, number: int) -> tuple[Frame, ...]:
+        """The frames of a stack, outermost first."""
+        return tuple(self.frames[position] for position in self.stacks[number])
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        for thread in self.threads:
+            slices, samples, states = thread.slices, thread.samples, thread.states
+            if len(slices):
+                yield int(slices.begin_ns[0]), int((slices.begin_ns + slices.duration_ns).max())
+            if len(samples):
+                yield int(samples.time_ns.min()), int((samples.time_ns + samples.weight_ns).max())
+            if len(states):
+                yield int(states.begin_ns[0]), int(states.end_ns[-1])
