@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that importing `typing` takes
 if TYPE_CHECKING:
+    from typing import Any
+
     from hasten.core.comparison import Comparison, Verdict
     from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
     from hasten.core.finding import Finding
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hasten.core.profile import Profile
     from hasten.core.thread_study import ThreadStudy
     from hasten.deploy.runner import Runner
-    from hasten.library import bench, compare, profile, sustain, threads
+    from hasten.library import bench, check, compare, profile, sustain, threads
 
 __version__ = "0.1.0"
 
@@ -36,6 +36,7 @@ _PUBLIC = {
     "Verdict": "hasten.core.comparison",
     "Workload": "hasten.core.plan",
     "bench": "hasten.library",
+    "check": "hasten.library",
     "compare": "hasten.library",
     "profile": "hasten.library",
     "sustain": "hasten.library",
@@ -60,6 +61,7 @@ __all__ = [
     "Workload",
     "__version__",
     "bench",
+    "check",
     "compare",
     "profile",
     "sustain",
@@ -70,4 +72,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'hasten' has no attribute {name!r}")
+    import importlib
+
     return getattr(importlib.import_module(_PUBLIC[name]), name)

@@ -1,5 +1,5 @@
 """`python -m hasten`: the same as the command `hasten`."""
 
-from hasten.cli.main import entry_point
+from hasten.cli.start import entry_point
 
 entry_point()

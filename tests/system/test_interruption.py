@@ -40,6 +40,24 @@ def test_control_c_ends_it_at_once(command: str, runners: int) -> None:
     wait_until_gone(seen)
 
 
+@pytest.mark.parametrize("module", ["hasten.cli.main", "argparse", "hasten.cli.bench", "hasten.core.plan"])
+def test_control_c_while_modules_are_loading(module: str) -> None:
+    """The signal comes at the moment when this module is asked for."""
+    press = f"""
+import os, signal, sys
+class Press:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Press())
+sys.argv = ["hasten", "bench", "nothing.tflite"]
+from hasten.cli.start import entry_point
+entry_point()
+"""
+    done = subprocess.run([sys.executable, "-c", press], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "hasten: interrupted\n")
+
+
 def test_control_c_with_json_is_json(tmp_path: Path) -> None:
     process = start("profile", MODEL, *LONG, "--json", "--no-roofline", "--csv", tmp_path / "operators.csv")
     wait_for_runners(process, 2)

@@ -10,7 +10,6 @@ import json
 import os
 import shlex
 import signal
-import sys
 import textwrap
 from typing import Final, NoReturn
 
@@ -29,6 +28,7 @@ COMMANDS: Final = {
     "threads": "how many threads, alone and beside other work",
     "accelerators": "does an accelerator run it, all of it, correctly, faster?",
     "check": "a gate for CI: limits, and no slower than an older model",
+    "run": "run a bundle or a model once, on your input",
     "devices": "the targets within reach",
     "doctor": "check this machine",
 }
@@ -43,11 +43,6 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise in place of printing all options and leaving."""
         raise UsageError(message, f"{self.prog} --help shows all options and some examples.")
-
-
-def entry_point() -> None:
-    """The console script."""
-    sys.exit(main(sys.argv[1:]))
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,15 @@
+"""Where the console script begins: before anything is imported that takes time, so that Ctrl-C then is no traceback."""
+
+import sys
+
+
+def entry_point() -> None:
+    """The console script."""
+    try:
+        from hasten.cli.main import main
+
+        code = main(sys.argv[1:])
+    except KeyboardInterrupt:  # while modules are loading; later ones are dealt with where they come
+        sys.stderr.write("hasten: interrupted\n")
+        code = 130
+    sys.exit(code)
