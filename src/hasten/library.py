@@ -23,6 +23,7 @@ from hasten.measure import compare as compare_module
 from hasten.measure import profiling as profiling_module
 from hasten.measure import sustained as sustained_module
 from hasten.measure.peaks import measure_peaks
+from hasten.measure.prediction import predict
 from hasten.measure.rounds import Candidate, Progress, no_progress
 from hasten.model.reader import read_graph
 from hasten.practices import accelerators as accelerators_module
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from hasten.core.sustained import Sustained
     from hasten.core.thread_study import ThreadStudy
     from hasten.measure.compare import ComparisonResult
+    from hasten.measure.prediction import Prediction
     from hasten.measure.profiling import RawProfile
     from hasten.measure.rounds import Track
     from hasten.model.graph import Graph
@@ -417,3 +419,22 @@ def run_check(practice: CheckPractice, progress: Progress = no_progress) -> None
     if failed is not None:
         candidate, failure = failed
         raise _error(failure, candidate)
+
+
+def run_once(
+    model: str | os.PathLike[str],
+    source: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    preprocess: Preprocess = Preprocess(),
+    labels: Sequence[str] = (),
+    label_offset: int = 0,
+    target: Target | None = None,
+) -> Prediction:
+    """Run a model once, in a process of its own, on what a file holds (arrays, an image, a WAV file)."""
+    candidate, graph = open_model(model, plan, workload)
+    found = predict(target or LocalTarget(), candidate, graph, Path(source), preprocess, labels, label_offset)
+    if isinstance(found, Failure):
+        raise _error(found, candidate)
+    return found

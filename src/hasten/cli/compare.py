@@ -56,7 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare and show."""
     base = options.plan_from(arguments)
     first = options.model_and_plan(arguments.first, base)
-    second = options.model_and_plan(arguments.second, base, default_model=first[0])
+    bundle = options.bundle_named(arguments.first)
+    default_model = str(bundle.folder) if bundle else first[0]
+    second = options.model_and_plan(arguments.second, base, default_model=default_model)
     if arguments.data and not arguments.explain:
         raise UsageError("--data is for --explain only", "Add --explain, or leave --data out.")
     workload, target = options.workload_from(arguments), options.target_from(arguments)

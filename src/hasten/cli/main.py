@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "accelerators": "does an accelerator run it, all of it, correctly, faster?",
     "check": "a gate for CI: limits, and no slower than an older model",
     "run": "run a bundle or a model once, on your input",
+    "run": "run a bundle or a model once, on your input",
     "devices": "the targets within reach",
     "doctor": "check this machine",
 }

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import math
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.cli.files import is_there
+from hasten.core.bundle import is_bundle, read_bundle
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
 
 if TYPE_CHECKING:
+    from hasten.core.bundle import Bundle
     from hasten.core.session import SessionWriter
     from hasten.targets.base import Target
 
-MODEL_HELP: Final = "a .tflite file, perhaps with a plan (model.tflite@threads=2), or demo: the embedded model"
+MODEL_HELP: Final = "a .tflite file, perhaps with a plan (model.tflite@threads=2), a bundle's folder, or demo"
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +114,10 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
 
 
 def workload_from(arguments: argparse.Namespace) -> Workload:
-    """The workload that the options describe."""
+    """The workload that the options describe, or else the one of the bundle that is named (the first of two)."""
+    named = str(getattr(arguments, "model", "") or getattr(arguments, "first", ""))
+    if not (arguments.signature or arguments.shape) and (bundle := bundle_named(named)):
+        return bundle.workload
     return Workload(arguments.signature, tuple(_shape(text) for text in arguments.shape))
 
 
@@ -142,7 +149,7 @@ def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str,
     path, separator, settings = text.rpartition("@")
     in_folder = "/" in settings.partition("=")[0]  # the @ is one of a folder's name
     if not separator or in_folder or is_there(Path(text)):
-        return _named(text), base
+        return _with_bundle(text, base)
     pairs = {}
     for item in settings.split(","):
         key, has_value, value = item.partition("=")
@@ -151,7 +158,32 @@ def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str,
                 f"{item!r} in {text!r} is not of the form setting=value", "Example: model.tflite@threads=2"
             )
         pairs[key.strip()] = value.strip()
-    return _named(path or default_model), plan_with(base, pairs)
+    model, base = _with_bundle(path or default_model, base)
+    return model, plan_with(base, pairs)
+
+
+def bundle_named(text: str) -> Bundle | None:
+    """The bundle that a MODEL names, perhaps with a plan behind it; None for anything else."""
+    for name in (text, text.rpartition("@")[0]):
+        if name and is_bundle(Path(name)):
+            return _read_bundle(Path(name))
+    return None
+
+
+def _with_bundle(text: str, base: Plan) -> tuple[str, Plan]:
+    """The model, and the plan of a bundle, in which what was asked for on the command line counts more."""
+    if not text or not is_bundle(Path(text)):
+        return _named(text), base
+    bundle, plain = _read_bundle(Path(text)), Plan()
+    names = [item.name for item in fields(Plan)]
+    asked = {name: getattr(base, name) for name in names if getattr(base, name) != getattr(plain, name)}
+    return str(bundle.model_path), replace(bundle.plan, **asked)
+
+
+@functools.cache
+def _read_bundle(folder: Path) -> Bundle:
+    """A bundle, read once a command: its model is hashed each time."""
+    return read_bundle(folder)
 
 
 def _named(text: str) -> str:
