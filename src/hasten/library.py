@@ -40,6 +40,10 @@ from hasten.practices.quantize_folder import QuantizeFolder
 from hasten.practices.quantize_records import QuantizeData, QuantizeSettings, settings_to_compare
 from hasten.practices.threads import ThreadsPractice
 from hasten.targets.local import LocalTarget
+from hasten.tune.folder import TuneFolder
+from hasten.tune.settings import TuneSettings, settings_data
+from hasten.tune.tuning import Tuning
+from hasten.tune.workshop import Workshop
 
 if TYPE_CHECKING:
     import os
@@ -47,14 +51,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hasten.core.acceleration import AcceleratorRow
+    from hasten.core.bundle import Bundle
     from hasten.core.comparison import Comparison
     from hasten.core.errors import HastenError
     from hasten.core.explain import Explanation
     from hasten.core.gate import CheckResult
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Peaks, Profile
+    from hasten.core.session import Session
     from hasten.core.sustained import Sustained
     from hasten.core.thread_study import ThreadStudy
+    from hasten.core.tuning import TuneResult
     from hasten.measure.compare import ComparisonResult
     from hasten.measure.prediction import Prediction
     from hasten.measure.profiling import RawProfile
@@ -438,3 +445,78 @@ def run_once(
     if isinstance(found, Failure):
         raise _error(found, candidate)
     return found
+
+
+def study_tune(
+    model: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    data: str = "",
+    calibration: str = "",
+    preprocess: Preprocess = Preprocess(),
+    metric: str = "",
+    settings: TuneSettings | None = None,
+    target: Target | None = None,
+    resume: bool = False,
+) -> Tuning:
+    """A tuning that has not begun: whoever runs it can ask at any time what it has found so far."""
+    import hasten
+
+    settings = replace(settings or TuneSettings(), has_data=bool(data))
+    workload = replace(workload, seed=settings.seed)
+    candidate, graph = open_model(model, plan, workload)
+    where = target or LocalTarget()
+    dataset = open_dataset(data) if data else random_dataset(forms_from_graph(graph, workload).inputs)
+    given = QuantizeData(
+        dataset, open_dataset(calibration) if calibration else None, preprocess,
+        metric_from_text(metric) if metric else None,
+    )  # fmt: skip
+    asked = settings_data(candidate, given, settings, where.name)
+    place = TuneFolder(Path(folder), asked, resume=resume, version=hasten.__version__)
+    workshop = Workshop(where, candidate, graph, given, settings.for_variants(), place, no_progress)
+    return Tuning(workshop, settings, place, hasten.__version__, _companions)
+
+
+def run_tune(tuning: Tuning, progress: Progress = no_progress) -> None:
+    """Run a tuning to its end; after Ctrl-C its folder holds the best so far as a bundle."""
+    try:
+        tuning.run(progress)
+    except KeyboardInterrupt:
+        if tuning.has_answer:
+            tuning.conclude()
+        raise
+    finally:
+        tuning.close()
+
+
+def tune(
+    model: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    data: str = "",
+    calibration: str = "",
+    preprocess: Preprocess = Preprocess(),
+    metric: str = "",
+    settings: TuneSettings | None = None,
+    target: Target | None = None,
+    resume: bool = False,
+    progress: Progress = no_progress,
+) -> TuneResult:
+    """The fastest model and plan that keep the accuracy asked for, with proof, in a folder ready to ship."""
+    tuning = study_tune(
+        model, folder, plan, workload, data=data, calibration=calibration, preprocess=preprocess, metric=metric,
+        settings=settings, target=target, resume=resume,
+    )  # fmt: skip
+    run_tune(tuning, progress)
+    return tuning.found()
+
+
+def _companions(bundle: Bundle, session: Session) -> dict[str, str]:
+    """What stands in a bundle beside the model and its plan: code that runs it."""
+    from hasten.report.code import code_files
+
+    return {f"code/{name}": text for name, text in code_files(bundle).items()}

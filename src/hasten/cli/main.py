@@ -20,6 +20,7 @@ from hasten.core.errors import HastenError, UsageError
 # command → what it does, in the order in which a newcomer meets them. Each is a module of this room; it is imported
 # only when asked for, so that --help answers at once.
 COMMANDS: Final = {
+    "tune": "all of it: the fastest model and plan that keep their accuracy",
     "bench": "time a model, with an interval that can be trusted",
     "compare": "is one model or plan faster than another?",
     "profile": "each operator's time, cost and headroom",

@@ -1,0 +1,82 @@
+"""What a user asks of the result besides accuracy: a largest latency or size; and how long the search may take."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.errors import UsageError
+from hasten.core.units import milliseconds, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_TIMES: Final = {"us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
+_SIZES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_SPANS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SHORTEST_BUDGET_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most that the result may take; None: whatever it takes."""
+
+    latency_ms: float | None = None
+    size_bytes: int | None = None
+
+    def describe(self) -> str:
+        """The limit in words; empty where there is none."""
+        words = [] if self.latency_ms is None else [f"latency {milliseconds(self.latency_ms)}"]
+        return ", ".join(words + ([] if self.size_bytes is None else [f"size {size(self.size_bytes)}"]))
+
+    def holds(self, latency_ms: float, size_bytes: int) -> bool:
+        """Whether a result stays within."""
+        return not self.misses(latency_ms, size_bytes)
+
+    def misses(self, latency_ms: float, size_bytes: int) -> list[str]:
+        """Which limits a result breaks, and with what."""
+        found = []
+        if self.latency_ms is not None and latency_ms > self.latency_ms:
+            found.append(f"latency {milliseconds(self.latency_ms)}: the nearest is {milliseconds(latency_ms)}")
+        if self.size_bytes is not None and size_bytes > self.size_bytes:
+            found.append(f"size {size(self.size_bytes)}: the nearest is {size(size_bytes)}")
+        return found
+
+    def as_data(self) -> dict[str, Any]:
+        """The limit as JSON can hold it."""
+        return {"latency_ms": self.latency_ms, "size": self.size_bytes}
+
+
+def limit_from_texts(texts: Iterable[str]) -> Limit:
+    """`latency=5ms`, `size=1MB`; several in one text are joined by commas."""
+    latency_ms: float | None = None
+    size_bytes: int | None = None
+    for text in (part for given in texts for part in given.split(",")):
+        key, _, value = (part.strip() for part in text.partition("="))
+        if key == "latency":
+            latency_ms = _quantity(text, value, _TIMES)
+        elif key == "size":
+            size_bytes = int(_quantity(text, value, _SIZES))
+        else:
+            raise UsageError(f"--limit {text!r} is not known", "Examples: --limit latency=5ms, --limit size=1MB.")
+    return Limit(latency_ms, size_bytes)
+
+
+def budget_from_text(text: str) -> float:
+    """`90s`, `5m` or `1h` in seconds."""
+    try:
+        seconds = _quantity(text, text, _SPANS)
+    except UsageError:
+        seconds = 0.0
+    if seconds < _SHORTEST_BUDGET_S:
+        raise UsageError(f"a budget of {text!r} makes no sense", "Examples: 90s, 5m, 1h.")
+    return seconds
+
+
+def _quantity(text: str, value: str, units: dict[str, Any]) -> float:
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([a-zµ]*)", value.lower())
+    known = ", ".join(filter(None, units))
+    if found is None or found[2] not in units or float(found[1]) <= 0:
+        raise UsageError(f"{text!r} has no unit that is known, or no number", f"Units: {known}.")
+    return float(float(found[1]) * units[found[2]])

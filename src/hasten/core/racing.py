@@ -1,0 +1,81 @@
+"""Who may still win a race of many candidates, from what each took in the rounds that it was in.
+
+A level is the natural logarithm of a candidate's milliseconds in one round. Two candidates are compared by the rounds
+that both were in, so that what disturbs a whole round touches neither. Checked by simulation in the tests.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.statistics import mean_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Levels = Mapping[int, float]
+
+# So much slower in one whole round, or in each of two, is nothing that more rounds would mend.
+_FAR_IN_ONE: Final = math.log(1.6)
+_FAR_IN_TWO: Final = math.log(1.25)
+_SURE: Final = 0.99
+# Less is no news: then the simpler candidate stays.
+MARGIN: Final = 0.01
+_LIKELY: Final = 0.95
+_CLEAR: Final = 0.03
+
+
+def log_ratios(first: Levels, second: Levels) -> list[float]:
+    """The second against the first in each round that both were in."""
+    return [second[number] - level for number, level in sorted(first.items()) if number in second]
+
+
+def relative(levels: Levels, base: Levels) -> float:
+    """The mean of the logarithm of a candidate's time over the base's, which is in every round; infinite if unknown."""
+    found = log_ratios(base, levels)
+    return sum(found) / len(found) if found else math.inf
+
+
+def surely_slower(levels: Levels, leader: Levels, base: Levels) -> bool:
+    """Whether a candidate takes longer than the leader by more than its noise allows.
+
+    Two that never met are compared by the base, which both did meet: only what nobody could overlook counts.
+    """
+    found = log_ratios(leader, levels)
+    if not found:
+        return relative(levels, base) - relative(leader, base) > _FAR_IN_ONE
+    if len(found) == 1:
+        return found[0] > _FAR_IN_ONE
+    if len(found) == 2:
+        return min(found) > _FAR_IN_TWO
+    return mean_interval(found, _SURE).low > 0
+
+
+def is_better(levels: Levels, best: Levels, base: Levels) -> bool:
+    """Whether a candidate is worth leaving a simpler one for: likely faster by more than a margin, or clearly."""
+    found = log_ratios(best, levels)
+    if not found:
+        return relative(levels, base) - relative(best, base) < -_CLEAR
+    mean = sum(found) / len(found)
+    if len(found) < 3:
+        return mean < -_CLEAR
+    return (mean < -MARGIN and mean_interval(found, _LIKELY).high < 0) or mean < -_CLEAR
+
+
+def best_of(lanes: Sequence[Levels], base: Levels) -> int:
+    """The place of the one to prefer. They come from the simplest to the least simple."""
+    best = 0
+    for place in range(1, len(lanes)):
+        if is_better(lanes[place], lanes[best], base):
+            best = place
+    return best
+
+
+def are_alike(levels: Levels, leader: Levels) -> bool:
+    """Whether two are so alike that more rounds would not change what a user gets."""
+    found = log_ratios(leader, levels)
+    if len(found) < 3:
+        return False
+    interval = mean_interval(found, _LIKELY)
+    return max(abs(interval.low), abs(interval.high)) < 2 * MARGIN

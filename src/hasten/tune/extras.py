@@ -1,0 +1,114 @@
+"""What the report shows besides the choice: profiles before and after, and practices in full if there is time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.errors import HastenError
+from hasten.core.failure import Failure
+from hasten.core.finding import Finding, Standing
+from hasten.measure.peaks import measure_peaks
+from hasten.measure.rounds import no_progress
+from hasten.model.reader import read_graph
+from hasten.practices.accelerator_words import finding_of, recommend
+from hasten.practices.accelerators import examine, plans_to_examine
+from hasten.practices.help import MISSING, WARNING, check_machine
+from hasten.practices.profile import profile_model
+from hasten.practices.threads import ThreadsPractice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hasten.core.profile import Profile
+    from hasten.measure.rounds import Candidate
+    from hasten.model.graph import Graph
+    from hasten.targets.base import Target
+    from hasten.tune.folder import TuneFolder
+
+_PROFILE_SECONDS: Final = 1.5
+# About what each takes; what does not fit any more is left out, and its verdict says so.
+_PEAKS_S: Final = 8.0
+_HELP_S: Final = 8.0
+_ACCELERATORS_S: Final = 30.0
+_THREADS_S: Final = 60.0
+
+
+@dataclass(slots=True)
+class Extras:
+    """Runs what still fits before the end of the budget; each part is saved as it ends."""
+
+    target: Target
+    folder: TuneFolder
+    until: float
+    tell: Callable[[str], None]
+    profiles: list[Profile | None] = field(default_factory=lambda: [None, None])
+    findings: dict[str, Finding] = field(default_factory=dict)
+
+    def profile(self, before: Candidate, after: Candidate, graph: Graph) -> None:
+        """Where the time goes, for the original and for the result."""
+        self.tell("profiles")
+        peaks = measure_peaks(self.target, after.plan.threads) if self._left() > _PEAKS_S else None
+        known = None if isinstance(peaks, Failure) else peaks
+        same = (before.path, before.plan) == (after.path, after.plan)
+        for place, candidate in enumerate([before] if same else [before, after]):
+            if self._left() < 2 * _PROFILE_SECONDS:
+                return
+            label = ("before", "after")[place]
+            model = graph if candidate.path == before.path else read_graph(candidate.path)
+            found = profile_model(self.target, candidate, model, _PROFILE_SECONDS, known, no_progress)
+            if isinstance(found, Failure):
+                self.folder.keep("failure", f"profile {label}", {"message": found.message, "hint": found.hint})
+                continue
+            self.profiles[place] = found[0]
+            self.folder.keep("profile", label, found[0].as_data())
+        if same:
+            self.profiles[1] = self.profiles[0]
+
+    def rest(self, before: Candidate, after: Candidate, graph: Graph) -> None:
+        """Practices in full, the ones that tell most for their time first."""
+        parts: list[tuple[str, float, Callable[[], None]]] = [
+            ("help", _HELP_S, self._help),
+            ("accelerators", _ACCELERATORS_S, lambda: self._accelerators(before, graph)),
+            ("threads", _THREADS_S, lambda: self._threads(after)),
+        ]
+        for name, seconds, run in parts:
+            if self._left() < seconds:
+                continue
+            self.tell(name)
+            try:
+                run()
+            except HastenError as error:
+                self.folder.keep("failure", name, {"message": error.message, "hint": error.hint})
+
+    def _left(self) -> float:
+        return self.until - time.monotonic()
+
+    def _help(self) -> None:
+        checks = check_machine(self.target)
+        bad = [check for check in checks if check.status == WARNING]
+        absent = [check.name for check in checks if check.status == MISSING]
+        if bad:
+            evidence = "; ".join(f"{check.name}: {check.finding}" for check in bad)
+            self.findings["help"] = Finding("help", Standing.TO_DO, f"{evidence}.", bad[0].fix or "See hasten doctor.")
+        else:
+            also = f"; without: {', '.join(absent)}" if absent else ""
+            evidence = f"{len(checks) - len(absent)} checks of this machine are fine{also}."
+            self.findings["help"] = Finding("help", Standing.GOOD, evidence)
+
+    def _accelerators(self, before: Candidate, graph: Graph) -> None:
+        plans = plans_to_examine(before.plan.threads)
+        rows = examine(self.target, before, graph, plans, min(_ACCELERATORS_S, self._left() / 2), no_progress)
+        recommended, why = recommend(rows)
+        data = {"model": before.model.path, "rows": [row.as_data() for row in rows], "recommended": recommended}
+        self.folder.keep("accelerators", before.model.path, {**data, "why": why, "finding": finding_of(rows).as_data()})
+
+    def _threads(self, after: Candidate) -> None:
+        if after.plan.accelerator != "cpu" or after.plan.delegate:
+            return  # the number of threads is not what its time hangs on
+        practice = ThreadsPractice(self.target, after, seconds=min(_THREADS_S, self._left()))
+        if practice.run() is None:
+            study = practice.found()
+            self.folder.keep("threads", after.model.path, study.as_data())
+            self.findings["threads"] = study.finding

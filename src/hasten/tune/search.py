@@ -1,0 +1,199 @@
+"""The search: plans on the original first, then variants on the plans that paid, then what lies between them.
+
+Nothing is assumed to be fast: the order only decides what is timed first. There is a best so far at any time.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.quantization import FAILED as NOT_MADE
+from hasten.core.tuning import ORIGINAL
+from hasten.tune.contest import MOST_ROUNDS, Contest
+from hasten.tune.field import Field
+from hasten.tune.folder import environment_data
+from hasten.tune.guard import Guard
+from hasten.tune.plans import alike_in_speed, first_recipes, numbers_of, plans_to_try
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.plan import Plan
+    from hasten.measure.rounds import Progress
+    from hasten.tune.field import Lane
+    from hasten.tune.folder import TuneFolder
+    from hasten.tune.settings import TuneSettings
+    from hasten.tune.workshop import Workshop
+
+# A plan that takes so many times as long with the original is not tried with variants.
+_FAR_PLAN: Final = math.log(2.0)
+_FAR_KERNELS: Final = math.log(1.5)
+_NEAR_PLAN: Final = math.log(1.15)
+_PLAN_ROUNDS: Final = 4
+_PLAN_SHARE: Final = 0.3
+_BEST_VARIANTS: Final = 2
+# A recipe that breaks the floor is worth a mix if it would win so much; a mix takes its time.
+_WORTH_A_MIX: Final = 0.05
+_MIX_SECONDS: Final = 45.0
+_MIX_TIMING: Final = 10.0
+
+
+class _OutOfTime(Exception):
+    """The time for a mix is spent; what it has found is in its folder."""
+
+
+@dataclass(slots=True)
+class Search:
+    """Everything between the first process and the confirmation of the winner."""
+
+    workshop: Workshop
+    settings: TuneSettings
+    folder: TuneFolder
+    version: str
+    begin: float
+    until: float
+    """When (of the monotonic clock) the search ends, so that the proof has its time."""
+    progress: Progress
+    machine: dict[str, Any] = field(default_factory=dict)
+    contest: Contest = field(init=False)
+    stage: str = "starting"
+
+    def open(self) -> None:
+        """Look at the machine, time the original once, and evaluate it: from here on there is an answer."""
+        self.tell("the original")
+        try:
+            with self.workshop.target.start(self.workshop.candidate.plan) as runner:
+                greeting = runner.hello()
+        except RunnerFailed as failed:
+            raise failed.failure.error(self.workshop.candidate.plan) from failed
+        self.machine = greeting["machine"]
+        if not self.folder.resumed:
+            self.folder.keep("environment", "", environment_data(greeting, self.version))
+        base = self.workshop.candidate_of(ORIGINAL, self.workshop.candidate.plan)
+        lanes = Field(self.workshop.target, self.folder, base, self.begin)
+        lanes.base.trial = replace(lanes.base.trial, zipped_bytes=self.workshop.zipped_bytes_of(ORIGINAL))
+        guard = Guard(self.workshop, lanes, self.settings.max_drop, self.settings.has_data)
+        self.contest = Contest(lanes, guard, self.settings.limit, self.tell)
+        if not lanes.base.trial.levels:
+            lanes.run_round([], 0.15)
+            failure = lanes.base.track.result()
+            if isinstance(failure, Failure):
+                raise failure.error(base.plan)
+        guard.open()
+
+    @property
+    def lanes(self) -> Field:
+        """The field of the race."""
+        return self.contest.field
+
+    @property
+    def best(self) -> Lane:
+        """The best so far."""
+        return self.contest.best
+
+    def tell(self, text: str) -> None:
+        """What is under way, with the best so far."""
+        share = (time.monotonic() - self.begin) / self.settings.budget_s
+        best = f"; best so far: {self.best.trial.id}" if hasattr(self, "contest") else ""
+        self.progress(min(share, 0.99), f"{self.stage}: {text}{best}")
+
+    def race_plans(self) -> None:
+        """Each way to run the original: threads, kernels, accelerators."""
+        self.stage = "plans"
+        plans = plans_to_try(self.machine, self.workshop.candidate.plan)
+        lanes = [self._enter(ORIGINAL, plan) for plan in plans]
+        until = min(self.until, self.begin + _PLAN_SHARE * self.settings.budget_s)
+        self.contest.settle(lanes, until, _PLAN_ROUNDS)
+
+    def race_variants(self) -> None:
+        """Variants on the plans that paid; where one that would win breaks the floor, its like; then other threads."""
+        if self.workshop.already:
+            return
+        self.stage = "variants"
+        plans = self._plans_for_variants()
+        lanes = [self._enter(ORIGINAL, plan) for plan in plans]
+        for name in first_recipes(self.settings.recipes):
+            if time.monotonic() >= self.until:
+                break
+            lanes += self._made(name, plans)
+        self.contest.settle(lanes, self.until)
+        lanes += self._kin()
+        self.contest.settle(lanes, self.until)
+        lanes += self._crosses()
+        self.contest.settle([lane for lane in self.lanes.lanes.values() if lane.is_racing], self.until, MOST_ROUNDS)
+
+    def mix(self) -> None:
+        """Mixed precision, where a broken recipe promises more than the best and there is time for it."""
+        self.stage = "mixed precision"
+        wanted = [lane for lane in self.contest.promising_broken(_WORTH_A_MIX) if lane.trial.variant in self._recipes]
+        left = self.until - time.monotonic()
+        if not wanted or not self.settings.mix or not self.settings.has_data or left < _MIX_SECONDS:
+            return
+        lane = wanted[0]
+        until = self.until - left / 4
+
+        def tell(share: float, text: str) -> None:
+            if time.monotonic() > until:
+                raise _OutOfTime
+            self.tell(text)
+
+        try:
+            row = self.workshop.mix(lane.trial.variant, lane.trial.plan, _MIX_TIMING, tell)
+        except _OutOfTime:
+            self.workshop.note(f"no time was left for a mix of {lane.trial.variant} with float: --resume goes on")
+            return
+        if row is not None:
+            self.contest.settle([self.best, self._enter(row.recipe, lane.trial.plan)], self.until)
+
+    @property
+    def _recipes(self) -> tuple[str, ...]:
+        return self.settings.recipes
+
+    def _enter(self, variant: str, plan: Plan) -> Lane:
+        candidate = self.workshop.candidate_of(variant, plan)
+        return self.lanes.enter(variant, candidate, self.workshop.zipped_bytes_of(variant))
+
+    def _made(self, name: str, plans: Sequence[Plan]) -> list[Lane]:
+        """The lanes of a variant; none where it cannot be made."""
+        self.tell(f"making {name}")
+        row = self.workshop.make(name)
+        if row.floor == NOT_MADE or not row.path:
+            return []
+        return [self._enter(name, plan) for plan in plans]
+
+    def _plans_for_variants(self) -> list[Plan]:
+        """The best thread count, and what else came near the best with the original."""
+        timed = [lane for lane in self.lanes.lanes.values() if lane.trial.variant == ORIGINAL and lane.trial.levels]
+        relative = {lane.trial.plan: self.lanes.relative(lane) for lane in timed if lane.trial.latency is not None}
+        best, home = min(relative.values()), numbers_of(self.lanes.base.trial.plan)
+        families: dict[str, Plan] = {}
+        for plan in sorted(relative, key=lambda plan: relative[plan]):
+            families.setdefault(numbers_of(plan), plan)
+        return [
+            plan
+            for family, plan in families.items()
+            if family == home or relative[plan] < best + (_FAR_PLAN if plan.kernel == "delegate" else _FAR_KERNELS)
+        ]
+
+    def _kin(self) -> list[Lane]:
+        """Recipes that run as fast as one that would win, had it kept the floor: their numbers differ."""
+        found: list[Lane] = []
+        for lane in self.contest.promising_broken(0.0):
+            for name in alike_in_speed(lane.trial.variant) if lane.trial.variant in self._recipes else []:
+                if name in self._recipes and time.monotonic() < self.until:
+                    found += self._made(name, [lane.trial.plan])
+        return found
+
+    def _crosses(self) -> list[Lane]:
+        """The best variants with the plans that came close to the best one's with the original."""
+        kept = [lane for lane in self.lanes.lanes.values() if lane.is_racing and lane.trial.variant != ORIGINAL]
+        kept = sorted((lane for lane in kept if lane.trial.levels), key=self.lanes.relative)
+        variants = list(dict.fromkeys(lane.trial.variant for lane in kept))[:_BEST_VARIANTS]
+        originals = [lane for lane in self.lanes.lanes.values() if lane.trial.variant == ORIGINAL and lane.trial.levels]
+        best = min(self.lanes.relative(lane) for lane in originals)
+        near = [lane.trial.plan for lane in originals if self.lanes.relative(lane) < best + _NEAR_PLAN]
+        return [self._enter(variant, plan) for variant in variants for plan in near]
