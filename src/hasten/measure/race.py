@@ -1,0 +1,86 @@
+"""Many candidates against one base in interleaved rounds, until all that is still in the race is decided."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds, log_ratio_of_round
+from hasten.core.failure import Failure
+from hasten.core.samples import Samples
+
+if TYPE_CHECKING:
+    from hasten.measure.rounds import Rounds, Track
+
+Keep = Callable[[str, str, dict[str, Any]], None]
+"""Takes what is to be saved: a kind, a label and data."""
+
+# Twice as slow as the base in whole rounds is nothing that more rounds would mend.
+OUT_OF_THE_RACE: Final = 2.0
+_SECONDS_EACH: Final = 0.3
+_MOST_ROUNDS: Final = 12
+
+
+def keep_nothing(kind: str, label: str, data: dict[str, Any]) -> None:
+    """For callers without a session file."""
+
+
+def run_race(
+    rounds: Rounds,
+    until: float,
+    *,
+    base: Callable[[Rounds], Track | None],
+    fewest: int,
+    tell: Callable[[str], None] = lambda state: None,
+    keep: Keep = keep_nothing,
+) -> None:
+    """Rounds until about that time (of the monotonic clock), so many at least.
+
+    Who is far behind or decided gets no more of them; the base stays to the end, as everything is compared with it.
+    """
+    longest = 0.0
+    for number in range(_MOST_ROUNDS):
+        before = time.monotonic()
+        if not rounds.alive or (number >= fewest and before + longest > until):
+            break
+        tell(f"round {number + 1}")
+        counts = [len(track.rounds) for track in rounds.tracks]
+        rounds.run_one(_SECONDS_EACH)
+        longest = max(longest, time.monotonic() - before)
+        for track, count in zip(rounds.tracks, counts, strict=True):
+            if len(track.rounds) > count:
+                _keep_round(track, keep)
+        if _is_over(rounds, base(rounds), fewest, number + 1):
+            break
+
+
+def comparison(base: Track, other: Track) -> Comparison:
+    """The other against the base, from the rounds that both were in."""
+    pairs = zip(base.rounds, other.rounds, strict=False)
+    return compare_rounds([log_ratio_of_round(first, second) for first, second in pairs])
+
+
+def _is_over(rounds: Rounds, base: Track | None, fewest: int, done: int) -> bool:
+    """Take out who needs no more rounds; whether nobody is left to compare with the base."""
+    if base is None or base.failure is not None or not base.rounds:
+        return done >= FEWEST_ROUNDS
+    for track in rounds.alive:
+        if track is base or len(track.rounds) < fewest:
+            continue
+        decided = len(track.rounds) >= FEWEST_ROUNDS and comparison(base, track).verdict is not Verdict.UNDECIDED
+        track.retired = decided or _median_ms(track) > OUT_OF_THE_RACE * _median_ms(base)
+    return all(track is base for track in rounds.alive)
+
+
+def _keep_round(track: Track, keep: Keep) -> None:
+    found = track.result()
+    if not isinstance(found, Failure):
+        latest = replace(found, samples=Samples(tuple(track.rounds[-1]), track.timer_step_ns))
+        keep("measurement", track.candidate.label, {**latest.as_data(), "round": len(track.rounds)})
+
+
+def _median_ms(track: Track) -> float:
+    return median(median(block.nanoseconds) for block in track.blocks) / 1e6
