@@ -24,6 +24,7 @@ hasten quantize model.tflite --data images/ --max-drop 1% -o quantized
 hasten quantize model.tflite --data data.npz --for size -o quantized
 hasten quantize model.tflite --data labels.csv --preprocess std=255 -o folder
 hasten quantize model.tflite --data data.npz --recipe float16 -o quantized
+hasten quantize model.tflite --data data.npz --prune 50% -o quantized
 """
 _INTERRUPTED: Final = 130
 
@@ -43,6 +44,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recipe", action="append", default=[], metavar="NAME", help="try only this one; may be repeated"
     )
+    parser.add_argument(
+        "--prune", action="append", type=options.percentage, default=[], metavar="P",
+        help="also with that share of weights set to zero, e.g. 50%%; may be repeated",
+    )  # fmt: skip
     parser.add_argument("--no-mix", action="store_true", help="do not look for mixes of float and integers")
     parser.add_argument(
         "--seconds", type=options.positive_float, default=60.0, metavar="S", help="for timing, about (default: 60)"
@@ -68,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = QuantizeSettings(
         recipes=tuple(dict.fromkeys(arguments.recipe)) or RECIPE_NAMES, max_drop=arguments.max_drop,
         goal=arguments.goal, mix=not arguments.no_mix, seconds=arguments.seconds, samples=arguments.samples,
-        skip_bad=arguments.skip_bad, label_offset=arguments.label_offset,
+        skip_bad=arguments.skip_bad, label_offset=arguments.label_offset, prune=tuple(dict.fromkeys(arguments.prune)),
     )  # fmt: skip
     practice = study_quantize(
         model, arguments.output, plan, workload,

@@ -16,6 +16,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import Decision
 from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, ORIGINAL, VariantRow, choose, explain_choice, finding_of, floor_of
+from hasten.data.preprocess import Preprocess
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 from hasten.model.reader import read_graph
 from hasten.model.variants.already import AlreadyQuantizedError, integer_share, refuse_quantized
@@ -99,6 +100,8 @@ class QuantizePractice:
             already=self.already,
             resumed=self.folder.resumed,
             skipped=tuple(self.judges.skipped.items()),
+            plan=self.candidate.plan,
+            is_fed_as_is=self.data.preprocess == Preprocess() and not self.data.dataset.is_random,
         )
 
     @property

@@ -61,7 +61,8 @@ class QuantizeJudge:
             found = self._evaluate(self._candidate, half)
             self._originals[half] = found
             for note in found.accuracy.notes:
-                self._note(note)
+                if "bad samples" not in note:  # they are listed, of both halves together
+                    self._note(note)
         return self._originals[half]
 
     def against_floor(self, candidate: Candidate) -> Evaluation:

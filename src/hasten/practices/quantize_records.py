@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.comparison import Verdict
 from hasten.core.errors import UsageError
-from hasten.core.quantization import SPEED, VariantRow
+from hasten.core.plan import Plan
+from hasten.core.quantization import BROKEN, SPEED, VariantRow
 from hasten.data.preprocess import Preprocess
 from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
 
@@ -74,6 +77,27 @@ class QuantizeResult:
     resumed: bool = False
     skipped: tuple[tuple[str, str], ...] = ()
     """Samples that were left out, and why."""
+    plan: Plan = Plan()
+    is_fed_as_is: bool = False
+    """Whether the data needs no pre-processing."""
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """Commands that show why a variant is slower than the original, or wrong; one of each kind at most."""
+        rows = [row for row in self.rows[1:] if row.path and row.against is not None]
+        slower = next((row for row in rows if row.against and row.against.verdict is Verdict.SLOWER), None)
+        wrong = next((row for row in rows if row.floor == BROKEN), None)
+        if slower is not None and slower is wrong:
+            return (self._explaining(slower, "slower, and wrong"),)
+        asked = ((slower, "slower"), (wrong, "wrong"))
+        return tuple(self._explaining(row, what) for row, what in asked if row is not None)
+
+    def _explaining(self, row: VariantRow, what: str) -> str:
+        """The data is named where it can be fed as it is: compare knows no pre-processing."""
+        words = ["hasten", "compare", self.rows[0].path, row.path, "--explain", *_plan_options(self.plan)]
+        if self.is_fed_as_is and "wrong" in what:
+            words += ["--data", self.data]
+        return f"why is {row.recipe} {what}? {shlex.join(words)}"
 
     def as_data(self) -> dict[str, Any]:
         """The result as JSON can hold it."""
@@ -82,8 +106,20 @@ class QuantizeResult:
             "why": self.why, "sensitivity": [entry.as_data() for entry in self.sensitivity],
             "max_drop": self.max_drop, "goal": self.goal, "data": self.data, "already_quantized": self.already,
             "notes": list(self.notes), "resumed": self.resumed, "finding": self.finding.as_data(),
+            "hints": list(self.hints),
             "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped],
         }  # fmt: skip
+
+
+def _plan_options(plan: Plan) -> list[str]:
+    """The options that differ from their defaults, as the command line takes them."""
+    default = Plan()
+    return [
+        word
+        for name in ("accelerator", "threads", "kernel", "precision", "delegate")
+        if getattr(plan, name) != getattr(default, name)
+        for word in (f"--{name}", str(getattr(plan, name)))
+    ]
 
 
 def settings_to_compare(candidate: Candidate, data: QuantizeData, settings: QuantizeSettings) -> dict[str, Any]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _DASH: Final = "-"
 _NAME: Final = 20
 _MOST_SENSITIVE: Final = 5
+_MOST_SKIPPED: Final = 3
 _LARGE: Final = 9.995
 
 
@@ -34,7 +35,7 @@ def quantize_text(model: str, found: QuantizeResult) -> str:
     if found.already:
         return "\n".join(lines)
     # Steps on the way to a mix left no file: programs see them, people see where they led.
-    rows = [row for row in found.rows if row.path or not row.is_mix]
+    rows = [row for row in found.rows if row.path or not row.is_step]
     lines += ["", _table(rows), ""]
     common = _common_notes(rows)
     for row in rows:
@@ -43,8 +44,11 @@ def quantize_text(model: str, found: QuantizeResult) -> str:
         lines += ["", *_sensitive(found.sensitivity, found.chosen)]
     drop = f"Floor: at most {percent(found.max_drop)} lost, decided on one half of {found.data}"
     lines += ["", *wrapped(f"{drop}; figures are of the other half, those of broken ones of the first.")]
-    for note in (*common, *found.notes):
+    for note in (*common, *found.notes, *_left_out(found.skipped)):
         lines += wrapped(note, "! ")
+    for hint in found.hints:
+        question, _, command = hint.partition("? ")
+        lines += ["", *wrapped(f"{question}?"), f"  {command}"]
     return "\n".join(lines)
 
 
@@ -83,7 +87,8 @@ def _about(row: VariantRow, common: Sequence[str]) -> list[str]:
         low, high = (_signed(row.accuracy, bound) for bound in (row.change.low, row.change.high))
         said.append(f"{_signed(row.accuracy, row.change.difference)} against the original ({low} to {high})")
     if row.is_mix:
-        said.append(f"{len(row.float_nodes)} nodes stay float")
+        integers = "" if row.integer_share is None else f", {percent(row.integer_share)} of the weights are integers"
+        said.append(f"{len(row.float_nodes)} nodes stay float{integers}")
     if row.floor != FAILED:
         said += [note for note in row.notes if note not in common]
     return wrapped(f"{row.recipe}: {'; '.join(said)}") if said else []
@@ -97,6 +102,15 @@ def _common_notes(rows: Sequence[VariantRow]) -> list[str]:
     return [note for note in made[0].notes if all(note in row.notes for row in made)]
 
 
+def _left_out(skipped: Sequence[tuple[str, str]]) -> list[str]:
+    """How many samples were left out, and the first of them by name."""
+    if not skipped:
+        return []
+    named = "; ".join(reason if name in reason else f"{name}: {reason}" for name, reason in skipped[:_MOST_SKIPPED])
+    more = f"; and {len(skipped) - _MOST_SKIPPED} more, which --json lists" if len(skipped) > _MOST_SKIPPED else ""
+    return [f"{len(skipped)} bad samples were left out: {named}{more}"]
+
+
 def _accuracy(found: Accuracy) -> str:
     what = found.metric if found.kind is Kind.ACCURACY else f"agreement ({found.metric})"
     if found.kind is Kind.UNKNOWN:
@@ -107,7 +121,7 @@ def _accuracy(found: Accuracy) -> str:
 
 def _sensitive(entries: Sequence[Sensitivity], chosen: str) -> list[str]:
     """Of the recipe that the chosen mix is of, or else of the first that was looked into."""
-    base = chosen.rpartition("_but_")[0].removesuffix("_size")
+    base = chosen.partition("_but_")[0].removesuffix("_size")
     recipe = base if any(entry.recipe == base for entry in entries) else entries[0].recipe
     mine = [entry for entry in entries if entry.recipe == recipe]
     worst = sorted(mine, key=lambda entry: -entry.error)[:_MOST_SENSITIVE]

@@ -1,0 +1,146 @@
+"""Mixed precision: what the search for a mix costs, against giving back one layer after the other.
+
+Both start from a static int8 variant that breaks the floor, and from the error at the output when each layer alone is
+quantised, on the same few samples. The other way, which NNCF's accuracy-aware quantisation goes, gives the worst layer
+back to float, evaluates, and goes on until the floor holds. Evaluations end early for both once the floor is decided.
+Wanted: at most a quarter of the evaluations, a mix at most 3 % slower, and 60 % of the weights in integers.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.cases import CASES, Case, opened_case
+from benchmarks.common import record
+from hasten.core.plan import Plan
+from hasten.core.quantization import BROKEN, KEPT, SIZE, VariantRow
+from hasten.library import compare
+from hasten.measure.evaluation import compare_evaluations
+from hasten.model.variants.recipes import recipe_from_name
+from hasten.practices.mixed_precision import SAMPLES, search_mix, sensitivities
+from hasten.practices.quantize_judge import REPORTING
+from hasten.practices.quantize_records import QuantizeSettings
+
+if TYPE_CHECKING:
+    from hasten.practices.quantize import QuantizePractice
+
+_RECIPE = "static_int8"
+_WANTED_EVALUATIONS, _WANTED_SLOWER, _WANTED_INTEGERS = 0.25, 1.03, 0.6
+_SECONDS = 20.0
+# (case, the most to lose): floors that plain static int8 breaks on this model.
+_SUBJECTS = (("01", 0.005), ("01", 0.01), ("01", 0.02), ("03", 0.001), ("04", 0.005), ("demo", 0.001))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a search took, beyond the variant that it started from, and what it came to."""
+
+    row: VariantRow | None
+    evaluations: int
+    samples: int
+    small_evaluations: int
+    seconds: float
+    reporting_drop: float | None
+
+    def as_data(self) -> dict[str, Any]:
+        """The cost as JSON can hold it."""
+        return {
+            "evaluations": self.evaluations, "samples_run_in_them": self.samples,
+            "sensitivities": self.small_evaluations, "samples_run_in_those": self.small_evaluations * SAMPLES,
+            "seconds": round(self.seconds, 1),
+            "float_nodes": None if self.row is None else len(self.row.float_nodes),
+            "drop": None if self.row is None else self.row.drop, "drop_on_the_other_half": self.reporting_drop,
+            "integer_weights": None if self.row is None else round(self.row.integer_share or 0.0, 3),
+        }  # fmt: skip
+
+
+def main() -> int:
+    """Both ways on each subject."""
+    figures: dict[str, Any] = {}
+    for name, max_drop in _SUBJECTS:
+        if name in CASES:
+            key = f"{name} at {max_drop:.1%}"
+            figures[key] = _race(CASES[name], max_drop)
+            print(f"{key}: {figures[key]}", flush=True)
+    told = [found for found in figures.values() if "evaluations_ratio" in found]
+    total = [sum(found[way]["evaluations"] for found in told) for way in ("ours", "one_by_one")]
+    summary = {
+        "subjects": len(told),
+        "evaluations": dict(zip(("ours", "one_by_one"), total, strict=True)),
+        "evaluations_ratio": round(total[0] / total[1], 3) if total[1] else None,
+    }
+    first = figures.get("01 at 1.0%", {})
+    passed = (
+        bool(told)
+        and total[0] <= _WANTED_EVALUATIONS * total[1]
+        and all(found["latency_ratio"] <= _WANTED_SLOWER for found in told)
+        and (not first or first["ours"]["integer_weights"] >= _WANTED_INTEGERS)
+    )
+    return record("mixing", {"summary": summary, **figures}, passed=passed)
+
+
+def _race(case: Case, max_drop: float) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        ways = {}
+        for way in ("ours", "one_by_one"):
+            settings = QuantizeSettings((_RECIPE,), max_drop, mix=False, seconds=5.0)
+            if way == "one_by_one":
+                settings = replace(settings, goal=SIZE)  # no profile: only errors count
+            practice = opened_case(case, Path(folder) / way, settings)
+            try:
+                found = _searched(practice, way)
+            finally:
+                practice.close()
+            if found is None:
+                return {"static_int8": "keeps the floor"}
+            ways[way] = found
+        data: dict[str, Any] = {way: cost.as_data() for way, cost in ways.items()}
+        ours, theirs = ways["ours"], ways["one_by_one"]
+        data["evaluations_ratio"] = round(ours.evaluations / theirs.evaluations, 3)
+        if ours.row is not None and theirs.row is not None:
+            raced = compare((theirs.row.path, Plan()), (ours.row.path, Plan()), seconds=_SECONDS).comparison
+            data |= {"latency_ratio": round(raced.ratio, 3), "ci95": [round(bound, 3) for bound in raced.ci95]}
+        else:
+            data["latency_ratio"] = 1.0 if theirs.row is None else float("inf")
+        return data
+
+
+def _searched(practice: QuantizePractice, way: str) -> Cost | None:
+    practice._begin()
+    row = practice.judge(_RECIPE, recipe_from_name(_RECIPE))
+    if row.floor != BROKEN:
+        return None
+    practice.time_all(0.0)
+    row = practice.folder.rows[_RECIPE]
+    begin, evaluations, samples = time.monotonic(), practice.judges.evaluations, practice.judges.samples_run
+    if way == "ours":
+        search_mix(practice, row)
+    else:
+        _one_by_one(practice, row)
+    seconds = time.monotonic() - begin
+    evaluations, samples = practice.judges.evaluations - evaluations, practice.judges.samples_run - samples
+    mixes = [entry for entry in practice.rows if entry.is_mix and entry.floor == KEPT and entry.path]
+    found = mixes[-1] if mixes else None
+    drop = None
+    if found is not None:
+        reported = practice.judges.reported(practice.candidate_of(found))
+        drop = round(compare_evaluations(practice.judges.original(REPORTING), reported).drop, 4)
+    return Cost(found, evaluations, samples, len(practice.folder.sensitivities), seconds, drop)
+
+
+def _one_by_one(practice: QuantizePractice, row: VariantRow) -> None:
+    worst_first = sorted(sensitivities(practice, row), key=lambda entry: -entry.error)
+    for count in range(1, len(worst_first)):
+        nodes = sorted(node for entry in worst_first[:count] for node in entry.nodes)
+        name = f"{_RECIPE}_but_{len(nodes)}"
+        if practice.judge(name, recipe_from_name(_RECIPE), float_nodes=nodes).floor == KEPT:
+            break
+
+
+if __name__ == "__main__":
+    sys.exit(main())
