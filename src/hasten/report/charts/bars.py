@@ -1,0 +1,195 @@
+"""Bars and lines: what each practice brought, threads, accelerators, copies, latency over minutes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.units import milliseconds
+from hasten.report.charts.style import BAR_PIXELS, SERIES, status_colour, status_of, tooltip, vega_lite
+from hasten.report.summary.reading import number, text
+from hasten.report.summary.words import PRACTICES, interval_text, latency_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.report.summary.records import PracticeView, StepRow, ThreadsView
+
+
+def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
+    """From the original's latency to the result's, a bar for each practice."""
+    first, last = steps[0].from_ms, steps[-1].to_ms
+    values = [_bar("original", 0.0, first, "total", milliseconds(first))]
+    for step in steps:
+        kind = "gain" if step.to_ms <= step.from_ms else "loss"
+        change = step.to_ms - step.from_ms
+        told = f"{'−' if change <= 0 else '+'}{milliseconds(abs(change))}"  # noqa: RUF001 - a minus sign, as printed
+        values.append({**_bar(PRACTICES.get(step.practice, step.practice), step.from_ms, step.to_ms, kind, told),
+                       "what": step.what})  # fmt: skip
+    values.append(_bar("result", 0.0, last, "total", milliseconds(last)))
+    y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
+    x = {"field": "low", "type": "quantitative", "title": "latency of a run, ms", "scale": {"zero": True}}
+    colour = {
+        "field": "kind", "type": "nominal", "legend": None,
+        "scale": {"domain": ["total", "gain", "loss"], "range": ["@accent", "@gain", "@loss"]},
+    }  # fmt: skip
+    return vega_lite(
+        BAR_PIXELS * len(values), values,
+        layer=[
+            {
+                "mark": {"type": "bar", "height": {"band": 0.62}, "cornerRadius": 2},
+                "encoding": {
+                    "y": y, "x": x, "x2": {"field": "high"}, "color": colour,
+                    "tooltip": tooltip(name="practice", told="change", what="what"),
+                },
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 6},
+                "encoding": {"y": y, "x": {**x, "field": "high"}, "text": {"field": "told"}},
+            },
+        ],
+    )  # fmt: skip
+
+
+def _bar(name: str, start: float, end: float, kind: str, told: str) -> dict[str, Any]:
+    return {"name": name, "low": min(start, end), "high": max(start, end), "kind": kind, "told": told}
+
+
+def threads_spec(view: ThreadsView) -> dict[str, Any] | None:
+    """Latency against threads, a line for each condition."""
+    values = [
+        {
+            "threads": point.threads, "condition": point.condition, "ms": point.latency.value,
+            "low": point.latency.value if point.latency.low is None else point.latency.low,
+            "high": point.latency.value if point.latency.high is None else point.latency.high,
+            "latency": latency_text(point.latency), "interval": interval_text(point.latency),
+        }
+        for point in view.points
+    ]  # fmt: skip
+    if not values:
+        return None
+    conditions = list(dict.fromkeys(point.condition for point in view.points))
+    x = {"field": "threads", "type": "ordinal", "title": "threads", "axis": {"labelAngle": 0}}
+    y = {"field": "ms", "type": "quantitative", "title": "latency, ms", "scale": {"zero": True}}
+    colour = {
+        "field": "condition", "type": "nominal", "scale": {"domain": conditions, "range": list(SERIES)},
+        "legend": {"title": None, "columns": 2, "labelLimit": 220},
+    }  # fmt: skip
+    return vega_lite(
+        300, values,
+        layer=[
+            {
+                "mark": {"type": "line", "strokeWidth": 2},
+                "encoding": {
+                    "x": x, "y": y, "color": colour,
+                    "strokeDash": {"field": "condition", "type": "nominal", "sort": conditions, "legend": None},
+                },
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.5},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+                "encoding": {
+                    "x": x, "y": y, "color": colour,
+                    "shape": {"field": "condition", "type": "nominal", "sort": conditions, "legend": None},
+                    "tooltip": tooltip(
+                        threads="threads", condition="condition", latency="latency", interval="95 %_interval"
+                    ),
+                },
+            },
+        ],
+    )  # fmt: skip
+
+
+def accelerators_spec(view: PracticeView) -> dict[str, Any] | None:
+    """A bar for each accelerator that ran, with its interval."""
+    values = []
+    for row in view.rows:
+        latency = number(row, "latency", "median_ms")
+        if latency is None:
+            continue
+        low, high = number(row, "latency", "ci95_ms", 0), number(row, "latency", "ci95_ms", 1)
+        values.append(
+            {
+                "name": text(row, "name"), "ms": latency, "low": latency if low is None else low,
+                "high": latency if high is None else high, "status": status_of(text(row, "status")),
+                "word": text(row, "status"), "told": f"{milliseconds(latency)}, {text(row, 'status')}",
+            }
+        )  # fmt: skip
+    return _interval_bars(values, "latency, ms") if values else None
+
+
+def copies_spec(view: PracticeView) -> dict[str, Any] | None:
+    """A bar for each way to feed and to read."""
+    values = []
+    for row in view.rows:
+        spent = number(row, "us")
+        if spent is None:
+            continue
+        low, high = number(row, "ci95_us", 0), number(row, "ci95_us", 1)
+        name = f"{text(row, 'way')}, {text(row, 'direction')}".strip(", ")
+        values.append(
+            {
+                "name": name, "ms": spent, "low": spent if low is None else low,
+                "high": spent if high is None else high, "status": "kept", "word": "",
+                "told": milliseconds(spent / 1e3),
+            }
+        )  # fmt: skip
+    return _interval_bars(values, "time of a run, µs") if values else None
+
+
+def _interval_bars(values: list[dict[str, Any]], title: str) -> dict[str, Any]:
+    y = {
+        "field": "name", "type": "nominal", "sort": None, "title": None,
+        "axis": {"ticks": False, "domain": False, "labelLimit": 150},
+    }  # fmt: skip
+    x = {"field": "ms", "type": "quantitative", "title": title, "scale": {"zero": True}}
+    colour = status_colour([value["status"] for value in values])["color"]
+    return vega_lite(
+        BAR_PIXELS * len(values), values,
+        layer=[
+            {
+                "mark": {"type": "bar", "height": {"band": 0.55}, "cornerRadius": 2, "opacity": 0.85},
+                "encoding": {
+                    "y": y, "x": x, "color": {**colour, "legend": None}, "tooltip": tooltip(name="way", told="time"),
+                },
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 8},
+                "encoding": {"y": y, "x": {**x, "field": "high"}, "text": {"field": "told"}},
+            },
+        ],
+    )  # fmt: skip
+
+
+def sustained_spec(view: PracticeView) -> dict[str, Any] | None:
+    """A median for each minute, with its interval."""
+    values = []
+    for row in view.rows:
+        middle = number(row, "median_ms")
+        if middle is not None:
+            low, high = number(row, "ci95_ms", 0), number(row, "ci95_ms", 1)
+            ends = {"low": middle if low is None else low, "high": middle if high is None else high}
+            values.append({"minute": number(row, "minute"), "ms": middle, "told": milliseconds(middle), **ends})
+    if not values:
+        return None
+    x = {"field": "minute", "type": "ordinal", "title": "slice of the run", "axis": {"labelAngle": 0}}
+    y = {"field": "ms", "type": "quantitative", "title": "latency, ms", "scale": {"zero": True}}
+    return vega_lite(
+        240, values,
+        layer=[
+            {
+                "mark": {"type": "line", "strokeWidth": 2, "point": {"filled": True, "size": 60, "color": "@accent"}},
+                "encoding": {"x": x, "y": y, "tooltip": tooltip(minute="slice", told="latency")},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 2, "color": "@accent"},
+                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
+            },
+        ],
+    )  # fmt: skip

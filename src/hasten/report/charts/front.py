@@ -1,0 +1,126 @@
+"""Accuracy, latency and size of every trial, and the trials over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.units import size as size_text
+from hasten.report.charts.style import status_colour, status_of, tooltip, vega_lite
+from hasten.report.summary.commands import ORIGINAL
+from hasten.report.summary.words import accuracy_text, interval_text, latency_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.report.summary.records import TrialRow
+
+_LOG_FROM: Final = 5.0
+_MOST_POINTS: Final = 2000
+
+
+def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
+    """Accuracy against latency, a bubble's area for the file's size; without accuracies, size against latency."""
+    shown = [row for row in rows if row.latency is not None][:_MOST_POINTS]
+    with_accuracy = sum(row.accuracy is not None for row in shown) >= 2
+    if with_accuracy:
+        shown = [row for row in shown if row.accuracy is not None]
+    values = [_point(row, with_accuracy=with_accuracy) for row in shown]
+    if len(values) < 2:
+        return None
+    metric = next((row.metric for row in shown if row.metric), "accuracy")
+    share = with_accuracy and all(0 <= value["y"] <= 1 for value in values)
+    x = {**_latency_axis([value["x"] for value in values]), "field": "x"}
+    y = {
+        "field": "y", "type": "quantitative", "title": metric if with_accuracy else "size, MB",
+        "scale": {"zero": False, "nice": True, "padding": 12}, "axis": {"format": ".1%"} if share else {},
+    }  # fmt: skip
+    marks = status_colour([value["status"] for value in values])
+    area = {"field": "size", "type": "quantitative", "legend": None, "scale": {"range": [70, 700], "zero": True}}
+    told = tooltip(name="trial", status="status", latency="latency", interval="95 %_interval", told_y=metric)
+    return vega_lite(
+        380, values,
+        layer=[
+            {
+                "transform": [{"filter": "datum.front"}],
+                "mark": {"type": "line", "color": "@muted", "strokeDash": [4, 4], "strokeWidth": 1.5},
+                "encoding": {"x": x, "y": y, "order": {"field": "x"}},
+            },
+            {
+                "mark": {"type": "rule", "opacity": 0.45, "strokeWidth": 1.2, "color": "@muted"},
+                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
+            },
+            {
+                "params": [{"name": "picked", "select": {"type": "point", "fields": ["status"]}, "bind": "legend"}],
+                "mark": {"type": "point", "filled": True, "stroke": "@paper", "strokeWidth": 0.8},
+                "encoding": {
+                    "x": x, "y": y, "size": area, **marks,
+                    "tooltip": [*told, {"field": "told_size", "title": "size", "type": "nominal"}],
+                    "opacity": {"condition": {"param": "picked", "value": 0.85}, "value": 0.08},
+                },
+            },
+            {
+                "transform": [{"filter": "datum.label"}],
+                "mark": {"type": "text", "dy": -17, "fontWeight": 600, "limit": 150},
+                "encoding": {"x": x, "y": y, "text": {"field": "label"}},
+            },
+        ],
+    )  # fmt: skip
+
+
+def timeline_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
+    """Each trial when it was tried, and the best so far."""
+    timed = [row for row in rows if row.latency is not None and row.elapsed_s is not None][:_MOST_POINTS]
+    if len(timed) < 2:
+        return None
+    values, best = [], float("inf")
+    for row in sorted(timed, key=lambda row: row.elapsed_s or 0.0):
+        latency = row.latency.value if row.latency else 0.0
+        if row.status not in ("broken", "failed"):
+            best = min(best, latency)
+        point = _point(row, with_accuracy=False)
+        values.append({**point, "seconds": row.elapsed_s, "best": None if best == float("inf") else best})
+    x = {"field": "seconds", "type": "quantitative", "title": "seconds since the start"}
+    y = _latency_axis([value["x"] for value in values])
+    told = tooltip(name="trial", status="status", latency="latency")
+    return vega_lite(
+        260, values,
+        layer=[
+            {
+                "mark": {"type": "line", "interpolate": "step-after", "color": "@muted", "strokeWidth": 2},
+                "encoding": {"x": x, "y": {**y, "field": "best"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.85},
+                "encoding": {
+                    "x": x, "y": {**y, "field": "x"}, **status_colour([value["status"] for value in values]),
+                    "tooltip": told,
+                },
+            },
+        ],
+    )  # fmt: skip
+
+
+def _point(row: TrialRow, *, with_accuracy: bool) -> dict[str, Any]:
+    latency = row.latency
+    assert latency is not None
+    size_mb = (row.size or 0) / 1e6
+    accuracy = row.accuracy.value if row.accuracy else None
+    label = ORIGINAL if row.variant == ORIGINAL and row.status != "chosen" else ""
+    return {
+        "name": row.name, "status": status_of(row.status), "x": latency.value,
+        "y": accuracy if with_accuracy else size_mb,
+        "low": latency.value if latency.low is None else latency.low,
+        "high": latency.value if latency.high is None else latency.high,
+        "size": size_mb, "latency": latency_text(latency), "interval": interval_text(latency),
+        "told_y": accuracy_text(row.accuracy, row.metric), "told_size": size_text(row.size) if row.size else "",
+        "front": row.on_front, "label": "chosen" if row.status == "chosen" else label,
+    }  # fmt: skip
+
+
+def _latency_axis(values: list[float]) -> dict[str, Any]:
+    log = min(values) > 0 and max(values) / min(values) > _LOG_FROM
+    scale = {"type": "log", "nice": True} if log else {"zero": False, "nice": True, "padding": 12}
+    return {
+        "type": "quantitative", "scale": scale, "title": "latency, ms" + (" (logarithmic)" if log else ""),
+        "axis": {"format": "~g", "tickCount": 6},
+    }  # fmt: skip

@@ -1,0 +1,100 @@
+"""What all charts share: colours for light and dark that people who see few colours can tell apart, shapes, sizes.
+
+A specification names its colours as `@name`; whoever draws it puts in those of a palette. It names no version of its
+language: that is the one of the library that draws it. One with `marks` of its own is Vega, all others are Vega-Lite.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+WIDTH: Final = 760
+"""Of a picture, in pixels; on a page a chart is as wide as its place."""
+
+_LIGHT: Final = {
+    "ink": "#1c2430", "muted": "#5b6675", "grid": "#e3e8ee", "paper": "#ffffff", "accent": "#0b5cad",
+    "chosen": "#0b5cad", "kept": "#00785c", "timed": "#667080", "dropped": "#8a929c", "broken": "#b45309",
+    "failed": "#a8326f", "gain": "#00785c", "loss": "#b45309", "roof": "#5b6675", "inside": "#ffffff",
+    "1": "#0b5cad", "2": "#b45309", "3": "#00785c", "4": "#8a3ffc", "5": "#a8326f", "6": "#667080",
+}  # fmt: skip
+_DARK: Final = {
+    "ink": "#e7ecf2", "muted": "#a3aebb", "grid": "#2d3540", "paper": "#161b22", "accent": "#63b3f2",
+    "chosen": "#63b3f2", "kept": "#35c79b", "timed": "#a3aebb", "dropped": "#7d8794", "broken": "#f0a24a",
+    "failed": "#ee84b8", "gain": "#35c79b", "loss": "#f0a24a", "roof": "#a3aebb", "inside": "#10141a",
+    "1": "#63b3f2", "2": "#f0a24a", "3": "#35c79b", "4": "#be95ff", "5": "#ee84b8", "6": "#a3aebb",
+}  # fmt: skip
+PALETTES: Final = {"light": _LIGHT, "dark": _DARK}
+SERIES: Final = ("@1", "@2", "@3", "@4", "@5", "@6")
+
+STATUSES: Final = ("chosen", "kept", "timed", "dropped", "broken", "failed")
+SHAPES: Final = ("diamond", "circle", "square", "triangle-down", "cross", "triangle-up")
+# Words that other commands use for the same.
+_STATUS_OF: Final = {"runs": "kept", "partial": "timed", "imprecise": "broken", "wrong": "broken", "missing": "dropped"}
+BAR_PIXELS: Final = 38
+_FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
+
+CONFIG: Final[dict[str, Any]] = {
+    "background": None,
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "@muted", "titleColor": "@muted", "titleFontWeight": "normal", "gridColor": "@grid",
+        "domainColor": "@grid", "tickColor": "@grid", "labelFontSize": 12, "titleFontSize": 12, "titlePadding": 8,
+        "labelLimit": 170,
+    },
+    "legend": {
+        "labelColor": "@ink", "titleColor": "@muted", "titleFontWeight": "normal", "orient": "bottom",
+        "labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90, "columns": 3, "labelLimit": 150,
+        "direction": "horizontal",
+    },
+    "text": {"color": "@ink", "fontSize": 12},
+    "bar": {"color": "@accent"},
+    "line": {"color": "@accent"},
+    "rule": {"color": "@ink"},
+}  # fmt: skip
+
+
+def status_of(word: str) -> str:
+    """The one of the few statuses that a word of any command stands for."""
+    return word if word in STATUSES else _STATUS_OF.get(word, "timed")
+
+
+def status_colour(present: list[str]) -> dict[str, Any]:
+    """Colour and shape by status, never colour alone; only those that are there."""
+    shown = [status for status in STATUSES if status in present]
+    shapes = [SHAPES[STATUSES.index(status)] for status in shown]
+    legend = {"title": None, "symbolType": "circle"} if len(shown) > 1 else None
+    return {
+        "color": {
+            "field": "status", "type": "nominal", "legend": legend and {"title": None},
+            "scale": {"domain": shown, "range": [f"@{status}" for status in shown]},
+        },
+        "shape": {
+            "field": "status", "type": "nominal", "legend": legend and {"title": None},
+            "scale": {"domain": shown, "range": shapes},
+        },
+    }  # fmt: skip
+
+
+def vega_lite(height: int, values: list[dict[str, Any]], **parts: Any) -> dict[str, Any]:
+    """A Vega-Lite chart as wide as its place."""
+    return {
+        "width": "container", "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"}, "data": {"values": values}, "config": CONFIG, **parts,
+    }  # fmt: skip
+
+
+def coloured(value: Any, palette: dict[str, str]) -> Any:
+    """The specification with a palette's colours in place of their names."""
+    if isinstance(value, str):
+        return palette.get(value[1:], value) if value.startswith("@") else value
+    if isinstance(value, dict):
+        return {key: entry if key == "values" else coloured(entry, palette) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [coloured(entry, palette) for entry in value]
+    return value
+
+
+def tooltip(**titles: str) -> list[dict[str, str]]:
+    """What is shown over a mark: field → its heading."""
+    return [{"field": field, "title": title.replace("_", " "), "type": "nominal"} for field, title in titles.items()]

@@ -1,0 +1,70 @@
+"""Summary → sections, in the order in which a reader wants them. What a session does not hold has no section."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hasten.report.document import practices, trials
+from hasten.report.document.blocks import Cell, Chart, Facts, Prose, Section, Sheet, Verdicts, columns
+from hasten.report.document.profile import profile_section
+
+if TYPE_CHECKING:
+    from hasten.report.document.blocks import Block
+    from hasten.report.summary.records import Summary
+
+
+def sections_of(summary: Summary) -> list[Section]:
+    """The sections of a report."""
+    found = [
+        _verdicts(summary),
+        trials.front_section(summary),
+        practices.steps_section(summary),
+        practices.comparisons_section(summary),
+        practices.explanations_section(summary),
+        profile_section(summary),
+        practices.threads_section(summary),
+        practices.accelerators_section(summary),
+        practices.copies_section(summary),
+        practices.app_section(summary),
+        practices.sensitivities_section(summary),
+        practices.sustained_section(summary),
+        trials.timeline_section(summary),
+        trials.doubts_section(summary),
+        trials.trials_section(summary),
+        _reproduce(summary),
+        _environment(summary),
+    ]
+    return [section for section in found if section is not None]
+
+
+def charts_of(sections: list[Section]) -> list[Chart]:
+    """The charts of a report, in their order."""
+    return [block for section in sections for block in section.blocks if isinstance(block, Chart)]
+
+
+def _verdicts(summary: Summary) -> Section | None:
+    if not summary.verdicts:
+        return None
+    title = "The nine practices" if len(summary.verdicts) == 9 else "Verdicts"
+    return Section("verdicts", title, (Verdicts(summary.verdicts),))
+
+
+def _reproduce(summary: Summary) -> Section | None:
+    if not summary.reproductions:
+        return None
+    rows = tuple((Cell(row.what), Cell(row.value), Cell(row.command, code=True)) for row in summary.reproductions)
+    sheet = Sheet("reproduce-table", "The command for each number", columns("number", "here", "command"), rows)
+    lead = (
+        "Each number can be measured again, on this machine or another one. The commands of all trials are with them."
+    )
+    return Section("reproduce", "How to get these numbers again", (Prose(lead), sheet))
+
+
+def _environment(summary: Summary) -> Section:
+    blocks: list[Block] = [Facts(summary.environment)] if summary.environment else []
+    if summary.other_kinds:
+        named = ", ".join(f"{kind or 'without a name'} ({count})" for kind, count in summary.other_kinds)
+        blocks.append(Prose(f"The session also holds lines that this report has no section for: {named}."))
+    if not blocks:
+        blocks.append(Prose("The session does not say where it was measured."))
+    return Section("environment", "Where this was measured", tuple(blocks))

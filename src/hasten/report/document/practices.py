@@ -1,0 +1,222 @@
+"""Sections about single practices: steps, profile, threads, accelerators, copies, application, comparisons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.units import milliseconds, percent
+from hasten.report.charts.bars import accelerators_spec, copies_spec, sustained_spec, threads_spec, waterfall_spec
+from hasten.report.document.blocks import Cell, Chart, Code, Facts, Prose, Section, Sheet, cell, columns
+from hasten.report.summary.reading import at, items, number, text, whole
+from hasten.report.summary.words import PRACTICES, interval_text, latency_text, speed_words
+
+if TYPE_CHECKING:
+    from hasten.report.document.blocks import Block
+    from hasten.report.summary.records import PracticeView, StepRow, Summary
+
+
+def steps_section(summary: Summary) -> Section | None:
+    """What each practice brought."""
+    if not summary.steps:
+        return None
+    first, last = summary.steps[0].from_ms, summary.steps[-1].to_ms
+    told = f"From {milliseconds(first)} to {milliseconds(last)}: " + "; ".join(map(_step_words, summary.steps)) + "."
+    rows = tuple(
+        (
+            Cell(PRACTICES.get(step.practice, step.practice)), cell(milliseconds(step.from_ms), step.from_ms),
+            cell(milliseconds(step.to_ms), step.to_ms), Cell(speed_words(step.ratio) if step.ratio else ""),
+            Cell(step.what),
+        )
+        for step in summary.steps
+    )  # fmt: skip
+    sheet = Sheet("steps-table", "From the original to the result", columns("practice", "#from", "#to", "change", "what"), rows)  # fmt: skip # noqa: E501
+    chart = Chart("steps", "From the original to the result", told, waterfall_spec(summary.steps), sheet)
+    return Section("steps", "What each practice brought", (chart,))
+
+
+def _step_words(step: StepRow) -> str:
+    change = step.to_ms - step.from_ms
+    sign = "saves" if change <= 0 else "costs"
+    return f"{PRACTICES.get(step.practice, step.practice)} {sign} {milliseconds(abs(change))}"
+
+
+def threads_section(summary: Summary) -> Section | None:
+    """Threads, alone and beside other work."""
+    blocks: list[Block] = []
+    for place, view in enumerate(summary.threads):
+        spec = threads_spec(view)
+        if spec is None:
+            continue
+        rows = tuple(
+            (
+                cell(point.threads), Cell(point.condition), cell(latency_text(point.latency), point.latency.value),
+                Cell(interval_text(point.latency), point.latency.low), _ms(point.p95_ms),
+                _ms(None if point.cpu_seconds is None else point.cpu_seconds * 1e3),
+            )
+            for point in view.points
+        )  # fmt: skip
+        headings = columns("#threads", "beside", "#latency", "#95 % interval", "#p95", "#CPU time")
+        sheet = Sheet(f"threads-table-{place}", "Latency by threads and what runs beside", headings, rows)
+        said = view.why or "Latency by number of threads, a line for each condition."
+        blocks.append(Chart(f"threads-{place}", f"Threads: {view.model}", said, spec, sheet))
+    return Section("threads", "Threads under load", tuple(blocks)) if blocks else None
+
+
+def accelerators_section(summary: Summary) -> Section | None:
+    """Each accelerator: does it run, all of it, correctly, faster."""
+    blocks: list[Block] = []
+    for place, view in enumerate(summary.accelerators):
+        rows = tuple(_accelerator(row) for row in view.rows)
+        headings = columns(
+            "accelerator", "status", "#latency", "#95 % interval", "#against CPU", "#operators", "#largest error",
+            "#start", "#repaid after", "why",
+        )  # fmt: skip
+        sheet = Sheet(f"accelerators-table-{place}", "Every accelerator that was examined", headings, rows)
+        blocks += _charted(f"accelerators-{place}", f"Accelerators: {view.model}", view, accelerators_spec(view), sheet)
+    return Section("accelerators", "Accelerators", tuple(blocks)) if blocks else None
+
+
+def _accelerator(row: dict[str, Any]) -> tuple[Cell, ...]:
+    latency, ratio = number(row, "latency", "median_ms"), number(row, "against_cpu", "ratio")
+    bounds = [number(row, "latency", "ci95_ms", end) for end in (0, 1)]
+    placed, every = whole(row, "placed_ops"), whole(row, "total_ops")
+    error, runs = number(row, "max_error"), whole(row, "break_even_runs")
+    interval = "" if None in bounds else " - ".join(f"{bound:.4g}" for bound in bounds) + " ms"
+    return (
+        Cell(text(row, "name")), Cell(text(row, "status")), _ms(latency), Cell(interval, bounds[0]),
+        Cell("" if ratio is None else f"{ratio:.2f}", ratio),
+        Cell("" if placed is None else f"{placed} of {every}", placed),
+        Cell("" if error is None else percent(error), error), _ms(number(row, "init_ms")),
+        Cell("" if runs is None else f"{runs:,} runs", runs), Cell(text(row, "why")),
+    )  # fmt: skip
+
+
+def copies_section(summary: Summary) -> Section | None:
+    """The cost of feeding and reading."""
+    blocks: list[Block] = []
+    for place, view in enumerate(summary.copies):
+        rows = tuple(
+            (
+                Cell(text(row, "way")), Cell(text(row, "direction")),
+                _ms(None if (spent := number(row, "us")) is None else spent / 1e3),
+                Cell("" if (share := number(row, "share")) is None else percent(share), share),
+            )
+            for row in view.rows
+        )  # fmt: skip
+        headings = columns("way", "direction", "#time", "#share of a run")
+        sheet = Sheet(f"copies-table-{place}", "Each way to feed and to read", headings, rows)
+        blocks += _charted(f"copies-{place}", f"Copies: {view.model}", view, copies_spec(view), sheet)
+        if snippet := text(view.more, "snippet"):
+            blocks.append(Code(snippet))
+    return Section("copies", "Copies", tuple(blocks)) if blocks else None
+
+
+def _charted(name: str, title: str, view: PracticeView, spec: dict[str, Any] | None, sheet: Sheet) -> list[Block]:
+    said = view.why or (f"Recommended: {view.recommended}." if view.recommended else title)
+    return [Prose(said), sheet] if spec is None else [Chart(name, title, said, spec, sheet)]
+
+
+def app_section(summary: Summary) -> Section | None:
+    """Where an application's time goes."""
+    blocks: list[Block] = []
+    for place, view in enumerate(summary.apps):
+        if view.why:
+            blocks.append(Prose(view.why))
+        split = at(view.more, "split")
+        if isinstance(split, dict) and split:
+            blocks.append(Facts(tuple((key.replace("_", " "), _value(value)) for key, value in split.items())))
+        rows = tuple(
+            (
+                Cell(text(row, "rule")), Cell(f"{text(row, 'file')}:{whole(row, 'line') or ''}".strip(":"), code=True),
+                _ms(number(row, "cost_ms")), Cell(text(row, "fix")),
+            )
+            for row in view.rows
+        )  # fmt: skip
+        if rows:
+            headings = columns("finding", "where", "#cost", "what to do")
+            blocks.append(Sheet(f"app-table-{place}", "Findings in the application", headings, rows))
+    return Section("app", "Application", tuple(blocks)) if blocks else None
+
+
+def comparisons_section(summary: Summary) -> Section | None:
+    """Pairs that were raced against each other."""
+    if not summary.comparisons:
+        return None
+    rows = tuple(
+        (
+            Cell("the result against the original" if view.label == "final" else view.label),
+            Cell(view.first), cell(latency_text(view.first_ms), view.first_ms.value if view.first_ms else None),
+            Cell(view.second), cell(latency_text(view.second_ms), view.second_ms.value if view.second_ms else None),
+            Cell(view.verdict), Cell(speed_words(view.ratio, view.verdict)), cell(view.rounds),
+        )
+        for view in summary.comparisons
+    )  # fmt: skip
+    headings = columns("comparison", "first", "#latency", "second", "#latency", "verdict", "the second is", "#rounds")
+    sheet = Sheet("comparisons-table", "Pairs of candidates in interleaved blocks", headings, rows)
+    return Section("comparisons", "Head to head", (sheet,))
+
+
+def explanations_section(summary: Summary) -> Section | None:
+    """Why a changed model is faster or slower."""
+    blocks: list[Block] = []
+    for place, view in enumerate(summary.explanations):
+        blocks.append(Prose(view.why))
+        rows = tuple(
+            (
+                Cell(text(row, "kind").replace("-", " ")), Cell(text(row, "op")), cell(whole(row, "nodes")),
+                _ms(number(row, "ms_before")), _ms(number(row, "ms_after")),
+                Cell(f"{number(row, 'change_ms', 'estimate') or 0.0:+.4g} ms", number(row, "change_ms", "estimate")),
+                Cell(" → ".join(filter(None, (text(row, "kernel_before"), text(row, "kernel_after")))), code=True),
+            )
+            for row in view.rows
+        )  # fmt: skip
+        headings = columns("cause", "operator", "#nodes", "#before", "#after", "#change", "kernels")
+        blocks.append(Sheet(f"explanation-table-{place}", "Causes of the change", headings, rows))
+        blocks += [Prose(str(hint)) for hint in items(view.more, "hints")]
+    return Section("explanations", "Why", tuple(blocks)) if blocks else None
+
+
+def sustained_section(summary: Summary) -> Section | None:
+    """Speed that lasts."""
+    blocks: list[Block] = []
+    for place, view in enumerate(summary.sustained):
+        rows = tuple(
+            (
+                cell(whole(row, "minute")), _ms(number(row, "median_ms")), _ms(number(row, "p95_ms")),
+                cell(whole(row, "runs")), cell(number(row, "temperature_c")), cell(number(row, "frequency_mhz")),
+            )
+            for row in view.rows
+        )  # fmt: skip
+        headings = columns("#slice", "#latency", "#p95", "#runs", "#°C", "#MHz")
+        sheet = Sheet(f"sustained-table-{place}", "Latency over time", headings, rows)
+        onset = whole(view.more, "throttling_onset")
+        said = "No lasting slowdown was seen." if onset is None else f"From slice {onset} on it was slower for good."
+        spec = sustained_spec(view)
+        name = f"sustained-{place}"
+        blocks += [Prose(said), sheet] if spec is None else [Chart(name, f"Sustained: {view.model}", said, spec, sheet)]
+    return Section("sustained", "Speed that lasts", tuple(blocks)) if blocks else None
+
+
+def sensitivities_section(summary: Summary) -> Section | None:
+    """What quantising single nodes does to the output."""
+    blocks: list[Block] = []
+    for place, view in enumerate(summary.sensitivities):
+        rows = tuple(
+            (
+                Cell(text(row, "location"), code=True), Cell(text(row, "op")),
+                Cell("" if (error := number(row, "error")) is None else percent(error), error),
+                Cell("" if (share := number(row, "share")) is None else percent(share), share),
+            )
+            for row in view.rows
+        )  # fmt: skip
+        headings = columns("where", "operator", "#error at the output", "#share")
+        blocks.append(Sheet(f"sensitivity-table-{place}", f"Quantised alone: {view.model}", headings, rows))
+    return Section("sensitivities", "What quantising each part does", tuple(blocks)) if blocks else None
+
+
+def _ms(value: float | None) -> Cell:
+    return Cell("" if value is None else milliseconds(value), value)
+
+
+def _value(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

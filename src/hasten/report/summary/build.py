@@ -1,0 +1,221 @@
+"""Session → Summary: pure, and content with whatever a session holds."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.doubts import HINTS, Reason
+from hasten.report.summary import trials as rows
+from hasten.report.summary.commands import variant_paths
+from hasten.report.summary.reading import at, number, records, text
+from hasten.report.summary.records import DoubtRow, Event, StepRow, Summary, VerdictRow
+from hasten.report.summary.reproduce import reproductions
+from hasten.report.summary.trials import doubt_rows, figure, front_names, trial_rows, with_chosen, with_front
+from hasten.report.summary.views import (
+    comparison_views,
+    practice_views,
+    profile_views,
+    sensitivity_views,
+    short,
+    threads_views,
+)
+from hasten.report.summary.words import PRACTICES, headline, latency_text, measured_facts, tune_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hasten.core.session import Session, Trial
+    from hasten.report.summary.records import Fact, TrialRow
+
+_KNOWN: Final = {
+    *rows.KINDS, "profile", "explanation", "sustained", "sensitivity", "settings", "chosen", "accelerators", "finding",
+    "environment", "threads", "copies", "app", "step", "result",
+}  # fmt: skip
+_NOTHING: Final = "This session holds nothing yet."
+
+
+def summarise(session: Session, source: str = "") -> Summary:
+    """The session in short."""
+    lines = [line for line in session.trials if isinstance(line.data, dict)]
+    merged = rows.merged_rounds(lines)
+    result, settings = _last(lines, "result"), _last(lines, "settings") or {}
+    model = text(settings, "model") if "command" in settings else _first_model(lines)
+    tried, unreadable = trial_rows(merged, variant_paths(lines, result, model))
+    tried = with_front(with_chosen(tried, lines), front_names(result))
+    compared = comparison_views(lines)
+    verdicts = _verdicts(lines, result, whole_guide=result is not None or "budget_s" in settings)
+    odd = [f"{line.kind} {line.label}: not a record" for line in session.trials if not isinstance(line.data, dict)]
+    final = next((view for view in reversed(compared) if view.label == "final"), None)
+    return Summary(
+        title=short(text(result, "model") or model) or "session",
+        headline=headline(result, tried, compared, verdicts) or _fallback(lines),
+        state=_state(lines, result, settings),
+        facts=_facts(result, settings, tried, final),
+        verdicts=verdicts,
+        trials=tuple(tried),
+        steps=_steps(lines),
+        profiles=profile_views(lines),
+        threads=threads_views(merged),
+        accelerators=practice_views(lines, "accelerators"),
+        copies=practice_views(lines, "copies"),
+        apps=practice_views(lines, "app", "findings"),
+        sustained=practice_views(lines, "sustained", "minutes"),
+        comparisons=compared,
+        explanations=practice_views(lines, "explanation", "causes"),
+        sensitivities=sensitivity_views(lines),
+        events=_events(lines, tried),
+        doubts=_doubts(lines, tried),
+        reproductions=reproductions(lines, tried, compared, settings, model),
+        environment=_environment(session, lines),
+        other_kinds=tuple(sorted(Counter(line.kind for line in lines if line.kind not in _KNOWN).items())),
+        unreadable=(*unreadable, *odd),
+        lost_lines=session.lost_lines,
+        source=source,
+    )
+
+
+def _last(lines: Iterable[Trial], kind: str) -> dict[str, Any] | None:
+    found = [line.data for line in lines if line.kind == kind]
+    return found[-1] if found else None
+
+
+def _first_model(lines: Iterable[Trial]) -> str:
+    for line in lines:
+        path = text(line.data, "model", "path") or text(line.data, "first", "model", "path")
+        if path:
+            return path
+        if line.kind in ("profile", "accelerators", "sustained", "failure"):
+            return line.label
+        if line.kind == "variant" and line.label == "original":
+            return text(line.data, "path")
+    return ""
+
+
+def _state(lines: Sequence[Trial], result: dict[str, Any] | None, settings: dict[str, Any]) -> str:
+    if not lines:
+        return "empty"
+    if result is not None:
+        return "interrupted" if result.get("interrupted") else "complete"
+    if "budget_s" in settings:
+        return "unfinished"
+    return "interrupted" if lines[-1].data.get("interrupted") else "complete"
+
+
+def _fallback(lines: Sequence[Trial]) -> str:
+    profiles = [line.data for line in lines if line.kind == "profile"]
+    if profiles and (ops := [op for op in records(profiles[-1], "ops") if number(op, "ms") is not None]):
+        kinds: Counter[str] = Counter()
+        for op in ops:
+            kinds[text(op, "op")] += number(op, "ms") or 0.0  # type: ignore[assignment]  # milliseconds, not counts
+        kind, spent = kinds.most_common(1)[0]
+        whole = number(profiles[-1], "invoke_ms") or sum(kinds.values())
+        return f"{spent / whole:.0%} of the time is spent in {kind}." if whole else f"Most time is spent in {kind}."
+    if any(line.kind == "sustained" for line in lines):
+        return "Latency over minutes, below."
+    return f"{len(lines)} lines, and no latency among them." if lines else _NOTHING
+
+
+def _facts(
+    result: dict[str, Any] | None, settings: dict[str, Any], tried: Sequence[TrialRow], final: Any
+) -> tuple[Fact, ...]:
+    if result is not None:
+        return tune_facts(result, settings, tried, final)
+    measured = [row for row in tried if row.kind == "measurement" and row.latency]
+    return measured_facts(measured[0]) if len(measured) == 1 else ()
+
+
+def _verdicts(lines: Sequence[Trial], result: dict[str, Any] | None, *, whole_guide: bool) -> tuple[VerdictRow, ...]:
+    found = {line.label: line.data for line in lines if line.kind == "finding"}
+    found.update({text(entry, "practice"): entry for entry in records(result, "verdicts")})
+    order = [*PRACTICES, *(name for name in found if name not in PRACTICES)] if whole_guide else list(found)
+    absent: dict[str, Any] = {"verdict": "not examined", "evidence": "This session holds nothing about it."}
+    return tuple(
+        VerdictRow(
+            name, PRACTICES.get(name, name), text(data, "verdict") or "not examined", text(data, "evidence"),
+            text(data, "what_to_do"),
+        )
+        for name in order
+        if (data := found.get(name, absent))
+    )  # fmt: skip
+
+
+def _steps(lines: Iterable[Trial]) -> tuple[StepRow, ...]:
+    found = {line.label: line.data for line in lines if line.kind == "step"}
+    steps = []
+    for label, data in found.items():
+        before, after = number(data, "from_ms"), number(data, "to_ms")
+        if before is not None and after is not None:
+            practice = text(data, "practice") or label
+            steps.append(StepRow(practice, before, after, figure(data, "ratio"), text(data, "what")))
+    return tuple(steps)
+
+
+def _events(lines: Sequence[Trial], tried: Sequence[TrialRow]) -> tuple[Event, ...]:
+    said = {(row.kind, row.name): row for row in tried}
+    start = next((moment for line in lines if (moment := _moment(line.at))), None)
+    events = []
+    for line in lines:
+        moment = _moment(line.at)
+        seconds = (moment - start).total_seconds() if moment and start else 0.0
+        row = said.get((line.kind, line.label))
+        what = " ".join(filter(None, (row.status, latency_text(row.latency)))) if row else _said(line)
+        events.append(Event(max(0.0, number(line.data, "elapsed_s") or seconds), line.at, line.kind, line.label, what))
+    return tuple(events)
+
+
+def _said(line: Trial) -> str:
+    return text(line.data, "evidence") or text(line.data, "verdict") or text(line.data, "message")
+
+
+def _moment(stamp: str) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.fromisoformat(stamp)
+    except (TypeError, ValueError):
+        return None
+
+
+def _doubts(lines: Iterable[Trial], tried: Iterable[TrialRow]) -> tuple[DoubtRow, ...]:
+    """Each doubt once, with every number that it touches."""
+    found = [doubt for row in tried for doubt in row.doubts]
+    for line in lines:
+        if line.kind not in rows.KINDS:
+            found += doubt_rows(at(line.data, "doubts"), f"{line.kind} {short(line.label)}".strip())
+            for entry in records(line.data, "rows"):
+                found += doubt_rows(at(entry, "doubts"), f"{line.kind} {_row_name(entry)}".strip())
+    together: dict[tuple[str, str], DoubtRow] = {}
+    for doubt in found:
+        known = together.get((doubt.reason, doubt.evidence))
+        where = tuple(dict.fromkeys((*(known.where if known else ()), *doubt.where)))
+        together[doubt.reason, doubt.evidence] = replace(doubt, where=where, hint=doubt.hint or _hint(doubt))
+    return tuple(sorted(together.values(), key=lambda doubt: doubt.reason))
+
+
+def _row_name(entry: dict[str, Any]) -> str:
+    threads = number(entry, "threads")
+    return text(entry, "name") or ("" if threads is None else f"{threads:.0f} {text(entry, 'load')}")
+
+
+def _hint(doubt: DoubtRow) -> str:
+    try:
+        return HINTS[Reason(doubt.reason)]
+    except ValueError:
+        return ""
+
+
+def _environment(session: Session, lines: Sequence[Trial]) -> tuple[tuple[str, str], ...]:
+    told = {**{key: value for key, value in session.header.items() if key != "hasten_session"}}
+    told.update(_last(lines, "environment") or {})
+    return tuple((str(key).replace("_", " "), _plain(value)) for key, value in told.items() if value not in (None, ""))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_plain(entry)}" for key, entry in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(entry) for entry in value)
+    return str(value)

@@ -1,0 +1,204 @@
+"""The records of a summary: figures, trials, verdicts, steps, and the views of what single practices measured."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number with its 95 % interval, as far as there is one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtRow:
+    """A reason to doubt a number, and the numbers that it touches."""
+
+    reason: str
+    evidence: str
+    hint: str
+    where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """One thing that was tried. None and empty: not known, or not applicable."""
+
+    name: str
+    kind: str
+    variant: str = ""
+    plan: str = ""
+    status: str = ""
+    stage: str = ""
+    latency: Figure | None = None
+    """Milliseconds."""
+    ratio: Figure | None = None
+    """Its time against the original's: below 1 is faster."""
+    verdict: str = ""
+    accuracy: Figure | None = None
+    metric: str = ""
+    accuracy_on: str = ""
+    size: int | None = None
+    zipped_size: int | None = None
+    memory_mb: float | None = None
+    init_ms: float | None = None
+    why: str = ""
+    doubts: tuple[DoubtRow, ...] = ()
+    elapsed_s: float | None = None
+    at: str = ""
+    command: str = ""
+    on_front: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """How the model stands with one practice of the guide."""
+
+    practice: str
+    title: str
+    standing: str
+    evidence: str
+    what_to_do: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """What one practice brought, on the way from the original to the result."""
+
+    practice: str
+    from_ms: float
+    to_ms: float
+    ratio: Figure | None = None
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One of the few numbers that tell the story: before, after, and what it means."""
+
+    title: str
+    value: str
+    before: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileView:
+    """A profile: its label, what it says of the whole, and a row for each operator as the session has it."""
+
+    label: str
+    invoke_ms: float | None
+    latency_ms: float | None
+    coverage: float | None
+    runs: int | None
+    operators: tuple[dict[str, Any], ...]
+    peaks: dict[str, Any] | None = None
+    partitions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadPoint:
+    """A number of threads under one condition."""
+
+    threads: int
+    condition: str
+    latency: Figure
+    p95_ms: float | None = None
+    cpu_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadsView:
+    """Threads, alone and beside other work."""
+
+    model: str
+    points: tuple[ThreadPoint, ...]
+    recommended: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PracticeView:
+    """What a practice left as rows of plain data, with its own conclusion."""
+
+    model: str
+    rows: tuple[dict[str, Any], ...]
+    recommended: str = ""
+    why: str = ""
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonView:
+    """Two candidates against each other."""
+
+    label: str
+    first: str
+    second: str
+    verdict: str
+    ratio: Figure
+    first_ms: Figure | None = None
+    second_ms: Figure | None = None
+    rounds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line of the session, for the timeline."""
+
+    seconds: float
+    at: str
+    kind: str
+    label: str
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A number, and the command that gives it again."""
+
+    what: str
+    value: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A whole session in short, without raw samples."""
+
+    title: str
+    headline: str
+    state: str
+    """`complete`, `interrupted`, `unfinished` or `empty`."""
+    facts: tuple[Fact, ...] = ()
+    verdicts: tuple[VerdictRow, ...] = ()
+    trials: tuple[TrialRow, ...] = ()
+    steps: tuple[StepRow, ...] = ()
+    profiles: tuple[ProfileView, ...] = ()
+    threads: tuple[ThreadsView, ...] = ()
+    accelerators: tuple[PracticeView, ...] = ()
+    copies: tuple[PracticeView, ...] = ()
+    apps: tuple[PracticeView, ...] = ()
+    sustained: tuple[PracticeView, ...] = ()
+    comparisons: tuple[ComparisonView, ...] = ()
+    explanations: tuple[PracticeView, ...] = ()
+    sensitivities: tuple[PracticeView, ...] = ()
+    events: tuple[Event, ...] = ()
+    doubts: tuple[DoubtRow, ...] = ()
+    reproductions: tuple[Reproduction, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    other_kinds: tuple[tuple[str, int], ...] = ()
+    """Kinds of lines that this report knows nothing about, and how many of each there are."""
+    unreadable: tuple[str, ...] = ()
+    """Lines whose data are not as they should be."""
+    lost_lines: int = 0
+    source: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        """The summary as JSON can hold it."""
+        return asdict(self)

@@ -1,0 +1,187 @@
+"""Lines of a session as rows of one table: tune's trials, measurements, variants, sides of a comparison, failures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.errors import HastenError
+from hasten.core.measurement import measurement_from_data
+from hasten.core.plan import plan_from_mapping
+from hasten.report.summary.commands import command_of
+from hasten.report.summary.reading import at, items, number, records, text, whole
+from hasten.report.summary.records import DoubtRow, Figure, TrialRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from hasten.core.session import Trial
+
+KINDS: Final = ("trial", "measurement", "variant", "comparison", "failure")
+UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, HastenError)
+
+
+def figure(data: object, value: str = "value", bounds: str = "ci95") -> Figure | None:
+    """A number with the interval that stands beside it."""
+    found = number(data, value)
+    return None if found is None else Figure(found, number(data, bounds, 0), number(data, bounds, 1))
+
+
+def latency_figure(data: object) -> Figure | None:
+    """A latency in milliseconds."""
+    return figure(data, "median_ms", "ci95_ms")
+
+
+def accuracy_figure(data: object) -> Figure | None:
+    """An accuracy, as a record or as a bare number."""
+    bare = number({"it": data}, "it")
+    return Figure(bare) if bare is not None else figure(data)
+
+
+def plan_words(data: object) -> str:
+    """A plan as a person would say it."""
+    if not isinstance(data, dict) or not data:
+        return ""
+    try:
+        return plan_from_mapping(data).describe()
+    except UNREADABLE:
+        return ", ".join(f"{key}={value}" for key, value in data.items())
+
+
+def doubt_rows(data: object, where: str) -> tuple[DoubtRow, ...]:
+    """Doubts that stand beside a number, as records or as plain sentences."""
+    found = []
+    for entry in items(data):
+        if isinstance(entry, str):
+            found.append(DoubtRow("", entry, "", (where,)))
+        elif evidence := text(entry, "evidence"):
+            found.append(DoubtRow(text(entry, "reason"), evidence, text(entry, "hint"), (where,)))
+    return tuple(found)
+
+
+def trial_rows(trials: Iterable[Trial], paths: Mapping[str, str]) -> tuple[list[TrialRow], list[str]]:
+    """A row for each thing that was tried, later lines in place of earlier ones of the same trial; and which lines
+    could not be read. Measurements that were saved round by round are to be merged before."""
+    rows: dict[tuple[str, ...], TrialRow] = {}
+    unreadable = []
+    for position, line in enumerate(trials):
+        if line.kind not in KINDS:
+            continue
+        try:
+            for key, row in _rows_of(line, position):
+                rows[key] = replace(row, at=line.at, command=command_of(line, paths))
+        except UNREADABLE as error:
+            unreadable.append(f"{line.kind} {line.label}: {type(error).__name__}: {error}")
+    return list(rows.values()), unreadable
+
+
+def merged_rounds(trials: Iterable[Trial]) -> list[Trial]:
+    """The lines, with a measurement that was saved round by round as one line that has the blocks of all rounds."""
+    merged: list[Trial] = []
+    growing: dict[str, int] = {}
+    for line in trials:
+        turn = whole(line.data, "round") if line.kind == "measurement" else None
+        before = growing.get(line.label) if turn is not None and turn > 1 else None
+        if before is not None:
+            blocks = [*items(merged[before].data, "samples", "blocks"), *items(line.data, "samples", "blocks")]
+            samples = {**line.data.get("samples", {}), "blocks": blocks}
+            merged[before] = replace(line, data={**line.data, "samples": samples})
+            continue
+        if turn is not None:
+            growing[line.label] = len(merged)
+        merged.append(line)
+    return merged
+
+
+def _rows_of(line: Trial, position: int) -> list[tuple[tuple[str, ...], TrialRow]]:
+    if line.kind == "trial":
+        row = _tried(line.label, line.data)
+        return [(("trial", row.name), row)]
+    if line.kind == "variant":
+        return [(("variant", line.label), _variant(line.label, line.data))]
+    if line.kind == "failure":
+        said = text(line.data, "message")
+        return [(("failure", str(position)), TrialRow(line.label, "failure", status="failed", why=said))]
+    if line.kind == "measurement":
+        return [(("measurement", line.label, str(position)), measured_row(line.label, line.data))]
+    sides = [(side, at(line.data, side)) for side in ("first", "second")]
+    return [
+        (("comparison", line.label, str(position), side), replace(measured_row("", data), kind="comparison"))
+        for side, data in sides
+        if isinstance(data, dict)
+    ]
+
+
+def measured_row(label: str, data: dict[str, Any]) -> TrialRow:
+    """A measurement with its raw samples, as a row without them."""
+    found = measurement_from_data(data)
+    latency, plan = found.samples.latency, found.plan.describe()
+    model = found.model.path.rsplit("/", 1)[-1]
+    name = label if label and label != found.model.path else f"{model}, {plan}"
+    ends = {"latency": {"median_ms": latency.estimate, "ci95_ms": [latency.low, latency.high]}}
+    doubts = [doubt.as_data() for doubt in found.doubts]
+    return TrialRow(
+        name=name, kind="measurement", variant=model, plan=plan,
+        status="interrupted" if data.get("interrupted") else "timed",
+        latency=latency_figure(ends["latency"]), size=found.model.size_bytes, memory_mb=found.peak_memory_mb,
+        init_ms=found.init_ms, doubts=doubt_rows(doubts, name),
+    )  # fmt: skip
+
+
+def _tried(label: str, data: dict[str, Any]) -> TrialRow:
+    name = text(data, "id") or label
+    return TrialRow(
+        name=name, kind="trial", variant=text(data, "variant"), plan=plan_words(at(data, "plan")),
+        status=text(data, "status"), stage=text(data, "stage"), latency=latency_figure(at(data, "latency")),
+        ratio=figure(at(data, "against_original"), "ratio"), verdict=text(data, "against_original", "verdict"),
+        accuracy=accuracy_figure(at(data, "accuracy")), metric=text(data, "accuracy", "metric"),
+        accuracy_on=text(data, "accuracy_on"), size=whole(data, "size"), zipped_size=whole(data, "zipped_size"),
+        memory_mb=number(data, "peak_memory_mb"), init_ms=number(data, "init_ms"), why=text(data, "why"),
+        doubts=doubt_rows(at(data, "doubts"), name), elapsed_s=number(data, "elapsed_s"),
+    )  # fmt: skip
+
+
+def _variant(label: str, data: dict[str, Any]) -> TrialRow:
+    notes = " ".join(str(note) for note in items(data, "notes"))
+    return TrialRow(
+        name=text(data, "recipe") or label, kind="variant", variant=label, status=text(data, "floor") or "made",
+        latency=latency_figure(at(data, "latency")), ratio=figure(at(data, "against"), "ratio"),
+        verdict=text(data, "verdict"), accuracy=accuracy_figure(at(data, "accuracy")),
+        metric=text(data, "accuracy", "metric"), accuracy_on=text(data, "accuracy_on"), size=whole(data, "size"),
+        zipped_size=whole(data, "zipped_size"), why=f"{text(data, 'why')} {notes}".strip(),
+    )  # fmt: skip
+
+
+def with_chosen(rows: Sequence[TrialRow], lines: Iterable[Trial]) -> list[TrialRow]:
+    """The rows with the variant that a search chose marked so."""
+    chosen = {line.label for line in lines if line.kind == "chosen"}
+    last = next((line.label for line in reversed(list(lines)) if line.kind == "chosen"), "") if chosen else ""
+    return [replace(row, status="chosen") if row.kind == "variant" and row.variant == last else row for row in rows]
+
+
+def with_front(rows: Sequence[TrialRow], named: Sequence[str]) -> list[TrialRow]:
+    """The rows with those on the front marked: the named ones, or else those that no other is better than."""
+    front = set(named) or {row.name for row in rows if _undominated(row, rows)}
+    return [replace(row, on_front=row.name in front) for row in rows]
+
+
+def _undominated(row: TrialRow, rows: Sequence[TrialRow]) -> bool:
+    mine = _goods(row)
+    if mine is None or row.status in ("failed", "broken"):
+        return False
+    others = (_goods(other) for other in rows if other.status not in ("failed", "broken"))
+    return not any(
+        other != mine and all(a <= b for a, b in zip(other, mine, strict=True)) for other in others if other is not None
+    )
+
+
+def _goods(row: TrialRow) -> tuple[float, float, float] | None:
+    """Latency, accuracy and size, less is better."""
+    if row.latency is None or row.kind not in ("trial", "variant"):
+        return None
+    return row.latency.value, -row.accuracy.value if row.accuracy else 0.0, float(row.size or 0)
+
+
+def front_names(result: dict[str, Any] | None) -> list[str]:
+    """The trials that a result names as its front."""
+    return [name for entry in records(result, "front") if (name := text(entry, "id"))]

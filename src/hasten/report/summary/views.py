@@ -1,0 +1,158 @@
+"""What single practices left in a session: profiles, threads, accelerators, copies, applications, comparisons."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.measurement import measurement_from_data
+from hasten.core.thread_rows import LOAD_KINDS, SITUATIONS
+from hasten.report.summary.reading import at, items, number, records, text, whole
+from hasten.report.summary.records import (
+    ComparisonView,
+    Figure,
+    PracticeView,
+    ProfileView,
+    ThreadPoint,
+    ThreadsView,
+)
+from hasten.report.summary.trials import UNREADABLE, figure, latency_figure, measured_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hasten.core.session import Trial
+
+
+def short(path: str) -> str:
+    """A path's last part; other words as they are."""
+    return PurePath(path).name or path
+
+
+def profile_views(lines: Iterable[Trial]) -> tuple[ProfileView, ...]:
+    """The profiles; a later one of the same label takes the earlier one's place."""
+    found = {line.label: line for line in lines if line.kind == "profile"}
+    order = {"before": 0, "after": 1}
+    return tuple(
+        ProfileView(
+            label=short(label),
+            invoke_ms=number(line.data, "invoke_ms"),
+            latency_ms=number(line.data, "latency_ms"),
+            coverage=number(line.data, "coverage"),
+            runs=whole(line.data, "runs"),
+            operators=tuple(entry for entry in records(line.data, "ops") if number(entry, "ms") is not None),
+            peaks=peaks if isinstance(peaks := at(line.data, "peaks"), dict) else None,
+            partitions=sum(1 for entry in records(line.data, "partitions") if entry.get("delegated")),
+        )
+        for label, line in sorted(found.items(), key=lambda item: order.get(item[0], 2))
+    )
+
+
+def threads_views(lines: Sequence[Trial]) -> tuple[ThreadsView, ...]:
+    """Studies of threads; where only their measurements were kept, the points come from those."""
+    studies = {line.label: line.data for line in lines if line.kind == "threads"}
+    if studies:
+        return tuple(
+            ThreadsView(
+                short(text(data, "model", "path") or label),
+                tuple(point for row in records(data, "rows") if (point := _thread_point(row, latency_figure(row)))),
+                _threads_text(data), text(data, "why"),
+            )
+            for label, data in studies.items()
+        )  # fmt: skip
+    points, models = [], []
+    for line in lines:
+        if line.kind == "measurement" and "load" in line.data:
+            point, model = _measured_point(line)
+            points.append(point)
+            models.append(model)
+    said = next((line.data for line in reversed(lines) if line.kind == "finding" and line.label == "threads"), {})
+    kept = tuple(point for point in points if point is not None)
+    return (ThreadsView(short(models[0]), kept, "", text(said, "evidence")),) if kept else ()
+
+
+def _measured_point(line: Trial) -> tuple[ThreadPoint | None, str]:
+    try:
+        row, samples = measured_row(line.label, line.data), measurement_from_data(line.data).samples
+    except UNREADABLE:
+        return None, ""
+    more = {"p95_ms": samples.p95_ms, "cpu_seconds": samples.cpu_ms / 1e3}
+    threads = {"threads": at(line.data, "plan", "threads"), "cores": at(line.data, "plan", "cores")}
+    return _thread_point({**line.data, **threads, **more}, row.latency), row.variant
+
+
+def _thread_point(row: dict[str, Any], latency: Figure | None) -> ThreadPoint | None:
+    threads = whole(row, "threads")
+    if threads is None or latency is None:
+        return None
+    load, kind, workers = text(row, "load"), text(row, "load_kind"), whole(row, "load_workers") or 0
+    condition = SITUATIONS.get(load, load)
+    if workers:
+        condition = f"beside {workers} core{'s' if workers > 1 else ''} {LOAD_KINDS.get(kind, kind)}"
+    if cores := items(row, "cores"):
+        condition += f", cores {', '.join(map(str, cores))}"
+    return ThreadPoint(threads, condition, latency, number(row, "p95_ms"), number(row, "cpu_seconds"))
+
+
+def _threads_text(data: dict[str, Any]) -> str:
+    count = whole(data, "recommended")
+    return "" if count is None else f"{count} thread{'s' if count != 1 else ''}"
+
+
+def practice_views(lines: Iterable[Trial], kind: str, rows: str = "rows") -> tuple[PracticeView, ...]:
+    """What a practice left: its rows as they are, what it recommends, and the rest of its data."""
+    found = {line.label: line.data for line in lines if line.kind == kind}
+    return tuple(
+        PracticeView(
+            short(text(data, "model") or text(data, "model", "path") or label),
+            tuple(records(data, rows)),
+            _recommended(data),
+            text(data, "why") or text(data, "verdict"),
+            {key: value for key, value in data.items() if key != rows},
+        )
+        for label, data in found.items()
+    )
+
+
+def _recommended(data: dict[str, Any]) -> str:
+    found = data.get("recommended")
+    if isinstance(found, dict):
+        return ", ".join(f"{key}: {value}" for key, value in found.items())
+    return "" if found is None else str(found)
+
+
+def sensitivity_views(lines: Iterable[Trial]) -> tuple[PracticeView, ...]:
+    """What quantising single nodes does, by recipe."""
+    groups: dict[str, dict[str, dict[str, Any]]] = {}
+    for line in lines:
+        if line.kind == "sensitivity":
+            groups.setdefault(text(line.data, "recipe"), {})[line.label] = line.data
+    return tuple(PracticeView(recipe, tuple(rows.values())) for recipe, rows in groups.items())
+
+
+def comparison_views(lines: Iterable[Trial]) -> tuple[ComparisonView, ...]:
+    """Two against each other: what `compare` found, and tune's last word."""
+    views = []
+    for line in lines:
+        ratio = figure(line.data, "ratio") if line.kind == "comparison" else None
+        if ratio is None:
+            continue
+        sides = [_side(at(line.data, side)) for side in ("first", "second")]
+        names = [name or word for (name, _), word in zip(sides, ("the first", "the second"), strict=True)]
+        views.append(
+            ComparisonView(
+                line.label, names[0], names[1], text(line.data, "verdict"), ratio,
+                sides[0][1], sides[1][1], whole(line.data, "rounds"),
+            )
+        )  # fmt: skip
+    return tuple(views)
+
+
+def _side(data: object) -> tuple[str, Figure | None]:
+    if not isinstance(data, dict):
+        return "", None
+    try:
+        row = measured_row("", data)
+    except UNREADABLE:
+        return "", latency_figure(at(data, "latency"))
+    return row.name, row.latency
