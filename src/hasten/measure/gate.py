@@ -36,6 +36,7 @@ class TimedGate:
         self._track = self._rounds.tracks[-1]
         self._log_ratios: list[float] = []
         self._peaks_mb: list[float] = []
+        self._rows: list[Row] | None = None  # since the last round: to judge takes longer than to ask
 
     def run(self, seconds: float, progress: Progress = no_progress) -> tuple[Candidate, Failure] | None:
         """Measure within about so many seconds; or say which candidate failed: one crash in five is no pass."""
@@ -55,12 +56,9 @@ class TimedGate:
 
     def rows(self) -> list[Row]:
         """Each timed limit, as it stands now."""
-        rows = self._time_rows()
-        if self.budget.memory_mb is not None:
-            rows.append(memory_row(self._peaks_mb, self.budget.memory_mb))
-        if self.baseline is not None:
-            rows.append(slowdown_row(self._baseline_name, self._compared(), self.budget.max_slowdown))
-        return rows
+        if self._rows is None:
+            self._rows = self._judged()
+        return list(self._rows)
 
     def measurement(self) -> Measurement | None:
         """The model's latency with all that belongs to it, once there is one."""
@@ -81,6 +79,7 @@ class TimedGate:
 
     def _run_round(self) -> tuple[Candidate, Failure] | None:
         self._rounds.run_one(_SECONDS_EACH_A_ROUND)
+        self._rows = None
         self._keep_peak()
         for track in self._rounds.tracks:
             if track.failure is not None:
@@ -95,6 +94,14 @@ class TimedGate:
         if self._track.peak_memory_mb is not None:
             self._peaks_mb.append(self._track.peak_memory_mb)
             self._track.peak_memory_mb = None
+
+    def _judged(self) -> list[Row]:
+        rows = self._time_rows()
+        if self.budget.memory_mb is not None:
+            rows.append(memory_row(self._peaks_mb, self.budget.memory_mb))
+        if self.baseline is not None:
+            rows.append(slowdown_row(self._baseline_name, self._compared(), self.budget.max_slowdown))
+        return rows
 
     def _time_rows(self) -> list[Row]:
         budget, found, processes = self.budget, self.measurement(), len(self._track.rounds)
@@ -123,9 +130,8 @@ class TimedGate:
         return enough and all(row.verdict is not GateVerdict.UNDECIDED for row in waiting)
 
     def _state(self) -> str:
-        found = self.measurement()
-        if found is None:
+        if not self._track.rounds:
             return "first process"
-        open_rows = [row.what for row in self.rows() if row.verdict is GateVerdict.UNDECIDED]
-        state = f"{found.samples.latency.estimate:.3g} ms in {len(self._track.rounds)} processes"
-        return state + (f", not decided: {', '.join(open_rows)}" if open_rows else "")
+        undecided = [row.what for row in self.rows() if row.verdict is GateVerdict.UNDECIDED]
+        state = f"{len(self._track.rounds)} processes"
+        return state + (f", not decided: {', '.join(undecided)}" if undecided else "")
