@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hasten.core.acceleration import AcceleratorRow
+    from hasten.core.app import AppResult
     from hasten.core.bundle import Bundle
     from hasten.core.comparison import Comparison
     from hasten.core.errors import HastenError
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from hasten.measure.profiling import RawProfile
     from hasten.measure.rounds import Track
     from hasten.model.graph import Graph
+    from hasten.practices.app import AppStudy
     from hasten.practices.check import Keep as CheckKeep
     from hasten.practices.quantize_records import QuantizeResult
     from hasten.practices.threads import Keep
@@ -516,7 +518,27 @@ def tune(
 
 
 def _companions(bundle: Bundle, session: Session) -> dict[str, str]:
-    """What stands in a bundle beside the model and its plan: code that runs it."""
+    """What stands in a bundle beside the model and its plan: code that runs it, and the report."""
     from hasten.report.code import code_files
+    from hasten.report.html.page import html_report
 
-    return {f"code/{name}": text for name, text in code_files(bundle).items()}
+    code = {f"code/{name}": text for name, text in code_files(bundle).items()}
+    return {**code, "report.html": html_report(session, source=str(bundle.folder / "session.jsonl"))}
+
+
+def study_app(command: Sequence[str], folder: Path, *, output: int | None = None) -> AppStudy:
+    """Run a Python program under watch to its end, with what is seen in a folder. `output`: its standard output."""
+    from hasten.practices.app import AppStudy
+    from hasten.practices.app_program import run_program
+
+    ended = run_program(command, folder, output=output)
+    return AppStudy(folder, tuple(command), ended)
+
+
+def measure_app(
+    study: AppStudy, seconds: float, progress: Progress = no_progress, *, target: Target | None = None
+) -> AppResult:
+    """What was seen of a program, with its models measured by themselves for about so many seconds."""
+    from hasten.practices.app_after import AfterTheRun
+
+    return AfterTheRun(study, target or LocalTarget(), seconds, progress).result()

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "quantize": "smaller and faster variants that keep the accuracy asked for",
     "trace": "a timeline that Perfetto and Chrome open",
     "threads": "how many threads, alone and beside other work",
+    "app": "where an application's time goes, around and inside the model",
     "accelerators": "does an accelerator run it, all of it, correctly, faster?",
     "check": "a gate for CI: limits, and no slower than an older model",
     "run": "run a bundle or a model once, on your input",
@@ -98,10 +99,15 @@ def _run(arguments: list[str]) -> int:
     )
     parser.add_argument("-h", "--help", action="store_true", help="show this help message and exit")
     module.configure(parser)
-    if any(word in ("-h", "--help") for word in rest):
+    if any(word in ("-h", "--help") for word in _own(rest)):
         show(parser.format_help().rstrip())
         return 0
     return int(module.run(parser.parse_args(rest)))
+
+
+def _own(arguments: list[str]) -> list[str]:
+    """The words for hasten; what comes after -- is a program's."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 
 def _help() -> str:
@@ -133,7 +139,7 @@ def _filled(text: str) -> str:
 def _fail(arguments: list[str], message: str, hint: str, code: int) -> int:
     """An error for people on standard error, and for programs as the one JSON document that --json promises."""
     complain(message, hint)
-    if "--json" in arguments:
+    if "--json" in _own(arguments):
         with contextlib.suppress(HastenError):  # where the output cannot be written, the exit code has to do
             show(json.dumps({"error": {"message": message, "hint": hint, "exit_code": code}}, indent=2))
     return code

@@ -1,0 +1,266 @@
+"""Faults that what was seen of a program shows by itself: each with its place, its cost in this run, and the fix.
+
+A fault is named only if it costs a share of the wall time worth a change; what is odd and costs nothing is left alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.app import AppFinding
+from hasten.core.units import milliseconds, size
+from hasten.practices.app_split import own_frame
+from hasten.watcher import rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hasten.practices.app_seen import Events, Process
+    from hasten.practices.app_split import ThreadTimes
+
+WORTH_SHARE: Final = 0.01
+"""Of the wall time: what costs less is not named."""
+_WORTH_MS: Final = 1.0
+_EVERY_FRAME: Final = 0.3
+"""Calls for each run of the model, from which on they count as made on every frame."""
+_FEW_RUNS: Final = 10
+_COLD_RATIO: Final = 2.0
+_DOMINATES_SHARE: Final = 0.25
+_FELT_MS: Final = 1.0
+"""A run on an event loop that is shorter than this disturbs nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One process, and what its costs are a share of."""
+
+    process: Process
+    wall_ms: float
+    steady_ms: Callable[[int], float | None]
+    """The latency of an interpreter's model once it is warm, as far as it is known."""
+    times: ThreadTimes
+    """Of the thread that runs the model most."""
+
+    def finding(self, rule: str, place: int, cost_ms: float, evidence: str, fix: str) -> AppFinding:
+        """A finding at a place of the program."""
+        file, function, line = own_frame(self.process.chain(place))
+        return AppFinding(rule, file, line, function, cost_ms, cost_ms / max(self.wall_ms, 1e-9), evidence, fix)
+
+
+def findings(subject: Subject) -> list[AppFinding]:
+    """All faults of a process that are worth naming."""
+    found = [fault for rule in _RULES for fault in rule(subject)]
+    return [fault for fault in found if worth(fault)]
+
+
+def worth(fault: AppFinding) -> bool:
+    """Whether a fault costs enough to be named."""
+    return fault.share >= WORTH_SHARE and fault.cost_ms >= _WORTH_MS
+
+
+def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
+    """The same model loaded anew after the earlier interpreter had done its last run."""
+    process, events = subject.process, subject.process.events
+    costs: dict[int, list[float]] = defaultdict(list)
+    seen: dict[tuple[str, Any], int] = {}
+    for index in np.flatnonzero(events.kind == rows.LOAD).tolist():
+        number = int(events.number[index])
+        made = process.objects.get(number, {})
+        key = (made.get("key", ""), made.get("threads"))
+        own = events.where(events.number == number)
+        done = seen.get(key)
+        seen[key] = max(done or 0, int(own.end.max()))
+        if done is not None and done <= events.start[index] and made.get("key"):
+            costs[int(events.place[index])].append(_loading_ms(subject, own))
+    for place, times in costs.items():
+        yield subject.finding(
+            "model loaded again", place, sum(times),
+            f"loaded {len(times)} more times than needed, {milliseconds(median(times))} each with its first run",
+            "Make the interpreter once, outside of the loop, and keep it.",
+        )  # fmt: skip
+
+
+def _loading_ms(subject: Subject, own: Events) -> float:
+    """Load, allocation, and what the first run takes longer than a warm one."""
+    load = own.ms[np.isin(own.kind, (rows.LOAD, rows.ALLOCATE, rows.BUFFER))].sum()
+    runs = own.where(own.is_run)
+    steady = subject.steady_ms(int(own.number[0]))
+    extra = max(0.0, runs.ms[0] - steady) if len(runs) and steady is not None else 0.0
+    return float(load + extra)
+
+
+def _resized(subject: Subject) -> Iterator[AppFinding]:
+    """Tensors resized or allocated again and again after the first run."""
+    events = subject.process.events
+    for number in np.unique(events.number).tolist():
+        own = events.where(events.number == number)
+        runs = own.where(own.is_run)
+        if len(runs) < 3:
+            continue
+        later = own.where((own.start > runs.start[0]) & np.isin(own.kind, (rows.ALLOCATE, rows.RESIZE)))
+        if len(later) < _EVERY_FRAME * len(runs):
+            continue
+        resizes = later.where(later.kind == rows.RESIZE)
+        blamed = resizes if len(resizes) else later
+        place = _most_common(blamed.place)
+        changes = int((resizes.flags & rows.CHANGED).sum())
+        yield subject.finding(
+            "resized on every frame", place, float(later.ms.sum()) + _shaken_ms(own, later),
+            f"{len(later)} calls of resize or allocate in {len(runs)} runs; {changes} changed the shape",
+            "Keep an interpreter for each shape, allocated once, or bring all frames to one shape.",
+        )  # fmt: skip
+
+
+def _shaken_ms(own: Events, later: Events) -> float:
+    """What runs right after an allocation take longer than the others, if there are others."""
+    runs = own.where(own.is_run)
+    follow = np.searchsorted(runs.start, later.where(later.kind == rows.ALLOCATE).end)
+    after = np.unique(follow[follow < len(runs)])
+    others = np.setdiff1d(np.arange(1, len(runs)), after)
+    if len(after) < 3 or len(others) < 3:
+        return 0.0
+    return max(0.0, float(np.median(runs.ms[after]) - np.median(runs.ms[others]))) * len(after)
+
+
+def _input_made_fit(subject: Subject) -> Iterator[AppFinding]:
+    """Inputs that LiteRT must convert or copy before it can copy them: lists, arrays with gaps."""
+    events = subject.process.events
+    notes: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for note in subject.process.notes_of("input"):
+        notes[note["place"]].append(note)
+    for place, seen in notes.items():
+        odd = events.where((events.place == place) & (events.kind == rows.SET) & (events.flags & rows.ODD > 0))
+        fit_ms = median(note["fit_ns"] for note in seen) / 1e6
+        cost = float(np.maximum(odd.ms - fit_ms, 0.0).sum())
+        what = seen[0]["what"]
+        name = "an array that is not contiguous" if what == "non-contiguous" else f"a {what}, not an array"
+        yield subject.finding(
+            "input converted", place, cost,
+            f"{name} of {size(seen[0]['bytes'])}, {len(odd)} times; one that fits takes {milliseconds(fit_ms)}",
+            "Write into a contiguous array of the input's type from the start, best into interpreter.tensor(index)().",
+        )  # fmt: skip
+
+
+def _input_from_double(subject: Subject) -> Iterator[AppFinding]:
+    """Arrays of 64-bit floats that the program itself turns into what the model takes, in every round of its loop."""
+    process = subject.process
+    runs = process.events.where(process.events.is_run)
+    by_line: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
+    for note in process.notes_of("conversion"):
+        if note["from"] == "float64":
+            by_line[tuple(note["where"])].append(note)
+    for (file, function, line), notes in by_line.items():
+        rounds = _looked_at(runs, notes[0]["thread"])
+        each = sum(note["ns"] for note in notes) / max(1, rounds) / 1e6
+        cost = each * int((runs.thread == notes[0]["thread"]).sum())
+        yield AppFinding(
+            "input converted", file, line, function, cost, cost / max(subject.wall_ms, 1e-9),
+            f"float64 of {notes[0]['elements']} numbers made smaller in every frame, {milliseconds(each)} each",
+            "Compute in float32 from the start: np.float32(x), dtype=np.float32, out=… instead of astype at the end.",
+        )  # fmt: skip
+
+
+def _looked_at(runs: Events, thread: int) -> int:
+    """How many rounds were looked at closely."""
+    return int(((runs.thread == thread) & (runs.flags & rows.LOOKED_AT > 0)).sum())
+
+
+def _outputs(subject: Subject) -> Iterator[AppFinding]:
+    """Outputs that nobody uses, and copies where a view would do."""
+    events = subject.process.events
+    notes: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for note in subject.process.notes_of("output"):
+        notes[note["place"]].append(note)
+    for place in np.unique(events.place[events.kind == rows.GET]).tolist():
+        own = events.where((events.place == place) & (events.kind == rows.GET))
+        how, _, name = subject.process.places[place]["fate"].partition(":")
+        if how in ("dropped", "unread"):
+            what = f"put into {name}, which nobody reads" if name else "dropped at once"
+            yield subject.finding(
+                "output never used", place, float(own.ms.sum()), f"read {len(own)} times, and {what}",
+                "Leave out this read.",
+            )  # fmt: skip
+        elif seen := notes.get(place):
+            yield from _copied(subject, place, own, seen)
+
+
+def _copied(subject: Subject, place: int, own: Events, seen: list[dict[str, Any]]) -> Iterator[AppFinding]:
+    if not all(note["view_would_do"] for note in seen):
+        return
+    view_ms = median(note["view_ns"] for note in seen) / 1e6
+    yield subject.finding(
+        "output copied", place, float(np.maximum(own.ms - view_ms, 0.0).sum()),
+        f"{size(seen[0]['bytes'])} copied {len(own)} times, and gone before the next run",
+        "Ask once for output = interpreter.tensor(index), then read output() in the loop and keep no reference to it.",
+    )  # fmt: skip
+
+
+def _slow_preprocessing(subject: Subject) -> Iterator[AppFinding]:
+    """A loop of single images that spends more time before the model than in it."""
+    split = subject.times.split
+    pre, inference = split.get("pre", 0.0), split.get("inference", 0.0)
+    runs = int(subject.process.events.is_run.sum())
+    if runs < _FEW_RUNS or pre <= inference or pre < _DOMINATES_SHARE * subject.wall_ms:
+        return
+    functions: dict[tuple[str, str], float] = defaultdict(float)
+    lines: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for (part, file, function, line), (ms, _) in subject.times.code.items():
+        if part == "pre":
+            functions[(file, function)] += ms
+            lines[(file, function)][line] += ms
+    if not functions:
+        return
+    (file, function), cost = max(functions.items(), key=lambda entry: entry[1])
+    line = max(lines[(file, function)].items(), key=lambda entry: entry[1])[0]
+    yield AppFinding(
+        "pre-processing dominates", file, line, function, cost, cost / subject.wall_ms,
+        f"{milliseconds(pre / runs)} before each run of {milliseconds(inference / runs)}, most of it in {function}; "
+        "the cost is all of its time, the most that can be saved",
+        f"Speed up {function} (whole arrays instead of loops), or prepare the next frame in another thread.",
+    )  # fmt: skip
+
+
+def _blocks_loop(subject: Subject) -> Iterator[AppFinding]:
+    """Runs on the thread of an event loop that has other things to do."""
+    events = subject.process.events
+    on_loop = events.where(events.is_run & (events.flags & rows.ON_LOOP > 0))
+    for place in np.unique(on_loop.place).tolist():
+        own = on_loop.where(on_loop.place == place)
+        if np.median(own.ms) >= _FELT_MS:
+            yield subject.finding(
+                "inference on the event loop", place, float(own.ms.sum()),
+                f"{len(own)} runs, {milliseconds(float(np.max(own.ms)))} at most, during which nothing else goes on",
+                "Run it in a thread: await loop.run_in_executor(pool, run), or a worker thread beside the interface.",
+            )  # fmt: skip
+
+
+def _cold(subject: Subject) -> Iterator[AppFinding]:
+    """A first run inside the loop that takes much longer than the others."""
+    events = subject.process.events
+    for number in np.unique(events.number[events.is_run]).tolist():
+        runs = events.where(events.is_run & (events.number == number))
+        same = runs.where(runs.place == runs.place[0])
+        if len(same) <= _FEW_RUNS:
+            continue
+        warm = float(np.median(same.ms[1:]))
+        if same.ms[0] >= _COLD_RATIO * warm:
+            yield subject.finding(
+                "first run not warmed up", int(runs.place[0]), float(same.ms[0] - warm),
+                f"the first takes {milliseconds(float(same.ms[0]))}, the others {milliseconds(warm)}",
+                "Run the model once on any input before the loop whose latency counts.",
+            )  # fmt: skip
+
+
+def _most_common(values: Any) -> int:
+    found, counts = np.unique(values, return_counts=True)
+    return int(found[np.argmax(counts)])
+
+
+_RULES: Final = (
+    _loaded_again, _resized, _input_made_fit, _input_from_double, _outputs, _slow_preprocessing, _blocks_loop, _cold
+)  # fmt: skip

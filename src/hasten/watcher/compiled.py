@@ -1,0 +1,174 @@
+"""Patches of the new API: CompiledModel and TensorBuffer of ai_edge_litert."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from _thread import get_ident
+from typing import TYPE_CHECKING, Any, Final
+
+from . import rows
+from .close_look import look_at_input, note_run
+from .event_loops import in_event_loop
+from .models import model_in_file, model_in_memory
+
+if TYPE_CHECKING:
+    from .watch import Watch
+
+_PATCHED: Final = "_hasten_watched"
+_NUMBER: Final = "_hasten_number"
+_BUFFERS: Final = (
+    "create_input_buffers", "create_output_buffers", "create_input_buffer_by_name", "create_output_buffer_by_name",
+)  # fmt: skip
+_RESIZES: Final = ("resize_input_tensor",)
+
+
+def patch_compiled_module(module: Any, watch: Watch) -> None:
+    """Wrap the methods of the classes of such a module."""
+    compiled, buffer = getattr(module, "CompiledModel", None), getattr(module, "TensorBuffer", None)
+    if compiled is not None and _PATCHED not in vars(compiled):
+        for name in ("from_file", "from_buffer"):
+            watch.replace(compiled, name, classmethod(_load(vars(compiled)[name], watch)))
+        for name in ("run_by_index", "run_by_name"):
+            watch.replace(compiled, name, _run(vars(compiled)[name], watch))
+        for names, kind in ((_BUFFERS, rows.BUFFER), (_RESIZES, rows.RESIZE | rows.CHANGED << rows.FLAG_SHIFT)):
+            for name in names:
+                if name in vars(compiled):
+                    watch.replace(compiled, name, _other(vars(compiled)[name], kind, watch))
+        watch.replace(compiled, _PATCHED, True)
+        watch.note_cost_of_calls()
+    if buffer is not None and _PATCHED not in vars(buffer):
+        watch.replace(buffer, "write", _write(vars(buffer)["write"], watch))
+        watch.replace(buffer, "read", _read(vars(buffer)["read"], watch))
+        watch.replace(buffer, _PATCHED, True)
+
+
+def _number(instance: Any, watch: Watch) -> int:
+    found = instance.__dict__.get(_NUMBER)
+    if found is None:
+        found = watch.recorder.new_object({"type": "CompiledModel", "package": type(instance).__module__})
+        setattr(instance, _NUMBER, found)
+    return int(found)
+
+
+def _add(watch: Watch, kind: int, number: int, place: int, start: int, end: int) -> None:
+    code = kind | number << rows.OBJECT_SHIFT | place << rows.PLACE_SHIFT
+    watch.recorder.rows.extend((code, get_ident(), start, end))
+
+
+def _load(original: Any, watch: Watch) -> Any:
+    function = original.__func__
+
+    @functools.wraps(function)
+    def load(cls: Any, model: Any, *arguments: Any, **options: Any) -> Any:
+        place = watch.recorder.place(sys._getframe(1))
+        start = time.perf_counter_ns()
+        made = function(cls, model, *arguments, **options)
+        end = time.perf_counter_ns()
+        which = model_in_file(model) if function.__name__ == "from_file" else model_in_memory(model, watch.recorder)
+        given = {**dict(zip(("hardware_accel", "environment", "options"), arguments, strict=False)), **options}
+        made.__dict__[_NUMBER] = watch.recorder.new_object(
+            {
+                "type": "CompiledModel", "package": cls.__module__, "threads": _threads(given.get("options")),
+                "delegates": int(_is_accelerated(given)), **which,
+            }
+        )  # fmt: skip
+        _add(watch, rows.LOAD, made.__dict__[_NUMBER], place.number, start, end)
+        return made
+
+    return load
+
+
+def _threads(options: Any) -> int | None:
+    threads = getattr(getattr(options, "cpu_options", None), "num_threads", None)
+    return int(threads) if threads else None
+
+
+def _is_accelerated(given: dict[str, Any]) -> bool:
+    """Whether something else than the CPU was asked for."""
+    asked = given.get("hardware_accel") or getattr(given.get("options"), "hardware_accelerators", None)
+    return asked is not None and getattr(asked, "name", "CPU") != "CPU"
+
+
+def _run(original: Any, watch: Watch) -> Any:
+    recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
+    places, extend = recorder.places, recorder.rows.extend
+
+    @functools.wraps(original)
+    def run(self: Any, *arguments: Any, **options: Any) -> Any:
+        frame = getframe(1)
+        place = places.get((id(frame.f_code), frame.f_lasti)) or recorder.place(frame)
+        flags = note_run(self, place, watch) | in_event_loop(place, frame)
+        start = clock()
+        try:
+            return original(self, *arguments, **options)
+        finally:
+            end = clock()
+            number = self.__dict__.get(_NUMBER) or _number(self, watch)
+            extend((rows.INVOKE | flags << 4 | number << 8 | place.number << 24, ident(), start, end))
+            watch.calls.after_run(place)
+
+    return run
+
+
+def _other(original: Any, kind: int, watch: Watch) -> Any:
+    """Buffers know which model they were made for."""
+
+    @functools.wraps(original)
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        place = watch.recorder.place(sys._getframe(1))
+        start = time.perf_counter_ns()
+        made = original(self, *arguments, **options)
+        end = time.perf_counter_ns()
+        number = _number(self, watch)
+        for buffer in made if isinstance(made, list) else [made]:
+            if buffer is not None:
+                buffer.__dict__[_NUMBER] = number
+        _add(watch, kind, number, place.number, start, end)
+        return made
+
+    return call
+
+
+def _write(original: Any, watch: Watch) -> Any:
+    recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
+    places, extend = recorder.places, recorder.rows.extend
+
+    @functools.wraps(original)
+    def write(self: Any, data_array: Any) -> Any:
+        frame = getframe(1)
+        place = places.get((id(frame.f_code), frame.f_lasti)) or recorder.place(frame)
+        flags = getattr(data_array, "flags", None)
+        odd = 0 if flags is not None and flags.c_contiguous else rows.ODD << rows.FLAG_SHIFT
+        start = clock()
+        try:
+            result = original(self, data_array)
+        finally:
+            end = clock()
+            number = self.__dict__.get(_NUMBER, 0)
+            extend((rows.SET | odd | number << 8 | place.number << 24, ident(), start, end))
+        if odd and place.left:
+            look_at_input(functools.partial(original, self), data_array, place, watch)
+        return result
+
+    return write
+
+
+def _read(original: Any, watch: Watch) -> Any:
+    recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
+    places, extend = recorder.places, recorder.rows.extend
+
+    @functools.wraps(original)
+    def read(self: Any, num_elements: Any, output_dtype: Any) -> Any:
+        frame = getframe(1)
+        place = places.get((id(frame.f_code), frame.f_lasti)) or recorder.place(frame)
+        start = clock()
+        try:
+            return original(self, num_elements, output_dtype)
+        finally:
+            end = clock()
+            number = self.__dict__.get(_NUMBER, 0)
+            extend((rows.GET | number << 8 | place.number << 24, ident(), start, end))
+
+    return read

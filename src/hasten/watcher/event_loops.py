@@ -1,0 +1,51 @@
+"""Whether a call comes from the thread of an event loop or a user interface, which then stands still meanwhile."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from . import rows
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from .recorder import Place
+
+_QT: Final = ("PySide6.QtCore", "PyQt6.QtCore", "PySide2.QtCore", "PyQt5.QtCore")
+_TK_FILE: Final = "tkinter"
+_TK_LOOPS: Final = frozenset({"mainloop", "wait_window", "wait_variable"})
+_modules: Final = sys.modules
+
+
+def in_event_loop(place: Place, frame: FrameType) -> int:
+    """The flag of a run that keeps a loop from going on, or 0."""
+    asyncio = _modules.get("asyncio.events")
+    if asyncio is not None and asyncio._get_running_loop() is not None:
+        return rows.ON_LOOP
+    if place.left and (_in_tk(frame) or _in_qt()):
+        return rows.ON_LOOP
+    return 0
+
+
+def _in_tk(frame: FrameType | None) -> bool:
+    if "tkinter" not in _modules:
+        return False
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name in _TK_LOOPS and _TK_FILE in code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _in_qt() -> bool:
+    """Qt's loop is native code; the thread itself tells how many loops run in it."""
+    for name in _QT:
+        module: Any = _modules.get(name)
+        if module is not None:
+            try:
+                return int(module.QThread.currentThread().loopLevel()) > 0
+            except (AttributeError, TypeError, RuntimeError):
+                return False
+    return False

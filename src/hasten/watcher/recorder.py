@@ -1,0 +1,130 @@
+"""Collects what is seen, and writes it bit by bit, so that a crash loses only what came after the last flush."""
+
+from __future__ import annotations
+
+import _thread
+import array
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from . import rows
+from .bytecode import fate_of_result
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+_LONGEST_CHAIN: Final = 40
+_EXAMINED_AT_FIRST: Final = 6
+_MOST_ROWS: Final = 20_000_000
+"""Of one process; 640 MB. Later ones are counted only."""
+
+
+class Place:
+    """A call of LiteRT in the program's code."""
+
+    __slots__ = ("code", "fate", "left", "number", "offset", "runs")
+
+    def __init__(self, number: int, code: CodeType, offset: int, fate: str) -> None:
+        self.number = number
+        self.code = code
+        self.offset = offset
+        self.fate = fate
+        self.left = _EXAMINED_AT_FIRST
+        """How many of its next calls are examined closely."""
+        self.runs = 0
+
+
+class Recorder:
+    """What one process has seen and not yet written."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.rows: list[int] = []
+        self.places: dict[tuple[int, int], Place] = {}
+        self.flush_lock = _thread.allocate_lock()
+        self._lines: list[dict[str, Any]] = []
+        self._definitions: list[dict[str, Any]] = []
+        self._objects = 0
+        self._written = 0
+        self._left_out = 0
+
+    def place(self, frame: FrameType) -> Place:
+        """The place of a call, by the frame that calls; described when first seen."""
+        code = frame.f_code
+        key = (id(code), frame.f_lasti)
+        found = self.places.get(key)
+        if found is None:
+            # The code object is kept, so that its id is not given to another one.
+            found = self.places[key] = Place(len(self.places), code, frame.f_lasti, fate_of_result(frame))
+            self.define({"kind": "place", "number": found.number, "fate": found.fate, "chain": chain(frame)})
+        return found
+
+    def new_object(self, description: dict[str, Any]) -> int:
+        """A number for an interpreter or compiled model."""
+        self._objects += 1
+        number = min(self._objects, rows.OBJECT_MASK)
+        self.define({"kind": "object", "number": number, **description})
+        return number
+
+    def define(self, line: dict[str, Any]) -> None:
+        """A line that the rows refer to: a forked child needs it too."""
+        self._definitions.append(line)
+        self._lines.append(line)
+
+    def note(self, line: dict[str, Any]) -> None:
+        """A line of its own."""
+        self._lines.append(line)
+
+    def flush(self) -> None:
+        """Write what there is. Never raises: a full disk must not end the program that is watched."""
+        with self.flush_lock:
+            try:
+                self._flush()
+            except (OSError, ValueError, OverflowError):
+                self._left_out += 1
+
+    def begin_again(self) -> None:
+        """After a fork: what the parent has not written yet is the parent's; the child has a file of its own."""
+        self.flush_lock = _thread.allocate_lock()
+        self.rows.clear()
+        self._lines = list(self._definitions)
+        self._written = 0
+
+    def _flush(self) -> None:
+        base = os.path.join(self.folder, str(os.getpid()))  # noqa: PTH118 (pathlib is slow to import)
+        lines, self._lines = self._lines, []
+        if lines:
+            with open(base + rows.LINES_SUFFIX, "a", encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
+                stream.write("".join(json.dumps(line, default=str) + "\n" for line in lines))
+        count = len(self.rows)
+        chunk = self.rows[:count]
+        del self.rows[:count]
+        if self._written >= _MOST_ROWS:
+            self._left_out += count // rows.INTEGERS_A_ROW
+            return
+        if chunk:
+            with open(base + rows.ROWS_SUFFIX, "ab") as binary:  # noqa: PTH123
+                binary.write(array.array("q", chunk).tobytes())
+            self._written += count // rows.INTEGERS_A_ROW
+
+    @property
+    def left_out(self) -> int:
+        """Rows that were seen and not kept."""
+        return self._left_out
+
+
+def chain(frame: FrameType | None) -> list[list[Any]]:
+    """File, function and line of a frame and of those that called it."""
+    found: list[list[Any]] = []
+    while frame is not None and len(found) < _LONGEST_CHAIN:
+        code = frame.f_code
+        found.append([code.co_filename, name_of(code), frame.f_lineno or code.co_firstlineno])
+        frame = frame.f_back
+    return found
+
+
+def name_of(code: CodeType) -> str:
+    """The function's name, with its class where Python tells it."""
+    return str(getattr(code, "co_qualname", code.co_name)) if sys.version_info >= (3, 11) else code.co_name

@@ -1,0 +1,169 @@
+"""The sampling profiler: a thread that notes every few milliseconds what all others are doing."""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from . import rows
+from .recorder import name_of
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+    from .watch import Watch
+
+_SECONDS_APART: Final = 0.005
+_SECONDS_APART_LATER: Final = 0.01
+_QUICK_SAMPLES: Final = 2000
+_DEAREST_SHARE: Final = 0.01
+"""Of the time; a sampler that costs more looks less often."""
+_FLUSH_NS: Final = 250_000_000
+_DEEPEST: Final = 100
+_MOST_STACKS: Final = 50_000
+_REARM_SECONDS: Final = 1.0
+
+# A thread that wants the interpreter lock waits for this long before it asks for it. With Python's own 5 ms, short
+# stretches of Python code between two runs would never be seen; more threads of the program's own get longer turns.
+_SWITCH_SECONDS: Final = 0.0001
+_SWITCH_SECONDS_WITH_THREADS: Final = 0.001
+
+
+class Sampler:
+    """One thread, outside of `threading`, so that the program does not see it there."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._stacks: dict[tuple[int, ...], int] = {}
+        self._codes: dict[int, CodeType] = {}
+        self._clocks: dict[int, int] = {}
+        self._names: dict[int, str] = {}
+        self.frames_lock = _thread.allocate_lock()
+        """Held while frames of other threads are held, and with them what is in their variables."""
+        self._wake = _thread.allocate_lock()
+        self._ended = _thread.allocate_lock()
+        self._running = False
+        self.samples = 0
+        self.cpu_ns = 0
+        self._switch_seconds = 0.0
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._running = True
+        self._wake = _thread.allocate_lock()
+        self._wake.acquire()
+        self._ended = _thread.allocate_lock()
+        self._ended.acquire()
+        self._clocks.clear()
+        self._switch_seconds = sys.getswitchinterval()
+        _thread.start_new_thread(self._run, ())
+
+    def stop(self) -> None:
+        """End, and wait for the end. Also before a fork: a child has no such thread, and warns of the parent's."""
+        if self._running:
+            self._running = False
+            self._wake.release()
+            self._ended.acquire(timeout=2)
+            sys.setswitchinterval(self._switch_seconds)
+
+    def forget_thread(self) -> None:
+        """In a forked child, where the thread does not exist."""
+        self._running = False
+        self.frames_lock = _thread.allocate_lock()
+
+    def _run(self) -> None:
+        own = _thread.get_ident()
+        flushed = rearmed = time.perf_counter_ns()
+        before = time.thread_time_ns()
+        ended = self._ended
+        try:
+            while self._running and not self._wake.acquire(timeout=self._seconds_apart()):
+                now = time.perf_counter_ns()
+                with self.frames_lock:
+                    self._sample(own)
+                if now - flushed > _FLUSH_NS:
+                    flushed = now
+                    self._note_threads()
+                    self._watch.recorder.flush()
+                if now - rearmed > _REARM_SECONDS * 1e9:
+                    rearmed = now
+                    self._watch.look_again()
+                after = time.thread_time_ns()
+                self.cpu_ns += after - before
+                before = after
+        finally:
+            ended.release()
+
+    def _seconds_apart(self) -> float:
+        usual = _SECONDS_APART if self.samples < _QUICK_SAMPLES else _SECONDS_APART_LATER
+        each = self.cpu_ns / self.samples / 1e9 if self.samples > 100 else 0.0
+        return max(usual, each / _DEAREST_SHARE)
+
+    def _sample(self, own: int) -> None:
+        extend = self._watch.recorder.rows.extend
+        frames = sys._current_frames()
+        now = time.perf_counter_ns()
+        self.samples += 1
+        for thread, frame in frames.items():
+            if thread != own:
+                number = self._stack(frame)
+                extend((rows.SAMPLE | number << rows.STACK_SHIFT, thread, now, self._cpu_ns(thread)))
+        threads = len(frames) - 1
+        wanted = _SWITCH_SECONDS if threads <= 1 else _SWITCH_SECONDS_WITH_THREADS
+        if abs(sys.getswitchinterval() - wanted) > 1e-6:
+            sys.setswitchinterval(wanted)
+
+    def _stack(self, frame: FrameType | None) -> int:
+        parts: list[int] = []
+        codes = self._codes
+        while frame is not None and len(parts) < 2 * _DEEPEST:
+            code = frame.f_code
+            codes[id(code)] = code
+            parts += (id(code), frame.f_lasti)
+            frame = frame.f_back
+        key = tuple(parts)
+        number = self._stacks.get(key)
+        if number is None:
+            if len(self._stacks) >= _MOST_STACKS:
+                return 0
+            number = self._stacks[key] = len(self._stacks) + 1
+            self._watch.recorder.define({"kind": "stack", "number": number, "frames": self._described(key)})
+        return number
+
+    def _described(self, key: tuple[int, ...]) -> list[list[Any]]:
+        pairs = zip(key[::2], key[1::2], strict=True)
+        return [_described(self._codes[code], offset) for code, offset in pairs]
+
+    def _cpu_ns(self, thread: int) -> int:
+        """The thread's CPU time; -1 where the system does not tell."""
+        clock = self._clocks.get(thread)
+        if clock is None:
+            # The clock of a thread that has ended must not be read; threads found by _current_frames are alive.
+            get = getattr(time, "pthread_getcpuclockid", None)
+            clock = self._clocks[thread] = get(thread) if get else -1
+        if clock == -1:
+            return -1
+        try:
+            return time.clock_gettime_ns(clock)
+        except OSError:
+            self._clocks.pop(thread, None)  # another thread with the same identity
+            return -1
+
+    def _note_threads(self) -> None:
+        threading: Any = sys.modules.get("threading")
+        known = dict(threading._active) if threading else {}
+        for ident, thread in known.items():
+            if self._names.get(ident) != thread.name:
+                self._names[ident] = thread.name
+                self._watch.recorder.define({"kind": "thread", "ident": ident, "name": thread.name})
+
+
+def _described(code: CodeType, offset: int) -> list[Any]:
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= offset < end and number:
+            line = number
+            break
+    return [code.co_filename, name_of(code), line]

@@ -1,0 +1,150 @@
+"""The watch over one process: patches, sampler and recorder together, from the start to whatever end."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from typing import Any, Final
+
+from .c_calls import CCalls
+from .import_hook import Finder, patch_loaded
+from .recorder import Recorder
+from .sampler import Sampler
+from .tracebacks import hide_our_frames
+
+_LOOKED_AT_AGAIN: Final = 2
+_CALIBRATION_CALLS: Final = 400
+
+
+class Watch:
+    """Watches the process that it is made in."""
+
+    def __init__(self, folder: str, began_ns: int) -> None:
+        self.recorder = Recorder(folder)
+        self.calls = CCalls(self.recorder)
+        self.outputs: dict[int, list[Any]] = {}
+        """Outputs that were looked at, by the interpreter that they came from, until its next run."""
+        self._sampler = Sampler(self)
+        self._began_ns = began_ns
+        self._replaced: list[tuple[Any, str, Any]] = []
+        self._finder = Finder(self)
+        self._active = False
+
+    def start(self) -> None:
+        """Patch what is there, be ready for what will be imported, begin to sample."""
+        self._active = True
+        self._introduce("start")
+        sys.meta_path.insert(0, self._finder)
+        patch_loaded(self)
+        self.replace(os, "_exit", self._exit_at_once(os._exit))
+        atexit.register(self._at_exit)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child
+            )
+        hide_our_frames(self)
+        self._sampler.start()
+
+    def stop(self) -> None:
+        """Take all patches back, and write the rest."""
+        if self._active:
+            self._active = False
+            self._sampler.stop()
+            for owner, name, original in reversed(self._replaced):
+                if original is None:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, original)
+            self._replaced.clear()
+            sys.meta_path.remove(self._finder)
+            self.finish("stopped")
+            atexit.unregister(self._at_exit)
+
+    def replace(self, owner: Any, name: str, value: Any) -> None:
+        """Set an attribute of a class or module for as long as the watch lasts."""
+        self._replaced.append((owner, name, vars(owner).get(name)))
+        setattr(owner, name, value)
+
+    def note_cost_of_calls(self) -> None:
+        """What a wrapped call costs beyond the plain one, measured on a class that does nothing."""
+        from .calibration import cost_of_a_call_ns
+
+        self.recorder.define({"kind": "cost", "call_ns": cost_of_a_call_ns(_CALIBRATION_CALLS)})
+
+    def wait_for_sampler(self) -> None:
+        """Wait until the sampler has let go of the frames that it looks at."""
+        with self._sampler.frames_lock:
+            pass
+
+    def look_again(self) -> None:
+        """From time to time a few more calls of each place are examined."""
+        for place in list(self.recorder.places.values()):
+            place.left = max(place.left, _LOOKED_AT_AGAIN)
+
+    def finish(self, how: str) -> None:
+        """Write all that there is, and how it came to an end."""
+        self.recorder.note(
+            {
+                "kind": "end", "how": how, "at_ns": time.perf_counter_ns(), "samples": self._sampler.samples,
+                "sampler_cpu_ns": self._sampler.cpu_ns, "left_out": self.recorder.left_out,
+            }
+        )  # fmt: skip
+        self.recorder.flush()
+
+    def _introduce(self, how: str) -> None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.recorder.note(
+            {
+                "kind": "process", "how": how, "pid": os.getpid(), "parent": os.getppid(), "began_ns": self._began_ns,
+                "ready_ns": time.perf_counter_ns(), "main_thread": _main_thread(), "cores": cores,
+                "python": sys.version.split()[0], "executable": sys.executable,
+                "arguments": list(getattr(sys, "orig_argv", [])),
+            }
+        )  # fmt: skip
+
+    def _at_exit(self) -> None:
+        if self._active:
+            self._sampler.stop()
+            self.finish("exit")
+
+    def _exit_at_once(self, original: Any) -> Any:
+        def _exit(status: Any) -> Any:
+            if self._active:
+                self.finish("os._exit")
+            return original(status)
+
+        return _exit
+
+    def _before_fork(self) -> None:
+        if self._active:
+            self._sampler.stop()
+            self.recorder.flush_lock.acquire()
+
+    def _after_fork(self) -> None:
+        if self._active:
+            self.recorder.flush_lock.release()
+            self._sampler.start()
+
+    def _in_child(self) -> None:
+        if self._active:
+            self.recorder.begin_again()
+            self._began_ns = time.perf_counter_ns()
+            self._sampler.forget_thread()
+            self._introduce("fork")
+            self._sampler.start()
+
+
+def begin(folder: str, began_ns: int) -> Watch:
+    """Watch this process to its end."""
+    watch = Watch(folder, began_ns)
+    watch.start()
+    return watch
+
+
+def _main_thread() -> int:
+    threading: Any = sys.modules.get("threading")
+    import _thread
+
+    return int(threading.main_thread().ident) if threading else _thread.get_ident()
