@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.racing import MARGIN, are_alike, best_of, log_ratios, surely_slower
-from hasten.core.tuning import BROKEN, KEPT
+from hasten.core.tuning import BROKEN, DROPPED, FINAL, KEPT, TIMED
 from hasten.core.units import percent
 from hasten.tune.field import MOST_AT_ONCE, chunks
 from hasten.tune.plans import simplicity
@@ -42,7 +42,7 @@ class Contest:
     @property
     def leader(self) -> Lane | None:
         """The best that keeps the floor and the size asked for; None if nothing does yet."""
-        return self._best([lane for lane in self._kept() if self._fits(lane)])
+        return self._best([lane for lane in self._kept() if self.fits(lane)])
 
     @property
     def best(self) -> Lane:
@@ -76,7 +76,7 @@ class Contest:
         while time.monotonic() < until:
             leader = self.leader
             mark = math.inf if leader is None else self.field.relative(leader) - MARGIN
-            waiting = [lane for lane in lanes if lane.is_racing and not lane.trial.floor and self._fits(lane)]
+            waiting = [lane for lane in lanes if lane.is_racing and not lane.trial.floor and self.fits(lane)]
             waiting = [lane for lane in waiting if lane.trial.levels and self.field.relative(lane) < mark]
             if not waiting:
                 return
@@ -88,7 +88,7 @@ class Contest:
         """Lanes that break the floor and would be faster than the best by so much (a share), the fastest first."""
         mark = self.field.relative(self.best) + math.log1p(-by)
         broken = [lane for lane in self.field.lanes.values() if lane.trial.floor == BROKEN and lane.trial.levels]
-        found = [lane for lane in broken if self.field.relative(lane) < mark and self._fits(lane)]
+        found = [lane for lane in broken if self.field.relative(lane) < mark and self.fits(lane)]
         return sorted(found, key=self.field.relative)
 
     def _close(self, lanes: Sequence[Lane], leader: Lane | None, most_rounds: int) -> list[Lane]:
@@ -101,13 +101,25 @@ class Contest:
                 found += [lane] if len(lane.trial.levels) < 2 else []
                 continue
             if surely_slower(lane.trial.levels, leader.trial.levels, self.field.base.trial.levels):
-                more = math.expm1(self.field.relative(lane) - self.field.relative(leader))
-                self.field.drop(lane, f"takes {percent(more)} longer than {leader.trial.id}")
+                self.field.drop(lane, self._slower_words(lane, leader))
                 continue
             met = log_ratios(leader.trial.levels, lane.trial.levels)
             if len(met) < most_rounds and not are_alike(lane.trial.levels, leader.trial.levels):
                 found.append(lane)
         return sorted(found, key=self.field.relative)
+
+    def _slower_words(self, lane: Lane, leader: Lane) -> str:
+        times = math.exp(self.field.relative(lane) - self.field.relative(leader))
+        much = f"{percent(times - 1)} longer than" if times < 2 else f"{times:.3g} times as long as"
+        return f"takes {much} {leader.trial.id}"
+
+    def revive(self, until: float) -> None:
+        """After the leader has failed: who had dropped out because of it is in the race again."""
+        lanes = list(self.field.lanes.values())
+        for lane in lanes:
+            if lane.trial.status == DROPPED and lane.trial.stage != FINAL:
+                self.field.update(lane, status=KEPT if lane.trial.floor == KEPT else TIMED, why="")
+        self.settle(lanes, until)
 
     def _round(self, lanes: Sequence[Lane], seconds: float, what: str) -> None:
         begin = time.monotonic()
@@ -131,5 +143,6 @@ class Contest:
             return None
         return lanes[best_of([lane.trial.levels for lane in lanes], self.field.base.trial.levels)]
 
-    def _fits(self, lane: Lane) -> bool:
+    def fits(self, lane: Lane) -> bool:
+        """Whether it keeps the size asked for."""
         return self.limit.size_bytes is None or lane.trial.size_bytes <= self.limit.size_bytes

@@ -13,7 +13,7 @@ from hasten.core.errors import ModelError
 from hasten.core.failure import Failure
 from hasten.core.racing import log_ratios, relative
 from hasten.core.samples import Samples
-from hasten.core.tuning import BROKEN, DROPPED, FAILED, KEPT, ORIGINAL, TIMED, TuneTrial, trial_id
+from hasten.core.tuning import BROKEN, CHOSEN, DROPPED, FAILED, KEPT, ORIGINAL, TIMED, TuneTrial, trial_id
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.practices.quantize_folder import file_hash
 
@@ -41,7 +41,7 @@ class Lane:
     @property
     def is_racing(self) -> bool:
         """Whether it may still win: not failed, not dropped, and not known to break the floor."""
-        return self.trial.status in (TIMED, KEPT) and self.trial.floor not in (BROKEN, FAILED)
+        return self.trial.status in (TIMED, KEPT, CHOSEN) and self.trial.floor not in (BROKEN, FAILED)
 
 
 class Field:
@@ -64,7 +64,10 @@ class Field:
             fresh = TuneTrial(variant, plan, size_bytes=candidate.model.size_bytes, zipped_bytes=zipped_bytes)
             track = Track(replace(candidate, label=name))
             self._rounds.tracks.append(track)
-            self.lanes[name] = Lane(self._folder.trials.get(name, fresh), track.candidate, track)
+            trial = self._folder.trials.get(name, fresh)
+            if trial.status == CHOSEN:  # by an earlier run: it has to stand the race again
+                trial = replace(trial, status=KEPT)
+            self.lanes[name] = Lane(trial, track.candidate, track)
         return self.lanes[name]
 
     def lane_of(self, variant: str, plan: Plan) -> Lane | None:

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds, log_ratio_of_round
+from hasten.core.comparison import (
+    DEFAULT_MARGIN,
+    FEWEST_ROUNDS,
+    Comparison,
+    Verdict,
+    compare_rounds,
+    log_ratio_of_round,
+)
 from hasten.core.failure import Failure
 from hasten.core.tuning import Step
 from hasten.measure.compare import ComparisonResult
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
 _SECONDS_EACH: Final = 0.4
 _FEWEST: Final = 3
 _MOST_ROUNDS: Final = 15
+_LIKELY_GAIN: Final = 0.97
+_MORE_PATIENCE: Final = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +46,28 @@ class Link:
 class Proof:
     """The confirmation, and what each step brought."""
 
-    result: ComparisonResult
+    results: tuple[ComparisonResult, ...]
+    """Each candidate of the chain after the first, against the first."""
     steps: tuple[Step, ...]
+
+    @property
+    def result(self) -> ComparisonResult:
+        """The result against the original, with both measurements."""
+        return self.results[-1]
 
     @property
     def comparison(self) -> Comparison:
         """The result against the original."""
         return self.result.comparison
+
+    @property
+    def is_last_step_idle(self) -> bool:
+        """Whether what was changed last brought nothing that anybody would notice."""
+        return len(self.steps) > 1 and self.steps[-1].ratio > 1 - DEFAULT_MARGIN
+
+    def without_last_step(self) -> Proof:
+        """The same for the candidate before."""
+        return Proof(self.results[:-1], self.steps[:-1])
 
 
 def prove(target: Target, chain: Sequence[Link], seconds: float, tell: Callable[[str], None]) -> Proof | Failure:
@@ -53,7 +77,7 @@ def prove(target: Target, chain: Sequence[Link], seconds: float, tell: Callable[
     longest = 0.0
     for number in range(_MOST_ROUNDS):
         before = time.monotonic()
-        if number >= _FEWEST and (before + longest > begin + seconds or _is_sure(rounds)):
+        if number >= _FEWEST and (_is_sure(rounds) or before + longest > begin + _patience(rounds) * seconds):
             break
         tell(f"confirming, round {number + 1}")
         rounds.run_one(_SECONDS_EACH)
@@ -61,13 +85,16 @@ def prove(target: Target, chain: Sequence[Link], seconds: float, tell: Callable[
         if failed is not None:
             return failed
         longest = max(longest, time.monotonic() - before)
-    first, last = rounds.tracks[0], rounds.tracks[-1]
-    start, end = first.result(), last.result()
-    assert not isinstance(start, Failure)
-    assert not isinstance(end, Failure)
-    found = ComparisonResult(_compared(first, last), start, end, time.monotonic() - begin)
+    spent = time.monotonic() - begin
+    results = tuple(_result(rounds.tracks[0], track, spent) for track in rounds.tracks[1:])
     steps = [_step(link, one, other) for link, (one, other) in zip(chain[1:], pairwise(rounds.tracks), strict=True)]
-    return Proof(found, tuple(steps))
+    return Proof(results, tuple(steps))
+
+
+def _patience(rounds: Rounds) -> float:
+    """A gain that is likely and not sure yet is worth some more time: the choice hangs on it."""
+    found = _compared(rounds.tracks[0], rounds.tracks[-1])
+    return _MORE_PATIENCE if found.verdict is Verdict.UNDECIDED and found.ratio < _LIKELY_GAIN else 1.0
 
 
 def _is_sure(rounds: Rounds) -> bool:
@@ -78,6 +105,13 @@ def _is_sure(rounds: Rounds) -> bool:
 def _compared(first: Track, second: Track) -> Comparison:
     pairs = zip(first.rounds, second.rounds, strict=True)
     return compare_rounds([log_ratio_of_round(one, other) for one, other in pairs])
+
+
+def _result(first: Track, other: Track, seconds: float) -> ComparisonResult:
+    start, end = first.result(), other.result()
+    assert not isinstance(start, Failure)
+    assert not isinstance(end, Failure)
+    return ComparisonResult(_compared(first, other), start, end, seconds)
 
 
 def _step(link: Link, one: Track, other: Track) -> Step:

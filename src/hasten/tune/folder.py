@@ -23,6 +23,7 @@ SESSION: Final = "session.jsonl"
 VARIANTS: Final = "variants"
 MIXES: Final = "mixes"
 COMMAND: Final = "tune"
+_MAKE_ROOM: Final = "What was saved before is still there: make room, and go on with --resume."
 
 
 class TuneFolder:
@@ -37,10 +38,13 @@ class TuneFolder:
         self._session = SessionWriter(path / SESSION, {"hasten": version, "command": COMMAND})
         try:
             path.mkdir(parents=True, exist_ok=True)
-            present = sorted(entry.name for entry in path.iterdir())
+            # An empty session is what is left of a run that was killed as it began.
+            empty = [SESSION] if (path / SESSION).is_file() and not (path / SESSION).stat().st_size else []
+            present = sorted(entry.name for entry in path.iterdir() if entry.name not in empty)
         except OSError as error:
             raise DataError(f"the folder {path} cannot be used: {error.strerror}", "Choose another with -o.") from None
         self.resumed = SESSION in present
+        self._has_settings = False
         if present and not self.resumed:
             raise UsageError(
                 f"the folder {path} holds {present[0]}, which is not of a tuning",
@@ -52,18 +56,27 @@ class TuneFolder:
             )
         if self.resumed:
             self._read(read_session(path / SESSION), settings)
-        self._session.begin()
-        if not self.resumed:
+        self._begin()
+        if not self._has_settings:
             self.keep("settings", COMMAND, dict(settings))
 
     def keep(self, kind: str, label: str, data: dict[str, Any]) -> None:
         """Save something to the session, at once."""
-        self._session.add(kind, label, data)
+        try:
+            self._session.add(kind, label, data)
+        except DataError as error:
+            raise DataError(error.message, _MAKE_ROOM) from error
 
     def save(self, trial: TuneTrial) -> None:
         """Save a trial; it takes the place of an earlier line with the same id."""
         self.keep("trial", trial.id, trial.as_data())
         self.trials[trial.id] = trial
+
+    def _begin(self) -> None:
+        try:
+            self._session.begin()
+        except DataError as error:
+            raise DataError(error.message, "Choose another folder with -o.") from error
 
     def save_variant(self, row: VariantRow) -> None:
         """Save what became of a variant."""
@@ -84,6 +97,7 @@ class TuneFolder:
         for trial in session.trials:
             if trial.kind == "settings" and trial.label == COMMAND:
                 self._compare(trial.data, settings)
+                self._has_settings = True
             elif trial.kind == "trial":
                 self.trials[trial.label] = trial_from_data(trial.data)
                 self.elapsed_s = max(self.elapsed_s, self.trials[trial.label].elapsed_s)

@@ -31,6 +31,8 @@ class Guard:
     def open(self) -> None:
         """What needs no test: the original, computed as it is now. With data, its own accuracy."""
         base = self.field.base
+        if base.trial.floor and (base.trial.accuracy is not None or not self.has_data):
+            return  # an earlier run knows it
         known: dict[str, Any] = {"floor": KEPT, "status": KEPT}
         if self.has_data:
             known |= {"accuracy": self.workshop.judge.original(CHOOSING).accuracy, "accuracy_on": CHOOSING, "drop": 0.0}

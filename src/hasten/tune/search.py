@@ -71,8 +71,7 @@ class Search:
         except RunnerFailed as failed:
             raise failed.failure.error(self.workshop.candidate.plan) from failed
         self.machine = greeting["machine"]
-        if not self.folder.resumed:
-            self.folder.keep("environment", "", environment_data(greeting, self.version))
+        self.folder.keep("environment", "", environment_data(greeting, self.version))
         base = self.workshop.candidate_of(ORIGINAL, self.workshop.candidate.plan)
         lanes = Field(self.workshop.target, self.folder, base, self.begin)
         lanes.base.trial = replace(lanes.base.trial, zipped_bytes=self.workshop.zipped_bytes_of(ORIGINAL))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure
-from hasten.core.tuning import BROKEN, CHOSEN, FAILED, FINAL, ORIGINAL, TuneResult, pareto_front
+from hasten.core.tuning import BROKEN, CHOSEN, DROPPED, FAILED, FINAL, KEPT, ORIGINAL, TuneResult, pareto_front
 from hasten.core.tuning_words import verdict_sentence
 from hasten.core.units import percent
 from hasten.data.classes import packed_labels
@@ -142,11 +142,15 @@ class Tuning:
         for _ in range(_MOST_SETBACKS):
             lane = search.best
             if self._keeps_floor(lane) and self._is_confirmed(lane, proof_s):
+                lane = self._simplest(lane)
                 break
+            search.contest.revive(time.monotonic() + proof_s)
         else:
             lane = search.lanes.base
             self._keeps_floor(lane)
         self._chosen = lane
+        for step in self._proof.steps if self._proof is not None and lane is not search.lanes.base else ():
+            self.folder.keep("step", step.practice, step.as_data())
         search.lanes.update(lane, status=CHOSEN, stage=FINAL)
 
     def _keeps_floor(self, lane: Lane) -> bool:
@@ -175,17 +179,41 @@ class Tuning:
         if isinstance(proof, Failure):
             search.lanes.update(lane, status=FAILED, why=proof.message)
             return False
-        self.folder.keep("comparison", "final", proof.result.as_data())
         needed = not self.settings.limit.holds(base.trial.median_ms, base.trial.size_bytes)
         if proof.comparison.verdict is not Verdict.FASTER and not needed:
-            search.lanes.drop(lane, f"fresh processes call it {proof.comparison.verdict.value}, not faster")
+            said = proof.comparison.verdict.value
+            search.lanes.update(lane, status=DROPPED, stage=FINAL, why=f"fresh processes call it {said}, not faster")
+            self.folder.keep("comparison", lane.trial.id, proof.result.as_data())
             return False
         self._proof = proof
-        for step in proof.steps:
-            self.folder.keep("step", step.practice, step.as_data())
-        search.lanes.update(lane, latency=proof.result.second.samples.latency, against=proof.comparison)
-        search.lanes.update(base, latency=proof.result.first.samples.latency)
+        self._take_proof(lane)
         return True
+
+    def _simplest(self, lane: Lane) -> Lane:
+        """The lane itself; or the one before its last step, if that brought nothing and the simpler one is as right."""
+        search, proof = self._running(), self._proof
+        if proof is None or lane is search.lanes.base or not proof.is_last_step_idle:
+            return lane
+        link = self._chain(lane)[-2].candidate
+        simpler = search.lanes.lane_of(ORIGINAL, link.plan)
+        if simpler is None or simpler.trial.floor != KEPT or not search.contest.fits(simpler):
+            return lane
+        less = proof.without_last_step()
+        if less.comparison.verdict is not Verdict.FASTER or not self._keeps_floor(simpler):
+            return lane
+        self._proof = less
+        self.workshop.note(f"{lane.trial.id} is no faster than {simpler.trial.id}, which is simpler")
+        search.lanes.update(lane, status=DROPPED, stage=FINAL, why=f"no faster than {simpler.trial.id}")
+        self._take_proof(simpler)
+        return simpler
+
+    def _take_proof(self, lane: Lane) -> None:
+        """The figures of the confirmation in place of those of the race."""
+        search, proof = self._running(), self._proof
+        assert proof is not None
+        self.folder.keep("comparison", "final", proof.result.as_data())
+        search.lanes.update(lane, latency=proof.result.second.samples.latency, against=proof.comparison)
+        search.lanes.update(search.lanes.base, latency=proof.result.first.samples.latency)
 
     def _chain(self, lane: Lane) -> list[Link]:
         """From the original to the result, a practice at a time."""

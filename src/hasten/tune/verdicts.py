@@ -122,6 +122,9 @@ def _quantize(known: Evidence) -> dict[str, Finding]:
         if not failed:
             return {}
         return {"quantize": Finding("quantize", Standing.NOT_EXAMINED, f"No variant runs: {failed[0].why}")}
+    if known.best.variant != ORIGINAL:
+        evidence = f"{known.best.variant} keeps the floor and is {_size_words(known)} than the original."
+        return {"quantize": Finding("quantize", Standing.IMPROVED, evidence)}
     fastest = min(made, key=lambda trial: trial.median_ms)
     count = len({trial.variant for trial in made})
     if any(trial.floor == UNKNOWN for trial in made) and not any(trial.floor == KEPT for trial in made):
@@ -139,6 +142,11 @@ def _quantize(known: Evidence) -> dict[str, Finding]:
     return {"quantize": Finding("quantize", Standing.GOOD, evidence)}
 
 
+def _size_words(known: Evidence) -> str:
+    change = known.best.size_bytes / max(1, known.base.size_bytes) - 1
+    return f"{percent(abs(change))} {'smaller' if change <= 0 else 'larger'}"
+
+
 def _gain(known: Evidence, trial: TuneTrial) -> str:
     ratio = known.best.median_ms / trial.median_ms if trial.median_ms else math.nan
     return f"{times_words(ratio)} times as fast as the best that is known to be right"
@@ -149,7 +157,7 @@ def _threads(known: Evidence) -> dict[str, Finding]:
     if len(rows) < 2:
         return {}
     told = ", ".join(f"{trial.plan.threads}: {milliseconds(trial.median_ms)}" for trial in rows)
-    evidence = f"Latency by threads, from the race with nothing else running: {told}."
+    evidence = f"Latency by threads, from the race: {told}."
     return {"threads": Finding("threads", Standing.GOOD, evidence, "Beside other work: hasten threads.")}
 
 
