@@ -1,0 +1,170 @@
+"""Limits kept, broken and undecided."""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hasten.core.accuracy import Accuracy, PairedAccuracy
+from hasten.core.block import Block
+from hasten.core.budget import Budget
+from hasten.core.comparison import compare_rounds
+from hasten.core.gate import (
+    FEWEST_PROCESSES,
+    CheckResult,
+    GateVerdict,
+    Row,
+    accuracy_row,
+    drop_row,
+    exact_row,
+    memory_row,
+    slowdown_row,
+    timed_row,
+)
+from hasten.core.gate_intervals import latency_interval, once_interval, p95_interval
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
+from hasten.core.samples import Samples
+from hasten.core.statistics import Interval
+
+PASSED, FAILED, UNDECIDED = GateVerdict.PASSED, GateVerdict.FAILED, GateVerdict.UNDECIDED
+
+
+def result(*verdicts: GateVerdict, **changes: Any) -> CheckResult:
+    rows = tuple(Row("latency", "ms", 1.0, (0.9, 1.1), 2.0, verdict, "so") for verdict in verdicts)
+    return CheckResult(Model("m.tflite", 1, "00"), Plan(), Budget(), rows, **changes)
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [(1.2, PASSED), (1.1, PASSED), (1.05, UNDECIDED), (0.9, UNDECIDED), (0.8, FAILED)]
+)
+def test_a_time_is_judged_by_its_whole_interval(limit: float, verdict: GateVerdict) -> None:
+    assert timed_row("latency", Interval(1.0, 0.9, 1.1), limit, FEWEST_PROCESSES).verdict is verdict
+
+
+def test_few_processes_decide_nothing() -> None:
+    row = timed_row("latency", Interval(1.0, 0.9, 1.1), 100.0, FEWEST_PROCESSES - 1)
+    assert row.verdict is UNDECIDED
+    assert "3 of the 4 processes" in row.why
+    assert timed_row("latency", None, 100.0, 0).measured is None
+
+
+@pytest.mark.parametrize(("measured", "verdict"), [(10, PASSED), (11, FAILED), (9, PASSED)])
+def test_a_size_is_exact(measured: int, verdict: GateVerdict) -> None:
+    assert exact_row("size", "bytes", measured, 10).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("peaks", "verdict"), [([5.0, 9.0], PASSED), ([11.0, 12.0], FAILED), ([9.0, 11.0], UNDECIDED), ([], UNDECIDED)]
+)
+def test_memory_is_judged_by_every_process(peaks: list[float], verdict: GateVerdict) -> None:
+    assert memory_row(peaks, 10.0).verdict is verdict
+
+
+def test_accuracy_on_given_data_is_a_fact_and_the_interval_is_for_other_data() -> None:
+    found = Accuracy("top-1", 0.96, 0.94, 0.98, 600, "data.npz")
+    assert accuracy_row(found, 0.95, higher_is_better=True).verdict is PASSED
+    assert "could go the other way" in accuracy_row(found, 0.95, higher_is_better=True).why
+    assert accuracy_row(found, 0.97, higher_is_better=True).verdict is FAILED
+    assert "could" not in accuracy_row(found, 0.5, higher_is_better=True).why
+    error = Accuracy("mae", 3.0, 2.5, 3.5, 600, "data.npz")
+    row = accuracy_row(error, 2.9, higher_is_better=False)
+    assert (row.verdict, row.at_least, row.unit) == (FAILED, False, "value")
+
+
+@pytest.mark.parametrize(
+    ("difference", "low", "high", "verdict"),
+    [
+        (-0.005, -0.02, 0.01, PASSED),
+        (0.02, 0.01, 0.03, PASSED),
+        (-0.03, -0.05, -0.01, FAILED),
+        (-0.03, -0.07, 0.01, UNDECIDED),
+    ],
+)
+def test_a_drop_counts_if_it_is_sure_and_large(
+    difference: float, low: float, high: float, verdict: GateVerdict
+) -> None:
+    row = drop_row("old", PairedAccuracy("top-1", 100, difference, low, high, lost=3, won=0), 0.01)
+    assert row.verdict is verdict
+    assert row.measured == pytest.approx(-difference)
+    assert row.interval == pytest.approx((-high, -low))
+
+
+def test_a_metric_of_errors_drops_by_rising() -> None:
+    row = drop_row("old", PairedAccuracy("mae", 100, 0.5, 0.4, 0.6, higher_is_better=False), 0.1)
+    assert row.verdict is FAILED
+    assert row.interval == (0.4, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("log_ratios", "verdict"),
+    [
+        ([0.1, 0.11, 0.09, 0.1, 0.1], FAILED),
+        ([0.001, -0.001, 0.0, 0.001, 0.0], PASSED),
+        ([-0.1, -0.11, -0.09, -0.1, -0.1], PASSED),
+        ([-0.05, -0.01, -0.03, 0.01, -0.06], PASSED),  # faster or not: surely not slower
+        ([0.1, -0.1, 0.2, -0.1, 0.1], UNDECIDED),
+        ([0.01, 0.01], UNDECIDED),
+    ],
+)
+def test_a_slowdown_counts_if_compare_says_slower(log_ratios: list[float], verdict: GateVerdict) -> None:
+    row = slowdown_row("old", compare_rounds(log_ratios, 0.02), 0.02)
+    assert row.verdict is verdict
+    assert row.limit == 1.02
+
+
+def test_undecided_passes_unless_strict_and_is_counted() -> None:
+    assert result(PASSED, UNDECIDED).passed
+    assert result(PASSED, UNDECIDED).count(UNDECIDED) == 1
+    assert not result(PASSED, UNDECIDED, strict=True).passed
+    assert not result(PASSED, FAILED).passed
+    assert result(PASSED, strict=True).passed
+    assert not result(PASSED, interrupted=True).passed
+
+
+@given(
+    st.floats(0, 1e6), st.floats(allow_nan=False, allow_infinity=True), st.floats(allow_nan=False, allow_infinity=True)
+)
+def test_json_holds_every_row(measured: float, low: float, high: float) -> None:
+    row = Row("latency", "ms", measured, (low, high), 1.0, UNDECIDED, "so")
+    data = json.loads(json.dumps(row.as_data(), allow_nan=False))
+    assert {"what", "measured", "interval", "limit", "verdict", "why"} <= set(data)
+    assert data["verdict"] == "undecided"
+
+
+def simulated(source: np.random.Generator, processes: int, noise: float, tail: float) -> Samples:
+    """Runs of 1 ms; one in ten takes `tail` more, and processes differ."""
+    blocks = []
+    for process in range(processes):
+        factor = math.exp(source.normal(0, noise))
+        for _ in range(8):
+            times = factor * source.normal(1.0, 0.005, 100)
+            times[source.random(100) < 0.1] *= 1 + tail
+            blocks.append(Block(process, 0.0, array("q", (times * 1e6).astype(np.int64).tolist())))
+    return Samples(tuple(blocks))
+
+
+def test_the_interval_of_p95_holds_the_truth() -> None:
+    source = np.random.default_rng(3)
+    truth = simulated(source, 400, 0.01, 0.5).p95_ms
+    inside = 0
+    for _ in range(60):
+        found = p95_interval(simulated(source, 5, 0.01, 0.5), 0.99)
+        assert found.low <= found.estimate <= found.high
+        inside += found.low <= truth <= found.high
+    assert inside >= 56
+
+
+def test_intervals_of_one_process_are_endless() -> None:
+    one = simulated(np.random.default_rng(0), 1, 0.0, 0.0)
+    assert p95_interval(one, 0.99).high == math.inf
+    assert once_interval([3.0], 0.99).high == math.inf
+    assert once_interval([3.0, 4.0, 5.0], 0.99).estimate == 4.0
+    assert latency_interval(one, 0.99).low >= 0

@@ -1,0 +1,118 @@
+"""A latency against an older session: only where machines are alike, and with room for what differs between runs."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hasten.core.block import Block
+from hasten.core.gate import GateVerdict, Row
+from hasten.core.gate_baseline import BaselineRun, baseline_runs, session_row
+from hasten.core.measurement import Effective, Measurement, Model
+from hasten.core.plan import Plan, Workload
+from hasten.core.samples import Samples
+from hasten.core.session import SessionWriter, read_session
+
+HERE = {"cpu": "Some CPU", "architecture": "x86_64", "cores": 4, "litert": "2.3.0", "load_average": 0.3}
+
+
+def measurement(latency_ms: float, name: str = "model.tflite", plan: Plan = Plan()) -> Measurement:
+    blocks = [
+        Block(process, 0.0, array("q", [round(latency_ms * 1e6 * (1 + 0.001 * process))] * 20))
+        for process in range(4)
+        for _ in range(3)
+    ]
+    effective = Effective("cpu", 1, "CompiledModel", True, True)
+    return Measurement(
+        Model(f"some/{name}", 10, name), plan, Workload(), effective, Samples(tuple(blocks)), 1.0, 1.0, 3, 5.0
+    )
+
+
+def run(latency_ms: float, environment: dict[str, Any] | None = None, **changes: Any) -> BaselineRun:
+    return BaselineRun(measurement(latency_ms, **changes), HERE if environment is None else environment)
+
+
+def row(before: list[BaselineRun], latency_ms: float, margin: float = 0.02) -> Row:
+    return session_row("old.jsonl", before, run(latency_ms), margin)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "word"),
+    [("cpu", "Another", "CPU was Another"), ("litert", "2.2.0", "LiteRT was 2.2.0"), ("cores", 8, "cores was 8")],
+)
+def test_another_machine_cannot_be_compared(key: str, value: Any, word: str) -> None:
+    found = row([run(1.0, {**HERE, key: value})], 2.0)
+    assert found.verdict is GateVerdict.UNDECIDED
+    assert word in found.why
+    assert "--baseline-model" in found.why
+
+
+def test_a_session_that_does_not_say_where_it_was_made() -> None:
+    found = row([run(1.0, {})], 2.0)
+    assert found.verdict is GateVerdict.UNDECIDED
+    assert "does not say" in found.why
+
+
+def test_only_the_same_plan_and_the_same_file_name_count() -> None:
+    assert "no measurement with this plan" in row([run(1.0, plan=Plan(threads=2))], 2.0).why
+    assert "no measurement" in row([], 2.0).why
+    two = [run(1.0, name="a.tflite"), run(5.0, name="b.tflite")]
+    assert "none of this name" in row(two, 1.0).why
+    found = row([*two, run(1.0)], 1.5)
+    assert found.measured == pytest.approx(1.5)
+
+
+def test_one_earlier_run_leaves_much_room_and_says_how_much() -> None:
+    assert row([run(1.0)], 1.1).verdict is GateVerdict.UNDECIDED
+    assert "20%" in row([run(1.0)], 1.1).why
+    assert row([run(1.0)], 1.5).verdict is GateVerdict.FAILED
+    assert row([run(1.0)], 0.7).verdict is GateVerdict.PASSED
+
+
+def test_several_quiet_runs_leave_little() -> None:
+    before = [run(latency) for latency in (1.0, 1.01, 0.99, 1.0, 1.005, 0.995, 1.0, 1.0)]
+    assert row(before, 1.1).verdict is GateVerdict.FAILED
+    assert row(before, 0.97).verdict is GateVerdict.PASSED
+    assert row(before, 1.0).interval == pytest.approx((0.963, 1.038), abs=0.002)
+
+
+def outcomes(ratio: float, history: int, spread: float, times: int) -> Counter[GateVerdict]:
+    """Runs whose latency differs by this spread from one to the next, on a model that takes `ratio` of the time."""
+    source = np.random.default_rng(5)
+    found: Counter[GateVerdict] = Counter()
+    for _ in range(times):
+        before = [run(math.exp(source.normal(0, spread))) for _ in range(history)]
+        found[row(before, ratio * math.exp(source.normal(0, spread))).verdict] += 1
+    return found
+
+
+@pytest.mark.parametrize(("history", "spread"), [(1, 0.05), (2, 0.03), (6, 0.01), (10, 0.05)])
+def test_no_alarm_for_a_model_that_did_not_change(history: int, spread: float) -> None:
+    assert outcomes(1.0, history, spread, 200)[GateVerdict.FAILED] / 200 <= 0.02
+
+
+def test_ten_percent_are_found_in_a_quiet_history() -> None:
+    assert outcomes(1.1, 10, 0.01, 100)[GateVerdict.FAILED] / 100 >= 0.95
+
+
+def test_measurements_take_the_environment_written_before_them(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    writer = SessionWriter(path)
+    writer.add("measurement", "m", measurement(1.0).as_data())
+    writer.add("environment", "", HERE)
+    writer.add("measurement", "m", measurement(2.0).as_data())
+    writer.add("measurement", "m", {**measurement(3.0).as_data(), "interrupted": True})
+    writer.add("measurement", "m", {"of": "another hasten"})
+    writer.add("environment", "", {**HERE, "cores": 8})
+    writer.add("measurement", "m", measurement(4.0).as_data())
+    writer.close()
+    found = baseline_runs(read_session(path))
+    assert [run.environment.get("cores") for run in found] == [None, 4, 8]
+    assert found[1] == replace(found[1], measurement=measurement(2.0))
