@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hasten.core.bundle import Bundle
 from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.errors import ModelError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
@@ -27,6 +28,7 @@ from hasten.measure.prediction import predict
 from hasten.measure.rounds import Candidate, Progress, no_progress
 from hasten.model.reader import read_graph
 from hasten.practices import accelerators as accelerators_module
+from hasten.practices import copies as copies_module
 from hasten.practices import explain as explain_module
 from hasten.practices import pays_from as pays_from_module
 from hasten.practices.accelerator_outputs import inputs_from_data, make_inputs
@@ -39,6 +41,7 @@ from hasten.practices.quantize import QuantizePractice
 from hasten.practices.quantize_folder import QuantizeFolder
 from hasten.practices.quantize_records import QuantizeData, QuantizeSettings, settings_to_compare
 from hasten.practices.threads import ThreadsPractice
+from hasten.report.code import snippet_in
 from hasten.targets.local import LocalTarget
 from hasten.tune.folder import TuneFolder
 from hasten.tune.settings import TuneSettings, settings_data
@@ -52,8 +55,8 @@ if TYPE_CHECKING:
 
     from hasten.core.acceleration import AcceleratorRow
     from hasten.core.app import AppResult
-    from hasten.core.bundle import Bundle
     from hasten.core.comparison import Comparison
+    from hasten.core.copies import CopyStudy
     from hasten.core.errors import HastenError
     from hasten.core.explain import Explanation
     from hasten.core.gate import CheckResult
@@ -542,3 +545,51 @@ def measure_app(
     from hasten.practices.app_after import AfterTheRun
 
     return AfterTheRun(study, target or LocalTarget(), seconds, progress).result()
+
+
+def copies(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = copies_module.DEFAULT_SECONDS,
+    language: str = "python",
+    progress: Progress = no_progress,
+) -> CopyStudy:
+    """What each way to feed and read a model costs, and the one to use, with code in a language."""
+    practice = study_copies(model, plan, workload, target=target, seconds=seconds)
+    measure_copies(practice, progress)
+    return copies_found(practice, language)
+
+
+def study_copies(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = copies_module.DEFAULT_SECONDS,
+) -> copies_module.CopiesPractice:
+    """A study of copies that has not begun: whoever runs it can ask at any time what it has found so far."""
+    candidate, graph = open_model(model, plan, workload)
+    return copies_module.CopiesPractice(target or LocalTarget(), candidate, graph, seconds)
+
+
+def measure_copies(practice: copies_module.CopiesPractice, progress: Progress = no_progress) -> None:
+    """Run a study of copies to its end."""
+    failure = practice.run(progress)
+    if failure is not None:
+        raise _error(failure, practice.candidate)
+
+
+def copies_found(practice: copies_module.CopiesPractice, language: str = "python") -> CopyStudy:
+    """What a study of copies has found, with the code that goes the recommended way."""
+    found, candidate = practice.found(), practice.candidate
+    inputs, outputs = practice.tensors()
+    as_bundle = Bundle(
+        candidate.path.parent, candidate.path.name, candidate.model.sha256, candidate.plan, candidate.workload,
+        inputs, outputs,
+    )  # fmt: skip
+    snippet = snippet_in(language, as_bundle, str(candidate.path), runner=found.recommended == "host")
+    return replace(found, language=language, snippet=snippet)

@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "app": "where an application's time goes, around and inside the model",
     "accelerators": "does an accelerator run it, all of it, correctly, faster?",
     "check": "a gate for CI: limits, and no slower than an older model",
-    "run": "run a bundle or a model once, on your input",
+    "copies": "what it costs to feed and read a model, by each way",
     "run": "run a bundle or a model once, on your input",
     "devices": "the targets within reach",
     "doctor": "check this machine",

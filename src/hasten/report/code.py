@@ -44,3 +44,8 @@ def code_in(language: str, bundle: Bundle) -> str:
     if language not in _WRITERS:
         raise UsageError(f"hasten writes no code in {language!r}", f"Use one of: {', '.join(LANGUAGES)}.")
     return _WRITERS[language](bundle)
+
+
+def snippet_in(language: str, bundle: Bundle, path: str, *, runner: bool = False) -> str:
+    """The code for a model that lies elsewhere than in a bundle; `runner`: through hasten.Runner at any rate."""
+    return python_code(bundle, path, runner=runner) if language == "python" else code_in(language, bundle)

@@ -66,7 +66,8 @@ if __name__ == "__main__":
 
 _RUNNER: Final = '''"""Runs {headline}. Written by hasten; needs hasten and numpy.
 
-Inputs are written into the model's own memory and outputs are read from it: on the CPU and on an NPU nothing is copied.
+Inputs are written into the model's own memory and outputs are read from it: on the CPU nothing is copied. A GPU or NPU
+has memory of its own, to which each run copies once.
 """
 
 {imports}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan
     from hasten.engine.classic import ClassicTensor
     from hasten.engine.tensors import Tensor
+    from hasten.runner.copies import CopyWays
 
 
 class Server:
@@ -39,6 +40,7 @@ class Server:
     def __init__(self) -> None:
         self._model: CompiledModel | ClassicModel | None = None
         self._profiler: Profiler | None = None
+        self._copy_ways: CopyWays | None = None
         self._memory = MemoryMeter()
         self._handlers: dict[str, tuple[str, Callable[[Message], Message]]] = {
             "hello": ("start", self._hello),
@@ -47,6 +49,8 @@ class Server:
             "profile": ("profile", self._profile),
             "evaluate": ("evaluate", self._evaluate),
             "evaluate_many": ("evaluate", self._evaluate_many),
+            "copies": ("load", self._copies),
+            "copies_block": ("run", self._copies_block),
         }
 
     def answer(self, request: Message) -> Message:
@@ -144,6 +148,21 @@ class Server:
             if model is not self._model:
                 model.close()
         return Message({}, tuple(answers))
+
+    def _copies(self, request: Message) -> Message:
+        """Make every way to feed and read the loaded model ready to be timed; those that cannot be gone say why."""
+        from hasten.runner.copies import CopyWays  # brings NumPy along
+
+        plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
+        self._copy_ways = ways = CopyWays(self._loaded(), Path(request.body["path"]), plan, workload)
+        return Message({"available": ways.available, "reasons": ways.reasons})
+
+    def _copies_block(self, request: Message) -> Message:
+        if self._copy_ways is None:
+            raise UsageError("no ways to feed and read were made ready in this runner")
+        body, meter = request.body, ConditionsMeter()
+        steps = self._copy_ways.time(str(body["way"]), float(body["seconds"]), int(body["most"]))
+        return Message({"conditions": asdict(meter.finish())}, tuple(durations.tobytes() for durations in steps))
 
     def _unknown(self, request: Message) -> Message:
         raise UsageError(f"a runner knows no request {request.body.get('request')!r}")

@@ -155,6 +155,18 @@ class Runner:
         width = len(answers) // max(1, len(samples))
         return [answers[width * i : width * (i + 1)] for i in range(len(samples))]
 
+    def copies(self, path: Path, workload: Workload) -> tuple[list[str], dict[str, str]]:
+        """Make the ways to feed and read the loaded model ready: which can be gone, and why the others cannot."""
+        where = str(path.resolve())
+        body = self._ask("load", "copies", plan=asdict(self.plan), workload=asdict(workload), path=where).body
+        return body["available"], body["reasons"]
+
+    def copies_block(self, way: str, seconds: float, most: int) -> tuple[list[array[int]], Conditions]:
+        """Time cycles of one way: nanoseconds of each one's feeding, running and reading."""
+        reply = self._ask("run", "copies_block", beyond=seconds, way=way, seconds=seconds, most=most)
+        steps = [array("q", bytes(frame)) for frame in reply.frames]
+        return steps, Conditions(**reply.body["conditions"])
+
     def close(self) -> None:
         """End the runner."""
         self._link.close()

@@ -1,0 +1,220 @@
+"""Times the ways to feed and read a model, inside the runner, as an application would go them from Python.
+
+A way is three calls: feed, run, read. All of them work on one set of inputs, and each must give the same outputs
+before it is timed. Imported late: it brings NumPy and LiteRT's own Python classes along.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.copies import WAYS
+from hasten.core.errors import HastenError
+from hasten.engine.abi import HOST_ALIGNMENT
+from hasten.engine.compiled import CompiledModel
+from hasten.engine.library import EngineError
+from hasten.runner.copy_engines import ClassicEngine, PythonCompiledEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hasten.core.plan import Plan, Workload
+    from hasten.engine.classic import ClassicModel
+
+    Step = Callable[[], Any]
+
+# Outputs of one model through other interfaces of one engine: the same kernels, perhaps in another order.
+_CLOSE: Final = 1e-3
+_TROUBLES: Final = (HastenError, EngineError, RuntimeError, ValueError, TypeError, ImportError)
+_ORDINARY_OFFSET: Final = 16  # what malloc promises, and no more
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One way: what to call, and how to get at the outputs for the check."""
+
+    feed: Step
+    run: Step
+    read: Step
+    outputs: Callable[[], list[Any]]
+
+
+class CopyWays:
+    """All ways of one loaded model."""
+
+    def __init__(self, model: CompiledModel | ClassicModel, path: Path, plan: Plan, workload: Workload) -> None:
+        self._model, self._path, self._plan, self._workload = model, path, plan, workload
+        self._cycles: dict[str, Cycle] = {}
+        self.reasons: dict[str, str] = {}
+        """Why a way cannot be gone, by its key."""
+        try:
+            self._values = [_values(tensor) for tensor in model.inputs]
+        except TypeError as error:
+            self.reasons = dict.fromkeys((way.key for way in WAYS), f"NumPy has no such type: {error}")
+            return
+        self._build()
+        self._check_outputs()
+
+    @property
+    def available(self) -> list[str]:
+        """The ways that work, in their order."""
+        return [way.key for way in WAYS if way.key in self._cycles]
+
+    def time(self, key: str, seconds: float, most: int) -> tuple[array[int], array[int], array[int]]:
+        """Nanoseconds of each step of many cycles: feed, run, read."""
+        cycle, clock = self._cycles[key], time.perf_counter_ns
+        feed, run, read = cycle.feed, cycle.run, cycle.read
+        steps = array("q"), array("q"), array("q")
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            feed(), run(), read()  # the first cycle after another way's block finds cold caches
+            deadline = clock() + int(seconds * 1e9)
+            while len(steps[0]) < most:
+                t0 = clock()
+                feed()
+                t1 = clock()
+                run()
+                t2 = clock()
+                kept = read()
+                t3 = clock()
+                for durations, taken in zip(steps, (t1 - t0, t2 - t1, t3 - t2), strict=True):
+                    durations.append(taken)
+                del kept
+                if t3 >= deadline:
+                    break
+        finally:
+            if was_enabled:
+                gc.enable()
+        return steps
+
+    def _build(self) -> None:
+        for keys, make in (
+            (("host", "unaligned"), self._host_cycles),
+            (("copying", "views", "filled", "signature", "wrong type", "strided", "list", "resize", "reshape"),
+             self._classic_cycles),
+            (("buffers",), self._buffer_cycles),
+        ):  # fmt: skip
+            try:
+                self._cycles.update(make())
+            except _TROUBLES as error:  # noqa: PERF203 - one engine's trouble must not stop the others
+                self.reasons.update(dict.fromkeys(keys, _one_line(error)))
+
+    def _host_cycles(self) -> dict[str, Cycle]:
+        model = self._model
+        if not isinstance(model, CompiledModel):
+            raise RuntimeError("LiteRT 2.3 runs this model through its classic interface only")
+        arrays = [_view(tensor) for tensor in model.inputs]
+        results = [_view(tensor) for tensor in model.outputs]
+        if any(view is None for view in (*arrays, *results)):
+            raise RuntimeError(f"the {self._plan.accelerator} keeps tensors in memory of its own, and must copy them")
+        outside = [_at_offset(values) for values in self._values]
+        results_outside = [_at_offset(result) for result in results]
+        for view, values in zip(arrays, self._values, strict=True):
+            np.copyto(view, values)
+
+        def copy_in() -> None:
+            for view, values in zip(arrays, outside, strict=True):
+                np.copyto(view, values)
+
+        def copy_out() -> None:
+            for result, view in zip(results_outside, results, strict=True):
+                np.copyto(result, view)
+
+        def touch_in() -> Any:
+            return [view[...] for view in arrays]
+
+        def touch_out() -> Any:
+            return [view[...] for view in results]
+
+        return {
+            "host": Cycle(touch_in, model.run_beside_others, touch_out, lambda: [view.copy() for view in results]),
+            "unaligned": Cycle(copy_in, model.run_beside_others, copy_out, lambda: results_outside),
+        }
+
+    def _classic_cycles(self) -> dict[str, Cycle]:
+        engine = ClassicEngine(self._path, self._plan, self._workload, self._values)
+        cycles = {}
+        for key, make in engine.makers().items():
+            try:
+                feed, run, read = make()
+                if key == "signature":  # one call does it all, and returns what it read
+                    cycles[key] = Cycle(feed, run, feed, read)
+                else:
+                    cycles[key] = Cycle(feed, run, read, engine.read_copies)
+            except _TROUBLES as error:  # noqa: PERF203 - one way's trouble must not stop the others
+                self.reasons[key] = _one_line(error)
+        return cycles
+
+    def _buffer_cycles(self) -> dict[str, Cycle]:
+        engine = PythonCompiledEngine(self._path, self._plan, self._workload, self._values)
+        return {"buffers": Cycle(engine.write, engine.run, engine.read, engine.read)}
+
+    def _check_outputs(self) -> None:
+        """A way that gives other outputs is no way. One that cannot do a cycle says why."""
+        expected: list[Any] | None = None
+        for key in ("copying", *[key for key in self._cycles if key != "copying"]):
+            cycle = self._cycles.get(key)
+            if cycle is None:
+                continue
+            try:
+                cycle.feed(), cycle.run(), cycle.read()
+                found = [np.array(output) for output in cycle.outputs()]
+            except _TROUBLES as error:
+                self._refuse(key, _one_line(error))
+                continue
+            if expected is None:
+                expected = found
+            elif not all(_alike(a, b) for a, b in zip(found, expected, strict=True)):
+                self._refuse(key, "it gives other outputs than set_tensor, invoke, get_tensor")
+
+    def _refuse(self, key: str, reason: str) -> None:
+        del self._cycles[key]
+        self.reasons[key] = reason
+
+
+def _values(tensor: Any) -> Any:
+    """What the model's own buffer holds now, plausible and seeded, as an array of ours."""
+    return np.frombuffer(bytes(_bytes(tensor)), dtype=np.dtype(tensor.dtype)).reshape(tensor.shape).copy()
+
+
+def _bytes(tensor: Any) -> bytes:
+    data: bytes = tensor.read()
+    return data
+
+
+def _view(tensor: Any) -> Any:
+    memory = tensor.shared_memory()
+    if memory is None:
+        return None
+    kind = np.dtype(tensor.dtype)
+    return np.frombuffer(memory, dtype=kind).reshape(tensor.shape) if len(memory) else np.empty(tensor.shape, kind)
+
+
+def _at_offset(values: Any) -> Any:
+    """A copy that begins where ordinary allocation may begin, and the engine's alignment does not."""
+    room = np.empty(values.nbytes + 2 * HOST_ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % HOST_ALIGNMENT + _ORDINARY_OFFSET
+    moved = room[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    moved[...] = values
+    return moved
+
+
+def _alike(found: Any, expected: Any) -> bool:
+    if found.size != expected.size:
+        return False
+    if found.dtype.kind not in "fc":
+        return bool(np.mean(found.ravel() == expected.ravel()) > 1 - _CLOSE) if found.size else True
+    scale = float(np.max(np.abs(expected))) if expected.size else 0.0
+    return bool(np.allclose(found.ravel(), expected.ravel(), rtol=_CLOSE, atol=_CLOSE * scale, equal_nan=True))
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
