@@ -129,7 +129,7 @@ def _profile(draw: random.Random, share: float) -> dict[str, Any]:
     operators = []
     for index, ((kind, _), weight) in enumerate(zip(raw, times, strict=True)):
         ms = weight * scale
-        macs = int(weight * 4.2e6) if weight > 0.5 else None
+        macs = int(weight * 1.1e6) if weight > 0.5 else None
         operators.append({
             "index": index, "op": kind, "kernel": "Convolution (NHWC, F32) IGEMM" if "CONV" in kind else None,
             "location": f"model/block_{index // 3}/{kind.lower()}", "shapes": "1x28x28x32 -> 1x28x28x64", "ms": ms,

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import milliseconds
-from hasten.report.charts.style import BAR_PIXELS, SERIES, status_colour, status_of, tooltip, vega_lite
+from hasten.report.charts.style import (
+    BAR_PIXELS,
+    LINE_SHAPES,
+    SERIES,
+    from_zero,
+    status_colour,
+    status_of,
+    tooltip,
+    vega_lite,
+)
 from hasten.report.summary.reading import number, text
 from hasten.report.summary.words import PRACTICES, interval_text, latency_text
 
@@ -13,6 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.report.summary.records import PracticeView, StepRow, ThreadsView
+
+
+_FEW_TICKS: Final = {"tickCount": 5, "format": "~f"}
+# What stands after a bar needs this much more than the bar itself.
+_LABEL_ROOM, _STATUS_ROOM = 1.25, 1.7
 
 
 def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
@@ -27,7 +41,13 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
                        "what": step.what})  # fmt: skip
     values.append(_bar("result", 0.0, last, "total", milliseconds(last)))
     y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
-    x = {"field": "low", "type": "quantitative", "title": "latency of a run, ms", "scale": {"zero": True}}
+    x = {
+        "field": "low",
+        "type": "quantitative",
+        "title": "latency of a run, ms",
+        "scale": from_zero([value["high"] for value in values], _LABEL_ROOM),
+        "axis": _FEW_TICKS,
+    }
     colour = {
         "field": "kind", "type": "nominal", "legend": None,
         "scale": {"domain": ["total", "gain", "loss"], "range": ["@accent", "@gain", "@loss"]},
@@ -72,8 +92,9 @@ def threads_spec(view: ThreadsView) -> dict[str, Any] | None:
     y = {"field": "ms", "type": "quantitative", "title": "latency, ms", "scale": {"zero": True}}
     colour = {
         "field": "condition", "type": "nominal", "scale": {"domain": conditions, "range": list(SERIES)},
-        "legend": {"title": None, "columns": 2, "labelLimit": 220},
+        "legend": {"title": None, "columns": {"signal": "width < 400 ? 1 : 2"}, "labelLimit": 240},
     }  # fmt: skip
+    shape = {**colour, "scale": {"domain": conditions, "range": list(LINE_SHAPES)}}
     return vega_lite(
         300, values,
         layer=[
@@ -92,7 +113,7 @@ def threads_spec(view: ThreadsView) -> dict[str, Any] | None:
                 "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
                 "encoding": {
                     "x": x, "y": y, "color": colour,
-                    "shape": {"field": "condition", "type": "nominal", "sort": conditions, "legend": None},
+                    "shape": shape,
                     "tooltip": tooltip(
                         threads="threads", condition="condition", latency="latency", interval="95 %_interval"
                     ),
@@ -144,7 +165,13 @@ def _interval_bars(values: list[dict[str, Any]], title: str) -> dict[str, Any]:
         "field": "name", "type": "nominal", "sort": None, "title": None,
         "axis": {"ticks": False, "domain": False, "labelLimit": 150},
     }  # fmt: skip
-    x = {"field": "ms", "type": "quantitative", "title": title, "scale": {"zero": True}}
+    x = {
+        "field": "ms",
+        "type": "quantitative",
+        "title": title,
+        "scale": from_zero([value["high"] for value in values], _STATUS_ROOM),
+        "axis": _FEW_TICKS,
+    }
     colour = status_colour([value["status"] for value in values])["color"]
     return vega_lite(
         BAR_PIXELS * len(values), values,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import size as size_text
-from hasten.report.charts.style import status_colour, status_of, tooltip, vega_lite
+from hasten.report.charts.style import log_scale, status_colour, status_of, tooltip, vega_lite
 from hasten.report.summary.commands import ORIGINAL
 from hasten.report.summary.words import accuracy_text, interval_text, latency_text
 
@@ -24,15 +24,19 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     with_accuracy = sum(row.accuracy is not None for row in shown) >= 2
     if with_accuracy:
         shown = [row for row in shown if row.accuracy is not None]
-    values = [_point(row, with_accuracy=with_accuracy) for row in shown]
+    values = _with_envelope([_point(row, with_accuracy=with_accuracy) for row in shown], upward=with_accuracy)
     if len(values) < 2:
         return None
+    first = next((value for value in values if value["variant"] == ORIGINAL and not value["label"]), None)
+    if first is not None:
+        first["label"] = ORIGINAL
     metric = next((row.metric for row in shown if row.metric), "accuracy")
     share = with_accuracy and all(0 <= value["y"] <= 1 for value in values)
     x = {**_latency_axis([value["x"] for value in values]), "field": "x"}
     y = {
         "field": "y", "type": "quantitative", "title": metric if with_accuracy else "size, MB",
-        "scale": {"zero": False, "nice": True, "padding": 12}, "axis": {"format": ".1%"} if share else {},
+        "scale": {"zero": False, "nice": True, "padding": 12},
+        "axis": {"tickCount": 6, "format": ".1%" if share else "~g"},
     }  # fmt: skip
     marks = status_colour([value["status"] for value in values])
     area = {"field": "size", "type": "quantitative", "legend": None, "scale": {"range": [70, 700], "zero": True}}
@@ -42,7 +46,10 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
         layer=[
             {
                 "transform": [{"filter": "datum.front"}],
-                "mark": {"type": "line", "color": "@muted", "strokeDash": [4, 4], "strokeWidth": 1.5},
+                "mark": {
+                    "type": "line", "color": "@muted", "strokeDash": [4, 4], "strokeWidth": 1.5,
+                    "interpolate": "step-after",
+                },
                 "encoding": {"x": x, "y": y, "order": {"field": "x"}},
             },
             {
@@ -65,6 +72,16 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
             },
         ],
     )  # fmt: skip
+
+
+def _with_envelope(values: list[dict[str, Any]], *, upward: bool) -> list[dict[str, Any]]:
+    """The points with those marked that no quicker one is better than in what the chart's other axis shows."""
+    best = None
+    for value in sorted(values, key=lambda value: (value["x"], -value["y"] if upward else value["y"])):
+        better = best is None or (value["y"] > best if upward else value["y"] < best)
+        value["front"] = better and value["status"] not in ("broken", "failed")
+        best = value["y"] if value["front"] else best
+    return values
 
 
 def timeline_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
@@ -105,7 +122,6 @@ def _point(row: TrialRow, *, with_accuracy: bool) -> dict[str, Any]:
     assert latency is not None
     size_mb = (row.size or 0) / 1e6
     accuracy = row.accuracy.value if row.accuracy else None
-    label = ORIGINAL if row.variant == ORIGINAL and row.status != "chosen" else ""
     return {
         "name": row.name, "status": status_of(row.status), "x": latency.value,
         "y": accuracy if with_accuracy else size_mb,
@@ -113,13 +129,13 @@ def _point(row: TrialRow, *, with_accuracy: bool) -> dict[str, Any]:
         "high": latency.value if latency.high is None else latency.high,
         "size": size_mb, "latency": latency_text(latency), "interval": interval_text(latency),
         "told_y": accuracy_text(row.accuracy, row.metric), "told_size": size_text(row.size) if row.size else "",
-        "front": row.on_front, "label": "chosen" if row.status == "chosen" else label,
+        "variant": row.variant, "label": "chosen" if row.status == "chosen" else "",
     }  # fmt: skip
 
 
 def _latency_axis(values: list[float]) -> dict[str, Any]:
     log = min(values) > 0 and max(values) / min(values) > _LOG_FROM
-    scale = {"type": "log", "nice": True} if log else {"zero": False, "nice": True, "padding": 12}
+    scale = log_scale(values) if log else {"zero": False, "nice": True, "padding": 12}
     return {
         "type": "quantitative", "scale": scale, "title": "latency, ms" + (" (logarithmic)" if log else ""),
         "axis": {"format": "~g", "tickCount": 6},

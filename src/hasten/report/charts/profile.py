@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import milliseconds
-from hasten.report.charts.style import CONFIG, SERIES, tooltip, vega_lite
+from hasten.report.charts.style import CONFIG, LINE_SHAPES, SERIES, log_scale, tooltip, vega_lite
 from hasten.report.summary.reading import items, number, text
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _MOST_KINDS: Final = 5
 _MOST_TILES: Final = 400
+# Kinds of operators that take less than this of a run are in the table only.
+_LEAST_SHARE: Final = 0.005
 # A label needs this much room to be read.
 _TILE_WIDTH, _TILE_HEIGHT = 58, 20
 
@@ -36,7 +38,8 @@ def kinds_spec(views: Sequence[ProfileView]) -> dict[str, Any]:
             values.append(
                 {"kind": kind, "profile": view.label, "ms": spent, "count": count, "told": milliseconds(spent)}
             )
-    kinds = list(dict.fromkeys(kind for _, kind in sorted(order, reverse=True)))[:12]
+    least = _LEAST_SHARE * max((sum(row[2] for row in kinds_of(view)) for view in views), default=0.0)
+    kinds = list(dict.fromkeys(kind for spent, kind in sorted(order, reverse=True) if spent >= least))[:12]
     values = [value for value in values if value["kind"] in kinds]
     labels = [view.label for view in views]
     rows = max(1, len(kinds)) * max(1, len(labels))
@@ -47,7 +50,8 @@ def kinds_spec(views: Sequence[ProfileView]) -> dict[str, Any]:
             "y": {"field": "kind", "type": "nominal", "sort": kinds, "title": None, "scale": {"paddingInner": 0.25},
                   "axis": {"ticks": False, "domain": False, "labelLimit": 150}},
             "yOffset": {"field": "profile", "type": "nominal", "sort": labels},
-            "x": {"field": "ms", "type": "quantitative", "title": "time in a run, ms"},
+            "x": {"field": "ms", "type": "quantitative", "title": "time in a run, ms",
+                  "axis": {"tickCount": 5, "format": "~f"}},
             "color": {"field": "profile", "type": "nominal", "legend": {"title": None} if len(labels) > 1 else None,
                       "scale": {"domain": labels, "range": list(SERIES[: len(labels)])}},
             "tooltip": tooltip(kind="operator", profile="profile", count="how many", told="time"),
@@ -93,7 +97,10 @@ def treemap_spec(view: ProfileView) -> dict[str, Any]:
         ],
         "scales": [{"name": "kind", "type": "ordinal", "domain": named, "range": list(SERIES[: len(named)])}],
         "legends": [
-            {"fill": "kind", "orient": "bottom", "direction": "horizontal", "columns": 3, "symbolType": "square"}
+            {
+                "fill": "kind", "orient": "bottom", "direction": "horizontal", "symbolType": "square",
+                "columns": {"signal": "width < 400 ? 2 : 3"},
+            }
         ],
         "marks": [
             {
@@ -129,11 +136,13 @@ def roofline_spec(views: Sequence[ProfileView]) -> dict[str, Any] | None:
     intensities = [value["intensity"] for value in values]
     roofs = _roofs(peaks, min(intensities) / 2, max(intensities) * 2)
     x = {
-        "field": "intensity", "type": "quantitative", "scale": {"type": "log"},
+        "field": "intensity", "type": "quantitative",
+        "scale": log_scale([value["intensity"] for value in [*values, *roofs]]),
         "title": "operations for each byte touched (logarithmic)", "axis": {"format": "~g", "tickCount": 6},
     }  # fmt: skip
     y = {
-        "field": "gflops", "type": "quantitative", "scale": {"type": "log"},
+        "field": "gflops", "type": "quantitative",
+        "scale": log_scale([value["gflops"] for value in [*values, *roofs]]),
         "title": "10⁹ operations a second (logarithmic)", "axis": {"format": "~g", "tickCount": 6},
     }  # fmt: skip
     labels = [view.label for view in views]
@@ -157,7 +166,7 @@ def roofline_spec(views: Sequence[ProfileView]) -> dict[str, Any] | None:
                     "x": x, "y": y,
                     "size": {"field": "ms", "type": "quantitative", "legend": None, "scale": {"range": [30, 600]}},
                     "color": {**by_label, "scale": {"domain": labels, "range": list(SERIES[: len(labels)])}},
-                    "shape": by_label,
+                    "shape": {**by_label, "scale": {"domain": labels, "range": list(LINE_SHAPES)}},
                     "tooltip": tooltip(
                         op="operator", where="where", profile="profile", told="time", bound="bound by"
                     ),

@@ -25,6 +25,7 @@ _DARK: Final = {
 }  # fmt: skip
 PALETTES: Final = {"light": _LIGHT, "dark": _DARK}
 SERIES: Final = ("@1", "@2", "@3", "@4", "@5", "@6")
+LINE_SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 STATUSES: Final = ("chosen", "kept", "timed", "dropped", "broken", "failed")
 SHAPES: Final = ("diamond", "circle", "square", "triangle-down", "cross", "triangle-up")
@@ -35,19 +36,19 @@ _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 
 
 CONFIG: Final[dict[str, Any]] = {
     "background": None,
-    "font": _FONT,
+    "aria": False,
     "view": {"stroke": None},
     "axis": {
         "labelColor": "@muted", "titleColor": "@muted", "titleFontWeight": "normal", "gridColor": "@grid",
         "domainColor": "@grid", "tickColor": "@grid", "labelFontSize": 12, "titleFontSize": 12, "titlePadding": 8,
-        "labelLimit": 170,
+        "labelLimit": 170, "labelPadding": 6, "labelFont": _FONT, "titleFont": _FONT,
     },
     "legend": {
         "labelColor": "@ink", "titleColor": "@muted", "titleFontWeight": "normal", "orient": "bottom",
-        "labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90, "columns": 3, "labelLimit": 150,
-        "direction": "horizontal",
+        "labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90, "labelLimit": 150,
+        "columns": {"signal": "width < 400 ? 3 : 6"}, "direction": "horizontal", "labelFont": _FONT, "titleFont": _FONT,
     },
-    "text": {"color": "@ink", "fontSize": 12},
+    "text": {"color": "@ink", "fontSize": 12, "font": _FONT},
     "bar": {"color": "@accent"},
     "line": {"color": "@accent"},
     "rule": {"color": "@ink"},
@@ -63,14 +64,14 @@ def status_colour(present: list[str]) -> dict[str, Any]:
     """Colour and shape by status, never colour alone; only those that are there."""
     shown = [status for status in STATUSES if status in present]
     shapes = [SHAPES[STATUSES.index(status)] for status in shown]
-    legend = {"title": None, "symbolType": "circle"} if len(shown) > 1 else None
+    legend = {"title": None} if len(shown) > 1 else None
     return {
         "color": {
-            "field": "status", "type": "nominal", "legend": legend and {"title": None},
+            "field": "status", "type": "nominal", "legend": legend,
             "scale": {"domain": shown, "range": [f"@{status}" for status in shown]},
         },
         "shape": {
-            "field": "status", "type": "nominal", "legend": legend and {"title": None},
+            "field": "status", "type": "nominal", "legend": legend,
             "scale": {"domain": shown, "range": shapes},
         },
     }  # fmt: skip
@@ -82,6 +83,16 @@ def vega_lite(height: int, values: list[dict[str, Any]], **parts: Any) -> dict[s
         "width": "container", "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"}, "data": {"values": values}, "config": CONFIG, **parts,
     }  # fmt: skip
+
+
+def log_scale(values: list[float]) -> dict[str, Any]:
+    """A logarithmic scale with a little room at both ends."""
+    return {"type": "log", "domain": [min(values) / 1.15, max(values) * 1.15], "nice": False}
+
+
+def from_zero(values: list[float], room: float = 1.0) -> dict[str, Any]:
+    """A scale from nothing up, with room for what stands after the longest bar."""
+    return {"domain": [0, max(values) * room or 1], "nice": room == 1.0}
 
 
 def coloured(value: Any, palette: dict[str, str]) -> Any:

@@ -46,14 +46,14 @@ def _verdicts(summary: Summary) -> Section | None:
     if not summary.verdicts:
         return None
     title = "The nine practices" if len(summary.verdicts) == 9 else "Verdicts"
-    return Section("verdicts", title, (Verdicts(summary.verdicts),))
+    return Section("verdicts", title, (*map(Prose, summary.notes), Verdicts(summary.verdicts)))
 
 
 def _reproduce(summary: Summary) -> Section | None:
     if not summary.reproductions:
         return None
     rows = tuple((Cell(row.what), Cell(row.value), Cell(row.command, code=True)) for row in summary.reproductions)
-    sheet = Sheet("reproduce-table", "The command for each number", columns("number", "here", "command"), rows)
+    sheet = Sheet("reproduce-table", "The command for each number", columns("number", "#here", "command"), rows)
     lead = (
         "Each number can be measured again, on this machine or another one. The commands of all trials are with them."
     )

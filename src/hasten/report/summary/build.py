@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.doubts import HINTS, Reason
 from hasten.report.summary import trials as rows
 from hasten.report.summary.commands import variant_paths
-from hasten.report.summary.reading import at, number, records, text
+from hasten.report.summary.reading import at, items, number, records, text
 from hasten.report.summary.records import DoubtRow, Event, StepRow, Summary, VerdictRow
 from hasten.report.summary.reproduce import reproductions
 from hasten.report.summary.trials import doubt_rows, figure, front_names, trial_rows, with_chosen, with_front
@@ -56,7 +56,7 @@ def summarise(session: Session, source: str = "") -> Summary:
         facts=_facts(result, settings, tried, final),
         verdicts=verdicts,
         trials=tuple(tried),
-        steps=_steps(lines),
+        steps=_steps(lines, result),
         profiles=profile_views(lines),
         threads=threads_views(merged),
         accelerators=practice_views(lines, "accelerators"),
@@ -72,6 +72,7 @@ def summarise(session: Session, source: str = "") -> Summary:
         environment=_environment(session, lines),
         other_kinds=tuple(sorted(Counter(line.kind for line in lines if line.kind not in _KNOWN).items())),
         unreadable=(*unreadable, *odd),
+        notes=tuple(str(note) for key in ("unreachable", "notes") for note in items(result, key)),
         lost_lines=session.lost_lines,
         source=source,
     )
@@ -142,13 +143,14 @@ def _verdicts(lines: Sequence[Trial], result: dict[str, Any] | None, *, whole_gu
     )  # fmt: skip
 
 
-def _steps(lines: Iterable[Trial]) -> tuple[StepRow, ...]:
-    found = {line.label: line.data for line in lines if line.kind == "step"}
+def _steps(lines: Iterable[Trial], result: dict[str, Any] | None) -> tuple[StepRow, ...]:
+    """The result's own steps; before there are any, those that were saved so far."""
+    so_far = {line.label: {"practice": line.label, **line.data} for line in lines if line.kind == "step"}
     steps = []
-    for label, data in found.items():
+    for data in records(result, "steps") or so_far.values():
         before, after = number(data, "from_ms"), number(data, "to_ms")
         if before is not None and after is not None:
-            practice = text(data, "practice") or label
+            practice = text(data, "practice")
             steps.append(StepRow(practice, before, after, figure(data, "ratio"), text(data, "what")))
     return tuple(steps)
 

@@ -196,6 +196,8 @@ class Summary:
     """Kinds of lines that this report knows nothing about, and how many of each there are."""
     unreadable: tuple[str, ...] = ()
     """Lines whose data are not as they should be."""
+    notes: tuple[str, ...] = ()
+    """What the command itself remarked."""
     lost_lines: int = 0
     source: str = ""
 

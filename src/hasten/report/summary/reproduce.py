@@ -58,7 +58,8 @@ def _comparison(line: Trial, view: ComparisonView) -> Reproduction:
 
 def _telling(trials: Sequence[TrialRow]) -> list[TrialRow]:
     """The rows worth a line here; every row's own command stands in the table of trials."""
-    marked = [row for row in trials if row.on_front or row.status == "chosen" or row.variant == ORIGINAL]
+    original = next((row for row in trials if row.variant == ORIGINAL), None)
+    marked = [row for row in trials if row.on_front or row.status == "chosen" or row is original]
     return (marked or [row for row in trials if row.kind != "comparison"])[:12]
 
 

@@ -135,7 +135,7 @@ def _speed(
 
 
 def _accuracy(result: dict[str, Any], original: TrialRow | None, chosen: TrialRow | None) -> Fact | None:
-    before = original.accuracy if original else None
+    before = accuracy_figure(at(result, "best", "original_accuracy")) or (original.accuracy if original else None)
     after = accuracy_figure(at(result, "best", "accuracy")) or (chosen.accuracy if chosen else None)
     metric = text(result, "best", "accuracy", "metric") or (chosen.metric if chosen else "")
     if after is None:

@@ -1,0 +1,167 @@
+"""The report of a session again: one HTML file that needs no network, Markdown, JSON, or its charts as pictures.
+
+SESSION is a session file, or a folder that has one (of tune or quantize). --watch serves the page on this machine while
+the session grows; Ctrl-C ends it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hasten.cli import options
+from hasten.cli.files import refuse_existing, write_new
+from hasten.cli.output import show
+from hasten.cli.progress import progress_bar
+from hasten.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from hasten.core.session import Session
+
+EXAMPLES = """
+hasten report session.jsonl -o report.html
+hasten report tuned -o report.html --force
+hasten report session.jsonl --format md
+hasten report session.jsonl --format png -o pictures
+hasten report session.jsonl --watch
+"""
+_TEXTS: Final = ("html", "md", "json")
+_PICTURES: Final = ("png", "svg")
+_SESSION: Final = "session.jsonl"
+_LARGEST_PORT: Final = 65535
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("session", type=Path, metavar="SESSION", help="a session file, or a folder that has one")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="F",
+        help="the file to write, or the folder for pictures (Markdown and JSON: default is to print)",
+    )  # fmt: skip
+    parser.add_argument("--format", choices=(*_TEXTS, *_PICTURES), help="default: what the file's name says, else html")
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+    parser.add_argument("--watch", action="store_true", help="serve the page on this machine, as the session grows")
+    parser.add_argument("--port", type=_port, default=0, metavar="N", help="for --watch (default: a free one)")
+    options.add_output(parser, session=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write, print or serve."""
+    path = _session_path(arguments.session)
+    if arguments.watch:
+        return _watch(path, arguments)
+    form = _form(arguments)
+    if form == "html" and arguments.output is None:
+        raise UsageError(
+            "no file is named for the report", f"Example: hasten report {arguments.session} -o report.html"
+        )
+    if arguments.json and arguments.output is None:
+        raise UsageError("--json needs a file to write", "Use --format json to print the report itself as JSON.")
+    if form in _PICTURES:
+        return _draw(path, form, arguments)
+    if arguments.output is not None:
+        refuse_existing(arguments.output, force=arguments.force, model=str(path))
+
+    from hasten.report.forms import report_text
+
+    with progress_bar("report") as progress:
+        progress(0.0, "reading")
+        session = _read(path)
+        progress(0.3, "writing")
+        text = report_text(session, form, path.name)
+    if arguments.output is None:
+        show(text.rstrip())
+        return 0
+    write_new(arguments.output, text, force=arguments.force)
+    size = len(text.encode())
+    said = f"{arguments.output}: {len(session.trials):,} lines of {path.name}, {size / 1e6:.2f} MB"
+    document = {
+        "report": str(arguments.output), "format": form, "bytes": size, "lines": len(session.trials),
+        "lost_lines": session.lost_lines, "charts": _has_charts(form),
+    }  # fmt: skip
+    show(options.as_json(document) if arguments.json else said + _without(form))
+    return 0
+
+
+def _draw(path: Path, form: str, arguments: argparse.Namespace) -> int:
+    folder = arguments.output
+    if folder is None:
+        raise UsageError(
+            "no folder is named for the pictures", f"Example: hasten report {path} --format {form} -o charts"
+        )
+
+    from hasten.report.pictures import pictures
+
+    session = _read(path)
+    written: list[str] = []
+    with progress_bar("drawing") as progress:
+        for name, content in pictures(session, form):
+            progress(0.0, name)
+            _write_picture(folder, name, content, force=arguments.force)
+            written.append(str(folder / name))
+    if arguments.json:
+        show(options.as_json({"written": written, "lost_lines": session.lost_lines}))
+    else:
+        show("\n".join(written) or f"{path.name} holds nothing that a chart could show")
+    return 0
+
+
+def _write_picture(folder: Path, name: str, content: bytes, *, force: bool) -> None:
+    target = folder / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with target.open("wb" if force else "xb") as stream:
+            stream.write(content)
+    except FileExistsError:
+        raise UsageError(f"{target} exists already", "Choose another folder, or add --force to replace it.") from None
+    except OSError as error:
+        raise DataError(f"{target} cannot be written: {error.strerror}") from error
+
+
+def _watch(path: Path, arguments: argparse.Namespace) -> int:
+    from hasten.report.live import serve
+
+    if path.exists():
+        _read(path)  # what is no session is said now, and not on the page
+    with serve(path, arguments.port) as server:
+        show(options.as_json({"url": server.url}) if arguments.json else f"{server.url} shows {path}; Ctrl-C ends it")
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+    return 0
+
+
+def _session_path(given: Path) -> Path:
+    return given / _SESSION if given.is_dir() else given
+
+
+def _read(path: Path) -> Session:
+    from hasten.core.session import read_session
+
+    return read_session(path)
+
+
+def _form(arguments: argparse.Namespace) -> str:
+    if arguments.format:
+        return str(arguments.format)
+    ending = arguments.output.suffix.lower().lstrip(".") if arguments.output else ""
+    return {"markdown": "md", "htm": "html"}.get(ending, ending if ending in _TEXTS else "html")
+
+
+def _has_charts(form: str) -> bool:
+    from hasten.report.html.libraries import chart_library
+
+    return form == "html" and bool(chart_library())
+
+
+def _without(form: str) -> str:
+    missing = form == "html" and not _has_charts(form)
+    return "\nIt has tables and no charts; to get them: pip install 'hasten[report]'" if missing else ""
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _LARGEST_PORT:
+        raise argparse.ArgumentTypeError(f"must be a number up to {_LARGEST_PORT}, not {text!r}")
+    return int(text)
