@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from hasten.core.explain import Explanation
     from hasten.core.gate import CheckResult
     from hasten.core.measurement import Measurement
+    from hasten.core.platform_result import PlatformResult
+    from hasten.core.platform_trace import PlatformTrace
     from hasten.core.profile import Peaks, Profile
     from hasten.core.session import Session
     from hasten.core.sustained import Sustained
@@ -593,3 +595,15 @@ def copies_found(practice: copies_module.CopiesPractice, language: str = "python
     )  # fmt: skip
     snippet = snippet_in(language, as_bundle, str(candidate.path), runner=found.recommended == "host")
     return replace(found, language=language, snippet=snippet)
+
+
+def examine_platform_trace(
+    path: str | os.PathLike[str], kind: str = "", progress: Progress = no_progress
+) -> tuple[PlatformTrace, PlatformResult]:
+    """What a platform's tool recorded, and what it says of TFLite. `kind`: its format, seen from the file if empty."""
+    from hasten.practices.platform_trace import examine_trace
+    from hasten.traces.reading import read_trace
+
+    trace = read_trace(Path(path), kind, progress)
+    progress(1.0, "looking at it")
+    return trace, examine_trace(trace)
