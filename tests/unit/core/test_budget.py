@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -86,10 +87,7 @@ def test_a_time_is_the_same_in_every_unit(milliseconds: float) -> None:
 
 @given(st.text(max_size=12))
 def test_any_text_is_a_limit_or_a_sentence(text: str) -> None:
-    try:
-        found = budget_from_mapping({"latency": text})
-    except UsageError as error:
-        assert error.hint
-    else:
-        assert found.latency_ms is not None
-        assert found.latency_ms > 0
+    with contextlib.suppress(UsageError):
+        found = budget_from_mapping({"latency": text}).latency_ms
+        assert found is not None
+        assert found > 0

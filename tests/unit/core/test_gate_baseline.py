@@ -6,8 +6,7 @@ import math
 from array import array
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -19,6 +18,9 @@ from hasten.core.measurement import Effective, Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.samples import Samples
 from hasten.core.session import SessionWriter, read_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HERE = {"cpu": "Some CPU", "architecture": "x86_64", "cores": 4, "litert": "2.3.0", "load_average": 0.3}
 

@@ -1,0 +1,153 @@
+"""`hasten check`: exit codes that a pipeline can trust, and words that a person can read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from commandline import finish, hasten, interrupt, model_file, start, wait_for_runners
+
+from hasten.core.session import read_session
+from hasten.demo import DATA, MODEL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUICK = ("--seconds", "4")
+
+
+def test_a_budget_file_that_is_kept_and_what_is_left_behind(tmp_path: Path) -> None:
+    shutil.copy(DATA, tmp_path / "images.npz")
+    (tmp_path / "budget.toml").write_text(
+        '[budget]\nlatency = "10 s"\np95 = "20 s"\ninit = "60 s"\nmemory = "2 GB"\nsize = "2 MB"\naccuracy = "90 %"\n'
+        '[plan]\nthreads = 2\n[data]\npath = "images.npz"\nsamples = 60\n'
+    )
+    session, summary = tmp_path / "s.jsonl", tmp_path / "summary.md"
+    shown = hasten(
+        "check", MODEL, "--budget", tmp_path / "budget.toml", "--json", "--session", session, "--markdown", summary,
+        *QUICK,
+    )  # fmt: skip
+    assert shown.code == 0, shown.errors
+    found = shown.json()
+    assert found["passed"] is True
+    assert found["plan"]["threads"] == 2
+    names = ["size", "latency", "p95", "init", "memory", "accuracy"]
+    assert [row["what"] for row in found["rows"]] == names
+    for row in found["rows"]:
+        assert set(row) >= {"what", "measured", "interval", "limit", "verdict", "why"}
+        assert row["verdict"] == "passed"
+    kinds = [trial.kind for trial in read_session(session).trials]
+    assert kinds == ["environment", "measurement", "accuracy", "check"]
+    assert "| latency |" in summary.read_text()
+
+    # The session is a baseline for the next run, on this very machine.
+    again = hasten(
+        "check", f"{MODEL}@threads=2", "--baseline", session, "--limit", "max_slowdown=900%", *QUICK, "--json"
+    )
+    (row,) = again.json()["rows"]
+    assert row["what"] == f"latency against {session}"
+    assert row["verdict"] == "passed"
+    other = hasten("check", MODEL, "--baseline", session, *QUICK)
+    assert other.code == 0
+    assert "no measurement with this plan" in other.output.replace("\n   ", "")
+
+
+def test_broken_limits_end_with_1_and_a_summary_that_is_not_overwritten(tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("# before\n")
+    limits = ("--limit", "latency=1us", "--limit", "size=1kB")
+    refused = hasten("check", MODEL, *limits, "--markdown", summary)
+    assert refused.code == 2
+    assert "exists already" in refused.errors
+    shown = hasten(
+        "check", MODEL, *limits, "--markdown", summary, *QUICK, environment={"GITHUB_STEP_SUMMARY": str(summary)}
+    )
+    assert shown.code == 1
+    assert shown.output.startswith("Failed: 2 of 2 limits are broken.")
+    assert summary.read_text().startswith("# before\n\n### ❌ Failed")
+
+
+def test_a_slower_model_fails_against_the_older_one_and_a_like_one_does_not(tmp_path: Path) -> None:
+    slower = hasten(
+        "check", "demo@kernel=builtin", "--baseline-model", "demo@kernel=delegate", "--json", "--seconds", "8"
+    )
+    assert slower.code == 1
+    (row,) = slower.json()["rows"]
+    assert row["what"] == "latency against cpu, 1 thread"
+    assert row["measured"] > 1.5
+    like = hasten(
+        "check", "demo", "--baseline-model", shutil.copy(MODEL, tmp_path / "old.tflite"), "--seconds", "4",
+        "--limit", "max_slowdown=50%", "--data", "demo", "--samples", "30", "--json",
+    )  # fmt: skip
+    assert like.code == 0, like.output
+    assert [row["what"] for row in like.json()["rows"]] == [
+        "latency against old.tflite",
+        "accuracy lost against old.tflite",
+    ]
+
+
+def test_undecided_is_said_and_fails_only_if_strict(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "one_operator")
+    # One process is too little for a verdict.
+    asked = ("check", model, "--limit", "latency=1s", "--seconds", "0.1")
+    shown = hasten(*asked)
+    assert shown.code == 0
+    assert shown.output.startswith("Passed, but 1 of 1 limit is undecided.")
+    strict = hasten(*asked, "--strict", "--json")
+    assert strict.code == 1
+    assert strict.json()["passed"] is False
+    assert strict.json()["rows"][0]["verdict"] == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (("demo",), 2, "nothing to check"),
+        (("demo", "--limit", "latncy=5ms"), 2, "latncy"),
+        (("demo", "--limit", "latency"), 2, "NAME=VALUE"),
+        (("demo", "--limit", "latency=5"), 2, "not understood"),
+        (("demo", "--limit", "accuracy=0.9"), 2, "data"),
+        (("nothing.tflite", "--limit", "size=1MB"), 3, "no file"),
+        (("demo", "--budget", "nothing.toml"), 3, "nothing.toml"),
+        (("demo", "--baseline", "nothing.jsonl"), 3, "nothing.jsonl"),
+        (("demo", "--limit", "accuracy=0.9", "--data", "nothing.npz"), 3, "nothing.npz"),
+        (("demo", "--limit", "latency=5ms", "--memory-limit", "1"), 4, "memory"),
+    ],
+)
+def test_what_cannot_be_checked_is_no_broken_gate(arguments: tuple[str, ...], code: int, word: str) -> None:
+    shown = hasten("check", *arguments)
+    assert word in shown.errors
+    assert shown.code == code
+    assert shown.output == ""
+
+
+def test_data_without_labels_needs_an_older_model(tmp_path: Path) -> None:
+    import numpy as np
+
+    np.savez(tmp_path / "x.npz", x=np.load(DATA)["x"][:20])
+    asked = ("check", "demo", "--limit", "accuracy=90%", "--data", tmp_path / "x.npz", *QUICK)
+    shown = hasten(*asked)
+    assert shown.code == 3
+    assert "no labels" in shown.errors
+    agreed = hasten(*asked, "--baseline-model", "demo@threads=2", "--limit", "max_slowdown=900%", "--json")
+    assert agreed.json()["rows"][1]["measured"] == 1.0
+
+
+def test_control_c_shows_how_it_stood(tmp_path: Path) -> None:
+    session = tmp_path / "s.jsonl"
+    process = start(
+        "check", MODEL, "--limit", "latency=1s", "--limit", "size=2MB", "--baseline-model", f"{MODEL}@threads=2",
+        "--json", "--session", session,
+    )  # fmt: skip
+    wait_for_runners(process, 4)
+    interrupt(process)
+    output, errors = finish(process, 15)
+    assert process.returncode == 130
+    found = json.loads(output)
+    assert found["interrupted"] is True
+    assert found["passed"] is False
+    assert found["rows"][0]["verdict"] == "passed"
+    assert "interrupted" in errors
+    assert read_session(session).trials[-1].kind == "check"

@@ -1,0 +1,110 @@
+"""Budget files: what they ask for, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hasten.core.budget import Budget
+from hasten.core.errors import DataError, UsageError
+from hasten.core.plan import Plan
+from hasten.practices.check_request import CheckRequest, request_from, request_from_file, with_limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHOLE = """
+[budget]
+latency = "5 ms"
+size = "2 MB"
+accuracy = 0.95
+max_slowdown = "3 %"
+
+[plan]
+threads = 2
+cores = [0, 1]
+options = {"cpu.flags" = 1}
+
+[workload]
+shapes = {image = [1, 8, 8, 3]}
+
+[data]
+path = "data.npz"
+preprocess = "mean=127.5,std=127.5"
+label_offset = 1
+samples = 500
+
+[baseline]
+model = "old.tflite"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "budget.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    (tmp_path / "data.npz").touch()
+    asked = request_from(written(tmp_path, WHOLE))
+    assert asked.budget == Budget(latency_ms=5.0, size_bytes=2e6, accuracy=0.95, max_slowdown=0.03)
+    assert asked.plan == Plan(threads=2, cores=(0, 1), options=(("cpu.flags", "1"),))
+    assert asked.workload.shape_of("image") == (1, 8, 8, 3)
+    assert asked.data == str(tmp_path / "data.npz"), "a path is taken from where the file lies"
+    assert asked.preprocess.mean == (127.5,)
+    assert (asked.evaluation.label_offset, asked.evaluation.samples) == (1, 500)
+    assert asked.baseline_model == "old.tflite", "what is not there stays as it is, for whoever says so"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("[budgt]\n", "'budgt'", "budget, plan, workload, data, baseline"),
+        ("[budget]\nlatncy = '5 ms'", "[budget] has no 'latncy'", "latency"),
+        ("[plan]\nthread = 2", "[plan] has no 'thread'", "threads"),
+        ("[data]\nfile = 'x'", "[data] has no 'file'", "path"),
+        ("budget = 3", "must be a section", "[budget]"),
+        ("[budget]\nlatency = 5", "latency = 5", 'latency = "5 ms"'),
+        ("[plan]\nthreads = 'many'", "whole number", ""),
+        ("[plan]\naccelerator = 'tpu'", "tpu", "cpu, gpu, npu"),
+        ("[plan]\noptions = 3", "table", "cpu.flags"),
+        ("[workload]\nshapes = {x = '1x2'}", "shapes", "[1, 224"),
+        ("[data]\nsamples = 'all'", "samples", ""),
+        ("[budget", "not TOML", ""),
+    ],
+)
+def test_mistakes_name_the_file_and_what_is_known(tmp_path: Path, text: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        request_from_file(written(tmp_path, text))
+    assert "budget.toml" in caught.value.message
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        request_from_file(tmp_path / "none.toml")
+    (tmp_path / "odd.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="not TOML"):
+        request_from_file(tmp_path / "odd.toml")
+
+
+def test_limits_given_apart_take_the_place_of_the_files(tmp_path: Path) -> None:
+    asked = with_limits(request_from(written(tmp_path, WHOLE)), {"latency": "7 ms", "max_slowdown": "2 %"})
+    assert asked.budget == Budget(latency_ms=7.0, size_bytes=2e6, accuracy=0.95, max_slowdown=0.02)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (CheckRequest(), "nothing to check"),
+        (CheckRequest(baseline_model="a", baseline_session="b"), "two baselines"),
+        (CheckRequest(budget=Budget(accuracy=0.9)), "on data only"),
+    ],
+)
+def test_a_request_that_cannot_be_met(asked: CheckRequest, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        asked.checked()
+    assert caught.value.hint
