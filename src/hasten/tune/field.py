@@ -90,7 +90,7 @@ class Field:
 
     def run_round(self, entrants: Sequence[Lane], seconds_each: float) -> None:
         """One round of the base and these; a trial is on the disk as soon as the round ends."""
-        self._refuse_changed()
+        self.refuse_changed()
         racing = [self.base, *(lane for lane in entrants if lane is not self.base)]
         for lane in self.lanes.values():
             lane.track.retired = lane not in racing
@@ -124,7 +124,7 @@ class Field:
         """Take a lane out of the race; what was measured stays."""
         self.update(lane, status=DROPPED, why=why)
 
-    def _refuse_changed(self) -> None:
+    def refuse_changed(self) -> None:
         """Figures of two models do not belong in one race."""
         path, model = self._base.path, self._base.model
         try:

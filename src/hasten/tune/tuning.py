@@ -90,6 +90,7 @@ class Tuning:
     def save(self, *, final: bool = False) -> None:
         """Put the best so far where the user looks for it: the bundle first, then the line that says what it is."""
         search = self._running()
+        search.lanes.refuse_changed()
         lane = self._chosen or search.best
         found = self.found()
         self.folder.keep("result", COMMAND, found.as_data())
