@@ -36,7 +36,6 @@ from hasten.practices.pays_from import pays_from
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hasten.model.graph import Graph
     from hasten.targets.client import LoadReport, Runner
 
 
@@ -152,7 +151,7 @@ def test_outputs_decide_what_may_be_recommended(
     assert recommend(examined.rows)[0] == ("npu" if status == RUNS else "xnnpack")
 
 
-def test_the_imprecise_is_named_but_not_recommended(examined: Examination, graph: Graph) -> None:
+def test_the_imprecise_is_named_but_not_recommended(examined: Examination) -> None:
     truth = np.linspace(0, 1, 500)
     off = truth + np.array([0.5] + [0.0] * 499)
     found = backs(npu=Back(0.5, off, NPU, without_cpu=True))
