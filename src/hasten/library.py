@@ -593,7 +593,7 @@ def copies_found(practice: copies_module.CopiesPractice, language: str = "python
         candidate.path.parent, candidate.path.name, candidate.model.sha256, candidate.plan, candidate.workload,
         inputs, outputs,
     )  # fmt: skip
-    snippet = snippet_in(language, as_bundle, str(candidate.path), runner=found.recommended == "host")
+    snippet = snippet_in(language, as_bundle, str(candidate.path), runner=found.recommended in ("host", "locked"))
     return replace(found, language=language, snippet=snippet)
 
 

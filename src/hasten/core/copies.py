@@ -29,6 +29,8 @@ class Way:
     feeding: str
     """What the step before a run is called; empty where it is no row of its own."""
     reading: str = ""
+    pair: str = ""
+    """What both steps together are called, if not as each of them."""
     fault: bool = False
     """Whether it is something that applications do by mistake."""
     whole: bool = False
@@ -36,27 +38,37 @@ class Way:
 
 
 WAYS: Final = (
-    Way("copying", "set_tensor", "get_tensor"),
+    Way("copying", "set_tensor", "get_tensor", "set_tensor + get_tensor"),
     Way("views", "tensor() view", "tensor() view"),
     Way("filled", "tensor() view, filled"),
     Way("signature", "signature runner", whole=True),
-    Way("buffers", "TensorBuffer.write", "TensorBuffer.read"),
+    Way("buffers", "TensorBuffer.write", "TensorBuffer.read", "TensorBuffer.write + read"),
     Way("host", "host memory, aligned", "host memory, aligned"),
     Way("unaligned", "host memory, not aligned", "host memory, not aligned"),
+    Way("locked", "locked device memory", "locked device memory"),
     Way("wrong type", "wrong type, converted", fault=True),
     Way("strided", "array not contiguous", fault=True),
     Way("list", "list instead of array", fault=True),
-    Way("resize", "resize to the same shape", fault=True, whole=True),
+    Way("resize", "resize to the same shape", fault=True),
     Way("reshape", "resize to another shape", fault=True, whole=True),
 )
 BY_KEY: Final = {way.key: way for way in WAYS}
-# From the plainest on: a way further down must surely save something to be preferred.
-CANDIDATES: Final = ("copying", "buffers", "views", "host")
+FAMILIES: Final = {
+    "engine": ("host", "unaligned", "locked"),
+    "classic": ("copying", "views", "filled", "signature", "wrong type", "strided", "list", "resize", "reshape"),
+    "buffers": ("buffers",),
+}
+"""The interface of LiteRT that each way goes through: made ready one by one, as each can crash a process."""
+# Without a copy of their own, from the plainest on: one further down must surely save something to be preferred.
+LEAN: Final = ("views", "locked", "host")
+# What applications do, unless somebody told them otherwise.
+USUAL: Final = ("copying", "buffers")
 NAMES: Final = {
     "copying": "set_tensor and get_tensor",
     "buffers": "TensorBuffer.write and read",
     "views": "tensor() views",
     "host": "hasten.Runner (host memory)",
+    "locked": "hasten.Runner (locked device memory)",
 }
 
 
@@ -123,9 +135,7 @@ class CopyStudy:
 
 def measured_row(way: Way, direction: str, cost_us: Interval, inference_us: float) -> CopyRow:
     """A row from a cost that was measured."""
-    name = {"in": way.feeding, "out": way.reading}.get(direction) or way.feeding
-    if direction == "both" and way.reading and way.reading != way.feeding:
-        name = f"{way.feeding} + {way.reading}"
+    name = {"in": way.feeding, "out": way.reading}.get(direction, way.pair or way.feeding)
     share = cost_us.estimate / inference_us if inference_us else None
     return CopyRow(way.key, name, direction, cost_us.estimate, (cost_us.low, cost_us.high), share, fault=way.fault)
 
@@ -133,49 +143,53 @@ def measured_row(way: Way, direction: str, cost_us: Interval, inference_us: floa
 def refused_row(way: Way, reason: str) -> CopyRow:
     """A row for a way that cannot be gone."""
     direction = "both" if way.reading or way.key == "signature" else "in"
-    name = way.feeding if way.reading in ("", way.feeding) else f"{way.feeding} + {way.reading}"
-    return CopyRow(way.key, name, direction, reason=reason, fault=way.fault)
+    return CopyRow(way.key, way.pair or way.feeding, direction, reason=reason, fault=way.fault)
 
 
 def choose(rows: Sequence[CopyRow], inference_us: float) -> str:
-    """The plainest way than which no other surely saves as much as matters; empty if none was measured."""
-    costs = {row.key: row for row in rows if row.direction == "both" and row.us is not None and row.ci95_us is not None}
+    """The plainest way without a copy of its own than which no other surely saves as much as matters; or none."""
+    costs = _costs(rows)
     chosen = ""
-    for key in CANDIDATES:
-        row = costs.get(key)
-        if row is None or row.us is None or row.ci95_us is None:
-            continue
-        if not chosen:
-            chosen = key
-            continue
-        now = costs[chosen]
-        assert now.us is not None and now.ci95_us is not None  # noqa: PT018 - they were asked for above
-        surely_less = row.ci95_us[1] < now.ci95_us[0]
-        if surely_less and now.us - row.us >= MATTERS * inference_us:
+    for key in LEAN:
+        if key in costs and (not chosen or _saves(costs[chosen], costs[key], inference_us)):
             chosen = key
     return chosen
 
 
-def finding_of(rows: Sequence[CopyRow], recommended: str) -> Finding:
+def finding_of(rows: Sequence[CopyRow], recommended: str, inference_us: float) -> Finding:
     """What the costs come to for whoever wrote the usual set_tensor, invoke, get_tensor."""
-    costs = {row.key: row for row in rows if row.direction == "both"}
-    usual = next((costs[key] for key in CANDIDATES if key in costs and costs[key].us is not None), None)
-    best = costs.get(recommended)
-    if usual is None or best is None or usual.us is None or best.us is None or usual.share is None:
-        return Finding(PRACTICE, Standing.NOT_EXAMINED, "no way to feed and read this model could be timed")
-    if best.key == usual.key:
-        evidence = f"{NAMES[usual.key]} cost {_cost(usual)}, and no other way surely saves {percent(MATTERS)} of it"
+    costs = _costs(rows)
+    if recommended not in costs:
+        return Finding(PRACTICE, Standing.NOT_EXAMINED, "no way to feed and read this model in place could be timed")
+    best = costs[recommended]
+    usual = next((costs[key] for key in USUAL if key in costs), best)
+    if not _saves(usual, best, inference_us):
+        evidence = f"feeding and reading by {NAMES[usual.key]} costs {_cost(usual)}"
+        if usual is not best:
+            evidence += f"; the leanest way surely saves no {percent(MATTERS)} of an inference"
         return Finding(PRACTICE, Standing.GOOD, evidence)
-    saved = usual.us - best.us
-    evidence = f"{NAMES[usual.key]} cost {_cost(usual)}; {NAMES[best.key]} {_cost(best)}"
+    saved_us = (usual.us or 0.0) - (best.us or 0.0)
+    evidence = f"feeding and reading by {NAMES[usual.key]} costs {_cost(usual)}, by {NAMES[best.key]} {_cost(best)}"
     todo = (
-        f"Use {NAMES[best.key]}, if the application can write its input in place: saves up to "
-        f"{milliseconds(saved / 1e3)} an inference ({percent(saved / usual.us * usual.share)})."
+        f"Use {NAMES[best.key]} where the application can write its input in place: saves up to "
+        f"{milliseconds(saved_us / 1e3)} an inference ({percent(saved_us / inference_us)})."
     )
     return Finding(PRACTICE, Standing.TO_DO, evidence, todo)
 
 
+def _costs(rows: Sequence[CopyRow]) -> dict[str, CopyRow]:
+    return {row.key: row for row in rows if row.direction == "both" and row.us is not None}
+
+
+def _saves(now: CopyRow, other: CopyRow, inference_us: float) -> bool:
+    """Whether the other surely costs less, by as much as matters."""
+    if now.us is None or other.us is None or now.ci95_us is None or other.ci95_us is None:
+        return False
+    return other.ci95_us[1] < now.ci95_us[0] and now.us - other.us >= MATTERS * inference_us
+
+
 def _cost(row: CopyRow) -> str:
-    assert row.us is not None
+    if row.us is None or row.us <= 0:
+        return "nothing that could be measured"
     share = "" if row.share is None else f" ({percent(row.share)} of an inference)"
     return f"{milliseconds(row.us / 1e3)}{share}"

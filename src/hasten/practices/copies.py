@@ -9,7 +9,18 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.block import Block
-from hasten.core.copies import BY_KEY, WAYS, CopyRow, CopyStudy, Way, choose, finding_of, measured_row, refused_row
+from hasten.core.copies import (
+    BY_KEY,
+    FAMILIES,
+    WAYS,
+    CopyRow,
+    CopyStudy,
+    Way,
+    choose,
+    finding_of,
+    measured_row,
+    refused_row,
+)
 from hasten.core.doubts import Doubt, Reason
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.samples import Samples
@@ -33,7 +44,7 @@ _MOST_CYCLES_A_BLOCK: Final = 100
 # The plain way of the classic interface, that others of it are compared with.
 _PLAIN: Final = "copying"
 # The ways whose run is nothing but an inference; the first that was timed counts.
-_INFERENCES: Final = ("host", "unaligned", "copying", "views", "buffers")
+_INFERENCES: Final = ("host", "unaligned", "locked", "copying", "views")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +90,12 @@ class CopiesPractice:
         begin = time.monotonic()
         for number in range(_PROCESSES):
             until = begin + self.seconds * (number + 1) / _PROCESSES
-            try:
-                self._process(number, until, progress)
-            except RunnerFailed as failed:
-                if not self.has_blocks:
-                    return failed.failure
+            failure = self._process_or_another(number, until, progress)
+            if failure is not None and not self.has_blocks:
+                return failure
+        if not self.has_blocks:
+            reason = next(iter(self.reasons.values()), "none was ready")
+            return Failure("run", "model", f"no way to feed and read this model can be timed: {reason}")
         return None
 
     def found(self) -> CopyStudy:
@@ -101,7 +113,7 @@ class CopiesPractice:
             inference_ci95_us=(samples.latency.low * 1e3, samples.latency.high * 1e3),
             rows=rows,
             recommended=recommended,
-            finding=finding_of(rows, recommended),
+            finding=finding_of(rows, recommended, bare_us),
             processes=len({block.runner for block in self.blocks}),
             doubts=(*samples.doubts(), *self._own_doubts()),
         )
@@ -112,6 +124,18 @@ class CopiesPractice:
             return (), ()
         return bundle_tensors(self.graph, self.candidate.workload, self.load)
 
+    def _process_or_another(self, number: int, until: float, progress: Progress) -> Failure | None:
+        """A process; one that died on a way is followed by another without it, as often as there are ways to die on."""
+        while True:
+            known = len(self.reasons)
+            try:
+                self._process(number, until, progress)
+            except RunnerFailed as failed:
+                if len(self.reasons) == known:
+                    return failed.failure
+            else:
+                return None
+
     def _process(self, number: int, until: float, progress: Progress) -> None:
         """One fresh process: all ways in turns, there and back, until its time is up."""
         candidate = self.candidate
@@ -119,9 +143,7 @@ class CopiesPractice:
             self._timer_step_ns = runner.hello()["machine"]["timer_ns"]
             self.load = runner.load(candidate.path, candidate.workload)
             self._settled &= warm_up(runner).settled
-            available, reasons = runner.copies(candidate.path, candidate.workload)
-            self.reasons.update(reasons)
-            ways = [key for key in available if key not in self.reasons]
+            ways = self._open(runner)
             turn = 0
             while ways and (turn < _FEWEST_TURNS or time.monotonic() < until):
                 for key in ways if turn % 2 == 0 else reversed(ways):
@@ -129,6 +151,20 @@ class CopiesPractice:
                     progress(share, f"process {number + 1} of {_PROCESSES}: {BY_KEY[key].feeding}")
                     self._block(runner, key, number, turn)
                 turn += 1
+
+    def _open(self, runner: Runner) -> list[str]:
+        """The ways that this process can go, one interface of LiteRT after the other."""
+        available: list[str] = []
+        for family, keys in FAMILIES.items():
+            if all(key in self.reasons for key in keys):
+                continue
+            try:
+                available, reasons = runner.copies(self.candidate.path, self.candidate.workload, family)
+            except RunnerFailed as failed:
+                self.reasons.update(dict.fromkeys(keys, failed.failure.message))
+                raise
+            self.reasons.update(reasons)
+        return [key for key in available if key not in self.reasons]
 
     def _block(self, runner: Runner, key: str, number: int, turn: int) -> None:
         at = time.monotonic()
@@ -148,9 +184,11 @@ class CopiesPractice:
     def _rows(self, way: Way, bare_us: float) -> list[CopyRow]:
         if not any(block.way == way.key for block in self.blocks):
             return [refused_row(way, self.reasons.get(way.key, "it was not timed before the end"))]
-        if way.whole:
-            cost = self._extra_us(way)
-            direction = "both" if way.key == "signature" else "in"
+        # On a device this interface returns from a run before its end, and reading waits for the rest.
+        is_early = way.key == "buffers" and self._inference() == "locked"
+        if way.whole or is_early:
+            cost = self._extra_us(way, "locked" if is_early else _PLAIN)
+            direction = "both" if is_early or way.key == "signature" else "in"
             return [] if cost is None else [measured_row(way, direction, cost, bare_us)]
         rows = [measured_row(way, "in", self._step_us(way.key, "feed_ns"), bare_us)]
         if way.reading:
@@ -171,9 +209,12 @@ class CopiesPractice:
         ]
         return Samples(tuple(blocks), self._timer_step_ns)
 
-    def _extra_us(self, way: Way) -> Interval | None:
-        """What a cycle takes beyond a plain run through the same interface, block by block in the same turn."""
-        plain = {(block.runner, block.turn): block for block in self.blocks if block.way == _PLAIN}
+    def _extra_us(self, way: Way, plain_way: str) -> Interval | None:
+        """What feeding and running take beyond a plain run, block by block in the same turn.
+
+        Where one call or a wait cannot be told apart from reading, that counts, too.
+        """
+        plain = {(block.runner, block.turn): block for block in self.blocks if block.way == plain_way}
         groups: dict[int, list[float]] = {}
         for block in self.blocks:
             beside = plain.get((block.runner, block.turn))
@@ -183,6 +224,8 @@ class CopiesPractice:
             if way.key == "reshape":  # there and back, where an application resizes once
                 feed -= (feed - median(beside.feed_ns)) / 2
             extra = feed + median(block.run_ns) - median(beside.run_ns)
+            if not way.fault:
+                extra += median(block.read_ns)
             groups.setdefault(block.runner, []).append(extra / 1e3)
         return grouped_interval(list(groups.values())) if groups else None
 

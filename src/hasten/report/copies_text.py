@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,9 +62,11 @@ def _faults(rows: list[CopyRow]) -> list[str]:
 
 
 def _refusals(rows: list[CopyRow]) -> list[str]:
+    """Each reason once, with the ways that it stands in."""
     lines = [""] if rows else []
-    for row in rows:
-        lines += wrapped(f"{row.way}: not here: {row.reason}", "  ", "    ")
+    for reason in dict.fromkeys(row.reason for row in rows):
+        names = ", ".join(row.way for row in rows if row.reason == reason)
+        lines += wrapped(f"not here: {names}: {reason}", "  ", "    ")
     return lines
 
 
@@ -79,6 +82,6 @@ def _time(value_ms: float) -> str:
 
 
 def _interval(low: float, high: float) -> str:
-    if low >= 0:
+    if low >= 0 or not math.isfinite(low):
         return interval_ms(low, high)
     return f"{_time(low)} to {_time(high)}"

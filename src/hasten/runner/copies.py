@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.copies import WAYS
+from hasten.core.copies import FAMILIES, WAYS
 from hasten.core.errors import HastenError
 from hasten.engine.abi import HOST_ALIGNMENT
 from hasten.engine.compiled import CompiledModel
@@ -54,13 +54,26 @@ class CopyWays:
         self._cycles: dict[str, Cycle] = {}
         self.reasons: dict[str, str] = {}
         """Why a way cannot be gone, by its key."""
+        self._expected: list[Any] | None = None
+        self._is_repeatable = True
         try:
             self._values = [_values(tensor) for tensor in model.inputs]
         except TypeError as error:
             self.reasons = dict.fromkeys((way.key for way in WAYS), f"NumPy has no such type: {error}")
+
+    def open(self, family: str) -> None:
+        """Make the ways of one family ready: those that work, and agree with the ones before."""
+        if all(key in self.reasons for key in FAMILIES[family]):
             return
-        self._build()
-        self._check_outputs()
+        makers = {"engine": (self._host_cycles, self._locked_cycles), "classic": (self._classic_cycles,)}
+        fresh: dict[str, Cycle] = {}
+        for make in makers.get(family, (self._buffer_cycles,)):
+            try:
+                fresh.update(make())
+            except _TROUBLES as error:  # noqa: PERF203 - one interface's trouble must not stop the others
+                self._blame(make, _one_line(error))
+        for key, cycle in fresh.items():
+            self._check(key, cycle)
 
     @property
     def available(self) -> list[str]:
@@ -95,18 +108,6 @@ class CopyWays:
                 gc.enable()
         return steps
 
-    def _build(self) -> None:
-        for keys, make in (
-            (("host", "unaligned"), self._host_cycles),
-            (("copying", "views", "filled", "signature", "wrong type", "strided", "list", "resize", "reshape"),
-             self._classic_cycles),
-            (("buffers",), self._buffer_cycles),
-        ):  # fmt: skip
-            try:
-                self._cycles.update(make())
-            except _TROUBLES as error:  # noqa: PERF203 - one engine's trouble must not stop the others
-                self.reasons.update(dict.fromkeys(keys, _one_line(error)))
-
     def _host_cycles(self) -> dict[str, Cycle]:
         model = self._model
         if not isinstance(model, CompiledModel):
@@ -139,6 +140,29 @@ class CopyWays:
             "unaligned": Cycle(copy_in, model.run_beside_others, copy_out, lambda: results_outside),
         }
 
+    def _locked_cycles(self) -> dict[str, Cycle]:
+        """Memory of a device is locked, copied to or from, and unlocked; a run is over when its outputs can be read."""
+        model = self._model
+        if not isinstance(model, CompiledModel):
+            raise RuntimeError("LiteRT 2.3 runs this model through its classic interface only")
+        if all(tensor.is_shared for tensor in (*model.inputs, *model.outputs)):
+            raise RuntimeError("the engine works in host memory, which needs no lock")
+        pairs = [
+            (tensor, memoryview(values).cast("B")) for tensor, values in zip(model.inputs, self._values, strict=True)
+        ]
+
+        def write() -> None:
+            for tensor, data in pairs:
+                tensor.write(data)
+
+        def read() -> Any:
+            return [tensor.read() for tensor in model.outputs]
+
+        def outputs() -> list[Any]:
+            return [np.frombuffer(tensor.read(), np.dtype(tensor.dtype)) for tensor in model.outputs]
+
+        return {"locked": Cycle(write, model.run, read, outputs)}
+
     def _classic_cycles(self) -> dict[str, Cycle]:
         engine = ClassicEngine(self._path, self._plan, self._workload, self._values)
         cycles = {}
@@ -154,30 +178,34 @@ class CopyWays:
         return cycles
 
     def _buffer_cycles(self) -> dict[str, Cycle]:
-        engine = PythonCompiledEngine(self._path, self._plan, self._workload, self._values)
+        sizes = [tensor.byte_count for tensor in self._model.outputs]
+        engine = PythonCompiledEngine(self._path, self._plan, self._workload, self._values, sizes)
         return {"buffers": Cycle(engine.write, engine.run, engine.read, engine.read)}
 
-    def _check_outputs(self) -> None:
-        """A way that gives other outputs is no way. One that cannot do a cycle says why."""
-        expected: list[Any] | None = None
-        for key in ("copying", *[key for key in self._cycles if key != "copying"]):
-            cycle = self._cycles.get(key)
-            if cycle is None:
-                continue
-            try:
-                cycle.feed(), cycle.run(), cycle.read()
-                found = [np.array(output) for output in cycle.outputs()]
-            except _TROUBLES as error:
-                self._refuse(key, _one_line(error))
-                continue
-            if expected is None:
-                expected = found
-            elif not all(_alike(a, b) for a, b in zip(found, expected, strict=True)):
-                self._refuse(key, "it gives other outputs than set_tensor, invoke, get_tensor")
+    def _check(self, key: str, cycle: Cycle) -> None:
+        """A way that gives other outputs is no way, unless the model itself gives others each time."""
+        try:
+            found = _outputs_of(cycle)
+            if self._expected is None:
+                self._is_repeatable = all(map(_alike, _outputs_of(cycle), found))
+                self._expected = found
+        except _TROUBLES as error:
+            self.reasons[key] = _one_line(error)
+            return
+        if self._is_repeatable and not all(map(_alike, found, self._expected)):
+            self.reasons[key] = "it gives other outputs than the ways before it"
+            return
+        self._cycles[key] = cycle
 
-    def _refuse(self, key: str, reason: str) -> None:
-        del self._cycles[key]
-        self.reasons[key] = reason
+    def _blame(self, make: Callable[[], dict[str, Cycle]], reason: str) -> None:
+        keys = {self._host_cycles: ("host", "unaligned"), self._locked_cycles: ("locked",)}
+        others = FAMILIES["classic"] if make == self._classic_cycles else FAMILIES["buffers"]
+        self.reasons.update(dict.fromkeys(keys.get(make, others), reason))
+
+
+def _outputs_of(cycle: Cycle) -> list[Any]:
+    cycle.feed(), cycle.run(), cycle.read()
+    return [np.array(output) for output in cycle.outputs()]
 
 
 def _values(tensor: Any) -> Any:

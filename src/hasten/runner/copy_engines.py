@@ -191,7 +191,7 @@ def _interpreter(path: Path, plan: Plan) -> Any:
 class PythonCompiledEngine:
     """LiteRT's CompiledModel for Python, with buffers that it made itself."""
 
-    def __init__(self, path: Path, plan: Plan, workload: Workload, values: list[Any]) -> None:
+    def __init__(self, path: Path, plan: Plan, workload: Workload, values: list[Any], output_sizes: list[int]) -> None:
         if plan.accelerator == "npu" or plan.delegate:
             raise RuntimeError("LiteRT's CompiledModel for Python is timed on the CPU and GPU only")
         with contextlib.redirect_stdout(io.StringIO()):
@@ -213,6 +213,9 @@ class PythonCompiledEngine:
             (buffer, int(np.prod(entry["shape"], dtype=np.int64)), np.dtype(entry["dtype"]), tuple(entry["shape"]))
             for buffer, entry in zip(self._outputs, details, strict=True)
         ]
+        if [count * kind.itemsize for _, count, kind, _ in self._results] != output_sizes:
+            # A run would write past their end.
+            raise RuntimeError("LiteRT's Python makes no buffers for outputs whose size only a run can tell")
 
     def write(self) -> None:
         """Feed every input."""

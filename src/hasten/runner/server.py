@@ -150,11 +150,14 @@ class Server:
         return Message({}, tuple(answers))
 
     def _copies(self, request: Message) -> Message:
-        """Make every way to feed and read the loaded model ready to be timed; those that cannot be gone say why."""
+        """Make a family of ways to feed and read the model ready to be timed; those that cannot be gone say why."""
         from hasten.runner.copies import CopyWays  # brings NumPy along
 
-        plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
-        self._copy_ways = ways = CopyWays(self._loaded(), Path(request.body["path"]), plan, workload)
+        if self._copy_ways is None:
+            plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
+            self._copy_ways = CopyWays(self._loaded(), Path(request.body["path"]), plan, workload)
+        ways = self._copy_ways
+        ways.open(str(request.body["family"]))
         return Message({"available": ways.available, "reasons": ways.reasons})
 
     def _copies_block(self, request: Message) -> Message:

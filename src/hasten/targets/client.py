@@ -155,10 +155,10 @@ class Runner:
         width = len(answers) // max(1, len(samples))
         return [answers[width * i : width * (i + 1)] for i in range(len(samples))]
 
-    def copies(self, path: Path, workload: Workload) -> tuple[list[str], dict[str, str]]:
-        """Make the ways to feed and read the loaded model ready: which can be gone, and why the others cannot."""
-        where = str(path.resolve())
-        body = self._ask("load", "copies", plan=asdict(self.plan), workload=asdict(workload), path=where).body
+    def copies(self, path: Path, workload: Workload, family: str) -> tuple[list[str], dict[str, str]]:
+        """Make a family of ways to feed and read the loaded model ready: which can be gone, and why others cannot."""
+        plan, work = asdict(self.plan), asdict(workload)
+        body = self._ask("load", "copies", plan=plan, workload=work, path=str(path.resolve()), family=family).body
         return body["available"], body["reasons"]
 
     def copies_block(self, way: str, seconds: float, most: int) -> tuple[list[array[int]], Conditions]:
