@@ -77,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     write_new(arguments.output, text, force=arguments.force)
     size = len(text.encode())
-    said = f"{arguments.output}: {len(session.trials):,} lines of {path.name}, {size / 1e6:.2f} MB"
+    lines = f"{len(session.trials):,} line{'s' if len(session.trials) != 1 else ''}"
+    said = f"{arguments.output}: {lines} of {path.name}, {size / 1e6:.2f} MB"
     document = {
         "report": str(arguments.output), "format": form, "bytes": size, "lines": len(session.trials),
         "lost_lines": session.lost_lines, "charts": _has_charts(form),

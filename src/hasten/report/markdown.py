@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -74,7 +75,13 @@ def _sheet(sheet: Sheet) -> list[str]:
         table += ["", f"{len(sheet.rows) - _MOST_ROWS} more rows are in the HTML report."]
     if len(shown) < _FOLD_FROM:
         return table
-    return [f"<details><summary>{plain(sheet.caption)} ({len(sheet.rows)})</summary>", "", *table, "", "</details>"]
+    return [
+        f"<details><summary>{html.escape(sheet.caption)} ({len(sheet.rows)})</summary>",
+        "",
+        *table,
+        "",
+        "</details>",
+    ]
 
 
 def _cell(cell: Cell) -> str:

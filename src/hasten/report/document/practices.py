@@ -57,7 +57,11 @@ def threads_section(summary: Summary) -> Section | None:
         )  # fmt: skip
         headings = columns("#threads", "beside", "#latency", "#95 % interval", "#p95", "#CPU time")
         sheet = Sheet(f"threads-table-{place}", "Latency by threads and what runs beside", headings, rows)
-        said = view.why or "Latency by number of threads, a line for each condition."
+        quickest = min(view.points, key=lambda point: point.latency.value)
+        said = (
+            f"A line for each condition. The quickest: {quickest.threads} thread{'s' if quickest.threads > 1 else ''} "
+            f"{quickest.condition}, {latency_text(quickest.latency)}. {view.why}"
+        ).strip()
         blocks.append(Chart(f"threads-{place}", f"Threads: {view.model}", said, spec, sheet))
     return Section("threads", "Threads under load", tuple(blocks)) if blocks else None
 

@@ -35,8 +35,10 @@ def html_report(session: Session, *, source: str = "") -> str:
 
 def whole_page(summary: Summary, signature: str = "") -> str:
     """The page; with a signature one that asks its server for newer content from time to time."""
-    library, script = chart_library(), (_HERE / "page.js").read_text(encoding="utf-8")
     body, specs = content(summary)
+    script = (_HERE / "page.js").read_text(encoding="utf-8")
+    # A live page may have no chart yet, and get some later.
+    library = chart_library() if specs or signature else ""
     head = [
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=_policy([library, script], bool(signature))),
