@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from commandline import finish, hasten, interrupt, model_file, start, wait_for_runners
+from commandline import ROOT, finish, hasten, interrupt, model_file, start, wait_for_runners
 
 from hasten.core.session import read_session
 from hasten.demo import DATA, MODEL
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 QUICK = ("--seconds", "4")
 
@@ -133,6 +133,27 @@ def test_data_without_labels_needs_an_older_model(tmp_path: Path) -> None:
     assert "no labels" in shown.errors
     agreed = hasten(*asked, "--baseline-model", "demo@threads=2", "--limit", "max_slowdown=900%", "--json")
     assert agreed.json()["rows"][1]["measured"] == 1.0
+
+
+def test_the_example_for_github_runs_as_it_is_written(tmp_path: Path) -> None:
+    """The script of its step, in the environment that a job has."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML reads the example; it comes with pre-commit")
+    workflow = yaml.safe_load((ROOT / "docs" / "github-actions.yml").read_text())
+    (script,) = (step["run"] for step in workflow["jobs"]["check"]["steps"] if step.get("name") == "Check the model")
+    shutil.copy(MODEL, tmp_path / "main.tflite")
+    (tmp_path / "budget.toml").write_text('[budget]\nsize = "2 MB"\nlatency = "10 s"\nmax_slowdown = "900 %"\n')
+    environment = {
+        **os.environ, "MODEL": str(MODEL), "BUDGET": "budget.toml", "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }  # fmt: skip
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "latency against main.tflite" in (tmp_path / "summary.md").read_text()
+    assert (tmp_path / "check.jsonl").exists()
 
 
 def test_control_c_shows_how_it_stood(tmp_path: Path) -> None:
