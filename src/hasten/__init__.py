@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hasten.core.profile import Profile
     from hasten.core.thread_study import ThreadStudy
     from hasten.deploy.runner import Runner
-    from hasten.library import bench, check, compare, profile, sustain, threads
+    from hasten.library import bench, check, compare, profile, sustain, threads, watch
 
 __version__ = "0.1.0"
 
@@ -41,6 +41,7 @@ _PUBLIC = {
     "profile": "hasten.library",
     "sustain": "hasten.library",
     "threads": "hasten.library",
+    "watch": "hasten.library",
 }
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "profile",
     "sustain",
     "threads",
+    "watch",
 ]
 
 

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from hasten.measure.rounds import Track
     from hasten.model.graph import Graph
     from hasten.practices.app import AppStudy
+    from hasten.practices.app_watch import Watching
     from hasten.practices.check import Keep as CheckKeep
     from hasten.practices.quantize_records import QuantizeResult
     from hasten.practices.threads import Keep
@@ -607,3 +608,13 @@ def examine_platform_trace(
     trace = read_trace(Path(path), kind, progress)
     progress(1.0, "looking at it")
     return trace, examine_trace(trace)
+
+
+def watch(*, seconds: float = 0.0) -> Watching:
+    """Watch the code of a `with`: `with hasten.watch() as seen: …`, then `seen.result`, `seen.findings`, `seen.text()`.
+
+    `seconds`: measure the models by themselves for so long afterwards, as the command does.
+    """
+    from hasten.practices.app_watch import Watching
+
+    return Watching(seconds)

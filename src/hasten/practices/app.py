@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MOST_LINES: Final = 40
 _FEW_SAMPLES: Final = 20
-_DEAR_OVERHEAD: Final = 0.05
 
 
 class AppStudy:
@@ -139,9 +138,6 @@ class AppStudy:
             found.append(Doubt(Reason.FEW_SAMPLES, "the program was too short for its own code to be told apart"))
         if any(not process.ends for process in self.processes):
             found.append(Doubt(Reason.PARTIAL, "a process was torn down; its last quarter of a second is missing"))
-        if self._overhead().total_ms > _DEAR_OVERHEAD * self.ended.wall_ms:
-            share = self._overhead().total_ms / self.ended.wall_ms
-            found.append(Doubt(Reason.DISTURBED, f"watching took {share:.0%} of the wall time"))
         return found
 
 

@@ -24,12 +24,14 @@ from hasten.model.reader import read_graph
 from hasten.practices.app import warm_ms
 from hasten.practices.app_crowd import Crowd, crowd_of, crowd_ratio
 from hasten.practices.app_frames import model_uses
-from hasten.practices.app_rules import WORTH_SHARE, worth
+from hasten.practices.app_rules import worth
 from hasten.practices.app_split import own_frame
 from hasten.practices.profile import profile_model
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hasten.core.app import AppResult, ModelUse
     from hasten.practices.app import AppStudy
     from hasten.practices.app_seen import Process
@@ -41,6 +43,8 @@ _ENOUGH_GAIN: Final = 0.05
 _PARTS: Final = 4
 """The time is shared by the operators, a warm run, the threads, and interpreters beside each other."""
 _MOST_STEADY: Final = 3
+_MOST_CHECKS: Final = 3
+_FOR_THREADS: Final = 0.6
 
 
 @dataclass
@@ -74,9 +78,10 @@ class AfterTheRun:
             self._progress(0.0, "operators")
             models = self._with_operators(models, group)
         self._measure_steady()
-        for number, group in enumerate(groups[:2]):
-            self._progress(0.3 + 0.3 * number, "threads")
-            found += self._threads(group)
+        checks = [check for group in groups for check in self._checks(group)][:_MOST_CHECKS]
+        for number, check in enumerate(checks):
+            self._progress(0.3 + 0.7 * number / len(checks), "threads")
+            found += check(self._seconds * _FOR_THREADS / len(checks))
         self._progress(0.9, "done")
         return self._study.result([fault for fault in found if worth(fault)], self._steady_ms, models)
 
@@ -127,21 +132,25 @@ class AfterTheRun:
     def _steady_ms(self, process: Process, number: int) -> float | None:
         return self._steady.get(process.objects.get(number, {}).get("key", ""))
 
-    def _threads(self, group: _Group) -> list[AppFinding]:
+    def _checks(self, group: _Group) -> list[Callable[[float], list[AppFinding]]]:
+        """What is to be measured of a model's threads, each within so many seconds."""
         cores = int(group.process.facts.get("cores", 1))
         crowd = crowd_of(self._study.processes, group.members)
         asked = group.asked or 1
         if crowd.together >= 2:
-            return self._crowded(group, crowd, cores, asked)
+            fewer = max(1, cores // crowd.together)
+            if crowd.together * asked <= cores or fewer >= asked:
+                return []
+            return [lambda seconds: self._crowded(group, crowd, fewer, seconds)]
         if group.asked is None and cores > 1:
-            return self._other_threads(group, cores, "threads left at the default")
+            return [lambda seconds: self._other_threads(group, cores, "threads left at the default", seconds)]
         if asked > cores:
-            return self._other_threads(group, cores, "more threads than cores")
+            return [lambda seconds: self._other_threads(group, cores, "more threads than cores", seconds)]
         return []
 
-    def _other_threads(self, group: _Group, threads: int, rule: str) -> list[AppFinding]:
+    def _other_threads(self, group: _Group, threads: int, rule: str, seconds: float) -> list[AppFinding]:
         better = replace(group.candidate, plan=replace(group.candidate.plan, threads=threads))
-        found = compare(self._target, group.candidate, better, self._seconds / 2)
+        found = compare(self._target, group.candidate, better, seconds)
         if isinstance(found, tuple) or found.comparison.verdict is not Verdict.FASTER:
             return []
         gain = 1 - found.comparison.ratio
@@ -154,15 +163,13 @@ class AfterTheRun:
         )
         return [self._fault(group, rule, gain * group.run_ms, evidence, f"Give num_threads={threads}.")]
 
-    def _crowded(self, group: _Group, crowd: Crowd, cores: int, asked: int) -> list[AppFinding]:
-        fewer = max(1, cores // crowd.together)
-        if crowd.together * asked <= cores or fewer >= asked or crowd.wall_ms < WORTH_SHARE * self._study.ended.wall_ms:
-            return []
-        ratio = crowd_ratio(self._target, group.candidate, crowd.together, asked, fewer, self._seconds / 2)
+    def _crowded(self, group: _Group, crowd: Crowd, fewer: int, seconds: float) -> list[AppFinding]:
+        asked = group.candidate.plan.threads
+        ratio = crowd_ratio(self._target, group.candidate, crowd.together, asked, fewer, seconds)
         if ratio is None or 1 - ratio < _ENOUGH_GAIN:
             return []
         evidence = (
-            f"{crowd.together} interpreters with {asked} threads each run at once on {cores} cores; with {fewer} each"
+            f"{crowd.together} interpreters with {asked} threads each run at once; with {fewer} each"
             f" they take {percent(1 - ratio)} less, measured afterwards"
         )
         fix = f"Give num_threads={fewer} to each, or run one after the other."

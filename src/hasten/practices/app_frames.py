@@ -43,7 +43,10 @@ def model_uses(processes: list[Process]) -> list[ModelUse]:
     """The models that the program used, the one with most time first."""
     groups: dict[tuple[str, str, int | None], list[tuple[Process, int]]] = {}
     for process in processes:
+        used = set(np.unique(process.events.number).tolist())
         for number, made in process.objects.items():
+            if number not in used:
+                continue
             key = (made.get("key", ""), made.get("type", ""), made.get("threads"))
             groups.setdefault(key, []).append((process, number))
     found = [_use(members) for members in groups.values()]

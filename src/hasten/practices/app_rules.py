@@ -31,6 +31,8 @@ _EVERY_FRAME: Final = 0.3
 _FEW_RUNS: Final = 10
 _COLD_RATIO: Final = 2.0
 _DOMINATES_SHARE: Final = 0.25
+_NEARLY_ALWAYS: Final = 0.8
+"""A sampler that looks at a frame can keep an output alive for an instant longer than the program does."""
 _FELT_MS: Final = 1.0
 """A run on an event loop that is shorter than this disturbs nobody."""
 
@@ -150,24 +152,20 @@ def _input_from_double(subject: Subject) -> Iterator[AppFinding]:
     """Arrays of 64-bit floats that the program itself turns into what the model takes, in every round of its loop."""
     process = subject.process
     runs = process.events.where(process.events.is_run)
-    by_line: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
+    by_line: dict[tuple[int, str, str, int], list[dict[str, Any]]] = defaultdict(list)
     for note in process.notes_of("conversion"):
         if note["from"] == "float64":
-            by_line[tuple(note["where"])].append(note)
-    for (file, function, line), notes in by_line.items():
-        rounds = _looked_at(runs, notes[0]["thread"])
-        each = sum(note["ns"] for note in notes) / max(1, rounds) / 1e6
-        cost = each * int((runs.thread == notes[0]["thread"]).sum())
+            file, function, line = note["where"]
+            by_line[(note["run"], file, function, line)].append(note)
+    for (place, file, function, line), notes in by_line.items():
+        looked_at = int(((runs.place == place) & (runs.flags & rows.LOOKED_AT > 0)).sum())
+        each = sum(note["ns"] for note in notes) / max(1, looked_at) / 1e6
+        cost = each * int((runs.place == place).sum())
         yield AppFinding(
             "input converted", file, line, function, cost, cost / max(subject.wall_ms, 1e-9),
-            f"float64 of {notes[0]['elements']} numbers made smaller in every frame, {milliseconds(each)} each",
+            f"float64 of {notes[0]['elements']} numbers converted in every frame, {milliseconds(each)} each",
             "Compute in float32 from the start: np.float32(x), dtype=np.float32, out=… instead of astype at the end.",
         )  # fmt: skip
-
-
-def _looked_at(runs: Events, thread: int) -> int:
-    """How many rounds were looked at closely."""
-    return int(((runs.thread == thread) & (runs.flags & rows.LOOKED_AT > 0)).sum())
 
 
 def _outputs(subject: Subject) -> Iterator[AppFinding]:
@@ -190,7 +188,7 @@ def _outputs(subject: Subject) -> Iterator[AppFinding]:
 
 
 def _copied(subject: Subject, place: int, own: Events, seen: list[dict[str, Any]]) -> Iterator[AppFinding]:
-    if not all(note["view_would_do"] for note in seen):
+    if np.mean([note["view_would_do"] for note in seen]) < _NEARLY_ALWAYS:
         return
     view_ms = median(note["view_ns"] for note in seen) / 1e6
     yield subject.finding(
@@ -202,27 +200,29 @@ def _copied(subject: Subject, place: int, own: Events, seen: list[dict[str, Any]
 
 def _slow_preprocessing(subject: Subject) -> Iterator[AppFinding]:
     """A loop of single images that spends more time before the model than in it."""
-    split = subject.times.split
-    pre, inference = split.get("pre", 0.0), split.get("inference", 0.0)
-    runs = int(subject.process.events.is_run.sum())
-    if runs < _FEW_RUNS or pre <= inference or pre < _DOMINATES_SHARE * subject.wall_ms:
-        return
-    functions: dict[tuple[str, str], float] = defaultdict(float)
-    lines: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for (part, file, function, line), (ms, _) in subject.times.code.items():
-        if part == "pre":
-            functions[(file, function)] += ms
-            lines[(file, function)][line] += ms
-    if not functions:
-        return
-    (file, function), cost = max(functions.items(), key=lambda entry: entry[1])
-    line = max(lines[(file, function)].items(), key=lambda entry: entry[1])[0]
-    yield AppFinding(
-        "pre-processing dominates", file, line, function, cost, cost / subject.wall_ms,
-        f"{milliseconds(pre / runs)} before each run of {milliseconds(inference / runs)}, most of it in {function}; "
-        "the cost is all of its time, the most that can be saved",
-        f"Speed up {function} (whole arrays instead of loops), or prepare the next frame in another thread.",
-    )  # fmt: skip
+    events = subject.process.events
+    for place, code in subject.times.before_run.items():
+        runs = events.where(events.is_run & (events.place == place))
+        pre, inference = sum(code.values()), float(runs.ms.sum())
+        if len(runs) < _FEW_RUNS or pre <= inference or pre < _DOMINATES_SHARE * _loop_ms(runs):
+            continue
+        functions: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        for (_, file, function, line), ms in code.items():
+            functions[(file, function)][line] += ms
+        (file, function), lines = max(functions.items(), key=lambda entry: sum(entry[1].values()))
+        cost = sum(lines.values())
+        yield AppFinding(
+            "pre-processing dominates", file, max(lines, key=lambda line: lines[line]), function, cost,
+            cost / subject.wall_ms,
+            f"{milliseconds(pre / len(runs))} before each run of {milliseconds(inference / len(runs))}, most of it in"
+            f" {function}; the cost is all of its time, the most that can be saved",
+            f"Speed up {function} (whole arrays instead of loops), or prepare the next frame in another thread.",
+        )  # fmt: skip
+
+
+def _loop_ms(runs: Events) -> float:
+    """From the first run of a loop to its last."""
+    return float(runs.end[-1] - runs.start[0]) / 1e6
 
 
 def _blocks_loop(subject: Subject) -> Iterator[AppFinding]:

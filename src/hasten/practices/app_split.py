@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.app import CodeTime, ThreadSplit
+from hasten.practices.app_seen import RUNS
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
@@ -28,7 +29,14 @@ Key = tuple[str, str, str, int]
 """Part, file, function, line."""
 _BUSY: Final = 0.75
 """A line that uses so much of its time on a CPU is not waiting."""
-_FOREIGN: Final = ("site-packages", "dist-packages", "<frozen", "<string>", f"{os.sep}lib{os.sep}python3")
+_FOREIGN: Final = (
+    f"{os.sep}hasten{os.sep}watcher{os.sep}",
+    "site-packages",
+    "dist-packages",
+    "<frozen",
+    "<string>",
+    f"{os.sep}lib{os.sep}python3",
+)
 
 
 @dataclass
@@ -67,6 +75,8 @@ class ThreadTimes:
     split: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     code: dict[Key, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0]))
     """The program's own code: ms and samples."""
+    before_run: dict[int, dict[Key, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
+    """Pre-processing alone, by the place of the run that it is for."""
 
 
 def split_thread(process: Process, thread: int, start: int, end: int) -> ThreadTimes:
@@ -89,8 +99,12 @@ def split_thread(process: Process, thread: int, start: int, end: int) -> ThreadT
             for key, share in _keys(process, gap, process.stacks.get(number, []), waiting):
                 _add(found, key, each * share, 1)
                 like[_between(process, gap)][key] += each * share
+                if key[0] == "pre":
+                    found.before_run[_next_run(process, own, gap)][key] += each * share
     for gap, ms in _unseen(process, gaps, first == last):
-        _share_out(found, process, gap, ms, like.get(_between(process, gap), {}))
+        known = like.get(_between(process, gap), {})
+        _share_out(found, process, gap, ms, known)
+        _share_out_before(found, _next_run(process, own, gap), ms, known)
     return found
 
 
@@ -123,6 +137,13 @@ def _gaps(process: Process, own: Any, start: int, end: int) -> Gaps:
     before, after = np.concatenate([[-1], own]), np.concatenate([own, [-1]])
     mask = ends > starts
     return Gaps(starts[mask], ends[mask], before[mask], after[mask])
+
+
+def _next_run(process: Process, own: Any, gap: Gap) -> int:
+    """The place of the run that follows a gap; -1 if none does."""
+    events = process.events
+    following = own[np.searchsorted(own, gap.after) :] if gap.after >= 0 else own[:0]
+    return next((int(events.place[index]) for index in following[:64] if events.kind[index] in RUNS), -1)
 
 
 def _unseen(process: Process, gaps: Gaps, mask: Any) -> list[tuple[Gap, float]]:
@@ -201,6 +222,14 @@ def _share_out(found: ThreadTimes, process: Process, gap: Gap, ms: float, like: 
         found.split[_part_unseen(process, gap)] += ms
 
 
+def _share_out_before(found: ThreadTimes, run: int, ms: float, like: dict[Key, float]) -> None:
+    """The same for pre-processing alone, by the run that it is for."""
+    total = sum(like.values())
+    for key, part_ms in like.items():
+        if key[0] == "pre":
+            found.before_run[run][key] += ms * part_ms / total
+
+
 def _part_unseen(process: Process, gap: Gap) -> str:
     if gap.before < 0:
         return "start" if gap.start <= process.began else "other"
@@ -227,14 +256,14 @@ def _waiting_shares(process: Process, samples: Samples, own: Any) -> dict[tuple[
     """By innermost line: the share of its time without CPU. Runs count as busy: their threads are LiteRT's own."""
     wall: dict[tuple[Any, ...], float] = defaultdict(float)
     busy: dict[tuple[Any, ...], float] = defaultdict(float)
-    if len(samples.at) < 2 or (samples.cpu < 0).any():
+    if len(samples.at) < 2:
         return {}
     inside = _event_ns_until(process, own, samples.at)
     for index in range(1, len(samples.at)):
         events_ns = inside[index] - inside[index - 1]
         gap_ns = samples.at[index] - samples.at[index - 1] - events_ns
         cpu_ns = samples.cpu[index] - samples.cpu[index - 1] - events_ns
-        if gap_ns > 0:
+        if gap_ns > 0 and samples.cpu[index - 1] >= 0 <= samples.cpu[index]:
             leaf = _leaf(process.stacks.get(int(samples.stack[index]), []))
             wall[leaf] += gap_ns
             busy[leaf] += min(max(cpu_ns, 0), gap_ns)

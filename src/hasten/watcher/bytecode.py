@@ -49,12 +49,9 @@ def _fate(code: CodeType, offset: int) -> str:
 
 
 def _next(code: CodeType, offset: int) -> dis.Instruction | None:
-    passed = False
-    for instruction in dis.get_instructions(code):
-        if passed and instruction.opname not in _SKIPPED:
-            return instruction
-        passed = passed or instruction.offset == offset
-    return None
+    """The instruction after a call. The offset is that of the call or, from Python 3.11 on, of a cache behind it."""
+    following = (entry for entry in dis.get_instructions(code) if entry.offset > offset)
+    return next((entry for entry in following if entry.opname not in _SKIPPED), None)
 
 
 def _fate_of_name(code: CodeType, name: str) -> str:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _CONVERSIONS: Final = frozenset({"astype"})
 _ROUNDS: Final = frozenset({3, 5, 8, 13, 21, 34, 55, 89})
-_MOST_IN_A_ROUND: Final = 200
+_MOST_EVENTS: Final = 3000
+"""A round with more calls than this is left alone: looking at them all would take long."""
 
 
 class CCalls:
@@ -29,15 +30,19 @@ class CCalls:
         self._recorder = recorder
         self.looking: set[int] = set()
         """Threads whose calls are being looked at."""
-        self._seen = 0
+        self._events = 0
         self._begun = 0
+        self._place = 0
+        self._notes: list[dict[str, Any]] = []
 
     def after_run(self, place: Place) -> None:
         """A run has ended: look at the calls up to the next one, if it is time to."""
         place.runs += 1
         if place.runs in _ROUNDS and not self.looking and sys.getprofile() is None:
             self.looking.add(get_ident())
-            self._seen = 0
+            self._events = 0
+            self._notes = []
+            self._place = place.number
             sys.setprofile(self._event)
 
     def before_run(self) -> int:
@@ -46,25 +51,28 @@ class CCalls:
             return 0
         sys.setprofile(None)
         self.looking.discard(get_ident())
+        for note in self._notes:
+            self._recorder.note(note)
         return rows.LOOKED_AT
 
     def _event(self, frame: FrameType, event: str, function: Any) -> None:
-        if event == "c_call":
+        self._events += 1
+        if self._events > _MOST_EVENTS:
+            sys.setprofile(None)
+            self.looking.discard(get_ident())
+        elif event == "c_call":
             if function.__name__ in _CONVERSIONS:
                 self._begun = time.perf_counter_ns()
         elif event == "c_return" and function.__name__ in _CONVERSIONS:
-            elapsed_ns = time.perf_counter_ns() - self._begun
-            self._seen += 1
-            if self._seen <= _MOST_IN_A_ROUND:
-                self._note(frame, function, elapsed_ns)
+            self._note(frame, function, time.perf_counter_ns() - self._begun)
 
     def _note(self, frame: FrameType, function: Any, elapsed_ns: int) -> None:
         array = function.__self__
         code = frame.f_code
-        self._recorder.note(
+        self._notes.append(
             {
                 "kind": "conversion", "name": function.__name__, "from": str(getattr(array, "dtype", "")),
-                "elements": int(getattr(array, "size", 0)), "ns": elapsed_ns, "thread": get_ident(),
+                "elements": int(getattr(array, "size", 0)), "ns": elapsed_ns, "run": self._place,
                 "where": [code.co_filename, code.co_name, frame.f_lineno],
             }
         )  # fmt: skip

@@ -36,6 +36,10 @@ class Place:
         self.runs = 0
 
 
+# Interpreters live on when a watch ends, and may meet the next one: their numbers are never given twice.
+_described_objects: dict[int, dict[str, Any]] = {}
+
+
 class Recorder:
     """What one process has seen and not yet written."""
 
@@ -44,9 +48,8 @@ class Recorder:
         self.rows: list[int] = []
         self.places: dict[tuple[int, int], Place] = {}
         self.flush_lock = _thread.allocate_lock()
-        self._lines: list[dict[str, Any]] = []
-        self._definitions: list[dict[str, Any]] = []
-        self._objects = 0
+        self._definitions: list[dict[str, Any]] = list(_described_objects.values())
+        self._lines: list[dict[str, Any]] = list(self._definitions)
         self._written = 0
         self._left_out = 0
 
@@ -63,9 +66,9 @@ class Recorder:
 
     def new_object(self, description: dict[str, Any]) -> int:
         """A number for an interpreter or compiled model."""
-        self._objects += 1
-        number = min(self._objects, rows.OBJECT_MASK)
-        self.define({"kind": "object", "number": number, **description})
+        number = min(len(_described_objects) + 1, rows.OBJECT_MASK)
+        _described_objects[number] = line = {"kind": "object", "number": number, **description}
+        self.define(line)
         return number
 
     def define(self, line: dict[str, Any]) -> None:

@@ -1,8 +1,9 @@
 """The rows in which a watched program writes what happened: four integers each, in the machine's byte order.
 
-An event: code, thread, start, end (nanoseconds of the monotonic clock). A sample: code, thread, time, the thread's CPU
-time so far (-1 if unknown). The code holds the kind in its lowest 4 bits, flags in the next 4, then the number of the
-interpreter (16 bits) and that of the place in the program; a sample has the number of its stack in place of both.
+An event: code, thread, start, end (nanoseconds of the monotonic clock). A sample: code, thread, time, how long the
+thread has been running or ready to run so far (-1 if unknown). The code holds the kind in its lowest 4 bits, flags in
+the next 4, then the number of the interpreter (16 bits) and that of the place in the program; a sample has the number
+of its stack in place of both.
 """
 
 from __future__ import annotations

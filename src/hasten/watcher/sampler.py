@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -38,6 +39,7 @@ class Sampler:
         self._watch = watch
         self._stacks: dict[tuple[int, ...], int] = {}
         self._codes: dict[int, CodeType] = {}
+        self._entries: dict[tuple[int, int], list[Any]] = {}
         self._clocks: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self.frames_lock = _thread.allocate_lock()
@@ -56,7 +58,7 @@ class Sampler:
         self._wake.acquire()
         self._ended = _thread.allocate_lock()
         self._ended.acquire()
-        self._clocks.clear()
+        self._close_clocks()
         self._switch_seconds = sys.getswitchinterval()
         _thread.start_new_thread(self._run, ())
 
@@ -109,7 +111,7 @@ class Sampler:
         for thread, frame in frames.items():
             if thread != own:
                 number = self._stack(frame)
-                extend((rows.SAMPLE | number << rows.STACK_SHIFT, thread, now, self._cpu_ns(thread)))
+                extend((rows.SAMPLE | number << rows.STACK_SHIFT, thread, now, self._busy_ns(thread)))
         threads = len(frames) - 1
         wanted = _SWITCH_SECONDS if threads <= 1 else _SWITCH_SECONDS_WITH_THREADS
         if abs(sys.getswitchinterval() - wanted) > 1e-6:
@@ -133,23 +135,34 @@ class Sampler:
         return number
 
     def _described(self, key: tuple[int, ...]) -> list[list[Any]]:
-        pairs = zip(key[::2], key[1::2], strict=True)
-        return [_described(self._codes[code], offset) for code, offset in pairs]
+        found = []
+        for pair in zip(key[::2], key[1::2], strict=True):
+            entry = self._entries.get(pair)
+            if entry is None:
+                entry = self._entries[pair] = _described(self._codes[pair[0]], pair[1])
+            found.append(entry)
+        return found
 
-    def _cpu_ns(self, thread: int) -> int:
-        """The thread's CPU time; -1 where the system does not tell."""
+    def _busy_ns(self, thread: int) -> int:
+        """The time that the thread ran, or stood ready and waited for a core; -1 where the system does not tell."""
         clock = self._clocks.get(thread)
         if clock is None:
-            # The clock of a thread that has ended must not be read; threads found by _current_frames are alive.
-            get = getattr(time, "pthread_getcpuclockid", None)
-            clock = self._clocks[thread] = get(thread) if get else -1
-        if clock == -1:
-            return -1
+            clock = _open_clock(thread)
+            if clock is None:
+                return -1
+            self._clocks[thread] = clock
         try:
-            return time.clock_gettime_ns(clock)
-        except OSError:
-            self._clocks.pop(thread, None)  # another thread with the same identity
+            ran, queued, _ = os.pread(clock, 80, 0).split()
+            return int(ran) + int(queued)
+        except (OSError, ValueError):
+            self._clocks.pop(thread, None)  # the thread has ended, and another has its identity
+            os.close(clock)
             return -1
+
+    def _close_clocks(self) -> None:
+        for clock in self._clocks.values():
+            os.close(clock)
+        self._clocks.clear()
 
     def _note_threads(self) -> None:
         threading: Any = sys.modules.get("threading")
@@ -158,6 +171,17 @@ class Sampler:
             if self._names.get(ident) != thread.name:
                 self._names[ident] = thread.name
                 self._watch.recorder.define({"kind": "thread", "ident": ident, "name": thread.name})
+
+
+def _open_clock(thread: int) -> int | None:
+    """Linux's account of a thread, as a file that stays open; None if there is none, or `threading` is not loaded."""
+    threading: Any = sys.modules.get("threading")
+    known = threading._active.get(thread) if threading else None
+    number = getattr(known, "native_id", None)
+    try:
+        return os.open(f"/proc/self/task/{number}/schedstat", os.O_RDONLY | os.O_CLOEXEC) if number else None
+    except OSError:
+        return None
 
 
 def _described(code: CodeType, offset: int) -> list[Any]:
