@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from commandline import ROOT, finish, hasten, interrupt, model_file, start, wait_for_runners
 
+from hasten.core.bundle import write_bundle
+from hasten.core.plan import Plan
 from hasten.core.session import read_session
 from hasten.demo import DATA, MODEL
 
@@ -121,6 +123,16 @@ def test_what_cannot_be_checked_is_no_broken_gate(arguments: tuple[str, ...], co
     assert word in shown.errors
     assert shown.code == code
     assert shown.output == ""
+
+
+def test_a_bundle_is_checked_with_its_own_plan_and_preprocessing(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    write_bundle(bundle, MODEL, Plan(threads=2), preprocess="mean=0,std=255")
+    asked = ("check", bundle, "--limit", "size=2MB", "--limit", "accuracy=50%", "--data", "demo", "--samples", "40")
+    found = hasten(*asked, "--json").json()
+    assert found["plan"]["threads"] == 2
+    assert found["rows"][1]["measured"] < 0.5, "the wrong pre-processing of this bundle is the one in use"
+    assert hasten(*asked, "--preprocess", "raw").code == 0
 
 
 def test_data_without_labels_needs_an_older_model(tmp_path: Path) -> None:

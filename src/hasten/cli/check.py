@@ -16,6 +16,7 @@ from hasten.cli.files import is_there, refuse_existing, write_new
 from hasten.cli.output import complain, show
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import DataError, UsageError
+from hasten.core.plan import Workload
 
 if TYPE_CHECKING:
     import argparse
@@ -116,8 +117,9 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
     from hasten.practices.check_request import CheckRequest, request_from_file, with_limits
 
     asked = CheckRequest() if arguments.budget is None else request_from_file(arguments.budget)
-    model, plan = options.model_and_plan(arguments.model, _plan(arguments, asked.plan))
-    workload = options.workload_from(arguments)
+    asked = _with_bundle(asked, arguments)
+    base = _plan(arguments, asked.plan)
+    model, plan = options.model_and_plan(arguments.model, base)
     changed: dict[str, Any] = {
         "plan": plan, "data": options.data_named(arguments.data or asked.data), "strict": arguments.strict,
         "seconds": arguments.seconds, "metric": arguments.metric or asked.metric,
@@ -128,16 +130,34 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
         ),
     }  # fmt: skip
     if arguments.signature or arguments.shape:
-        changed["workload"] = workload
+        changed["workload"] = options.workload_from(arguments)
     if arguments.preprocess:
         changed["preprocess"] = preprocess_from_text(arguments.preprocess)
     if arguments.baseline_model or arguments.baseline:
         changed |= {"baseline_model": arguments.baseline_model, "baseline_session": arguments.baseline}
     asked = with_limits(replace(asked, **changed), dict(_limit(text) for text in arguments.limit))
     if asked.baseline_model:
-        old, old_plan = options.model_and_plan(asked.baseline_model, plan, default_model=model)
+        # A bundle runs with its own plan, a plain model like the one that it is compared with.
+        like = base if options.bundle_named(asked.baseline_model) else plan
+        old, old_plan = options.model_and_plan(asked.baseline_model, like, default_model=model)
         asked = replace(asked, baseline_model=old, baseline_plan=old_plan)
     return asked.checked(), model
+
+
+def _with_bundle(asked: CheckRequest, arguments: argparse.Namespace) -> CheckRequest:
+    """A bundle says how it is run and fed; what the budget file says counts more."""
+    from hasten.data.preprocess import Preprocess, preprocess_from_text
+
+    bundle = options.bundle_named(arguments.model)
+    if bundle is None:
+        return asked
+    if asked.workload == Workload():
+        asked = replace(asked, workload=bundle.workload)
+    if asked.preprocess == Preprocess():
+        asked = replace(asked, preprocess=preprocess_from_text(bundle.preprocess))
+    if asked.evaluation.label_offset == 0:
+        asked = replace(asked, evaluation=replace(asked.evaluation, label_offset=bundle.label_offset))
+    return asked
 
 
 def _plan(arguments: argparse.Namespace, budget_plan: Plan) -> Plan:
