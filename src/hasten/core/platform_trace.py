@@ -47,7 +47,7 @@ HINTS: Final = {
     TraceReason.TOO_LARGE: "Record for a shorter time, or fewer kinds of events.",
     TraceReason.NO_TFLITE: "Set debug.tflite.trace to 1 before the application starts, and record while it infers.",
     TraceReason.NO_OPERATORS: "Set debug.tflite.trace to 1 before the interpreter is made; XNNPACK is one operator.",
-    TraceReason.NO_SYMBOLS: "Use a library that is not stripped; the share of TFLite is right even so.",
+    TraceReason.NO_SYMBOLS: "Use py-spy --native, or a library with symbols; the share of TFLite is right even so.",
     TraceReason.NO_ORDER: "With py-spy, record --format speedscope: it keeps the order of samples.",
     TraceReason.FEW_SAMPLES: "Record longer, or at a higher rate.",
     TraceReason.STARTED_LATE: "Start the recording before the application.",

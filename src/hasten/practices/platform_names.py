@@ -8,6 +8,7 @@ signpost_profiler.mm). LiteRT's own sections for Perfetto have plain names (lite
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -74,19 +75,23 @@ _POST: Final = re.compile(
 _FUNCTIONS: Final = tuple(
     (re.compile(pattern), kind)
     for pattern, kind in (
-        (r"InterpreterBuilder|FlatBufferModel|TfLiteModelCreate|TfLiteInterpreterCreate|LiteRtCreateModel", "load"),
+        (r"InterpreterBuilder|FlatBufferModel|TfLiteModelCreate|TfLiteInterpreterCreate|^cpuinfo_", "load"),
+        (r"LiteRtCreateModel", "load"),
         (r"LiteRtCreateCompiledModel|LiteRtCompiledModelT::Create|org\.tensorflow\.lite\.\w+\.<init>", "load"),
         (r"ModifyGraphWithDelegate|ApplyLazyDelegateProviders", "delegate"),
         (r"AllocateTensors|Interpreter\.allocateTensors|ResizeInputTensor", "allocate"),
         (r"LiteRtCreate\w*TensorBuffer", "buffer"),
-        (r"TensorImpl\.setTo|Interpreter\.copy\(_:toInputAt:\)|TfLiteTensorCopyFromBuffer|::SetTensor\(", "copy_in"),
-        (r"TensorImpl\.copyTo|Interpreter\.output\(at:\)|TfLiteTensorCopyToBuffer|::GetTensor\(", "copy_out"),
+        (r"TensorImpl\.setTo|Interpreter\.copy\(_:toInputAt:\)|TfLiteTensorCopyFromBuffer", "copy_in"),
+        (r"InterpreterWrapper::SetTensor", "copy_in"),
+        (r"TensorImpl\.copyTo|Interpreter\.output\(at:\)|TfLiteTensorCopyToBuffer", "copy_out"),
+        (r"InterpreterWrapper::GetTensor", "copy_out"),
         (r"Interpreter::Invoke|Subgraph::Invoke|TfLiteInterpreterInvoke|SignatureRunner::Invoke", "invoke"),
         (r"LiteRtRunCompiledModel|LiteRtCompiledModelT::Run|InterpreterWrapper::Invoke", "invoke"),
         (r"(tensorflow\.lite|ai\.edge\.litert)\.\w+\.run|Interpreter\.invoke\(\)|XNNPackDelegate", "invoke"),
     )
 )  # fmt: skip
-_KERNEL: Final = re.compile(r"^(xnn_|ynn_|pthreadpool_|ruy::|gemmlowp|tflite::|litert::|TfLite|LiteRt|cpuinfo_)")
+_KERNEL: Final = re.compile(r"^(xnn_|ynn_|pthreadpool_|ruy::|gemmlowp|tflite::|litert::|TfLite|LiteRt)")
+_INNER: Final = re.compile(r"\.<locals>\.<\w+>.*$|^<(listcomp|genexpr|lambda)>$")
 _BUILTIN: Final = re.compile(r"tflite::ops::(?:builtin|custom)::(\w+?)::(?:\w+::)*(?:Eval|Prepare|Invoke)")
 _LIBRARY: Final = re.compile(
     r"libtensorflowlite|libtflite|TensorFlowLite|libLiteRt|liblitert|libpywrap_litert|_pywrap_\w*litert|XNNPACK"
@@ -106,11 +111,19 @@ _WAITING: Final = frozenset(
      "__futex_abstimed_wait", "nanosleep", "clock_nanosleep", "mach_msg2_trap", "__psynch_cvwait", "__semwait_signal"}
 )  # fmt: skip
 _FOREIGN: Final = ("site-packages", "dist-packages", "<frozen", "<string>", "/lib/python3", "<__array_function__")
+_SYSTEM: Final = re.compile(
+    r"libpython|/libc[.-]|libm[.-]|ld-linux|\[kernel|\[unknown\]|vmlinux|\[vdso\]|libstdc|libgcc|libgomp|libpthread|/numpy|"
+    r"site-packages|dist-packages|openblas|libart|boot[^/]*\.oat|/apex/|/system/|libsystem|dyld|/System/Library|/usr/lib/"
+)
+# py-spy's folded stacks name a file from its package on: `numpy/lib/io.py`, `typing.py`.
+_PACKAGES: Final = frozenset(
+    {*sys.stdlib_module_names, "numpy", "PIL", "cv2", "scipy", "ai_edge_litert", "tflite_runtime", "tensorflow"}
+)
 _IMPORTING: Final = frozenset({"_find_and_load", "_call_with_frames_removed", "exec_module"})
 
 
 @lru_cache(maxsize=65536)
-def section_meaning(name: str, category: str = "", *, has_node: bool = False) -> Meaning:
+def section_meaning(name: str, category: str = "", node: int | None = None) -> Meaning:
     """What a section is, by its name; by its category and arguments too where hasten itself wrote the trace."""
     if (tagged := _TAGGED.match(name)) is not None:
         tag, first, second = tagged["tag"], int(tagged["first"]), int(tagged["second"])
@@ -122,8 +135,8 @@ def section_meaning(name: str, category: str = "", *, has_node: bool = False) ->
         return Meaning(_PLAIN[name])
     if name.startswith("Dispatch API "):
         return Meaning("operator", name, delegate=True)
-    if has_node:
-        return Meaning("operator", name)
+    if node is not None:
+        return Meaning("operator", name, node)
     if category in _CATEGORIES:
         return Meaning("invoke" if name == "first run" else _CATEGORIES[category])
     return Meaning(app_kind(name))
@@ -154,9 +167,17 @@ def is_waiting(frame: Frame) -> bool:
     return frame.function.rpartition(".")[2] in _WAITING
 
 
+def plain_name(function: str) -> str:
+    """A function's name; what it does in a comprehension or a lambda is its own."""
+    return _INNER.sub("", function) or function
+
+
 def is_foreign(frame: Frame) -> bool:
     """Whether a frame is Python's, a package's or the system's rather than the application's own."""
-    return not frame.file or any(mark in frame.file for mark in _FOREIGN)
+    if not frame.file:
+        return frame.function.startswith("[") or _SYSTEM.search(frame.module) is not None
+    first = frame.file.partition("/")[0].removesuffix(".py")
+    return first in _PACKAGES or any(mark in frame.file for mark in _FOREIGN)
 
 
 def is_importing(frame: Frame) -> bool:
@@ -168,6 +189,4 @@ def _operator_of(frame: Frame) -> str:
     """The operator that a kernel's name tells, or the kernel; nothing where symbols are missing."""
     if (builtin := _BUILTIN.search(frame.function)) is not None:
         return builtin[1].upper()
-    if frame.function.startswith("[") or frame.function.startswith("0x"):
-        return ""
-    return frame.function.partition("(")[0]
+    return frame.function.partition("(")[0] if _KERNEL.match(frame.function) else ""

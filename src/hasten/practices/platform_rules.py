@@ -65,17 +65,18 @@ def is_cold_start(subject: Subject) -> bool:
     """Whether the trace has a load or an allocation before the first run: only then that run is a first one."""
     first_ns = subject.first_run_ns()
     return first_ns is not None and any(
-        call.end_ns <= first_ns for view in subject.views for call in view.of_kind("load", "delegate", "allocate")
+        call.begin_ns <= first_ns for view in subject.views for call in view.of_kind("load", "delegate", "allocate")
     )
 
 
 def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
     """Models loaded in between runs, again and again."""
-    again = _later(subject, "load", "delegate")
+    again = _loaded_later(subject)
     if len(again) >= _FEWEST_AGAIN:
+        times = [sum(call.ms for call in loading) for loading in again]
         yield subject.finding(
-            "model loaded again", again[0], sum(call.ms for call in again),
-            f"{len(again)} loads after the first run, {milliseconds(median(call.ms for call in again))} each",
+            "model loaded again", again[0][0], sum(times),
+            f"{len(again)} loads after the first run, {milliseconds(median(times))} each",
             "Make the interpreter once, when the application starts, and keep it.",
         )  # fmt: skip
 
@@ -84,7 +85,7 @@ def _allocated_again(subject: Subject) -> Iterator[AppFinding]:
     """Tensors or buffers allocated for every frame; where the model is loaded anew, that is the fault, not this."""
     again = _later(subject, "allocate", "buffer")
     runs = sum(len(view.of_kind("invoke")) for view in subject.views)
-    reloaded = len(_later(subject, "load", "delegate")) >= _FEWEST_AGAIN
+    reloaded = len(_loaded_later(subject)) >= _FEWEST_AGAIN
     if not reloaded and len(again) >= max(3, _EVERY_FRAME * runs):
         yield subject.finding(
             "resized on every frame", again[0], sum(call.ms for call in again),
@@ -194,6 +195,14 @@ def _together(subject: Subject) -> Iterator[AppFinding]:
             f"{len(lanes)} threads infer at once for {milliseconds(together / 1e6)}, and wait for cores meanwhile",
             "Let one thread infer after the other, or give each interpreter fewer threads.",
         )  # fmt: skip
+
+
+def _loaded_later(subject: Subject) -> list[list[Call]]:
+    """Loads after the first run, the earliest first."""
+    first_ns = subject.first_run_ns()
+    found = [loading for view in subject.views for loading in view.loadings()]
+    later = [loading for loading in found if first_ns is not None and loading[0].begin_ns > first_ns]
+    return sorted(later, key=lambda loading: loading[0].begin_ns)
 
 
 def _later(subject: Subject, *kinds: str) -> list[Call]:

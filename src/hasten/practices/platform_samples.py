@@ -19,6 +19,7 @@ from hasten.practices.platform_names import (
     is_foreign,
     is_importing,
     is_waiting,
+    plain_name,
 )
 from hasten.practices.platform_views import Call, ThreadView
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from hasten.core.platform_trace import PlatformTrace, ThreadTrace
 
-_NOWHERE = Frame("[unknown]")
+_NOWHERE = Frame("(no stack)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,8 @@ def view_of_samples(trace: PlatformTrace, thread: ThreadTrace, stacks: Stacks) -
         if found.part == "inference":
             _add_kernel(view, found.op, count, time_ns)
         elif not found.kind:
-            entry = view.code[(found.part, found.own.function, found.own.file or found.own.module, found.own.line)]
+            own = found.own
+            entry = view.code[(found.part, plain_name(own.function), own.file or own.module, own.line)]
             entry[0], entry[1] = entry[0] + count, entry[1] + time_ns
     if trace.timed:
         view.calls = _calls(thread, stacks)
@@ -144,4 +146,7 @@ def _calls(thread: ThreadTrace, stacks: Stacks) -> list[Call]:
 
 
 def _first_of_tflite(frames: tuple[Frame, ...]) -> int | None:
-    return next((at for at, frame in enumerate(frames) if frame_meaning(frame).is_tflite), None)
+    """The outermost call of its interface, or where there is none, its outermost function."""
+    kinds = [frame_meaning(frame).kind for frame in frames]
+    calls = (at for at, kind in enumerate(kinds) if kind and kind != "operator")
+    return next(calls, kinds.index("operator") if "operator" in kinds else None)

@@ -15,7 +15,7 @@ from hasten.core.platform_result import Inferences, InsteadRow, OperatorRow, Pla
 from hasten.core.platform_trace import RUNNABLE, RUNNING, TraceDoubt, TraceReason
 from hasten.practices.platform_rules import Subject, findings, is_cold_start
 from hasten.practices.platform_samples import Stacks, view_of_samples
-from hasten.practices.platform_views import ThreadView, has_tflite, view_of_slices
+from hasten.practices.platform_views import ThreadView, has_tflite, how_often, view_of_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,8 +40,8 @@ def examine_trace(trace: PlatformTrace) -> PlatformResult:
         sampled=main is not None and main.sampled,
         main=_split(main) if main else None,
         threads=tuple(_split(view) for view in views if view.tflite_ns > 0),
-        loads=_count(views, "load", "delegate"),
-        allocations=_count(views, "allocate"),
+        loads=None if _are_sampled(views) else sum(how_often(found) for view in views for found in view.loadings()),
+        allocations=None if _are_sampled(views) else sum(len(view.of_kind("allocate")) for view in views),
         inferences=_inferences(views),
         scheduling_ms=_scheduling(views),
         partitions=len({key for view in views for key in view.operators if key[3]}),
@@ -94,9 +94,9 @@ def _split(view: ThreadView) -> ThreadSplit:
     return ThreadSplit(view.thread.pid, name, view.wall_ns / 1e6, split, len(view.of_kind("invoke")))
 
 
-def _count(views: list[ThreadView], *kinds: str) -> int | None:
-    """How many calls, where the trace shows each; samples do not."""
-    return None if any(view.sampled for view in views) else sum(len(view.of_kind(*kinds)) for view in views)
+def _are_sampled(views: list[ThreadView]) -> bool:
+    """Whether single calls cannot be told from each other."""
+    return any(view.sampled for view in views)
 
 
 def _inferences(views: list[ThreadView]) -> Inferences | None:
@@ -133,13 +133,19 @@ def _operators(views: list[ThreadView], inference_ns: float) -> tuple[OperatorRo
 
 
 def _instead(trace: PlatformTrace, views: list[ThreadView]) -> tuple[InsteadRow, ...]:
-    rows = [
-        InsteadRow(name, _split(view).thread, part, time_ns / 1e6, int(count), file, line)
-        for view in views
-        for (part, name, file, line), (count, time_ns) in view.code.items()
-    ]
+    rows = [row for view in views for row in _own_code(view)]
     rows += _core_takers(trace, views)
     return tuple(sorted(rows, key=lambda row: -row.ms)[:MOST_INSTEAD])
+
+
+def _own_code(view: ThreadView) -> Iterable[InsteadRow]:
+    """The application's own functions and sections, each with the line that takes most of its time."""
+    functions: dict[tuple[str, str, str], list[tuple[float, float, int]]] = {}
+    for (part, name, file, line), (count, time_ns) in view.code.items():
+        functions.setdefault((part, name, file), []).append((time_ns, count, line))
+    for (part, name, file), lines in functions.items():
+        time_ns, count = sum(entry[0] for entry in lines), sum(entry[1] for entry in lines)
+        yield InsteadRow(name, _split(view).thread, part, time_ns / 1e6, int(count), file, max(lines)[2])
 
 
 def _core_takers(trace: PlatformTrace, views: list[ThreadView]) -> Iterable[InsteadRow]:
@@ -196,7 +202,7 @@ def _doubts(trace: PlatformTrace, subject: Subject, result: PlatformResult) -> I
     if result.sampled and trace.timed and samples < _FEW_SAMPLES:
         yield TraceDoubt(TraceReason.FEW_SAMPLES, f"{samples} samples in all")
     if result.sampled and sum(view.nameless_ns for view in views) > _NAMELESS_SHARE * max(inference_ns, 1.0):
-        yield TraceDoubt(TraceReason.NO_SYMBOLS, "most of inference is in functions without a name")
+        yield TraceDoubt(TraceReason.NO_SYMBOLS, "most of inference has no kernel's name")
     if not result.sampled and not result.operators and result.inferences:
         yield TraceDoubt(TraceReason.NO_OPERATORS, "runs of the model are in the trace, its operators are not")
     if not result.sampled and result.inferences and not is_cold_start(subject):

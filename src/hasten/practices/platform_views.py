@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,19 @@ class ThreadView:
     nameless_ns: float = 0.0
     """TFLite's time of which no symbol tells the kernel."""
 
+    def loadings(self) -> list[list[Call]]:
+        """Calls that load a model, those together that no run comes between."""
+        found: list[list[Call]] = []
+        goes_on = False
+        for call in self.calls:
+            if call.kind in ("load", "delegate"):
+                found = found if goes_on else [*found, []]
+                found[-1].append(call)
+                goes_on = True
+            elif call.kind == "invoke":
+                goes_on = False
+        return found
+
     def of_kind(self, *kinds: str) -> list[Call]:
         """Calls of these kinds."""
         return [call for call in self.calls if call.kind in kinds]
@@ -63,6 +76,11 @@ class ThreadView:
     def tflite_ns(self) -> float:
         """All of TFLite's time."""
         return sum(self.split[part] for part in ("load", "copy_in", "inference", "copy_out"))
+
+
+def how_often(loading: list[Call]) -> int:
+    """How many models were loaded one after the other: each leaves a call of each name once."""
+    return max(Counter(call.name for call in loading).values())
 
 
 @dataclass(slots=True)
@@ -125,12 +143,13 @@ def _nodes(trace: PlatformTrace, thread: ThreadTrace) -> list[_Node]:
 def _meaning(piece: Slice) -> Meaning:
     if not piece.args:
         return section_meaning(piece.name)
-    return section_meaning(piece.name, str(piece.args.get("cat", "")), has_node=_is_of_hasten(piece.args))
+    return section_meaning(piece.name, str(piece.args.get("cat", "")), _node_of(piece.args))
 
 
-def _is_of_hasten(args: Mapping[str, Any]) -> bool:
-    """Whether these are the arguments that `hasten trace` gives an operator."""
-    return "node" in args and "kernel" in args
+def _node_of(args: Mapping[str, Any]) -> int | None:
+    """The node that `hasten trace` gives an operator beside its kernel."""
+    node = args.get("node")
+    return node if "kernel" in args and isinstance(node, int) else None
 
 
 def _tell_parents(invoke: _Node) -> None:
@@ -203,6 +222,5 @@ def has_tflite(trace: PlatformTrace, thread: ThreadTrace, known: dict[int, bool]
         if known[name]:
             return True
     return any(
-        section_meaning("", str(args.get("cat", "")), has_node=_is_of_hasten(args)) != NOTHING
-        for args in thread.slices.args.values()
+        section_meaning("", str(args.get("cat", "")), _node_of(args)) != NOTHING for args in thread.slices.args.values()
     )

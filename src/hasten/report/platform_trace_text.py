@@ -62,12 +62,12 @@ def _runs(found: PlatformResult) -> list[str]:
     if found.inferences is None:
         return []
     runs = found.inferences
-    counted = {"loads": found.loads, "allocations": found.allocations}
-    counts = [f"{number} {word if number > 1 else word[:-1]}" for word, number in counted.items() if number]
+    counted = {"load": found.loads, "allocation": found.allocations}
+    counts = [_several(number, word) for word, number in counted.items() if number]
     lines = [
         "",
         *wrapped(
-            f"{runs.count} runs, {milliseconds(runs.median_ms)} in the middle, p95 {milliseconds(runs.p95_ms)}, "
+            f"{_several(runs.count, 'run')}, {milliseconds(runs.median_ms)} median, p95 {milliseconds(runs.p95_ms)}, "
             f"first {milliseconds(runs.first_ms)}" + "".join(f"; {text}" for text in counts)
         ),
     ]
@@ -85,21 +85,25 @@ def _operators(found: PlatformResult) -> list[str]:
     rows = found.by_kind()
     if not rows:
         return []
-    seen = "samples" if found.sampled else "calls"
     partitions = f", {found.partitions} of them whole partitions of a delegate" if found.partitions else ""
-    nodes = "kernels" if found.sampled else "operators"
-    lines = [
-        "",
-        *wrapped(f"{len(found.operators)} {nodes}{partitions}"),
-        f"  {'operator' if not found.sampled else 'kernel':<34}{'nodes':>6}{seen:>9}{'time':>11}{'share':>9}",
-    ]
+    what, seen, nodes = ("kernel", "samples", "") if found.sampled else ("operator", "calls", "nodes")
+    head = _operator_line(what, nodes, seen, "time", "share")
+    lines = ["", *wrapped(f"{_several(len(found.operators), what)}{partitions}"), head]
     for op, _, count, calls, ms, share in rows[:_MOST_ROWS]:
         number = "" if found.sampled else f"{count}"
-        lines.append(f"  {_cut(op, 33):<34}{number:>6}{calls:>9,}{milliseconds(ms):>11}{percent(share):>9}")
+        lines.append(_operator_line(op, number, f"{calls:,}", milliseconds(ms), percent(share)))
     if len(rows) > _MOST_ROWS:
         rest = sum(row[4] for row in rows[_MOST_ROWS:])
-        lines.append(f"  {f'{len(rows) - _MOST_ROWS} more kinds':<34}{'':>15}{milliseconds(rest):>11}")
+        lines.append(_operator_line(f"{len(rows) - _MOST_ROWS} more kinds", "", "", milliseconds(rest), ""))
     return lines
+
+
+def _operator_line(name: str, nodes: str, seen: str, time: str, share: str) -> str:
+    return f"  {_cut(name, 43):<44}{nodes:>6}{seen:>9}{time:>11}{share:>7}".rstrip()
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"
 
 
 def _instead(found: PlatformResult) -> list[str]:
@@ -110,18 +114,17 @@ def _instead(found: PlatformResult) -> list[str]:
 
 
 def _instead_line(row: InsteadRow) -> str:
-    part = "no core" if row.part == "core" else PARTS.get(row.part, row.part).removeprefix("the ")
-    part = {"rest of the program": "other", "pre-processing": "pre", "post-processing": "post"}.get(part, part)
+    part = {"core": "no core", "copy_in": "copy in", "copy_out": "copy out"}.get(row.part, row.part)
     place = f"{Path(row.file).name}:{row.line}" if row.file and row.line else row.where
     what = row.where if row.part == "core" else row.what
     place = "held a core meanwhile" if row.part == "core" else place
-    return f"  {milliseconds(row.ms):>9}  {_cut(part, 10):<10} {_cut(what, 32):<32} {_cut(place, WIDTH - 57)}".rstrip()
+    return f"  {milliseconds(row.ms):>9}  {part:<8} {_cut(what, 34):<34} {_cut(place, WIDTH - 57)}".rstrip()
 
 
 def _findings(found: PlatformResult) -> list[str]:
     if not found.findings:
         return ["", "No fault that such a trace can show."]
-    lines = ["", f"{len(found.findings)} finding{'s' if len(found.findings) > 1 else ''}"]
+    lines = ["", _several(len(found.findings), "finding")]
     for number, fault in enumerate(found.findings, 1):
         lines += _finding(number, fault)
     return lines

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MOST_EVENTS: Final = 12_000_000
 _LATEST: Final = 1 << 60
 _END: Final = -1
+_LOSSES: Final = (TraceReason.TRUNCATED, TraceReason.DAMAGED, TraceReason.LOST_EVENTS, TraceReason.TOO_LARGE)
 
 
 def _longs() -> array[int]:
@@ -138,7 +139,7 @@ class TraceBuilder:
             for key, rows in self.rows.items()
         ]
         self._note_counts()
-        lost = tuple(self._doubts.values())
+        lost = tuple(evidence for reason, evidence in self._doubts.items() if reason in _LOSSES)
         return PlatformTrace(
             source=TraceSource(str(content.path), kind, title, content.size, not lost, lost),
             threads=tuple(sorted(threads, key=lambda thread: (thread.pid, thread.tid))),

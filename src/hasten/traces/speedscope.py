@@ -16,7 +16,9 @@ _UNITS_NS: Final = {"nanoseconds": 1, "microseconds": 1e3, "milliseconds": 1e6, 
 _PERIOD_NS: Final = 10_000_000
 """py-spy's default: a hundred samples a second. A profile that counts samples does not say how far apart they were."""
 _PROCESS: Final = re.compile(r"[Pp]rocess (\d{1,9})")
+_THREAD: Final = re.compile(r"[Tt]hread \(?(\w{1,20})")
 FOLDED: Final = re.compile(r"^(?P<stack>\S.*?) (?P<count>\d{1,15}(?:\.\d+)?)$")
+_SHARED: Final = re.compile(r"\.(so|dylib|dll)\b")
 _PLACE: Final = re.compile(r"^(?P<function>.+?) \((?P<file>[^()]+?)(?::(?P<line>\d{1,9}))?\)$")
 
 
@@ -40,10 +42,11 @@ class _Profile:
     def __init__(self, builder: TraceBuilder, frames: list[int], data: dict[str, Any], number: int) -> None:
         self._builder, self._frames, self._data = builder, frames, data
         name = str(data.get("name", ""))
-        process = _PROCESS.search(name)
-        self._rows = builder.thread(
-            ("profile", number), pid=int(process[1]) if process else 0, tid=-number - 1, name=name
-        )
+        process, thread = _PROCESS.search(name), _THREAD.search(name)
+        pid = int(process[1]) if process else 0
+        # py-spy writes a thread that gets its name later as two profiles of one number.
+        key = (pid, thread[1]) if thread else ("profile", number)
+        self._rows = builder.thread(key, pid=pid, name=name.replace(' ""', ""))
         unit = str(data.get("unit", "none"))
         self._unit_ns: float = _UNITS_NS.get(unit, _PERIOD_NS)
         if unit not in _UNITS_NS:
@@ -58,7 +61,7 @@ class _Profile:
 
     def _add_samples(self) -> None:
         samples, weights = _list(self._data.get("samples")), _list(self._data.get("weights"))
-        time_ns = self._ns(self._data.get("startValue", 0))
+        time_ns = max(self._ns(self._data.get("startValue", 0)), self._end_ns())
         if len(weights) < len(samples):
             self._builder.doubt(TraceReason.TRUNCATED, f"{len(samples) - len(weights):,} samples have no weight")
         for sample, weight in zip(samples, weights, strict=False):
@@ -69,7 +72,7 @@ class _Profile:
     def _add_events(self) -> None:
         """Between two events the stack stays as it is: that is a sample that weighs as much."""
         opened: list[Any] = []
-        before_ns = self._ns(self._data.get("startValue", 0))
+        before_ns = max(self._ns(self._data.get("startValue", 0)), self._end_ns())
         for event in _list(self._data.get("events")):
             if not isinstance(event, dict):
                 continue
@@ -81,6 +84,11 @@ class _Profile:
                 opened.append(event.get("frame"))
             elif opened:
                 opened.pop()
+
+    def _end_ns(self) -> int:
+        """Where an earlier profile of the same thread ends."""
+        rows = self._rows
+        return rows.sample_ns[-1] + rows.sample_weight[-1] if rows.sample_ns else 0
 
     def _stack(self, numbers: list[Any]) -> int:
         known = (number for number in numbers if isinstance(number, int) and 0 <= number < len(self._frames))
@@ -95,6 +103,7 @@ def read_folded(content: Content, builder: TraceBuilder) -> None:
     """Lines of `outer;inner;innermost count`: totals without an order."""
     builder.timed = False
     counts: dict[tuple[tuple[int, str], int], float] = {}
+    names_of: dict[tuple[int, str], str] = {}
     strange = 0
     for line in content.lines():
         found = FOLDED.match(line)
@@ -103,10 +112,12 @@ def read_folded(content: Content, builder: TraceBuilder) -> None:
             continue
         pid, thread, names = _folded_names(found["stack"].split(";"))
         stack = builder.stack(tuple(_folded_frame(builder, name) for name in names))
-        key = ((pid, thread), stack)
+        number = _THREAD.match(thread)
+        key = ((pid, number[1] if number else thread), stack)
+        names_of[key[0]] = thread
         counts[key] = counts.get(key, 0.0) + float(found["count"])
     for (where, stack), count in counts.items():
-        rows = builder.thread(where, pid=where[0], tid=0, name=where[1])
+        rows = builder.thread(where, pid=where[0], name=names_of[where])
         builder.sample(rows, 0, round(min(count, 1e9) * _PERIOD_NS), stack)
     builder.doubt(TraceReason.NO_ORDER, "stacks are counted without their order, and taken to be 10 ms apart")
     if strange:
@@ -125,7 +136,7 @@ def _folded_names(names: list[str]) -> tuple[int, str, list[str]]:
 
 def _folded_frame(builder: TraceBuilder, name: str) -> int:
     if (place := _PLACE.match(name)) is not None:
-        return builder.frame(Frame(place["function"], "", place["file"], int(place["line"] or 0)))
+        return builder.frame(frame_at(place["function"], place["file"], int(place["line"] or 0)))
     module, _, function = name.rpartition("`")
     return builder.frame(Frame(function or name, module))
 
@@ -133,7 +144,12 @@ def _folded_frame(builder: TraceBuilder, name: str) -> int:
 def _frame(builder: TraceBuilder, data: Any) -> int:
     found = _dict(data)
     name, file, line = str(found.get("name", "[unknown]")), str(found.get("file") or ""), found.get("line")
-    return builder.frame(Frame(name, "", file, line if isinstance(line, int) else 0))
+    return builder.frame(frame_at(name, file, line if isinstance(line, int) else 0))
+
+
+def frame_at(function: str, place: str, line: int) -> Frame:
+    """A frame of source, or of a library where its place is one."""
+    return Frame(function, place) if not line and _SHARED.search(place) else Frame(function, "", place, line)
 
 
 def _list(value: Any) -> list[Any]:
