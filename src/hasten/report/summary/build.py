@@ -13,7 +13,15 @@ from hasten.report.summary.commands import variant_paths
 from hasten.report.summary.reading import at, items, number, records, text
 from hasten.report.summary.records import DoubtRow, Event, StepRow, Summary, VerdictRow
 from hasten.report.summary.reproduce import reproductions
-from hasten.report.summary.trials import doubt_rows, figure, front_names, trial_rows, with_chosen, with_front
+from hasten.report.summary.trials import (
+    doubt_rows,
+    figure,
+    front_names,
+    latency_figure,
+    trial_rows,
+    with_chosen,
+    with_front,
+)
 from hasten.report.summary.views import (
     comparison_views,
     practice_views,
@@ -156,20 +164,24 @@ def _steps(lines: Iterable[Trial], result: dict[str, Any] | None) -> tuple[StepR
 
 
 def _events(lines: Sequence[Trial], tried: Sequence[TrialRow]) -> tuple[Event, ...]:
-    said = {(row.kind, row.name): row for row in tried}
+    measured = {row.name: row for row in tried if row.kind == "measurement"}
     start = next((moment for line in lines if (moment := _moment(line.at))), None)
     events = []
     for line in lines:
         moment = _moment(line.at)
         seconds = (moment - start).total_seconds() if moment and start else 0.0
-        row = said.get((line.kind, line.label))
-        what = " ".join(filter(None, (row.status, latency_text(row.latency)))) if row else _said(line)
+        row = measured.get(line.label) if line.kind == "measurement" else None
+        what = latency_text(row.latency) if row else _said(line)
         events.append(Event(max(0.0, number(line.data, "elapsed_s") or seconds), line.at, line.kind, line.label, what))
     return tuple(events)
 
 
 def _said(line: Trial) -> str:
-    return text(line.data, "evidence") or text(line.data, "verdict") or text(line.data, "message")
+    """What the line itself says; a later one of the same trial may say more."""
+    became = text(line.data, "status") or text(line.data, "floor") if line.kind in ("trial", "variant") else ""
+    if became:
+        return f"{became} {latency_text(latency_figure(at(line.data, 'latency')))}".strip()
+    return next((said for key in ("evidence", "verdict", "message", "why") if (said := text(line.data, key))), "")
 
 
 def _moment(stamp: str) -> datetime.datetime | None:

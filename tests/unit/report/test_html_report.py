@@ -1,0 +1,290 @@
+"""The report of any session: what it says, that it is whole in itself, and that nothing in a session can break it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import sys
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from examples import comparison, measurement, operator, profile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tune_session import PRACTICES, Line, session_of, tune_lines
+
+from hasten.core.finding import Finding, Standing
+from hasten.core.plan import Plan
+from hasten.core.session import Session
+from hasten.report.html.libraries import MISSING, chart_library
+from hasten.report.html.page import content, html_report
+from hasten.report.summary.build import summarise
+
+_HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028\"'&amp;"
+
+
+class Page(HTMLParser):
+    """What a browser would find: elements, attributes, scripts and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.unbalanced: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "link", "input", "br"):
+            self._open.append(tag)
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._open or self._open.pop() != tag:
+            self.unbalanced.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "script":
+            self.scripts[-1] = (self.scripts[-1][0], self.scripts[-1][1] + data)
+        elif not self._open or self._open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for found, attributes in self.tags if found == tag]
+
+    def specs(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            next(text for attributes, text in self.scripts if attributes.get("id") == "chart-specs")
+        )
+        return found
+
+
+def page_of(lines: list[Line], lost_lines: int = 0) -> Page:
+    return Page(html_report(session_of(lines, lost_lines)))
+
+
+def body_of(session: Session) -> Page:
+    """The page without its scripts, which are the same for all sessions and take long to parse."""
+    body, specs = content(summarise(session))
+    json.dumps(specs, allow_nan=False)
+    return Page(body)
+
+
+@pytest.fixture(scope="module")
+def tuned() -> Page:
+    return page_of(tune_lines())
+
+
+def test_it_opens_with_the_verdict_and_the_numbers_behind_it(tuned: Page) -> None:
+    opening = tuned.text[:700]
+    assert "4.0 times faster, 95 % interval 4.0-4.1, top-1 92.1 %" in opening
+    assert "12.4 ms → 3.07 ms a run" in opening
+    assert "14.0 MB before" in opening
+
+
+def test_nine_verdicts_each_with_its_standing(tuned: Page) -> None:
+    for title in ("Model choice", "Quantisation", "Application", "Accelerators"):
+        assert title in tuned.text
+    assert len([1 for tag, attributes in tuned.tags if (attributes.get("class") or "").startswith("badge")]) == 9
+    assert "To do: Fuse the padding: worth about 2 %." in tuned.text
+
+
+def test_every_section_that_a_tune_session_has(tuned: Page) -> None:
+    sections = [attributes["id"] for attributes in tuned.all("section")]
+    assert sections == [
+        "verdicts", "front", "steps", "profile", "threads", "accelerators", "copies", "timeline", "doubts", "trials",
+        "reproduce", "environment",
+    ]  # fmt: skip
+    links = {attributes["href"] for attributes in tuned.all("a")}
+    assert {f"#{name}" for name in sections} <= links
+
+
+def test_every_chart_has_words_and_the_same_numbers_as_a_table(tuned: Page) -> None:
+    plots = [attributes for attributes in tuned.all("div") if "data-chart" in attributes]
+    identifiers = {attributes.get("id") for _, attributes in tuned.tags}
+    assert {plot["data-chart"] for plot in plots} == set(tuned.specs()) != set()
+    for plot in plots:
+        name = plot["data-chart"]
+        assert plot["role"] == "img"
+        assert {f"{name}-title", f"{name}-words", f"{name}-numbers"} <= identifiers
+    assert len(tuned.all("details")) >= len(plots)
+
+
+def test_identifiers_are_unique_and_elements_are_closed(tuned: Page) -> None:
+    identifiers = [attributes["id"] for _, attributes in tuned.tags if "id" in attributes]
+    assert len(identifiers) == len(set(identifiers))
+    assert tuned.unbalanced == []
+
+
+def test_nothing_is_loaded_from_elsewhere(tuned: Page) -> None:
+    for tag, attributes in tuned.tags:
+        assert "src" not in attributes, tag
+        assert (attributes.get("href") or "#").startswith(("#", "data:,")), tag
+    policy = tuned.all("meta")[1]["content"] or ""
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe-eval" not in policy
+    assert "script-src 'unsafe-inline'" not in policy
+
+
+def test_only_the_scripts_of_the_page_itself_may_run(tuned: Page) -> None:
+    policy = tuned.all("meta")[1]["content"] or ""
+    running = [text for attributes, text in tuned.scripts if attributes.get("type") != "application/json"]
+    assert len(running) == 2
+    for text in running:
+        assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy
+
+
+def test_names_from_a_model_are_text_and_never_markup() -> None:
+    lines = tune_lines(30, name=_HOSTILE)
+    for _, _, data in lines:
+        data.update({"why": _HOSTILE, "evidence": _HOSTILE, "verdict": _HOSTILE, _HOSTILE: _HOSTILE})
+        if "ops" in data:
+            data["ops"][0].update(location=_HOSTILE, op=_HOSTILE, kernel=_HOSTILE)
+    page = page_of(lines)
+    assert page.all("img") == []
+    assert len(page.scripts) == 3
+    assert page.unbalanced == []
+    assert "alert(1)" in page.text
+    raw = next(text for attributes, text in page.scripts if attributes.get("id") == "chart-specs")
+    assert "<" not in raw
+    assert "\u2028" not in raw
+
+
+def test_five_hundred_trials_fit_without_their_raw_samples() -> None:
+    lines = tune_lines(500)
+    lines[2:2] = [("measurement", f"raw {number}", measurement(1.0).as_data()) for number in range(20)]
+    text = html_report(session_of(lines))
+    assert len(text.encode()) < 6_000_000
+    assert "nanoseconds" not in text
+    assert Page(text).text.count("hasten bench") > 20
+
+
+def test_a_later_line_of_a_trial_takes_the_place_of_the_earlier_one() -> None:
+    lines = tune_lines(8)
+    number = next(place for place, line in enumerate(lines) if line[0] == "trial")
+    earlier = {**lines[number][2], "why": "an earlier remark"}
+    page = page_of([*lines[:2], ("trial", lines[number][1], earlier), *lines[2:]])
+    assert "an earlier remark" not in page.text
+
+
+def _finding() -> dict[str, Any]:
+    return Finding("quantize", Standing.IMPROVED, "int8 keeps the floor and is 60 % smaller").as_data()
+
+
+_SESSIONS: dict[str, tuple[list[Line], str]] = {
+    "nothing": ([], "This session holds nothing yet."),
+    "bench": ([("measurement", "folder/model.tflite", measurement(2.5).as_data())], "2.50 ms a run"),
+    "compare": ([("comparison", "a b", comparison([0.69, 0.70, 0.68, 0.69, 0.7]).as_data())], "95 % interval"),
+    "profile": (
+        [("profile", "model.tflite", profile([operator(0), operator(1, "ADD", 0.1)]).as_data())],
+        "of the time is spent in",
+    ),
+    "quantize": ([("finding", "quantize", _finding())], "int8 keeps the floor"),
+    "failure": ([("failure", "m.tflite", {"message": "the model is damaged", "hint": ""})], "the model is damaged"),
+    "sustained": (
+        [("sustained", "m.tflite", {"minutes": [{"minute": 1, "median_ms": 2.0, "ci95_ms": [None, None]}]})],
+        "Latency over minutes",
+    ),
+    "accelerators": (
+        [line for line in tune_lines(2) if line[0] in ("accelerators", "finding") and line[1] != "help"],
+        "XNNPACK on the CPU is the fastest.",
+    ),
+    "tune without a result": (tune_lines(12)[:10], "No verdict yet: 8 trials so far"),
+}
+
+
+@pytest.mark.parametrize("name", _SESSIONS)
+def test_a_session_of_any_command_gives_a_page_that_says_what_it_found(name: str) -> None:
+    lines, sentence = _SESSIONS[name]
+    page = page_of(lines)
+    assert sentence in page.text
+    assert page.unbalanced == []
+    assert len(page.all("h1")) == 1
+
+
+def test_rounds_of_one_measurement_become_one_row() -> None:
+    rounds: list[Line] = []
+    for number in (1, 2, 3):
+        for threads in (1, 2):
+            data = measurement(4.0 / threads, plan=Plan(threads=threads)).as_data()
+            beside = {"load": "quiet", "load_kind": "", "load_workers": 0, "round": number}
+            rounds.append(("measurement", f"{threads} threads alone", {**data, **beside}))
+    page = page_of(rounds)
+    assert "Every trial (2)" in page.text
+    assert len(page.specs()["threads-0"]["data"]["values"]) == 2
+
+
+def test_lost_lines_unknown_kinds_and_broken_lines_are_named() -> None:
+    lines: list[Line] = [("horoscope", "", {"sign": "lion"}), ("measurement", "m", {"samples": "gone"})]
+    page = page_of(lines, lost_lines=2)
+    assert "2 lines of the session file could not be read" in page.text
+    assert "horoscope (1)" in page.text
+    assert "A line could not be understood: measurement m" in page.text
+
+
+def test_without_the_charts_library_the_page_has_tables_and_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    chart_library.cache_clear()
+    try:
+        page = page_of(tune_lines(12))
+    finally:
+        chart_library.cache_clear()
+    assert MISSING in page.text
+    assert len(page.scripts) == 2
+    assert [1 for attributes in page.all("div") if "data-chart" in attributes] == []
+    assert all("open" in attributes for attributes in page.all("details"))
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_damaged_lines_never_keep_the_rest_from_being_shown(data: st.DataObject) -> None:
+    """Any value of any line replaced by anything: still a page, with the verdicts of the other lines."""
+    lines = tune_lines(6)
+    place = data.draw(st.integers(0, len(lines) - 2))
+    kind, label, good = lines[place]
+    key = data.draw(st.sampled_from(sorted(good)))
+    lines[place] = (kind, label, {**good, key: data.draw(_JSON)})
+    page = body_of(session_of(lines))
+    assert page.unbalanced == []
+    assert "The nine practices" in page.text
+
+
+_KINDS = [
+    "trial", "measurement", "profile", "threads", "accelerators", "copies", "app", "variant", "sustained",
+    "explanation", "result", "settings", "environment", "comparison", "step",
+]  # fmt: skip
+
+
+@given(st.sampled_from(_KINDS), _JSON)
+@settings(max_examples=80, deadline=None)
+def test_lines_of_nonsense_give_a_page(kind: str, data: Any) -> None:
+    assert body_of(session_of([(kind, "label", data)])).unbalanced == []
+
+
+def test_an_old_header_is_enough() -> None:
+    assert "This session holds nothing yet." in html_report(Session({}, ()))
+
+
+def test_practices_are_those_of_the_guide() -> None:
+    from hasten.report.summary.words import PRACTICES as KNOWN
+
+    assert tuple(KNOWN) == PRACTICES
