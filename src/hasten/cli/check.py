@@ -15,7 +15,7 @@ from hasten.cli import options
 from hasten.cli.files import is_there, refuse_existing, write_new
 from hasten.cli.output import complain, show
 from hasten.cli.progress import progress_bar
-from hasten.core.errors import DataError, UsageError
+from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.plan import Workload
 
 if TYPE_CHECKING:
@@ -82,7 +82,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     session = options.session_from(arguments, "check")
     practice = study_check(model, request, target=target, keep=None if session is None else session.add)
-    interrupted = _check(practice)
+    try:
+        interrupted = _check(practice)
+    except HastenError as error:
+        if session is not None:
+            session.add("failure", model, {"message": error.message, "hint": error.hint})
+        raise
     found = practice.found(interrupted=interrupted)
     if session is not None:
         session.add("check", model, found.as_data())

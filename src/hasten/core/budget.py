@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import UsageError
@@ -70,8 +70,13 @@ LIMIT_NAMES: Final = tuple(_LIMITS)
 
 def budget_from_mapping(values: Mapping[str, Any], where: str = "a budget") -> Budget:
     """A budget from names and quantities as a user writes them. What is not known is an error that lists what is."""
+    return budget_with(Budget(), values, where)
+
+
+def budget_with(base: Budget, values: Mapping[str, Any], where: str = "a budget") -> Budget:
+    """The budget with these limits in place of its own."""
     no_unknown_keys(values, LIMIT_NAMES, where)
-    return Budget(**{_LIMITS[name][0]: _quantity(name, value) for name, value in values.items() if value is not None})
+    return replace(base, **{_LIMITS[name][0]: _quantity(name, value) for name, value in values.items()})
 
 
 def no_unknown_keys(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

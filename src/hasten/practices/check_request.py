@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.budget import LIMIT_NAMES, Budget, budget_from_mapping, no_unknown_keys
+from hasten.core.budget import LIMIT_NAMES, Budget, budget_from_mapping, budget_with, no_unknown_keys
 from hasten.core.cores import cores_text
 from hasten.core.errors import DataError, UsageError
 from hasten.core.plan import Plan, Workload, plan_with, workload_from_mapping
@@ -103,15 +103,9 @@ def request_from_file(path: Path) -> CheckRequest:
         raise UsageError(f"{path.name}: {error.message}", error.hint) from None
 
 
-def with_limits(request: CheckRequest, limits: dict[str, Any]) -> CheckRequest:
+def with_limits(request: CheckRequest, limits: Mapping[str, Any]) -> CheckRequest:
     """The request with these limits, as a user writes them, in place of its own."""
-    given = budget_from_mapping(limits)
-    plain = Budget()
-    changed = {item.name: getattr(given, item.name) for item in fields(Budget)}
-    named = {name: value for name, value in changed.items() if value != getattr(plain, name)}
-    # A limit that is given as what it would be anyway still takes the place of the file's.
-    named |= {name: changed[name] for name in ("max_slowdown", "max_drop") if name in limits}
-    return replace(request, budget=replace(request.budget, **named))
+    return replace(request, budget=budget_with(request.budget, limits))
 
 
 def _toml(path: Path) -> dict[str, Any]:
