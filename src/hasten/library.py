@@ -528,8 +528,7 @@ def _companions(bundle: Bundle, session: Session) -> dict[str, str]:
     from hasten.report.code import code_files
     from hasten.report.html.page import html_report
 
-    code = {f"code/{name}": text for name, text in code_files(bundle).items()}
-    return {**code, "report.html": html_report(session, source=str(bundle.folder / "session.jsonl"))}
+    return {**code_files(bundle), "report.html": html_report(session, source=str(bundle.folder / "session.jsonl"))}
 
 
 def study_app(command: Sequence[str], folder: Path, *, output: int | None = None) -> AppStudy:

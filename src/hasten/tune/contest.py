@@ -38,6 +38,8 @@ class Contest:
     limit: Limit
     tell: Callable[[str], None]
     longest_s: float = 0.0
+    """What a round took; 0 before the first."""
+    judged: bool = False
 
     @property
     def leader(self) -> Lane | None:
@@ -56,11 +58,10 @@ class Contest:
 
     def settle(self, lanes: Sequence[Lane], until: float, most_rounds: int = MOST_ROUNDS) -> None:
         """Rounds among these until the leader is sure, or until about that time (of the monotonic clock)."""
-        for group in chunks(
-            [lane for lane in lanes if lane.is_racing and not lane.trial.levels and lane is not self.field.base],
-            key=lambda lane: (lane.trial.plan.describe(), lane.trial.variant),
-        ):
-            if not self._has_time(until):
+        fresh = [lane for lane in lanes if lane.is_racing and not lane.trial.levels and lane is not self.field.base]
+        for group in chunks(fresh, key=lambda lane: (lane.trial.plan.describe(), lane.trial.variant)):
+            # However short the time, there is something to choose from.
+            if self.longest_s and not self._has_time(until):
                 return
             self._round(group, _QUICK_SECONDS, "first times")
         while True:
@@ -73,13 +74,14 @@ class Contest:
 
     def judge_promising(self, lanes: Sequence[Lane], until: float) -> None:
         """Test the fastest first, and only those that look faster than the leader."""
-        while time.monotonic() < until:
+        while True:
             leader = self.leader
             mark = math.inf if leader is None else self.field.relative(leader) - MARGIN
             waiting = [lane for lane in lanes if lane.is_racing and not lane.trial.floor and self.fits(lane)]
             waiting = [lane for lane in waiting if lane.trial.levels and self.field.relative(lane) < mark]
-            if not waiting:
+            if not waiting or (self.judged and time.monotonic() >= until):
                 return
+            self.judged = True
             fastest = min(waiting, key=self.field.relative)
             self.tell(f"accuracy of {fastest.trial.id}")
             self.guard.judge(fastest)

@@ -57,6 +57,7 @@ class Guard:
             why = "" if same else "without data nothing shows that it keeps its accuracy"
             self.field.update(lane, floor=KEPT if same else UNKNOWN, stage=ACCURACY, why=why)
             return
+        self.field.refuse_changed()
         try:
             found = self.workshop.judge.against_floor(lane.candidate)
         except UsageError:
@@ -78,6 +79,7 @@ class Guard:
 
     def report(self, lane: Lane) -> PairedAccuracy | None:
         """The lane's accuracy on the other half, which had no part in the choice; None for the original itself."""
+        self.field.refuse_changed()
         original = self.workshop.judge.original(REPORTING)
         base = self.field.base
         if base.trial.accuracy_on != REPORTING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hasten.core.tuning import TuneResult
 
 SHORT = TuneSettings(
-    recipes=("float16", "static_int8"), budget_s=6.0, mix=False, extras=False, max_drop=0.5, command="hasten tune x"
+    recipes=("float16", "static_int8"), budget_s=12.0, mix=False, extras=False, max_drop=0.5, command="hasten tune x"
 )
 
 
@@ -79,14 +79,13 @@ def test_going_on_times_no_candidate_from_the_start(found: TuneResult, place: Pa
         for trial in read_session(place / "out" / "session.jsonl").trials
         if trial.kind == "trial"
     }
-    again = tune(place / "tiny.tflite", place / "out", data=str(place / "inputs.npz"), settings=SHORT, resume=True)
+    tune(place / "tiny.tflite", place / "out", data=str(place / "inputs.npz"), settings=SHORT, resume=True)
     after = {
         trial.label: trial.data["levels"]
         for trial in read_session(place / "out" / "session.jsonl").trials
         if trial.kind == "trial"
     }
     assert all(after[name].items() >= levels.items() for name, levels in before.items())
-    assert again.seconds > found.seconds
 
 
 def test_without_data_no_other_numbers_are_chosen(place: Path) -> None:
@@ -109,7 +108,7 @@ def test_a_model_that_changes_meanwhile_is_told_and_nothing_is_lost(place: Path,
     tuning = study_tune(model, tmp_path / "out", data=str(place / "inputs.npz"), settings=SHORT)
 
     def change(share: float, text: str) -> None:
-        if text.startswith("variants"):
+        if text.startswith(("plans", "variants", "confirming")):
             model.write_bytes(mobilenet_like(8, 1, 8))
 
     with pytest.raises(ModelError, match="has changed since"):
