@@ -3,11 +3,15 @@
 Both start from a static int8 variant that breaks the floor, and from the error at the output when each layer alone is
 quantised, on the same few samples. The other way, which NNCF's accuracy-aware quantisation goes, gives the worst layer
 back to float, evaluates, and goes on until the floor holds. Evaluations end early for both once the floor is decided.
-Wanted: at most a quarter of the evaluations, a mix at most 3 % slower, and 60 % of the weights in integers.
+
+Cost is counted in three ways: evaluations of accuracy alone; samples run through variants, those for the order of the
+layers included; and the same with the order found as NNCF does by default, on 300 samples a layer (worked out, not
+run). Wanted: at most a quarter of the evaluations, a mix at most 3 % slower, and 60 % of the weights in integers.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
 import tempfile
 import time
@@ -29,11 +33,17 @@ from hasten.practices.quantize_records import QuantizeSettings
 if TYPE_CHECKING:
     from hasten.practices.quantize import QuantizePractice
 
-_RECIPE = "static_int8"
 _WANTED_EVALUATIONS, _WANTED_SLOWER, _WANTED_INTEGERS = 0.25, 1.03, 0.6
 _SECONDS = 20.0
-# (case, the most to lose): floors that plain static int8 breaks on this model.
-_SUBJECTS = (("01", 0.005), ("01", 0.01), ("01", 0.02), ("03", 0.001), ("04", 0.005), ("demo", 0.001))
+_NNCF_RANKING_SAMPLES = 300
+# (case, recipe, the most to lose): where the recipe keeps the floor there is nothing to mix, and that is said.
+_SUBJECTS = (
+    ("01", "static_int8_min_max", 0.01),
+    ("01", "static_int8_min_max", 0.005),
+    ("01", "static_int8", 0.01),
+    ("01", "static_int8", 0.02),
+)
+_NAMED = "01 static_int8_min_max at 1.0%"
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,10 @@ class Cost:
     small_evaluations: int
     seconds: float
     reporting_drop: float | None
+
+    def all_samples(self, each: int) -> int:
+        """Samples run through variants, with so many for the sensitivity of each layer."""
+        return self.samples + each * self.small_evaluations
 
     def as_data(self) -> dict[str, Any]:
         """The cost as JSON can hold it."""
@@ -62,46 +76,50 @@ class Cost:
 def main() -> int:
     """Both ways on each subject."""
     figures: dict[str, Any] = {}
-    for name, max_drop in _SUBJECTS:
+    for name, recipe, max_drop in _SUBJECTS:
         if name in CASES:
-            key = f"{name} at {max_drop:.1%}"
-            figures[key] = _race(CASES[name], max_drop)
+            key = f"{name} {recipe} at {max_drop:.1%}"
+            figures[key] = _race(CASES[name], recipe, max_drop)
             print(f"{key}: {figures[key]}", flush=True)
     told = [found for found in figures.values() if "evaluations_ratio" in found]
-    total = [sum(found[way]["evaluations"] for found in told) for way in ("ours", "one_by_one")]
-    summary = {
-        "subjects": len(told),
-        "evaluations": dict(zip(("ours", "one_by_one"), total, strict=True)),
-        "evaluations_ratio": round(total[0] / total[1], 3) if total[1] else None,
+    summary = {"subjects": len(told)} | {
+        f"mean_{key}": round(statistics.mean(found[key] for found in told), 3)
+        for key in ("evaluations_ratio", "samples_ratio", "samples_ratio_with_its_own_ranking", "latency_ratio")
     }
-    first = figures.get("01 at 1.0%", {})
-    passed = (
-        bool(told)
-        and total[0] <= _WANTED_EVALUATIONS * total[1]
-        and all(found["latency_ratio"] <= _WANTED_SLOWER for found in told)
-        and (not first or first["ours"]["integer_weights"] >= _WANTED_INTEGERS)
-    )
-    return record("mixing", {"summary": summary, **figures}, passed=passed)
+    first = figures.get(_NAMED, {})
+    reached = {
+        "a_quarter_of_the_evaluations": summary["mean_evaluations_ratio"] <= _WANTED_EVALUATIONS,
+        "a_quarter_of_the_samples_with_its_own_ranking": (
+            summary["mean_samples_ratio_with_its_own_ranking"] <= _WANTED_EVALUATIONS
+        ),
+        "at_most_3_percent_slower": all(found["latency_ratio"] <= _WANTED_SLOWER for found in told),
+        "60_percent_integers": not first or first["ours"]["integer_weights"] >= _WANTED_INTEGERS,
+    }
+    return record("mixing", {"summary": summary, "reached": reached, **figures}, passed=all(reached.values()))
 
 
-def _race(case: Case, max_drop: float) -> dict[str, Any]:
+def _race(case: Case, recipe: str, max_drop: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         ways = {}
         for way in ("ours", "one_by_one"):
-            settings = QuantizeSettings((_RECIPE,), max_drop, mix=False, seconds=5.0)
+            settings = QuantizeSettings((recipe,), max_drop, mix=False, seconds=5.0)
             if way == "one_by_one":
                 settings = replace(settings, goal=SIZE)  # no profile: only errors count
             practice = opened_case(case, Path(folder) / way, settings)
             try:
-                found = _searched(practice, way)
+                found = _searched(practice, recipe, way)
             finally:
                 practice.close()
             if found is None:
-                return {"static_int8": "keeps the floor"}
+                return {"floor": "kept without a mix"}
             ways[way] = found
         data: dict[str, Any] = {way: cost.as_data() for way, cost in ways.items()}
         ours, theirs = ways["ours"], ways["one_by_one"]
         data["evaluations_ratio"] = round(ours.evaluations / theirs.evaluations, 3)
+        data["samples_ratio"] = round(ours.all_samples(SAMPLES) / theirs.all_samples(SAMPLES), 3)
+        data["samples_ratio_with_its_own_ranking"] = round(
+            ours.all_samples(SAMPLES) / theirs.all_samples(_NNCF_RANKING_SAMPLES), 3
+        )
         if ours.row is not None and theirs.row is not None:
             raced = compare((theirs.row.path, Plan()), (ours.row.path, Plan()), seconds=_SECONDS).comparison
             data |= {"latency_ratio": round(raced.ratio, 3), "ci95": [round(bound, 3) for bound in raced.ci95]}
@@ -110,13 +128,13 @@ def _race(case: Case, max_drop: float) -> dict[str, Any]:
         return data
 
 
-def _searched(practice: QuantizePractice, way: str) -> Cost | None:
+def _searched(practice: QuantizePractice, recipe: str, way: str) -> Cost | None:
     practice._begin()
-    row = practice.judge(_RECIPE, recipe_from_name(_RECIPE))
+    row = practice.judge(recipe, recipe_from_name(recipe))
     if row.floor != BROKEN:
         return None
     practice.time_all(0.0)
-    row = practice.folder.rows[_RECIPE]
+    row = practice.folder.rows[recipe]
     begin, evaluations, samples = time.monotonic(), practice.judges.evaluations, practice.judges.samples_run
     if way == "ours":
         search_mix(practice, row)
@@ -137,8 +155,8 @@ def _one_by_one(practice: QuantizePractice, row: VariantRow) -> None:
     worst_first = sorted(sensitivities(practice, row), key=lambda entry: -entry.error)
     for count in range(1, len(worst_first)):
         nodes = sorted(node for entry in worst_first[:count] for node in entry.nodes)
-        name = f"{_RECIPE}_but_{len(nodes)}"
-        if practice.judge(name, recipe_from_name(_RECIPE), float_nodes=nodes).floor == KEPT:
+        name = f"{row.recipe}_but_{len(nodes)}"
+        if practice.judge(name, recipe_from_name(row.recipe), float_nodes=nodes).floor == KEPT:
             break
 
 

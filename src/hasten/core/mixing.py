@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 # Less than this part of a run's time between two mixes is not worth an evaluation.
-TOLERANCE: Final = 0.02
+TOLERANCE: Final = 0.05
+# A guess aims at this part of the drop allowed, as the least float mix that passes has had some luck.
+_ROOM: Final = 0.7
+_LEAST_DROP: Final = 0.3
+_MOST_GUESSES: Final = 2
 _SMALLEST_SHARE: Final = 1e-4
 
 
@@ -52,17 +56,17 @@ def sensitivity_from_data(data: Mapping[str, Any]) -> Sensitivity:
 
 
 class MixSearch:
-    """Finds the fewest groups, taken in their order, that must stay float. More are taken never to hurt.
+    """Finds how many groups, taken in their order, must stay float. More are taken never to hurt.
 
-    With none of them float the floor is known to break, with all of them it holds. The first tries are where squared
-    errors that add up would just keep the floor, given the drop seen last; then the interval is halved, by what its
-    groups have to give. Where that is next to nothing the search ends.
+    With none of them float the floor is known to break, with all of them it holds. Each try is where squared errors
+    that add up would keep the floor with some room to spare, given the drop seen last; where that says nothing, the
+    interval is halved by what its groups have to give. It ends where fewer promise next to nothing.
     """
 
     def __init__(self, order: Sequence[Sensitivity], drop: float | None, max_drop: float) -> None:
         self.too_few, self.enough = 0, len(order)
         self.evaluations = 0
-        self._max_drop = max_drop
+        self._all, self._max_drop = len(order), max_drop
         self._given_back = list(accumulate((entry.share for entry in order), initial=0.0))
         squares = [entry.error**2 for entry in order]
         self._left = [math.fsum(squares[count:]) for count in range(len(order) + 1)]
@@ -73,11 +77,14 @@ class MixSearch:
         """How many to try now; None when the answer is known to be `enough`."""
         if self.enough - self.too_few <= 1:
             return None
-        between = self._given_back[self.enough] - self._given_back[self.too_few]
-        if between <= TOLERANCE and self.enough < len(self._given_back) - 1:
-            return None
-        guess = self._by_errors() if self.evaluations < 2 else None
-        return self._halfway() if guess is None else guess
+        guess = self._by_errors() if self.evaluations < _MOST_GUESSES else None
+        if guess is None:
+            guess = self._halfway()
+        if self.enough < self._all:
+            less = self._given_back[self.enough] - self._given_back[min(guess, self.enough)]
+            if less <= TOLERANCE:
+                return None
+        return min(max(guess, self.too_few + 1), self.enough - 1)
 
     def tell(self, tried: int, kept: bool, drop: float | None = None) -> None:
         """Take the outcome in."""
@@ -91,11 +98,11 @@ class MixSearch:
     def _by_errors(self) -> int | None:
         """The fewest whose absence leaves an error for which the floor would hold; None where that tells nothing."""
         count, drop = self._seen
-        if drop is None or drop <= 0 or not 0 < self._left[count] < math.inf:
+        if drop is None or not 0 < self._left[count] < math.inf:
             return None
-        allowed = self._left[count] * self._max_drop / drop
-        wanted = next(number for number, left in enumerate(self._left) if left <= allowed)
-        return min(max(wanted, self.too_few + 1), self.enough - 1)
+        # A drop of nothing is luck: what was lost is not known better than to a part of what is allowed.
+        allowed = self._left[count] * _ROOM * self._max_drop / max(drop, _LEAST_DROP * self._max_drop)
+        return next(number for number, left in enumerate(self._left) if left <= allowed)
 
     def _halfway(self) -> int:
         middle = (self._given_back[self.too_few] + self._given_back[self.enough]) / 2

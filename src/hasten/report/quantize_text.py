@@ -108,7 +108,8 @@ def _left_out(skipped: Sequence[tuple[str, str]]) -> list[str]:
         return []
     named = "; ".join(reason if name in reason else f"{name}: {reason}" for name, reason in skipped[:_MOST_SKIPPED])
     more = f"; and {len(skipped) - _MOST_SKIPPED} more, which --json lists" if len(skipped) > _MOST_SKIPPED else ""
-    return [f"{len(skipped)} bad samples were left out: {named}{more}"]
+    bad = "1 bad sample was" if len(skipped) == 1 else f"{len(skipped)} bad samples were"
+    return [f"{bad} left out: {named}{more}"]
 
 
 def _accuracy(found: Accuracy) -> str:

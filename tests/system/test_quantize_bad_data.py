@@ -1,0 +1,97 @@
+"""Bad data on the command line of `quantize`: a sentence that names what is wrong, exit 3; or left out and listed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from commandline import hasten
+from PIL import Image
+
+from hasten.model.samples import mobilenet_like
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SHORT = ("--recipe", "float16", "--seconds", "0.1", "--no-mix")
+_SIZE = 16
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "tiny.tflite"
+    path.write_bytes(mobilenet_like(8, 1, _SIZE))
+    return path
+
+
+def images(folder: Path, count: int = 8) -> Path:
+    """Pictures with labels in a table; the third is no picture."""
+    values = np.random.default_rng(0).integers(0, 256, (count, _SIZE, _SIZE, 3), np.uint8)
+    for number, pixels in enumerate(values):
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    (folder / "2.png").write_bytes(b"not a picture")
+    (folder / "labels.csv").write_text("file,label\n" + "".join(f"{n}.png,{n % 3}\n" for n in range(count)))
+    return folder / "labels.csv"
+
+
+def arrays(folder: Path, **given: Any) -> Path:
+    """A file of arrays that is right but for what is given."""
+    right = {"x": np.random.default_rng(0).random((8, _SIZE, _SIZE, 3), np.float32), "y": np.arange(8) % 3}
+    np.savez(folder / "data.npz", **{**right, **given})
+    return folder / "data.npz"
+
+
+def with_nan(folder: Path) -> Path:
+    values = np.random.default_rng(0).random((8, _SIZE, _SIZE, 3), np.float32)
+    values[5] = np.nan
+    return arrays(folder, x=values)
+
+
+def too_many_classes(folder: Path) -> Path:
+    for number in range(12):
+        (folder / "classes" / f"class {number}").mkdir(parents=True)
+        (folder / "classes" / f"class {number}" / "0.png").write_bytes(b"")
+    return folder / "classes"
+
+
+def empty(folder: Path) -> Path:
+    (folder / "nothing").mkdir()
+    return folder / "nothing"
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (images, "2.png cannot be read as an image"),
+        (too_many_classes, "12 classes"),
+        (lambda folder: arrays(folder, y=np.array([0, 1, 2, 0, 99999, 1, 2, 0])), "sample 4"),
+        (empty, "nothing"),
+        (lambda folder: arrays(folder, x=np.ones((8, 5, 7), np.float32)), "has the shape [5, 7]"),
+        (lambda folder: arrays(folder, x=np.full((8, _SIZE, _SIZE, 3), "a")), "type"),
+        (with_nan, "sample 5"),
+    ],
+    ids=["unreadable", "class count", "label", "empty", "shape", "type", "nan"],
+)
+def test_what_is_wrong_is_named_and_the_exit_code_is_3(
+    make: Callable[[Path], Path], named: str, model: Path, tmp_path: Path
+) -> None:
+    done = hasten("quantize", model, "--data", make(tmp_path), "-o", tmp_path / "out", *SHORT)
+    assert done.code == 3, done.output + done.errors
+    assert named in " ".join(done.errors.split())
+
+
+def test_bad_samples_are_left_out_counted_and_listed(model: Path, tmp_path: Path) -> None:
+    data, folder = images(tmp_path), tmp_path / "out"
+    done = hasten("quantize", model, "--data", data, "-o", folder, *SHORT, "--skip-bad", "--json")
+    assert done.code == 0, done.errors
+    (left_out,) = done.json()["skipped"]
+    assert left_out["name"] == "2.png"
+    assert "cannot be read" in left_out["reason"]
+    samples = [done.json()["variants"][0]["accuracy"]["samples"], done.json()["variants"][1]["choosing"]["samples"]]
+    assert sum(samples) == 7
+
+    text = hasten("quantize", model, "--data", data, "-o", tmp_path / "other", *SHORT, "--skip-bad")
+    assert "1 bad sample was left out: " in " ".join(text.output.split())
+    assert "2.png" in text.output
