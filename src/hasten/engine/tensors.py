@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _HOST_MEMORY: Final = 1
 _NO_SIZE: Final = "LiteRT 2.3 makes no buffers for string, resource and variant tensors."
 _PATTERN_ELEMENTS: Final = 4096
+# Memory from the system begins at a page. Buffers that all begin there fight for the same lines of the cache: a model
+# that reads 1 MB was 6 % slower for it. Any other multiple of the engine's alignment is as good as this one.
+_PAGE_OFFSET: Final = 1024
 # A file that gives an output no dimensions may mean a single number, or a size that only a run can tell (detections,
 # say). The engine checks that a buffer is large enough, not that it fits: pages never touched cost nothing.
 _ROOM_FOR_UNKNOWN: Final = 1 << 20
@@ -50,7 +53,7 @@ class Tensor:
             needed = max(needed, _ROOM_FOR_UNKNOWN)
         if _wants_host_memory(library, requirements):
             self._memory = _host_memory(max(needed, 1))
-            address = c.addressof(c.c_char.from_buffer(self._memory))
+            address = c.addressof(c.c_char.from_buffer(self._memory, _PAGE_OFFSET))
             self.handle = library.create(
                 "LiteRtCreateTensorBufferFromHostMemory", c.byref(kind), address, max(needed, 1), None
             )
@@ -66,13 +69,16 @@ class Tensor:
 
     def shared_memory(self) -> memoryview | None:
         """The memory of ours that the engine works in, for as long as somebody holds it; None if it works elsewhere."""
-        return None if self._memory is None else memoryview(self._memory)[: self.byte_count]
+        if self._memory is None:
+            return None
+        return memoryview(self._memory)[_PAGE_OFFSET : _PAGE_OFFSET + self.byte_count]
 
     @contextlib.contextmanager
     def view(self, mode: int) -> Iterator[memoryview]:
         """The tensor's bytes, without a copy; valid inside the `with` only."""
-        if self._memory is not None:
-            yield memoryview(self._memory)[: self.byte_count]
+        shared = self.shared_memory()
+        if shared is not None:
+            yield shared
             return
         address = c.c_void_p()
         self._library.call("LiteRtLockTensorBuffer", self.handle, c.byref(address), mode)
@@ -126,9 +132,9 @@ def plausible_bytes(dtype: str, byte_count: int, seed: int) -> bytes:
 
 
 def _host_memory(byte_count: int) -> mmap.mmap:
-    """Memory from the system itself: it begins at a page, as the engine's alignment demands."""
+    """Memory from the system itself: it begins at a page, whatever the engine's alignment demands."""
     try:
-        return mmap.mmap(-1, byte_count)
+        return mmap.mmap(-1, _PAGE_OFFSET + byte_count)
     except (OSError, OverflowError) as error:
         raise MemoryError(f"a tensor of {byte_count} bytes") from error
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from array import array
 from dataclasses import dataclass, field
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.block import Block
@@ -220,12 +219,12 @@ class CopiesPractice:
             beside = plain.get((block.runner, block.turn))
             if block.way != way.key or beside is None:
                 continue
-            feed = median(block.feed_ns)
+            feed: float = _undisturbed(block.feed_ns)
             if way.key == "reshape":  # there and back, where an application resizes once
-                feed -= (feed - median(beside.feed_ns)) / 2
-            extra = feed + median(block.run_ns) - median(beside.run_ns)
+                feed -= (feed - _undisturbed(beside.feed_ns)) / 2
+            extra = feed + _undisturbed(block.run_ns) - _undisturbed(beside.run_ns)
             if not way.fault:
-                extra += median(block.read_ns)
+                extra += _undisturbed(block.read_ns)
             groups.setdefault(block.runner, []).append(extra / 1e3)
         return grouped_interval(list(groups.values())) if groups else None
 
@@ -233,6 +232,11 @@ class CopiesPractice:
         if self._settled:
             return []
         return [Doubt(Reason.NOT_STEADY, "latency was still falling when the warm-up ended")]
+
+
+def _undisturbed(durations: array[int]) -> int:
+    """The quickest fifth's slowest: a small difference of two long times needs times that nothing disturbed."""
+    return sorted(durations)[len(durations) // 5]
 
 
 def _summed(block: CycleBlock, *steps: str) -> array[int]:
