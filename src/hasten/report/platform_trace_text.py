@@ -24,7 +24,7 @@ def platform_trace_text(found: PlatformResult) -> str:
         *_source(found), *_split(found), *_runs(found), *_operators(found), *_instead(found), *_findings(found),
         *_doubts(found),
     ]  # fmt: skip
-    return "\n".join(lines)
+    return "\n".join(_cut(line, WIDTH) for line in lines)  # a damaged trace can hold times as long as the universe
 
 
 def _source(found: PlatformResult) -> list[str]:

@@ -30,6 +30,7 @@ _TREE_PROCESS, _TREE_THREAD = bytes_tag(1), bytes_tag(2)
 _TREE_PID, _TREE_CMDLINE = number_tag(1), bytes_tag(3)
 _TREE_TID, _TREE_THREAD_NAME, _TREE_TGID = number_tag(1), bytes_tag(2), number_tag(3)
 _BUFFER, _OVERWRITTEN, _LOST_PACKETS = bytes_tag(1), number_tag(3), number_tag(19)
+_TELLING: Final = frozenset({_TIME, _SEQUENCE, _FTRACE, _PROCESS_TREE, _COMPRESSED, _STATS})
 _MOST_PACKET: Final = 64 << 20
 _MOST_UNPACKED: Final = 512 << 20
 _FAR: Final = 4 << 20
@@ -189,20 +190,28 @@ def _extent(head: bytes, position: int) -> tuple[int, int]:
 
 
 def _next_packet(content: Content, position: int) -> int | None:
-    """The next place from which three packets follow each other, or packets up to the file's end."""
+    """The next place from which three packets follow each other, or fewer up to the file's end."""
     data, size = content.data, content.size
     last = min(size, position + _FAR)
     while (position := data.find(b"\x0a", position, last)) >= 0:
         at, followed = position, 0
         while at < size and followed < 3:
             begin, end = _extent(data[at : at + 11], at)
-            if not begin or end > size or end == begin:
+            if not begin or end > size or not _is_packet(data[begin:end]):
                 break
             at, followed = end, followed + 1
         if followed == 3 or (followed and at == size):
             return position
         position += 1
     return None
+
+
+def _is_packet(data: bytes) -> bool:
+    """Whether these bytes are a message with a field that every packet of worth has. Texts are full of line ends."""
+    try:
+        return len(data) < _MOST_PACKET and any(tag in _TELLING for tag, _ in fields(data))
+    except Malformed:
+        return False
 
 
 def looks_like_perfetto(head: bytes) -> bool:

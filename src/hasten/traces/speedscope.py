@@ -31,6 +31,7 @@ def read_speedscope(content: Content, builder: TraceBuilder) -> None:
     frames = [_frame(builder, frame) for frame in _list(_dict(found.get("shared")).get("frames"))]
     if not frames:
         builder.doubt(TraceReason.DAMAGED, "the names of the functions are missing")
+        return
     for number, profile in enumerate(_list(found.get("profiles"))):
         if isinstance(profile, dict):
             _Profile(builder, frames, profile, number).add()

@@ -1,0 +1,117 @@
+"""The same application in every format that holds sections comes to the same result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import constructed
+import pytest
+from timelines import Faults, Timeline, camera
+
+from hasten.library import examine_platform_trace
+from hasten.traces.reading import read_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hasten.core.platform_result import PlatformResult
+
+FORMATS: dict[str, tuple[str, Callable[[Timeline], str | bytes]]] = {
+    "perfetto": ("perfetto", constructed.perfetto),
+    "perfetto-compact": ("perfetto", lambda life: constructed.perfetto(life, compact=True)),
+    "perfetto-compressed": ("perfetto", lambda life: constructed.perfetto(life, compressed=True)),
+    "perfetto-tracks": ("perfetto", constructed.perfetto_track_events),
+    "atrace": ("atrace", constructed.atrace),
+    "systrace": ("atrace", constructed.systrace),
+    "chrome": ("chrome", constructed.chrome),
+    "instruments-intervals": ("instruments", constructed.instruments_intervals),
+    "instruments-events": ("instruments", constructed.instruments_events),
+}
+WITH_SCHEDULER = ("perfetto", "perfetto-compact", "perfetto-compressed", "atrace", "systrace")
+
+
+def examined(folder: Path, content: str | bytes, kind: str = "") -> PlatformResult:
+    path = folder / "trace"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return examine_platform_trace(path, kind)[1]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_split_operators_and_runs(tmp_path: Path, name: str) -> None:
+    kind, build = FORMATS[name]
+    found = examined(tmp_path, build(camera()))
+
+    assert found.source.kind == kind
+    assert found.source.complete
+    assert not found.findings
+    assert found.main is not None
+    assert found.main.split["load"] == pytest.approx(30.1, rel=0.01)
+    assert found.main.split["inference"] == pytest.approx(20 * 8.0, rel=0.01)
+    assert found.main.split["pre"] == pytest.approx(20 * 2.0, rel=0.01)
+    assert found.main.split["post"] == pytest.approx(20 * 0.5, rel=0.01)
+    assert sum(found.main.split.values()) == pytest.approx(found.wall_ms, rel=0.001)
+    assert found.inferences is not None
+    assert (found.inferences.count, found.loads) == (20, 1)
+    assert found.inferences.median_ms == pytest.approx(8.0, rel=0.01)
+    assert found.partitions == 2
+    times = {(row.op, row.node): row.ms for row in found.operators}
+    assert times[("TfLiteXNNPackDelegate", 66)] == pytest.approx(100.0)
+    assert times[("RESIZE_BILINEAR", 60)] == pytest.approx(30.0)
+    assert times[("CONV_2D", 64)] == pytest.approx(6.0)
+    assert {row.count for row in found.operators} == {20}
+
+
+@pytest.mark.parametrize("name", WITH_SCHEDULER)
+def test_the_scheduler_tells_waiting_from_work(tmp_path: Path, name: str) -> None:
+    found = examined(tmp_path, FORMATS[name][1](camera(Faults(no_core=True))))
+
+    assert found.main is not None
+    assert found.main.split["waiting"] == pytest.approx(19 * 4.98, rel=0.01)
+    assert found.scheduling_ms is not None
+    assert found.scheduling_ms[1] == pytest.approx(20 * 2.0, rel=0.01)
+    taker = next(row for row in found.instead if row.part == "core")
+    assert "surfaceflinger" in taker.where
+    assert taker.ms == pytest.approx(40.0, rel=0.01)
+    (fault,) = found.findings
+    assert fault.rule == "waits for a core"
+    assert fault.cost_ms == pytest.approx(40.0, rel=0.01)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    ("faults", "rule", "cost_ms"),
+    [
+        (Faults(reloads=True), "model loaded again", 19 * 30.0),
+        (Faults(allocates=True), "resized on every frame", 19 * 0.9),
+        (Faults(cold=True), "first run not warmed up", 60.0),
+        (Faults(on_main=True), "inference on the event loop", 20 * 8.0),
+        (Faults(slow_pre=True), "pre-processing dominates", 20 * 12.0),
+    ],
+)
+def test_a_planted_fault_is_the_one_that_is_found(
+    tmp_path: Path, name: str, faults: Faults, rule: str, cost_ms: float
+) -> None:
+    found = examined(tmp_path, FORMATS[name][1](camera(faults)))
+
+    assert [fault.rule for fault in found.findings] == [rule]
+    assert found.findings[0].cost_ms == pytest.approx(cost_ms, rel=0.02)
+    assert found.findings[0].fix
+
+
+def test_a_slow_function_is_named(tmp_path: Path) -> None:
+    found = examined(tmp_path, constructed.atrace(camera(Faults(slow_pre=True))))
+
+    assert found.findings[0].function == "convertToBitmap"
+    assert found.instead[0].what == "convertToBitmap"
+    assert found.instead[0].part == "pre"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_kind_overrides_what_the_content_shows(tmp_path: Path, name: str) -> None:
+    kind, build = FORMATS[name]
+    path = tmp_path / "trace"
+    content: Any = build(camera(frames=2))
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    assert read_trace(path, kind).source.kind == kind
