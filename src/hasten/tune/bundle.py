@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hasten.core.bundle import MODEL_FILE, PLAN_FILE, Bundle, BundleTensor, write_bundle
+from hasten.core.bundle import MODEL_FILE, PLAN_FILE, Bundle, write_bundle
 from hasten.core.session import Session, read_session
-from hasten.data.forms import forms_from_graph
 from hasten.model.reader import read_graph
+from hasten.practices.bundling import bundle_tensors
 from hasten.tune.folder import SESSION
 from hasten.tune.workshop import disk_error
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hasten.core.tuning import TuneResult
-    from hasten.data.forms import TensorForm
     from hasten.measure.rounds import Candidate
+    from hasten.targets.client import LoadReport
 
 # Files to stand beside the bundle, by name: the report and the code, which rooms above this one write.
 Companions = Callable[[Bundle, Session], Mapping[str, str]]
@@ -29,13 +29,17 @@ def no_companions(bundle: Bundle, session: Session) -> Mapping[str, str]:
 
 
 def write_result(
-    folder: Path, candidate: Candidate, found: TuneResult, companions: Companions, facts: Mapping[str, Any]
+    folder: Path,
+    candidate: Candidate,
+    load: LoadReport,
+    found: TuneResult,
+    companions: Companions,
+    facts: Mapping[str, Any],
 ) -> list[str]:
     """Write the bundle and what belongs beside it; the names of what there is. `facts` are fields of the bundle."""
-    forms = forms_from_graph(read_graph(candidate.path), candidate.workload)
+    inputs, outputs = bundle_tensors(read_graph(candidate.path), candidate.workload, load)
     bundle = write_bundle(
-        folder, candidate.path, candidate.plan, candidate.workload,
-        inputs=[_tensor(form) for form in forms.inputs], outputs=[_tensor(form) for form in forms.outputs],
+        folder, candidate.path, candidate.plan, candidate.workload, inputs=inputs, outputs=outputs,
         measured=_measured(found), **facts,
     )  # fmt: skip
     names = [MODEL_FILE, PLAN_FILE]
@@ -46,10 +50,6 @@ def write_result(
     except OSError as error:
         raise disk_error(folder, error) from error
     return names
-
-
-def _tensor(form: TensorForm) -> BundleTensor:
-    return BundleTensor(form.name, form.dtype, form.shape, form.scale, form.zero_point)
 
 
 def _measured(found: TuneResult) -> dict[str, Any]:

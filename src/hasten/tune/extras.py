@@ -14,6 +14,7 @@ from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.accelerator_words import finding_of, recommend
 from hasten.practices.accelerators import examine, plans_to_examine
+from hasten.practices.copies import CopiesPractice
 from hasten.practices.help import MISSING, WARNING, check_machine
 from hasten.practices.profile import profile_model
 from hasten.practices.threads import ThreadsPractice
@@ -31,6 +32,7 @@ _PROFILE_SECONDS: Final = 1.5
 # About what each takes; what does not fit any more is left out, and its verdict says so.
 _PEAKS_S: Final = 8.0
 _HELP_S: Final = 8.0
+_COPIES_S: Final = 10.0
 _ACCELERATORS_S: Final = 30.0
 _THREADS_S: Final = 60.0
 
@@ -70,6 +72,7 @@ class Extras:
         """Practices in full, the ones that tell most for their time first."""
         parts: list[tuple[str, float, Callable[[], None]]] = [
             ("help", _HELP_S, self._help),
+            ("copies", _COPIES_S, lambda: self._copies(after)),
             ("accelerators", _ACCELERATORS_S, lambda: self._accelerators(before, graph)),
             ("threads", _THREADS_S, lambda: self._threads(after)),
         ]
@@ -96,6 +99,13 @@ class Extras:
             also = f"; without: {', '.join(absent)}" if absent else ""
             evidence = f"{len(checks) - len(absent)} checks of this machine are fine{also}."
             self.findings["help"] = Finding("help", Standing.GOOD, evidence)
+
+    def _copies(self, after: Candidate) -> None:
+        practice = CopiesPractice(self.target, after, read_graph(after.path), _COPIES_S / 2)
+        if practice.run() is None:
+            study = practice.found()
+            self.folder.keep("copies", after.model.path, study.as_data())
+            self.findings["copies"] = study.finding
 
     def _accelerators(self, before: Candidate, graph: Graph) -> None:
         plans = plans_to_examine(before.plan.threads)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Verdict
-from hasten.core.failure import Failure
+from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.tuning import BROKEN, CHOSEN, DROPPED, FAILED, FINAL, KEPT, ORIGINAL, TuneResult, pareto_front
 from hasten.core.tuning_words import verdict_sentence
 from hasten.core.units import percent
@@ -23,6 +23,7 @@ from hasten.tune.verdicts import Evidence, nine_findings
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
     from hasten.measure.rounds import Progress
+    from hasten.targets.client import LoadReport
     from hasten.tune.field import Lane
     from hasten.tune.folder import TuneFolder
     from hasten.tune.settings import TuneSettings
@@ -98,7 +99,9 @@ class Tuning:
             for finding in found.findings:
                 self.folder.keep("finding", finding.practice, finding.as_data())
         companions = self.companions if final or self.interrupted else no_companions
-        self._files = write_result(self.folder.path, lane.candidate, found, companions, self._facts())
+        self._files = write_result(
+            self.folder.path, lane.candidate, self._load_of(lane), found, companions, self._facts()
+        )
 
     def conclude(self) -> None:
         """After an interruption: the best so far as a bundle, and a last line that says that it was cut short."""
@@ -241,6 +244,16 @@ class Tuning:
         extras.profile(base, chosen, graph)
         if self.settings.extras:
             extras.rest(base, chosen, graph)
+
+    def _load_of(self, lane: Lane) -> LoadReport:
+        """What the engine said when it loaded the lane's model; asked again after a --resume."""
+        if lane.track.loads:
+            return lane.track.loads[-1]
+        try:
+            with self.workshop.target.start(lane.trial.plan) as runner:
+                return runner.load(lane.candidate.path, lane.candidate.workload)
+        except RunnerFailed as failed:
+            raise failed.failure.error(lane.trial.plan) from failed
 
     def _facts(self) -> dict[str, object]:
         """What the bundle says beside the model and its plan."""

@@ -1,0 +1,279 @@
+"""Hasten's result against what a user would do instead, on each model, in interleaved rounds of fresh processes:
+
+(a) LiteRT's defaults: the model as it is, one thread; (b) the best of litert-cli's recipes at its defaults that keeps
+the floor: int8 dynamic, int8 and int16 weight-only, static (made through ai-edge-quantizer with the calls that
+litert-cli makes, run with LiteRT's defaults as its benchmark has no option for threads); (c) OpenVINO reading the same
+.tflite with its latency hint and as many threads as there are cores.
+
+Wanted: on every model hasten's result is at least as fast as the best of them that keeps the same floor, within noise.
+With the defaults a model takes about two minutes, most of it the tuning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.cases import CASES, Case
+from benchmarks.common import record
+from benchmarks.grid import evaluated_on
+from hasten.core.comparison import Verdict, compare_rounds
+from hasten.core.errors import HastenError
+from hasten.core.failure import RunnerFailed
+from hasten.core.plan import plan_from_mapping
+from hasten.data.forms import forms_from_graph, real_from_bytes
+from hasten.data.preprocess import preprocess_from_text
+from hasten.data.sources import open_dataset
+from hasten.library import open_model, tune
+from hasten.measure.evaluation import compare_evaluations
+from hasten.measure.warmup import warm_up
+from hasten.practices.quantize_data import calibration_samples
+from hasten.targets.local import LocalTarget
+from hasten.tune.settings import TuneSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hasten.measure.evaluation import Evaluation
+    from hasten.measure.rounds import Candidate
+
+_MAX_DROP = 0.01
+_BUDGET_S = 60.0
+_ROUNDS, _TURNS, _BLOCK_SECONDS = 6, 6, 0.05
+_CHECKED = 200
+OURS, DEFAULTS, RECIPES, OPENVINO = "hasten", "litert_defaults", "litert_cli", "openvino"
+
+
+@dataclass(slots=True)
+class _Rival:
+    name: str
+    candidate: Candidate | None
+    """None: OpenVINO on the original."""
+    keeps_floor: bool = True
+    what: str = ""
+    levels: list[float] = field(default_factory=list)
+
+
+def main() -> int:
+    """Each model that is asked for, or all that are there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", default=[], choices=list(CASES), help="may be repeated")
+    parser.add_argument("--budget", type=float, default=_BUDGET_S, help="of each tuning (default: %(default)s s)")
+    parser.add_argument("--save-as", default="instead", help="of the results (default: %(default)s)")
+    arguments = parser.parse_args()
+    models = {name: _examined(CASES[name], arguments.budget) for name in arguments.only or CASES}
+    figures = {"models": models, "recipes": "litert-cli's, made through ai-edge-quantizer with the same calls"}
+    return record(arguments.save_as, figures, passed=all(found["reached"] for found in models.values()))
+
+
+def _examined(case: Case, budget_s: float) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+        place = Path(folder)
+        (place / "data").mkdir()
+        data, calibration = case.prepared(place / "data")
+        settings = TuneSettings(max_drop=_MAX_DROP, budget_s=budget_s, extras=False, label_offset=case.label_offset)
+        found = tune(
+            case.model, place / "tuned", data=data, calibration=calibration,
+            preprocess=preprocess_from_text(case.preprocess), metric=case.metric, settings=settings,
+        )  # fmt: skip
+        best = found.as_data()["best"]
+        ours, _ = open_model(best["model"], plan_from_mapping(best["plan"]))
+        plain, _ = open_model(case.model)
+        rivals = [
+            _Rival(OURS, ours, what=found.best.id),
+            _Rival(DEFAULTS, plain, what=str(case.model.name)),
+            _best_recipe(case, place, data, calibration or data),
+            _Rival(OPENVINO, None, what=f"{os.cpu_count()} threads"),
+        ]
+        rivals[-1].keeps_floor = _openvino_keeps_floor(case, data, place)
+        _race(case, rivals)
+    return _judged(case.name, rivals)
+
+
+def _judged(name: str, rivals: list[_Rival]) -> dict[str, Any]:
+    ours, *others = rivals
+    rows: dict[str, Any] = {}
+    for rival in rivals:
+        against = compare_rounds([a - b for a, b in zip(ours.levels, rival.levels, strict=True)])
+        rows[rival.name] = {
+            "what": rival.what, "median_ms": round(math.exp(float(np.median(rival.levels))), 4),
+            "keeps_floor": rival.keeps_floor,
+            "hasten_ratio": round(against.ratio, 3), "ci95": [round(bound, 3) for bound in against.ci95],
+            "hasten_is": against.verdict.value,
+        }  # fmt: skip
+    best = min((rival for rival in others if rival.keeps_floor), key=lambda rival: float(np.mean(rival.levels)))
+    reached = rows[best.name]["hasten_is"] != Verdict.SLOWER.value
+    told = ", ".join(f"{key} {row['median_ms']} ms" for key, row in rows.items())
+    print(f"{name}: {told}; best of the others: {best.name}, {'reached' if reached else 'MISSED'}", flush=True)
+    return {"rows": rows, "best_of_the_others": best.name, "reached": reached}
+
+
+def _best_recipe(case: Case, place: Path, data: str, calibration: str) -> _Rival:
+    """The fastest of litert-cli's recipes that keeps the floor, by a quick look; the original where none does."""
+    plain, _ = open_model(case.model)
+    original = evaluated_on(case, plain, data, None)
+    kept: list[tuple[float, str, Candidate]] = []
+    told = []
+    for name, path in _recipes(case, place, calibration):
+        drop, why = _drop_of(case, path, data, original)
+        told.append(why or f"{name} loses {drop:.2%}")
+        if drop <= _MAX_DROP + 1e-9:
+            candidate, _ = open_model(path)
+            kept.append((_quick_ms(candidate), name, candidate))
+    print(f"{case.name}: litert-cli's recipes: {'; '.join(told) or 'none can be made'}", flush=True)
+    if not kept:
+        return _Rival(RECIPES, plain, what="none keeps the floor: the original")
+    _, name, candidate = min(kept, key=lambda entry: entry[0])
+    return _Rival(RECIPES, candidate, what=name)
+
+
+def _drop_of(case: Case, path: Path, data: str, original: Evaluation) -> tuple[float, str]:
+    """What a variant loses; infinite, and why, where it does not run."""
+    try:
+        found = evaluated_on(case, open_model(path)[0], data, original)
+    except HastenError as error:
+        return math.inf, f"{path.stem}: {error.message}"
+    return compare_evaluations(original, found).drop, ""
+
+
+def _recipes(case: Case, place: Path, calibration: str) -> Iterator[tuple[str, Path]]:
+    """Each recipe of litert-cli with the calls of ai-edge-quantizer that it makes; on the file as it is."""
+    import ai_edge_quantizer as quantizer_package
+
+    everything = quantizer_package.qtyping.TFLOperationName.ALL_SUPPORTED
+    plain, graph = open_model(case.model)
+    for name in ("int8_dynamic", "int8_weight_only", "int16_weight_only", "static"):
+        path = place / f"cli_{name}.tflite"
+        try:
+            with _silent():
+                quantizer = quantizer_package.Quantizer(str(case.model))
+                asked: dict[str, Any] = {"regex": ".*", "operation_name": everything}
+                if name == "static":
+                    quantizer.add_static_config(**asked, activation_num_bits=8, weight_num_bits=8)
+                elif name == "int8_dynamic":
+                    quantizer.add_dynamic_config(**asked, num_bits=8)
+                else:
+                    quantizer.add_weight_only_config(**asked, num_bits=8 if "int8" in name else 16)
+                ranges = None
+                if name == "static":
+                    samples, _ = calibration_samples(
+                        graph, plain.workload, open_dataset(calibration),
+                        preprocess_from_text(case.preprocess), limit=100, skip_bad=False,
+                    )  # fmt: skip
+                    key = graph.signatures[0].key if graph.signatures else None
+                    ranges = quantizer.calibrate({key: samples})
+                quantizer.quantize(ranges).export_model(str(path), overwrite=True)
+        except Exception as error:  # noqa: BLE001 - a rival's trouble of whatever kind is a row of the table
+            print(f"{case.name}: litert-cli's {name} fails: {type(error).__name__}: {str(error)[:90]}", flush=True)
+            continue
+        yield name, path
+
+
+def _race(case: Case, rivals: list[_Rival]) -> None:
+    """Rounds of fresh processes, one for each rival, whose blocks take turns there and back."""
+    for _ in range(_ROUNDS):
+        with contextlib.ExitStack() as stack:
+            times = [_timer(stack, case, rival) for rival in rivals]
+            blocks: list[list[float]] = [[] for _ in rivals]
+            for turn in range(_TURNS):
+                order = range(len(rivals)) if turn % 2 == 0 else reversed(range(len(rivals)))
+                for place in order:
+                    blocks[place].append(math.log(float(np.median(times[place](_BLOCK_SECONDS))) / 1e6))
+        for rival, found in zip(rivals, blocks, strict=True):
+            rival.levels.append(float(np.median(found)))
+
+
+def _timer(stack: contextlib.ExitStack, case: Case, rival: _Rival) -> Any:
+    """A function that times a block of so many seconds in a fresh process of the rival's."""
+    if rival.candidate is None:
+        peer = stack.enter_context(_Peer(case.model))
+        peer.ask("0.1")
+        return lambda seconds: peer.ask(str(seconds))
+    runner = stack.enter_context(LocalTarget().start(rival.candidate.plan))
+    runner.load(rival.candidate.path, rival.candidate.workload)
+    warm_up(runner)
+    return lambda seconds: runner.block(seconds, 400, lead=1).nanoseconds
+
+
+class _Peer:
+    """OpenVINO in a process of its own."""
+
+    def __init__(self, model: Path) -> None:
+        command = [sys.executable, "-m", "benchmarks.openvino_peer", str(model), str(os.cpu_count() or 1)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._answer()
+
+    def __enter__(self) -> _Peer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+
+    def ask(self, request: str) -> list[int]:
+        """What it answers to a line."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{request}\n")
+        self._process.stdin.flush()
+        found: list[int] = self._answer()
+        return found
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        return json.loads(self._process.stdout.readline())
+
+
+def _openvino_keeps_floor(case: Case, data: str, place: Path) -> bool:
+    """Whether its answers differ from LiteRT's on no more samples than the floor allows to lose."""
+    candidate, graph = open_model(case.model)
+    samples, _ = calibration_samples(
+        graph, candidate.workload, open_dataset(data), preprocess_from_text(case.preprocess), limit=_CHECKED,
+        skip_bad=False,
+    )  # fmt: skip
+    inputs = np.stack([next(iter(sample.values())) for sample in samples])
+    np.savez(place / "checked.npz", x=inputs)
+    form = forms_from_graph(graph, candidate.workload).outputs[0]
+    with LocalTarget().start(candidate.plan) as runner:
+        runner.load(candidate.path, candidate.workload)
+        frames = [[np.ascontiguousarray(values).reshape(-1).view(np.uint8).data] for values in inputs]
+        answers = runner.evaluate_many(frames, fresh=graph.stateful)
+    right = np.concatenate([np.ravel(real_from_bytes(answer[0], form).argmax(-1)) for answer in answers])
+    with _Peer(case.model) as peer:
+        found = peer.ask(f"outputs {place / 'checked.npz'}")
+    return float(np.mean(np.asarray(found) != right)) <= _MAX_DROP
+
+
+def _quick_ms(candidate: Candidate) -> float:
+    try:
+        with LocalTarget().start(candidate.plan) as runner:
+            runner.load(candidate.path, candidate.workload)
+            warm_up(runner)
+            return float(np.median(runner.block(0.5, 2000).nanoseconds)) / 1e6
+    except RunnerFailed as failed:
+        raise failed.failure.error(candidate.plan) from failed
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    with (
+        Path(os.devnull).open("w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())
