@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.cli import options
-from hasten.cli.files import refuse_existing, write_new
+from hasten.cli.files import is_there, refuse_existing, write_new
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import DataError, UsageError
@@ -63,7 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
     if form in _PICTURES:
         return _draw(path, form, arguments)
     if arguments.output is not None:
-        refuse_existing(arguments.output, force=arguments.force, model=str(path))
+        if is_there(arguments.output) and is_there(path) and arguments.output.samefile(path):
+            raise UsageError(f"{arguments.output} is the session itself", "Choose another name for the report.")
+        refuse_existing(arguments.output, force=arguments.force, model="")
 
     from hasten.report.forms import report_text
 

@@ -254,11 +254,16 @@ _JSON = st.recursive(
 )  # fmt: skip
 
 
+def _shorter(line: Line) -> Line:
+    kind, label, data = line
+    return kind, label, {**data, "ops": data["ops"][:8]} if "ops" in data else data
+
+
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_damaged_lines_never_keep_the_rest_from_being_shown(data: st.DataObject) -> None:
     """Any value of any line replaced by anything: still a page, with the verdicts of the other lines."""
-    lines = tune_lines(6)
+    lines = [_shorter(line) for line in tune_lines(6)]
     place = data.draw(st.integers(0, len(lines) - 2))
     kind, label, good = lines[place]
     key = data.draw(st.sampled_from(sorted(good)))

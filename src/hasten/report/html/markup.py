@@ -6,6 +6,7 @@ import html
 import json
 from typing import Any, Final
 
+_UNPRINTABLE: Final = "\N{REPLACEMENT CHARACTER}"
 _VOID: Final = frozenset({"meta", "link", "input", "br"})
 
 
@@ -19,10 +20,10 @@ def escaped(value: object) -> Html:
     """Markup as it is, anything else as text. Characters that no HTML may have are shown as a replacement."""
     if isinstance(value, Html):
         return value
-    clean = "".join(
-        char if char in "\n\t" or char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(value)
-    )
-    return Html(html.escape(clean, quote=True))
+    text = str(value)
+    if not text.isprintable():
+        text = "".join(char if char in "\n\t" or char.isprintable() else _UNPRINTABLE for char in text)
+    return Html(html.escape(text, quote=True))
 
 
 def element(tag: str, *children: object, **attributes: object) -> Html:
