@@ -25,8 +25,10 @@ _PACKED: Final = frozenset({"int4", "uint4", "int2"})
 class Buffer:
     """One input or output: a view on the memory that the engine works in, or where there is none, an array of ours."""
 
-    def __init__(self, tensor: Tensor | ClassicTensor, quantization: tuple[float, int], *, is_input: bool) -> None:
-        self.tensor, self.name, self.dtype = tensor, tensor.name, tensor.dtype
+    def __init__(
+        self, tensor: Tensor | ClassicTensor, quantization: tuple[float, int], *, is_input: bool, name: str = ""
+    ) -> None:
+        self.tensor, self.name, self.dtype = tensor, name or tensor.name, tensor.dtype
         self.scale, self.zero_point = quantization if "float" not in tensor.dtype else (0.0, 0)
         self.is_input = is_input
         memory = None if isinstance(tensor, ClassicTensor) else tensor.shared_memory()

@@ -15,9 +15,10 @@ from hasten.core.plan import Plan, Workload
 from hasten.deploy.buffers import Buffer, Buffers
 from hasten.deploy.preparation import prepare_process
 from hasten.engine.classic import ClassicModel
+from hasten.engine.compiled import CompiledModel
 from hasten.engine.library import EngineError
 from hasten.engine.loading import load_model
-from hasten.engine.model_file import check_model_file
+from hasten.engine.model_file import check_model_file, has_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hasten.core.bundle import Bundle
-    from hasten.engine.compiled import CompiledModel
 
     Array = NDArray[Any]
 
@@ -61,6 +61,7 @@ class Runner:
         self._finalizer.atexit = False  # native libraries crash on unloading now and then; the end frees all anyway
         self.inputs = Buffers(_buffers(self._model, "Input"), "input")
         self.outputs = Buffers(_buffers(self._model, "Output"), "output")
+        self._note_distant()
 
     @property
     def zero_copy(self) -> bool:
@@ -70,11 +71,12 @@ class Runner:
     def run(self) -> None:
         """One inference on what stands in the inputs."""
         with self._lock:
-            self._refuse_closed()
-            for buffer in self.inputs.all():
+            if self._is_closed:
+                self._refuse_closed()
+            for buffer in self._distant_inputs:
                 buffer.push()
             self._invoke()
-            for buffer in self.outputs.all():
+            for buffer in self._distant_outputs:
                 buffer.pull()
 
     def __call__(self, *values: Array | Mapping[str, Array], **named: Array) -> Any:
@@ -139,6 +141,12 @@ class Runner:
         model.settle_outputs()
         if before != [tensor.shape for tensor in model.outputs]:
             self.outputs.replace(_buffers(model, "Output"))
+            self._note_distant()
+
+    def _note_distant(self) -> None:
+        """Which buffers a run must copy: with none, it is nothing but the engine's call."""
+        self._distant_inputs = [buffer for buffer in self.inputs.all() if not buffer.is_view]
+        self._distant_outputs = [buffer for buffer in self.outputs.all() if not buffer.is_view]
 
     def _by_name(self, values: tuple[Array | Mapping[str, Array], ...], named: dict[str, Array]) -> dict[str, Any]:
         names = list(self.inputs)
@@ -175,6 +183,18 @@ def _load(path: Path, plan: Plan, workload: Workload) -> CompiledModel | Classic
             f"the plan's accelerator took none of the model's {placement.total} operators",
             "All of it would run on the CPU: load it with a plan for the CPU.",
         )
+    return _at_its_start(model, path, plan, workload)
+
+
+def _at_its_start(
+    model: CompiledModel | ClassicModel, path: Path, plan: Plan, workload: Workload
+) -> CompiledModel | ClassicModel:
+    """The model as if it had never run: loading tries it on values of our own, and some models remember those."""
+    if isinstance(model, ClassicModel):
+        model.forget()
+    elif has_variables(path):
+        model.close()
+        return CompiledModel(path, plan, workload)
     return model
 
 
@@ -198,8 +218,11 @@ def _on_cores(cores: tuple[int, ...]) -> Iterator[None]:
 def _buffers(model: CompiledModel | ClassicModel, side: str) -> tuple[Buffer, ...]:
     is_input = side == "Input"
     if isinstance(model, ClassicModel):
-        tensors = model.inputs if is_input else model.outputs
-        return tuple(Buffer(tensor, tensor.quantization(), is_input=is_input) for tensor in tensors)
+        names = model.signature_names()  # this interface knows tensors by other names than the newer one
+        return tuple(
+            Buffer(tensor, tensor.quantization(), is_input=is_input, name=names.get(tensor.name, ""))
+            for tensor in (model.inputs if is_input else model.outputs)
+        )
     return tuple(
         Buffer(tensor, model.quantization(side, position), is_input=is_input)
         for position, tensor in enumerate(model.inputs if is_input else model.outputs)

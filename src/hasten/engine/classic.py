@@ -105,6 +105,14 @@ class ClassicModel:
         """One inference."""
         self.time_runs(0.0, 1)
 
+    def signature_names(self) -> dict[str, str]:
+        """The names that the model's first signature has for its tensors, by the tensors' own names."""
+        for key in self._interpreter.get_signature_list():
+            signature = self._interpreter.get_signature_runner(key)
+            sides = (signature.get_input_details(), signature.get_output_details())
+            return {entry["name"]: name for side in sides for name, entry in side.items()}
+        return {}
+
     def forget(self) -> None:
         """Put the variable tensors back to their start."""
         self._interpreter.reset_all_variables()

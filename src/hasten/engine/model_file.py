@@ -21,6 +21,8 @@ _SMALLEST: Final = 16
 _OPERATOR_CODES, _SUBGRAPHS, _BUFFERS = 1, 2, 4
 _TENSORS, _OPERATORS = 0, 3
 _BUFFER_DATA: Final = 0
+_BUILTIN_CODE: Final = 3
+_VAR_HANDLE: Final = 142
 _TORN_HINT: Final = "Copy or download it again, and compare its size with the original's."
 
 
@@ -39,6 +41,15 @@ def check_model_file(path: Path) -> None:
         raise ModelError(f"{path} is a folder, not a model file", "Give the path of a .tflite file.") from None
     except OSError as error:
         raise ModelError(f"the model file cannot be read: {error}") from error
+
+
+def has_variables(path: Path) -> bool:
+    """Whether a file that was checked has operators with resource variables: what a run leaves in them stays."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        codes = [
+            _field(content, code, _BUILTIN_CODE) for code in _tables(content, _offset(content, 0), _OPERATOR_CODES)
+        ]
+        return any(code and struct.unpack_from("<i", content, code) == (_VAR_HANDLE,) for code in codes)
 
 
 def _check_content(name: str, content: mmap.mmap) -> None:
