@@ -43,8 +43,12 @@ class Crew:
     def __exit__(self, *_: object) -> None:
         for thread in self._starting:
             thread.join()
-        for runner in self._idle:
-            runner.close()
+        # Side by side: each takes a moment to end.
+        closing = [threading.Thread(target=runner.close, name="close runner") for runner in self._idle]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join()
 
     def open(self) -> LoadReport:
         """Start all runners side by side, and say what the first has loaded."""

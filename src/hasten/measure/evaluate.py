@@ -24,6 +24,7 @@ from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import default_metric
 from hasten.data.prepare import Preparer
 from hasten.data.preprocess import Preprocess
+from hasten.measure.ahead import Ahead
 from hasten.measure.crew import Crew
 from hasten.measure.evaluation import Evaluation, Skipped, kind_of
 from hasten.measure.rounds import no_progress
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from hasten.targets.client import LoadReport
 
 _MOST_SAMPLES_A_REQUEST: Final = 64
-_MOST_BYTES_A_REQUEST: Final = 16 * 2**20
+_MOST_BYTES_A_REQUEST: Final = 8 * 2**20
 # Long enough to make a request cheap, short enough for a bar that moves and for an interruption.
 _MOST_MS_A_REQUEST: Final = 500.0
 
@@ -102,16 +103,23 @@ def evaluate(
     begin = time.monotonic()
     graph = graph or read_graph(candidate.path)
     candidate, runners = _spread(target, candidate, options)
+    ahead = Ahead(
+        dataset, forms_from_graph(graph, candidate.workload).inputs, preprocess, read_metadata(graph),
+        samples=options.samples, seed=options.seed, threads=max(1, runners),
+    )  # fmt: skip
     with Crew(target, candidate, runners) as crew:
         try:
             load = crew.open()
+            ahead.end()
             if not options.runners and runners == 0:
                 crew.size = crew.cores()
             crew.fresh = graph.stateful and load.api == "CompiledModel"
-            work = _Work(crew, candidate, graph, load, dataset, preprocess, metric, options, original)
+            work = _Work(crew, candidate, graph, load, dataset, preprocess, metric, options, original, ahead)
             return work.run(floor, progress, begin)
         except RunnerFailed as failed:
             return failed.failure
+        finally:
+            ahead.end()
 
 
 class _Work:
@@ -128,6 +136,7 @@ class _Work:
         metric: Metric | None,
         options: EvaluationOptions,
         original: Evaluation | None,
+        ahead: Ahead,
     ) -> None:
         forms = forms_from_graph(graph, candidate.workload).in_effect(
             [(tensor.name, tensor.shape) for tensor in load.inputs],
@@ -135,6 +144,8 @@ class _Work:
         )
         self._crew, self._dataset, self._options = crew, dataset, options
         self._preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
+        # The engine may order its inputs in another way than the file, or give them other shapes.
+        self._ahead = ahead if ahead.forms == forms.inputs else None
         first = next((sample for _, sample in dataset.drawn(1, options.seed)), None)
         if first is None:
             raise DataError(f"{dataset.source} holds no samples")
@@ -201,7 +212,9 @@ class _Work:
             if self._stop.is_set():
                 return []
             try:
-                arrays = self._preparer.prepare(sample, self._rooms(len(results)))
+                arrays = self._ahead.take(position) if self._ahead is not None else None
+                if arrays is None:
+                    arrays = self._preparer.prepare(sample, self._rooms(len(results)))
                 label = self._scorer.label(position, sample)
             except DataError as error:
                 results.append(self._skip(sample, error))
@@ -240,7 +253,8 @@ class _Work:
         statistics = np.stack([entry.statistics for entry in scores])
         interval = interval_of_scores(statistics, metric.value, proportion=metric.proportion)
         ties = sum(entry.tied for entry in scores)
-        notes = [*self._notes, *self._preparer.notes]
+        guessed = (*self._preparer.notes, *(self._ahead.notes if self._ahead is not None else ()))
+        notes = [*self._notes, *dict.fromkeys(guessed)]
         if ties:
             notes.append(f"ties in {percent(ties / len(scores))} of samples: of equal outputs the lowest index wins")
         if skipped:
