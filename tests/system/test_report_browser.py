@@ -41,6 +41,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def short_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every section, and no more rows than it needs: axe looks at each element."""
+    folder = tmp_path_factory.mktemp("short")
+    session = make_session(folder / "session.jsonl", 16)
+    assert hasten("report", session, "-o", folder / "report.html").code == 0
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
@@ -79,7 +88,7 @@ def test_it_draws_everything_and_asks_for_nothing(browser: Browser, report: Path
     with Visit(browser, report.as_uri(), width) as visit:
         assert visit.complaints == []
         assert visit.requests == [report.as_uri()]
-        assert "owned" not in visit.page.title()
+        assert visit.page.title() != "owned"
         assert visit.number("document.documentElement.scrollWidth") <= width
         drawings = visit.page.query_selector_all("[data-chart]")
         assert len(drawings) == 10
@@ -95,10 +104,12 @@ def test_it_draws_everything_and_asks_for_nothing(browser: Browser, report: Path
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, report: Path, scheme: str) -> None:
+def test_axe_finds_nothing_serious(browser: Browser, short_report: Path, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-    with Visit(browser, report.as_uri(), 1280, scheme) as visit:
-        visit.page.evaluate("document.querySelectorAll('details').forEach((details) => (details.open = true))")
+    with Visit(browser, short_report.as_uri(), 1280, scheme) as visit:
+        # The second profile's table is as the first one's, and twice the work.
+        tables = "details:not(#profile-tree-1-numbers)"
+        visit.page.evaluate(f"document.querySelectorAll('{tables}').forEach((details) => (details.open = true))")
         found = axe.Axe().run(visit.page).response["violations"]
     serious = [
         f"{entry['id']}: {entry['nodes'][0]['html'][:120]}"

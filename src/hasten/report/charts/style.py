@@ -36,7 +36,6 @@ _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 
 
 CONFIG: Final[dict[str, Any]] = {
     "background": None,
-    "aria": False,
     "view": {"stroke": None},
     "axis": {
         "labelColor": "@muted", "titleColor": "@muted", "titleFontWeight": "normal", "gridColor": "@grid",

@@ -19,6 +19,8 @@
     place.dataset.drawn = "yes";
     try {
       await window.hastenEmbed(place, specs[name], { ...options, mode: specs[name].marks ? "vega" : "vega-lite" });
+      // The place has a name and a description; the hundreds of marks in it are for the eye.
+      place.querySelector("svg").setAttribute("aria-hidden", "true");
       drawn.set(name, [text, place]);
     } catch (error) {
       place.textContent = `This chart could not be drawn (${error.message}); its numbers are in the table below.`;
