@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _MAX_DROP = 0.01
 _REGRET, _COST = 0.03, 0.25
-_SECONDS_A_CELL = 2.0
+_SECONDS_A_CELL = 3.0
 # What takes so many times the fastest cell's time cannot be the best, and its accuracy need not be known.
 _FAR = 2.0
 _CONFIRM_SECONDS = 12.0

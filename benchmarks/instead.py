@@ -96,7 +96,11 @@ def _examined(case: Case, budget_s: float) -> dict[str, Any]:
             _best_recipe(case, place, data, calibration or data),
             _Rival(OPENVINO, None, what=f"{os.cpu_count()} threads"),
         ]
-        rivals[-1].keeps_floor = _openvino_keeps_floor(case, data, place)
+        try:
+            rivals[-1].keeps_floor = _openvino_keeps_floor(case, data, place)
+        except CannotReadError:
+            print(f"{case.name}: OpenVINO cannot read the model, and is left out", flush=True)
+            rivals.pop()
         _race(case, rivals)
     return _judged(case.name, rivals)
 
@@ -206,20 +210,30 @@ def _timer(stack: contextlib.ExitStack, case: Case, rival: _Rival) -> Any:
     return lambda seconds: runner.block(seconds, 400, lead=1).nanoseconds
 
 
+class CannotReadError(Exception):
+    """OpenVINO does not take this model."""
+
+
 class _Peer:
     """OpenVINO in a process of its own."""
 
     def __init__(self, model: Path) -> None:
         command = [sys.executable, "-m", "benchmarks.openvino_peer", str(model), str(os.cpu_count() or 1)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._answer()
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        if "error" in (answer := self._answer()):
+            self.__exit__()
+            raise CannotReadError(answer["error"])
 
     def __enter__(self) -> _Peer:
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
+        self._process.stdout.close()
         self._process.wait(timeout=30)
 
     def ask(self, request: str) -> list[int]:

@@ -69,8 +69,10 @@ class Guard:
         drop = found.decision.mean_drop if found.decision is not None else None
         floor = floor_of(found.accuracy.kind, kept)
         why = "" if floor != BROKEN else f"it loses {percent(drop or 0.0)}, more than the floor allows"
+        status = _status(floor) if lane.is_racing else lane.trial.status
+        why = why or ("" if lane.is_racing else lane.trial.why)
         self.field.update(
-            lane, floor=floor, status=_status(floor), stage=ACCURACY, accuracy=found.accuracy, accuracy_on=CHOOSING,
+            lane, floor=floor, status=status, stage=ACCURACY, accuracy=found.accuracy, accuracy_on=CHOOSING,
             drop=drop, why=why,
         )  # fmt: skip
         for other in self.field.lanes.values():

@@ -28,7 +28,7 @@ class TuneSettings:
     recipes: tuple[str, ...] = RECIPE_NAMES
     mix: bool = True
     extras: bool = True
-    """Whether time that is left goes into what the report shows besides: accelerators, threads, copies."""
+    """Whether time that is left goes into what the report shows besides: profiles, copies, accelerators, threads."""
     samples: int | None = None
     skip_bad: bool = False
     label_offset: int = 0

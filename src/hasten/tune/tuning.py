@@ -34,8 +34,10 @@ _LONGEST_PROOF_S: Final = 25.0
 _SHORTEST_PROOF_S: Final = 6.0
 # What the other half of the data and the profiles take, of a short budget.
 _REST_SHARE: Final = 0.15
+_SHORT_REST_SHARE: Final = 0.05
 _LONGEST_REST_S: Final = 40.0
 _MOST_SETBACKS: Final = 3
+_FOR_THE_REST_S: Final = 45.0
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ class Tuning:
         self._began = time.monotonic()
         budget = self.settings.budget_s
         proof_s = min(_LONGEST_PROOF_S, max(_SHORTEST_PROOF_S, _PROOF_SHARE * budget))
-        rest_s = min(_LONGEST_REST_S, _REST_SHARE * budget)
+        rest_s = min(_LONGEST_REST_S, (_REST_SHARE if self.settings.extras else _SHORT_REST_SHARE) * budget)
         until = self._began + max(budget - proof_s - rest_s, 0.3 * budget)
         search = Search(self.workshop, self.settings, self.folder, self.version, self._began, until, progress)
         search.open()
@@ -237,13 +239,24 @@ class Tuning:
     def _show(self) -> None:
         """The profiles, and whatever else the budget still holds."""
         search, extras = self._running(), self._extras
-        if extras is None or self._chosen is None:
+        if extras is None or self._chosen is None or not self.settings.extras:
             return
         search.stage = "what else there is to say"
         base, chosen, graph = search.lanes.base.candidate, self._chosen.candidate, self.workshop.graph
         extras.profile(base, chosen, graph)
-        if self.settings.extras:
-            extras.rest(base, chosen, graph)
+        self._fill_front(extras.until)
+        extras.rest(base, chosen, graph)
+
+    def _fill_front(self, until: float) -> None:
+        """The accuracy of variants that are slower than the choice: some are smaller, and belong on the front."""
+        search = self._running()
+        lanes = [lane for lane in search.lanes.lanes.values() if lane.trial.latency is not None]
+        for lane in sorted(lanes, key=search.lanes.relative):
+            if not lane.trial.floor and lane.trial.plan.accelerator != "gpu" and self.settings.has_data:
+                if time.monotonic() > until - _FOR_THE_REST_S:
+                    return
+                search.tell(f"accuracy of {lane.trial.id}")
+                search.contest.guard.judge(lane)
 
     def _load_of(self, lane: Lane) -> LoadReport:
         """What the engine said when it loaded the lane's model; asked again after a --resume."""

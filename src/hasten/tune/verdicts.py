@@ -21,7 +21,7 @@ PRACTICES: Final = ("choose", "profile", "operators", "quantize", "threads", "co
 # An operator with less to win than this share of the run is not worth a kernel of one's own.
 _WORTH: Final = 0.10
 _WHY_NOT: Final = {
-    "choose": ("other models were not looked at", "Compare models for the task: hasten choose."),
+    "choose": ("other models were not looked at", "Tune each model that does the task, and compare."),
     "profile": ("the time did not suffice for a profile", "hasten profile shows each operator's time."),
     "operators": ("without a profile nothing shows which operator is worth work", "Run hasten profile."),
     "quantize": ("no variant was made yet", "Give it more --budget, and go on with --resume."),
@@ -136,7 +136,7 @@ def _quantize(known: Evidence) -> dict[str, Finding]:
         best = min(broken, key=lambda trial: trial.median_ms)
         lost = "" if best.drop is None else f": it loses {percent(best.drop)}"
         evidence = f"{best.variant} would be {_gain(known, best)}, and breaks the floor{lost}."
-        to_do = "Train with quantisation in mind (hasten retrain), or allow more with --max-drop."
+        to_do = "Train with quantisation in mind, or allow more with --max-drop."
         return {"quantize": Finding("quantize", Standing.TO_DO, evidence, to_do)}
     evidence = f"None of {count} variants is surely faster on this device and keeps the floor; float stays."
     return {"quantize": Finding("quantize", Standing.GOOD, evidence)}
