@@ -7,7 +7,7 @@ conversions that the variant has already, by the number of values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hasten.core.explain_causes import CONVERSIONS, SideBySide
 from hasten.model.matching import match_nodes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hasten.model.graph import Subgraph
     from hasten.targets.base import Target
 
-SECONDS: Final = 6.0
+SECONDS = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,9 @@ class Gains:
         return {node: max(0.0, gain.gain_ms) / self.invoke_ms for node, gain in self.nodes.items()}
 
 
-def measure_gains(
-    target: Target, original: Subject, variant: Subject, progress: Progress, seconds: float = SECONDS
-) -> Gains | None:
+def measure_gains(target: Target, original: Subject, variant: Subject, progress: Progress) -> Gains | None:
     """Profile both in turns; None where one of them cannot be profiled."""
-    turns = profile_in_turns(target, original, variant, seconds, None, progress)
+    turns = profile_in_turns(target, original, variant, SECONDS, None, progress)
     if isinstance(turns, tuple):
         return None
     sides = SideBySide(match_nodes(original.subgraph, variant.subgraph), turns.whole, turns.rounds)

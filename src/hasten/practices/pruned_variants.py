@@ -24,7 +24,7 @@ _WORTH_A_NOTE: Final = 0.05
 # XNNPACK's sparse path computes with channels first; no other kernel of its does.
 _SPARSE_KERNEL: Final = "NCHW"
 _PROFILE_SECONDS: Final = 1.0
-_KERNELS: Final = "kernels"
+_PRUNED: Final = "pruned layers have"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def note_kernels(practice: QuantizePractice) -> None:
     """Say of each pruned variant which kernels its pruned layers run on, as a profile beside the original shows."""
     for pruning in _asked_for(practice):
         row = practice.folder.rows[pruning.name]
-        if row.floor == FAILED or not row.path or any(_KERNELS in note for note in row.notes):
+        if row.floor == FAILED or not row.path or any(_PRUNED in note for note in row.notes):
             continue
         gains = gains_of(practice, row)
         if gains is not None:
@@ -62,9 +62,9 @@ def kernel_note(pruned: Sequence[NodeGain]) -> str:
     """Whether pruned layers run on other kernels than before, in a sentence."""
     other = [gain for gain in pruned if gain.kernel_before != gain.kernel_after]
     if not other:
-        return f"its {len(pruned)} pruned layers have the {_KERNELS} of before: no sparse path is taken"
+        return f"its {len(pruned)} {_PRUNED} the kernels of before: no sparse path is taken"
     names = ", ".join(dict.fromkeys(gain.kernel_after for gain in other))
-    return f"{len(other)} of {len(pruned)} pruned layers have other {_KERNELS} than before ({names})"
+    return f"{len(other)} of its {len(pruned)} {_PRUNED} other kernels than before ({names})"
 
 
 def note_sparsity(practice: QuantizePractice) -> None:

@@ -20,8 +20,9 @@ from hasten.demo import MODEL
 from hasten.library import quantize, run_quantize, study_quantize
 from hasten.measure.evaluate import evaluate
 from hasten.model.samples import mobilenet_like
+from hasten.model.variants.pruning import prune_variant
+from hasten.practices import node_gains, quantize_judge
 from hasten.practices import quantize as practice_module
-from hasten.practices import quantize_judge
 from hasten.practices.quantize_data import halves
 from hasten.practices.quantize_folder import CHOSEN, SESSION, QuantizeFolder, file_hash
 from hasten.practices.quantize_records import QuantizeResult, QuantizeSettings
@@ -175,6 +176,34 @@ def test_a_variant_that_crashes_leaves_no_file_and_the_folder_usable(
         assert (found.rows[1].floor, found.rows[1].path) == ("failed", "")
         assert "the runner died" in found.rows[1].why
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [CHOSEN, SESSION]
+
+
+def test_pruned_variants_are_judged_and_their_kernels_named(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_gains, "SECONDS", 0.6)
+    settings = replace(SETTINGS, recipes=(), prune=(0.8,))
+    found = quantize(place / "tiny.tflite", tmp_path / "out", data=str(place / "inputs.npz"), settings=settings)
+    zeroed, sparse = found.rows[1:]
+    assert (zeroed.recipe, sparse.recipe) == ("pruned_80", "pruned_80_sparse")
+    assert zeroed.zipped_bytes < found.rows[0].zipped_bytes
+    assert all(row.against is not None and row.choosing is not None for row in (zeroed, sparse))
+    assert any("no sparse path is taken" in note for note in zeroed.notes)
+    assert any("other kernels than before (built-in kernel)" in note for note in sparse.notes)
+
+
+def test_zeros_in_the_model_are_noted_with_what_they_are_worth(place: Path, tmp_path: Path) -> None:
+    prune_variant(place / "tiny.tflite", 0.9, tmp_path / "sparse.tflite")
+    found = quantize(
+        tmp_path / "sparse.tflite", tmp_path / "out", data=str(place / "inputs.npz"),
+        settings=replace(SETTINGS, recipes=("float16",)),
+    )  # fmt: skip
+    assert any("weights are zero" in note and "sparse path is not taken" in note for note in found.notes)
+
+
+def test_what_cannot_be_pruned_is_refused() -> None:
+    with pytest.raises(UsageError, match="cannot be pruned"):
+        QuantizeSettings(prune=(1.0,))
 
 
 def test_an_unknown_recipe_lists_the_known_ones() -> None:

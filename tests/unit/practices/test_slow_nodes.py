@@ -68,7 +68,7 @@ def test_pruned_layers_on_the_same_kernels_are_told_from_others() -> None:
     same = NodeGain(0, "CONV_2D", 0.0, False, 0.0, "GEMM", "GEMM")
     other = NodeGain(1, "FULLY_CONNECTED", 0.1, True, 0.0, "GEMM", "built-in kernel")
     assert "no sparse path is taken" in kernel_note([same])
-    assert kernel_note([same, other]) == "1 of 2 pruned layers have other kernels than before (built-in kernel)"
+    assert kernel_note([same, other]) == "1 of its 2 pruned layers have other kernels than before (built-in kernel)"
 
 
 @pytest.mark.slow
