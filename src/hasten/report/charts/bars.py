@@ -160,6 +160,15 @@ def copies_spec(view: PracticeView) -> dict[str, Any] | None:
     return _interval_bars(values, "time of a run, µs") if values else None
 
 
+def split_spec(spent_ms: dict[str, float]) -> dict[str, Any]:
+    """A bar for each part of an application's time."""
+    values = [
+        {"name": part, "ms": spent, "low": spent, "high": spent, "status": "kept", "told": milliseconds(spent)}
+        for part, spent in spent_ms.items()
+    ]
+    return _interval_bars(values, "time, ms")
+
+
 def _interval_bars(values: list[dict[str, Any]], title: str) -> dict[str, Any]:
     y = {
         "field": "name", "type": "nominal", "sort": None, "title": None,

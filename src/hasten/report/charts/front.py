@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import size as size_text
 from hasten.report.charts.style import log_scale, status_colour, status_of, tooltip, vega_lite
 from hasten.report.summary.commands import ORIGINAL
-from hasten.report.summary.words import accuracy_text, interval_text, latency_text
+from hasten.report.summary.words import accuracy_range, accuracy_text, interval_text, latency_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 
 _LOG_FROM: Final = 5.0
 _MOST_POINTS: Final = 2000
+_ENOUGH: Final = 2
 
 
 def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     """Accuracy against latency, a bubble's area for the file's size; without accuracies, size against latency."""
-    shown = [row for row in rows if row.latency is not None][:_MOST_POINTS]
-    with_accuracy = sum(row.accuracy is not None for row in shown) >= 2
+    shown, half = comparable([row for row in rows if row.latency is not None][:_MOST_POINTS])
+    with_accuracy = sum(row.accuracy is not None for row in shown) >= _ENOUGH
     if with_accuracy:
         shown = [row for row in shown if row.accuracy is not None]
     values = _with_envelope([_point(row, with_accuracy=with_accuracy) for row in shown], upward=with_accuracy)
@@ -30,7 +32,7 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     first = next((value for value in values if value["variant"] == ORIGINAL and not value["label"]), None)
     if first is not None:
         first["label"] = ORIGINAL
-    metric = next((row.metric for row in shown if row.metric), "accuracy")
+    metric = next((row.metric for row in shown if row.metric), "accuracy") + half
     share = with_accuracy and all(0 <= value["y"] <= 1 for value in values)
     x = {**_latency_axis([value["x"] for value in values]), "field": "x"}
     y = {
@@ -40,7 +42,14 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     }  # fmt: skip
     marks = status_colour([value["status"] for value in values])
     area = {"field": "size", "type": "quantitative", "legend": None, "scale": {"range": [70, 700], "zero": True}}
-    told = tooltip(name="trial", status="status", latency="latency", interval="95 %_interval", told_y=metric)
+    told = tooltip(
+        name="trial",
+        status="status",
+        latency="latency",
+        interval="95 %_interval",
+        told_y=metric,
+        told_range="its_95 %_interval",
+    )
     return vega_lite(
         380, values,
         layer=[
@@ -72,6 +81,14 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
             },
         ],
     )  # fmt: skip
+
+
+def comparable(rows: list[TrialRow]) -> tuple[list[TrialRow], str]:
+    """The rows with accuracies that may stand in one chart: all on the half of the data that decides, where there are
+    such; and what to say of them."""
+    if sum(row.choosing is not None for row in rows) < _ENOUGH:
+        return rows, ""
+    return [replace(row, accuracy=row.choosing) for row in rows], ", on the half of the data that decides"
 
 
 def _with_envelope(values: list[dict[str, Any]], *, upward: bool) -> list[dict[str, Any]]:
@@ -128,7 +145,8 @@ def _point(row: TrialRow, *, with_accuracy: bool) -> dict[str, Any]:
         "low": latency.value if latency.low is None else latency.low,
         "high": latency.value if latency.high is None else latency.high,
         "size": size_mb, "latency": latency_text(latency), "interval": interval_text(latency),
-        "told_y": accuracy_text(row.accuracy, row.metric), "told_size": size_text(row.size) if row.size else "",
+        "told_range": accuracy_range(row.accuracy, row.metric), "told_y": accuracy_text(row.accuracy, row.metric),
+        "told_size": size_text(row.size) if row.size else "",
         "variant": row.variant, "label": "chosen" if row.status == "chosen" else "",
     }  # fmt: skip
 

@@ -46,7 +46,11 @@ def _verdicts(summary: Summary) -> Section | None:
     if not summary.verdicts:
         return None
     title = "The nine practices" if len(summary.verdicts) == 9 else "Verdicts"
-    return Section("verdicts", title, (*map(Prose, summary.notes), Verdicts(summary.verdicts)))
+    return Section("verdicts", title, (*(Prose(_sentence(note)) for note in summary.notes), Verdicts(summary.verdicts)))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def _reproduce(summary: Summary) -> Section | None:

@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.units import milliseconds, percent
-from hasten.report.charts.bars import accelerators_spec, copies_spec, sustained_spec, threads_spec, waterfall_spec
-from hasten.report.document.blocks import Cell, Chart, Code, Facts, Prose, Section, Sheet, cell, columns
+from hasten.report.charts.bars import (
+    accelerators_spec,
+    copies_spec,
+    split_spec,
+    sustained_spec,
+    threads_spec,
+    waterfall_spec,
+)
+from hasten.report.document.blocks import Cell, Chart, Code, Prose, Section, Sheet, cell, columns
 from hasten.report.summary.reading import at, items, number, text, whole
 from hasten.report.summary.words import PRACTICES, interval_text, latency_text, speed_words
 
@@ -104,10 +111,11 @@ def copies_section(summary: Summary) -> Section | None:
                 Cell(text(row, "way")), Cell(text(row, "direction")),
                 _ms(None if (spent := number(row, "us")) is None else spent / 1e3),
                 Cell("" if (share := number(row, "share")) is None else percent(share), share),
+                Cell(text(row, "reason")),
             )
             for row in view.rows
         )  # fmt: skip
-        headings = columns("way", "direction", "#time", "#share of a run")
+        headings = columns("way", "direction", "#time", "#share of a run", "why not")
         sheet = Sheet(f"copies-table-{place}", "Each way to feed and to read", headings, rows)
         blocks += _charted(f"copies-{place}", f"Copies: {view.model}", view, copies_spec(view), sheet)
         if snippet := text(view.more, "snippet"):
@@ -126,9 +134,7 @@ def app_section(summary: Summary) -> Section | None:
     for place, view in enumerate(summary.apps):
         if view.why:
             blocks.append(Prose(view.why))
-        split = at(view.more, "split")
-        if isinstance(split, dict) and split:
-            blocks.append(Facts(tuple((key.replace("_", " "), _value(value)) for key, value in split.items())))
+        blocks += _split(view, place)
         rows = tuple(
             (
                 Cell(text(row, "rule")), Cell(f"{text(row, 'file')}:{whole(row, 'line') or ''}".strip(":"), code=True),
@@ -140,6 +146,24 @@ def app_section(summary: Summary) -> Section | None:
             headings = columns("finding", "where", "#cost", "what to do")
             blocks.append(Sheet(f"app-table-{place}", "Findings in the application", headings, rows))
     return Section("app", "Application", tuple(blocks)) if blocks else None
+
+
+def _split(view: PracticeView, place: int) -> list[Block]:
+    """How the application's time splits."""
+    split = at(view.more, "split")
+    spent = (
+        {key.removesuffix("_ms").replace("_", " "): number(split, key) for key in split}
+        if isinstance(split, dict)
+        else {}
+    )
+    known = {part: value for part, value in spent.items() if value is not None}
+    if not known:
+        return []
+    rows = tuple((Cell(part), _ms(value)) for part, value in known.items())
+    sheet = Sheet(f"app-split-table-{place}", "How the time splits", columns("part", "#time"), rows)
+    largest = max(known, key=lambda part: known[part])
+    said = f"Most of the time goes to {largest}: {milliseconds(known[largest])} of {milliseconds(sum(known.values()))}."
+    return [Chart(f"app-split-{place}", f"The application's time: {view.model}", said, split_spec(known), sheet)]
 
 
 def comparisons_section(summary: Summary) -> Section | None:
@@ -220,7 +244,3 @@ def sensitivities_section(summary: Summary) -> Section | None:
 
 def _ms(value: float | None) -> Cell:
     return Cell("" if value is None else milliseconds(value), value)
-
-
-def _value(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -27,6 +27,11 @@ def profile_section(summary: Summary) -> Section | None:
     blocks: list[Block] = [kinds]
     for place, view in enumerate(views):
         title = f"Operators {titles[view.label]}" if view.label in titles else f"Operators of {view.label}"
+        if len(view.operators) == 1:
+            blocks += [
+                Prose(f"{title}: the engine shows {text(view.operators[0], 'op')} as a whole, and nothing in it.")
+            ]
+            continue
         said = f"Each tile is an operator, its area the time: {len(view.operators)} operators."
         blocks.append(
             Chart(f"profile-tree-{place}", title, said, treemap_spec(view), _operators_sheet(view, place))

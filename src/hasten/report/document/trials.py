@@ -22,7 +22,8 @@ _DETAIL: Final = 12
 
 def front_section(summary: Summary) -> Section | None:
     """What every trial came to: how quick, how right, how large."""
-    rows = [row for row in summary.trials if row.kind in ("trial", "variant")]
+    rows = [row for row in summary.trials if row.kind == "trial"]
+    rows = rows or [row for row in summary.trials if row.kind == "variant"]
     spec = front_spec(rows)
     if spec is None:
         return None
@@ -48,8 +49,8 @@ def _in_words(row: TrialRow) -> str:
 
 
 _COLUMNS = columns(
-    "trial", "status", "#latency", "#95 % interval", "#times faster", "#accuracy", "#size", "#start", "#memory", "why",
-    "again",
+    "trial", "status", "#latency", "#95 % interval", "#times faster", "#accuracy", "on half", "#size", "#start",
+    "#memory", "why", "again",
 )  # fmt: skip
 
 
@@ -62,6 +63,7 @@ def _cells(rows: Sequence[TrialRow]) -> tuple[tuple[Cell, ...], ...]:
             Cell(interval_text(row.latency), row.latency.low if row.latency else None),
             _faster(row.ratio),
             Cell(accuracy_text(row.accuracy, row.metric), row.accuracy.value if row.accuracy else None),
+            Cell(row.accuracy_on),
             Cell(size(row.size) if row.size else "", row.size),
             Cell("" if row.init_ms is None else milliseconds(row.init_ms), row.init_ms),
             Cell("" if row.memory_mb is None else f"{row.memory_mb:.1f} MB", row.memory_mb),
@@ -137,7 +139,13 @@ def doubts_section(summary: Summary) -> Section:
         (Cell(doubt.reason.replace("-", " ")), Cell(doubt.evidence), Cell(_where(doubt.where)), Cell(doubt.hint))
         for doubt in summary.doubts
     )
-    sheet = Sheet("doubts-table", "Every reason to doubt a number", columns("doubt", "seen", "touches", "hint"), rows)
+    sheet = Sheet(
+        "doubts-table",
+        "Every reason to doubt a number",
+        columns("doubt", "seen", "touches", "hint"),
+        rows,
+        filterable=len(rows) > _DETAIL,
+    )
     lead = f"What may make a number less sure than it looks.{lost}"
     return Section("doubts", "Doubts", (Prose(lead), *notes, sheet))
 

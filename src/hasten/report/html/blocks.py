@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _SYMBOLS: Final = {"good": "✓", "improved": "▲", "to do": "→", "not examined": "○"}
 _LONG_TABLE: Final = 15
-_MANY_WORDS: Final = 24
+_MANY_WORDS, _SENTENCES = 24, 90
 # More would make the list of statuses longer than what it filters.
 _MOST_STATUSES: Final = 8
 
@@ -113,11 +113,15 @@ def _head(column: Column) -> Html:
     return element("th", column.title, scope="col", class_="number" if column.numeric else None)
 
 
+def _width(text: str) -> str | None:
+    return "prose" if len(text) > _SENTENCES else "words" if len(text) > _MANY_WORDS else None
+
+
 def _row(row: tuple[Cell, ...], columns: tuple[Column, ...], mark: str) -> Html:
     cells = []
     for place, (cell, column) in enumerate(zip(row, columns, strict=True)):
         inside: object = element("code", cell.text) if cell.code and cell.text else cell.text
-        kind = "number" if column.numeric else "words" if len(cell.text) > _MANY_WORDS and not cell.code else None
+        kind = "number" if column.numeric else None if cell.code else _width(cell.text)
         tag, scope = ("th", "row") if place == 0 else ("td", None)
         sort = None if cell.sort is None else f"{cell.sort:.10g}"
         cells.append(element(tag, inside, scope=scope, class_=kind, data_sort=sort))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -36,12 +37,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hasten.core.session import Session, Trial
-    from hasten.report.summary.records import Fact, TrialRow
+    from hasten.report.summary.records import ComparisonView, Fact, TrialRow
 
 _KNOWN: Final = {
     *rows.KINDS, "profile", "explanation", "sustained", "sensitivity", "settings", "chosen", "accelerators", "finding",
     "environment", "threads", "copies", "app", "step", "result",
 }  # fmt: skip
+# Log ratios further apart than this tell that something else ran beside one of the two.
+_RATIOS_APART: Final = 0.2
 _NOTHING: Final = "This session holds nothing yet."
 
 
@@ -75,7 +78,7 @@ def summarise(session: Session, source: str = "") -> Summary:
         explanations=practice_views(lines, "explanation", "causes"),
         sensitivities=sensitivity_views(lines),
         events=_events(lines, tried),
-        doubts=_doubts(lines, tried),
+        doubts=_doubts(lines, tried, compared),
         reproductions=reproductions(lines, tried, compared, settings, model),
         environment=_environment(session, lines),
         other_kinds=tuple(sorted(Counter(line.kind for line in lines if line.kind not in _KNOWN).items())),
@@ -191,9 +194,11 @@ def _moment(stamp: str) -> datetime.datetime | None:
         return None
 
 
-def _doubts(lines: Iterable[Trial], tried: Iterable[TrialRow]) -> tuple[DoubtRow, ...]:
+def _doubts(
+    lines: Iterable[Trial], tried: Iterable[TrialRow], compared: Iterable[ComparisonView]
+) -> tuple[DoubtRow, ...]:
     """Each doubt once, with every number that it touches."""
-    found = [doubt for row in tried for doubt in row.doubts]
+    found = [doubt for row in tried for doubt in row.doubts] + [doubt for view in compared for doubt in _torn(view)]
     for line in lines:
         if line.kind not in rows.KINDS:
             found += doubt_rows(at(line.data, "doubts"), f"{line.kind} {short(line.label)}".strip())
@@ -205,6 +210,18 @@ def _doubts(lines: Iterable[Trial], tried: Iterable[TrialRow]) -> tuple[DoubtRow
         where = tuple(dict.fromkeys((*(known.where if known else ()), *doubt.where)))
         together[doubt.reason, doubt.evidence] = replace(doubt, where=where, hint=doubt.hint or _hint(doubt))
     return tuple(sorted(together.values(), key=lambda doubt: doubt.reason))
+
+
+def _torn(view: ComparisonView) -> list[DoubtRow]:
+    """Pairs of neighbouring blocks say one ratio, the medians of undisturbed runs another."""
+    first, second = view.first_ms, view.second_ms
+    if first is None or second is None or not first.value or not second.value or not view.ratio.value:
+        return []
+    medians = second.value / first.value
+    if abs(math.log(medians / view.ratio.value)) <= _RATIOS_APART:
+        return []
+    seen = f"the ratio of neighbouring blocks is {view.ratio.value:.2f}, that of the median latencies {medians:.2f}"
+    return [DoubtRow("noisy", seen, "", (f"comparison {view.label}",))]
 
 
 def _row_name(entry: dict[str, Any]) -> str:

@@ -43,6 +43,8 @@ class TrialRow:
     accuracy: Figure | None = None
     metric: str = ""
     accuracy_on: str = ""
+    choosing: Figure | None = None
+    """On the half of the data that decides, where another half is reported on: only like may be compared with like."""
     size: int | None = None
     zipped_size: int | None = None
     memory_mb: float | None = None
@@ -50,6 +52,7 @@ class TrialRow:
     why: str = ""
     doubts: tuple[DoubtRow, ...] = ()
     elapsed_s: float | None = None
+    """When it was first timed, since the start."""
     at: str = ""
     command: str = ""
     on_front: bool = False

@@ -69,10 +69,21 @@ def trial_rows(trials: Iterable[Trial], paths: Mapping[str, str]) -> tuple[list[
             continue
         try:
             for key, row in _rows_of(line, position):
-                rows[key] = replace(row, at=line.at, command=command_of(line, paths))
+                told = replace(row, at=line.at, command=command_of(line, paths))
+                rows[key] = _with_history(told, rows.get(key))
         except UNREADABLE as error:
             unreadable.append(f"{line.kind} {line.label}: {type(error).__name__}: {error}")
-    return list(rows.values()), unreadable
+    tried = {row.name for row in rows.values() if row.kind == "trial"}
+    # A trial's rounds are its raw samples, and the trial says all of them.
+    return [row for row in rows.values() if row.kind != "measurement" or row.name not in tried], unreadable
+
+
+def _with_history(row: TrialRow, before: TrialRow | None) -> TrialRow:
+    """What an earlier line of the same trial said and this one no longer does."""
+    if before is None:
+        return row
+    elapsed = before.elapsed_s if before.latency is not None else row.elapsed_s
+    return replace(row, choosing=row.choosing or before.choosing, elapsed_s=elapsed)
 
 
 def merged_rounds(trials: Iterable[Trial]) -> list[Trial]:
@@ -130,12 +141,14 @@ def measured_row(label: str, data: dict[str, Any]) -> TrialRow:
 
 def _tried(label: str, data: dict[str, Any]) -> TrialRow:
     name = text(data, "id") or label
+    accuracy = accuracy_figure(at(data, "accuracy"))
     return TrialRow(
         name=name, kind="trial", variant=text(data, "variant"), plan=plan_words(at(data, "plan")),
         status=text(data, "status"), stage=text(data, "stage"), latency=latency_figure(at(data, "latency")),
         ratio=figure(at(data, "against_original"), "ratio"), verdict=text(data, "against_original", "verdict"),
-        accuracy=accuracy_figure(at(data, "accuracy")), metric=text(data, "accuracy", "metric"),
-        accuracy_on=text(data, "accuracy_on"), size=whole(data, "size"), zipped_size=whole(data, "zipped_size"),
+        accuracy=accuracy, metric=text(data, "accuracy", "metric"), accuracy_on=text(data, "accuracy_on"),
+        choosing=accuracy if text(data, "accuracy_on") == "choosing" else None,
+        size=whole(data, "size"), zipped_size=whole(data, "zipped_size"),
         memory_mb=number(data, "peak_memory_mb"), init_ms=number(data, "init_ms"), why=text(data, "why"),
         doubts=doubt_rows(at(data, "doubts"), name), elapsed_s=number(data, "elapsed_s"),
     )  # fmt: skip
@@ -148,7 +161,8 @@ def _variant(label: str, data: dict[str, Any]) -> TrialRow:
         latency=latency_figure(at(data, "latency")), ratio=figure(at(data, "against"), "ratio"),
         verdict=text(data, "verdict"), accuracy=accuracy_figure(at(data, "accuracy")),
         metric=text(data, "accuracy", "metric"), accuracy_on=text(data, "accuracy_on"), size=whole(data, "size"),
-        zipped_size=whole(data, "zipped_size"), why=f"{text(data, 'why')} {notes}".strip(),
+        choosing=figure(at(data, "choosing")), zipped_size=whole(data, "zipped_size"),
+        why=f"{text(data, 'why')} {notes}".strip(),
     )  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def practice_views(lines: Iterable[Trial], kind: str, rows: str = "rows") -> tup
             short(text(data, "model") or text(data, "model", "path") or label),
             tuple(records(data, rows)),
             _recommended(data),
-            text(data, "why") or text(data, "verdict"),
+            text(data, "why") or text(data, "verdict") or text(data, "finding", "evidence"),
             {key: value for key, value in data.items() if key != rows},
         )
         for label, data in found.items()

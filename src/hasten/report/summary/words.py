@@ -140,12 +140,15 @@ def _accuracy(result: dict[str, Any], original: TrialRow | None, chosen: TrialRo
     metric = text(result, "best", "accuracy", "metric") or (chosen.metric if chosen else "")
     if after is None:
         return None
-    note = "" if after.low is None else f"95 % interval {_range(after, metric)}"
+    note = "" if after.low is None else f"95 % interval {accuracy_range(after, metric)}"
     told = f"{accuracy_text(before, metric)} before" if before else ""
     return Fact(metric or "Accuracy", accuracy_text(after, metric), told, note)
 
 
-def _range(found: Figure, metric: str) -> str:
+def accuracy_range(found: Figure | None, metric: str) -> str:
+    """The interval of an accuracy."""
+    if found is None:
+        return ""
     ends = [accuracy_text(Figure(end), metric) for end in (found.low, found.high) if end is not None]
     return " to ".join(ends)
 
