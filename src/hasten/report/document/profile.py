@@ -53,7 +53,8 @@ def _in_words(view: ProfileView) -> str:
     whole_ms = view.invoke_ms or sum(row[2] for row in kinds_of(view))
     share = f" ({percent(spent / whole_ms)} of {milliseconds(whole_ms)})" if whole_ms else ""
     name = view.label[:1].upper() + view.label[1:]
-    return f"{name}: most time goes to {kind}, {many} times, {milliseconds(spent)}{share}."
+    often = "once" if many == 1 else f"{many} times"
+    return f"{name}: most time goes to {kind}, {often}, {milliseconds(spent)}{share}."
 
 
 def _kinds_sheet(views: list[ProfileView]) -> Sheet:

@@ -49,7 +49,7 @@ def _in_words(row: TrialRow) -> str:
 
 
 _COLUMNS = columns(
-    "trial", "status", "#latency", "#95 % interval", "#times faster", "#accuracy", "on half", "#size", "#start",
+    "trial", "status", "#latency", "#95 % interval", "#speed, original = 1", "#accuracy", "on half", "#size", "#start",
     "#memory", "why", "again",
 )  # fmt: skip
 

@@ -117,7 +117,10 @@ def _rows_of(line: Trial, position: int) -> list[tuple[tuple[str, ...], TrialRow
         return [(("measurement", line.label, str(position)), measured_row(line.label, line.data))]
     sides = [(side, at(line.data, side)) for side in ("first", "second")]
     return [
-        (("comparison", line.label, str(position), side), replace(measured_row("", data), kind="comparison"))
+        (
+            ("comparison", line.label, str(position), side),
+            replace(measured_row("", data), kind="comparison", status="compared"),
+        )
         for side, data in sides
         if isinstance(data, dict)
     ]
