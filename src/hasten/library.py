@@ -617,3 +617,12 @@ def watch(*, seconds: float = 0.0) -> Watching:
     from hasten.practices.app_watch import Watching
 
     return Watching(seconds)
+
+
+def session_report(session: str | os.PathLike[str], form: str = "html") -> str:
+    """The report of a session file as text: `html`, `md` or `json`."""
+    from hasten.core.session import read_session
+    from hasten.report.forms import report_text
+
+    path = Path(session)
+    return report_text(read_session(path), form, path.name)
