@@ -1,0 +1,115 @@
+"""The study of copies on real models, in real runners: short, so only what must hold at any speed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hasten.core.copies import WAYS
+from hasten.core.errors import ModelError
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.plan import Plan
+from hasten.library import copies, copies_found, measure_copies, study_copies
+from hasten.model import samples, samples_odd
+from hasten.model.build import ModelBuilder
+from hasten.targets.local import LocalTarget
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hasten.targets.client import Runner
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    """One operator on 1 MB: copying takes as long as computing."""
+    g = ModelBuilder()
+    g.output(g.relu(g.input("x", (1, 256, 1024))), "y")
+    path = tmp_path / "large.tflite"
+    path.write_bytes(g.build())
+    return path
+
+
+def test_every_way_has_a_row_and_copies_cost_what_copies_cost(large: Path) -> None:
+    found = copies(large, seconds=1.5)
+    assert {row.key for row in found.rows} == {way.key for way in WAYS}
+    cost = {(row.key, row.direction): row.us for row in found.rows if row.us is not None}
+    assert found.input_bytes == found.output_bytes == 1 << 20
+    for direction in ("in", "out"):
+        copied, in_place = cost["copying", direction], cost["host", direction]
+        assert copied is not None
+        assert in_place is not None
+        assert 3 * in_place < copied, "a copy of 1 MB takes far longer than none"
+    assert cost["list", "in"] > cost["wrong type", "in"] > cost["views", "in"]
+    assert found.recommended in ("views", "host")
+    assert found.finding.practice == "copies"
+    refused = {row.key: row.reason for row in found.rows if row.us is None}
+    assert refused == {"locked": "the engine works in host memory, which needs no lock"}
+    shares = [row.share for row in found.rows if row.us is not None]
+    assert all(share is not None for share in shares)
+
+
+def test_the_snippet_runs(large: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    practice = study_copies(large, Plan(), seconds=0.2)
+    measure_copies(practice)
+    found = copies_found(practice)
+    exec(compile(found.snippet, "snippet", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.startswith("y [0. 0. 0.")
+    assert "UNTESTED" in copies_found(practice, "kotlin").snippet
+
+
+@pytest.mark.parametrize(
+    ("content", "refused"),
+    [
+        (samples_odd.no_signature(), {"signature": "the model has no signature"}),
+        (samples_odd.accumulator(), {}),
+        (samples.mobilenet_like(width=8, blocks=1, size=8, dtype="int8"), {}),
+    ],
+)
+def test_odd_models_have_rows_too(tmp_path: Path, content: bytes, refused: dict[str, str]) -> None:
+    path = tmp_path / "odd.tflite"
+    path.write_bytes(content)
+    found = copies(path, seconds=0.2)
+    reasons = {row.key: row.reason for row in found.rows if row.us is None}
+    assert reasons.items() >= refused.items()
+    assert {row.key for row in found.rows if row.us is not None} >= {"copying", "views"}
+
+
+def test_a_model_for_the_classic_interface_only_says_so(large: Path) -> None:
+    found = copies(large, Plan(kernel="reference"), seconds=0.2)
+    reasons = {row.key: row.reason for row in found.rows if row.us is None}
+    assert "classic interface only" in reasons["host"]
+    assert found.recommended == "views"
+
+
+class _Dying(LocalTarget):
+    """A target on which one interface of LiteRT takes the whole process with it."""
+
+    def start(self, plan: Plan) -> Runner:
+        runner = super().start(plan)
+        plain = runner.copies
+
+        def open_or_die(path: Path, workload: object, family: str) -> tuple[list[str], dict[str, str]]:
+            if family == "buffers":
+                runner.close()
+                raise RunnerFailed(Failure("load", "crash", "native code crashed with SIGABRT"))
+            return plain(path, workload, family)  # type: ignore[arg-type]
+
+        runner.copies = open_or_die  # type: ignore[method-assign]
+        return runner
+
+
+def test_an_interface_that_crashes_costs_its_own_rows_only(large: Path) -> None:
+    found = copies(large, target=_Dying(), seconds=0.3)
+    reasons = {row.key: row.reason for row in found.rows if row.us is None}
+    assert reasons["buffers"] == "native code crashed with SIGABRT"
+    assert found.processes == 3
+    assert found.recommended in ("views", "host")
+
+
+def test_a_model_that_does_not_run_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "custom.tflite"
+    path.write_bytes(samples_odd.custom_operator())
+    with pytest.raises(ModelError):
+        copies(path, seconds=0.2)
