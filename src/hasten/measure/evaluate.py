@@ -17,7 +17,6 @@ import numpy as np
 from hasten.core.accuracy import Accuracy, interval_of_scores
 from hasten.core.errors import DataError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.floor import DEFAULT_RISK, Decision, FloorDecision, FloorTest
 from hasten.core.units import percent
 from hasten.data.classes import LabelReader, packed_labels
 from hasten.data.forms import forms_from_graph
@@ -27,6 +26,7 @@ from hasten.data.preprocess import Preprocess
 from hasten.measure.ahead import Ahead
 from hasten.measure.crew import Crew
 from hasten.measure.evaluation import Evaluation, Skipped, kind_of
+from hasten.measure.floor_guard import Floor, FloorGuard
 from hasten.measure.rounds import no_progress
 from hasten.measure.scoring import Score, Scorer
 from hasten.model.metadata import read_metadata
@@ -68,15 +68,6 @@ class EvaluationOptions:
     def __post_init__(self) -> None:
         if self.samples is not None and self.samples < 1:
             raise UsageError(f"an evaluation needs at least 1 sample, not {self.samples}")
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """Stop as soon as it is clear whether a model stays within `max_drop` of the original on this data."""
-
-    original: Evaluation
-    max_drop: float
-    risk: float = DEFAULT_RISK
 
 
 def evaluate(
@@ -174,7 +165,7 @@ class _Work:
         skipped: list[Skipped] = []
         if floor is not None:
             self._batch = max(1, self._batch // 4)  # what is under way when the decision falls is wasted
-        guard = _Guard(floor, self._scorer.metric, self._total, self._dataset) if floor is not None else None
+        guard = FloorGuard(floor, self._scorer.metric, self._total, self._dataset) if floor is not None else None
         for batch in self._batches():
             scores += [entry for entry in batch if isinstance(entry, Score)]
             skipped += [entry for entry in batch if isinstance(entry, Skipped)]
@@ -247,7 +238,9 @@ class _Work:
             raise error
         return Skipped(sample.name, error.message)
 
-    def _result(self, scores: list[Score], skipped: list[Skipped], guard: _Guard | None, seconds: float) -> Evaluation:
+    def _result(
+        self, scores: list[Score], skipped: list[Skipped], guard: FloorGuard | None, seconds: float
+    ) -> Evaluation:
         scores = sorted(scores, key=lambda entry: entry.position)
         metric = self._scorer.metric
         statistics = np.stack([entry.statistics for entry in scores])
@@ -283,43 +276,6 @@ class _Work:
             runners=self._crew.size,
             retries=self._crew.retries,
         )  # fmt: skip
-
-
-class _Guard:
-    """Tells after each batch whether the floor is decided, and at the end whether it held."""
-
-    def __init__(self, floor: Floor, metric: Metric, total: int | None, dataset: Dataset) -> None:
-        self._floor, self._metric = floor, metric
-        self._rows = {position: row for row, position in enumerate(floor.original.positions)}
-        self._sign = 1.0 if metric.higher_is_better else -1.0
-        self._decision: FloorDecision | None = None
-        # A stream comes in its own order, so that its beginning says nothing about its end.
-        self._test = None
-        if metric.span is not None and dataset.count is not None and total is not None:
-            self._test = FloorTest(floor.max_drop, total, span=metric.span, risk=floor.risk)
-
-    def is_decided(self, batch: list[Score | Skipped]) -> bool:
-        """Take a batch in."""
-        if self._test is None:
-            return False
-        original = self._floor.original.statistics
-        scores = [entry for entry in batch if isinstance(entry, Score) and entry.position in self._rows]
-        drops = [original[self._rows[entry.position], 0] - entry.statistics[0] for entry in scores]
-        self._decision = self._test.add(self._sign * np.asarray(drops))
-        return self._decision.decision is not Decision.UNSURE
-
-    def final(self, scores: list[Score]) -> FloorDecision:
-        """The decision; if it did not fall on the way, by what all samples together show."""
-        if self._decision is not None and self._decision.decision is not Decision.UNSURE:
-            return replace(self._decision, samples=len(scores))
-        both = [entry for entry in scores if entry.position in self._rows]
-        if not both:
-            raise DataError("the original was evaluated on none of these samples")
-        first = self._floor.original.statistics[[self._rows[entry.position] for entry in both]].sum(axis=0)
-        second = np.sum([entry.statistics for entry in both], axis=0)
-        drop = self._sign * (self._metric.value(first, len(both)) - self._metric.value(second, len(both)))
-        decision = Decision.KEPT if drop <= self._floor.max_drop + 1e-9 else Decision.BROKEN
-        return FloorDecision(decision, self._floor.max_drop, len(both), len(both), drop, self._floor.risk)
 
 
 def _spread(target: Target, candidate: Candidate, options: EvaluationOptions) -> tuple[Candidate, int]:

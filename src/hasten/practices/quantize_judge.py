@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.failure import Failure
-from hasten.measure.evaluate import EvaluationOptions, Floor, evaluate
+from hasten.measure.evaluate import EvaluationOptions, evaluate
+from hasten.measure.floor_guard import Floor
 from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
 
 if TYPE_CHECKING:

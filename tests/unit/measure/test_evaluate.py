@@ -24,8 +24,9 @@ from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
 from hasten.data.preprocess import Preprocess, preprocess_from_text
 from hasten.data.sources import open_dataset, random_dataset
 from hasten.library import open_model
-from hasten.measure.evaluate import EvaluationOptions, Floor, evaluate
+from hasten.measure.evaluate import EvaluationOptions, evaluate
 from hasten.measure.evaluation import Evaluation, compare_evaluations
+from hasten.measure.floor_guard import Floor
 from hasten.model import samples_odd
 from hasten.model.build import ModelBuilder
 from hasten.model.samples import mobilenet_like
