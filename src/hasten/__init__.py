@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hasten.core.profile import Profile
     from hasten.core.thread_study import ThreadStudy
     from hasten.deploy.runner import Runner
-    from hasten.library import bench, check, compare, profile, sustain, threads, watch
+    from hasten.library import bench, check, compare, profile, session_report, sustain, threads, watch
 
 __version__ = "0.1.0"
 
@@ -39,6 +39,7 @@ _PUBLIC = {
     "check": "hasten.library",
     "compare": "hasten.library",
     "profile": "hasten.library",
+    "session_report": "hasten.library",
     "sustain": "hasten.library",
     "threads": "hasten.library",
     "watch": "hasten.library",
@@ -65,6 +66,7 @@ __all__ = [
     "check",
     "compare",
     "profile",
+    "session_report",
     "sustain",
     "threads",
     "watch",
