@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    Times = Sequence[int] | NDArray[np.int64]
+
+_SOME: Final = 1 << 16
 RUNNING: Final = 0
 RUNNABLE: Final = 1
 """Ready to run, and waits for a core."""
@@ -161,15 +164,23 @@ class StateColumns:
     def __len__(self) -> int:
         return len(self.begin_ns)
 
-    def within(self, begin_ns: int, end_ns: int) -> tuple[int, int, int]:
-        """Nanoseconds running, runnable and waiting between two times."""
-        first = int(np.searchsorted(self.end_ns, begin_ns, "right"))
-        last = int(np.searchsorted(self.begin_ns, end_ns, "left"))
-        begins = np.maximum(self.begin_ns[first:last], begin_ns)
-        lengths = np.minimum(self.end_ns[first:last], end_ns) - begins
-        states = self.state[first:last]
-        running, runnable, waiting = (int(lengths[states == state].sum()) for state in (RUNNING, RUNNABLE, WAITING))
-        return running, runnable, waiting
+    def within(self, begins_ns: Times, ends_ns: Times) -> NDArray[np.int64]:
+        """Nanoseconds running, runnable and waiting between pairs of times: a row each."""
+        if not len(self):
+            return np.zeros((len(begins_ns), 3), np.int64)
+        return self._until(np.array(ends_ns, np.int64)) - self._until(np.array(begins_ns, np.int64))
+
+    def _until(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Nanoseconds in each state from the first interval to these times."""
+        lengths = self.end_ns - self.begin_ns
+        at = np.searchsorted(self.begin_ns, times_ns, "right") - 1
+        inside = np.clip(np.minimum(times_ns, self.end_ns[at]) - self.begin_ns[at], 0, None)
+        found = np.zeros((len(times_ns), 3), np.int64)
+        for state in (RUNNING, RUNNABLE, WAITING):
+            before = np.concatenate(([0], np.cumsum(np.where(self.state == state, lengths, 0))))
+            here = before[np.maximum(at, 0)] + np.where(self.state[at] == state, inside, 0)
+            found[:, state] = np.where(at < 0, 0, here)
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,13 +228,15 @@ class PlatformTrace:
 
     def slices(self, thread: ThreadTrace) -> Iterator[Slice]:
         """The slices of a thread, one by one."""
-        columns, nothing = thread.slices, {}  # type: SliceColumns, Mapping[str, Any]
-        rows = zip(
-            columns.begin_ns.tolist(), columns.duration_ns.tolist(), columns.name.tolist(), columns.depth.tolist(),
-            strict=True,
-        )  # fmt: skip
-        for position, (begin_ns, duration_ns, name, depth) in enumerate(rows):
-            yield Slice(begin_ns, duration_ns, self.names[name], depth, columns.args.get(position, nothing))
+        columns, position = thread.slices, 0
+        nothing: Mapping[str, Any] = {}
+        # Numbers of Python take four times the room of those in a column, so only some of them exist at a time.
+        for first in range(0, len(columns), _SOME):
+            some = slice(first, first + _SOME)
+            rows = (columns.begin_ns[some], columns.duration_ns[some], columns.name[some], columns.depth[some])
+            for begin_ns, duration_ns, name, depth in zip(*(row.tolist() for row in rows), strict=True):
+                yield Slice(begin_ns, duration_ns, self.names[name], depth, columns.args.get(position, nothing))
+                position += 1
 
     def stack(self, number: int) -> tuple[Frame, ...]:
         """The frames of a stack, outermost first."""

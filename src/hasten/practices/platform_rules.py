@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.app import AppFinding
+from hasten.core.platform_trace import RUNNABLE
 from hasten.core.units import milliseconds, percent
 
 if TYPE_CHECKING:
@@ -166,9 +167,8 @@ def _copies(subject: Subject) -> Iterator[AppFinding]:
 def _no_core(subject: Subject) -> Iterator[AppFinding]:
     """Runs that are ready and wait for a core."""
     for view in subject.views:
-        runs = [] if view.sampled or not len(view.thread.states) else view.of_kind("invoke")
-        ready_ms = sum(view.thread.states.within(run.begin_ns, run.end_ns)[1] for run in runs) / 1e6
-        if runs and ready_ms > _NO_CORE_SHARE * sum(run.ms for run in runs):
+        ready_ms, runs = float(view.scheduled()[:, RUNNABLE].sum()) / 1e6, view.of_kind("invoke")
+        if not view.sampled and runs and ready_ms > _NO_CORE_SHARE * sum(run.ms for run in runs):
             share = ready_ms / sum(run.ms for run in runs)
             yield subject.finding(
                 "waits for a core", runs[0], ready_ms,

@@ -112,9 +112,7 @@ def _scheduling(views: list[ThreadView]) -> tuple[float, float, float] | None:
     known = [view for view in views if len(view.thread.states) and view.of_kind("invoke")]
     if not known:
         return None
-    times = np.array(
-        [view.thread.states.within(run.begin_ns, run.end_ns) for view in known for run in view.of_kind("invoke")], float
-    )
+    times = np.concatenate([view.scheduled() for view in known])
     running, ready, waiting = (times.sum(axis=0) / 1e6).tolist()
     return running, ready, waiting
 
@@ -168,20 +166,20 @@ def _core_takers(trace: PlatformTrace, views: list[ThreadView]) -> Iterable[Inst
 
 def _pieces(view: ThreadView) -> tuple[list[int], list[int]]:
     """When inference was ready and had no core."""
-    states = view.thread.states
-    begins, ends = [], []
-    for run in view.of_kind("invoke"):
-        first = int(np.searchsorted(states.end_ns, run.begin_ns, "right"))
-        last = int(np.searchsorted(states.begin_ns, run.end_ns, "left"))
-        for at in range(first, last):
-            if states.state[at] == RUNNABLE:
-                begins.append(max(run.begin_ns, int(states.begin_ns[at])))
-                ends.append(min(run.end_ns, int(states.end_ns[at])))
-    return begins, ends
+    states, runs = view.thread.states, view.of_kind("invoke")
+    ready = states.state == RUNNABLE
+    begins, ends = states.begin_ns[ready], states.end_ns[ready]
+    # Runs of one thread follow each other: the run of a piece is the last that began before the piece ended.
+    starts = np.array([run.begin_ns for run in runs], np.int64)
+    stops = np.array([run.end_ns for run in runs], np.int64)
+    at = np.searchsorted(starts, ends, "left") - 1
+    begins, ends = np.maximum(begins, starts[at]), np.minimum(ends, stops[at])
+    inside = (at >= 0) & (ends > begins)
+    return begins[inside].tolist(), ends[inside].tolist()
 
 
 def _overlap(other: ThreadTrace, begins: list[int], ends: list[int]) -> float:
-    return float(sum(other.states.within(begin, end)[RUNNING] for begin, end in zip(begins, ends, strict=True)))
+    return float(other.states.within(begins, ends)[:, RUNNING].sum())
 
 
 def _process_name(trace: PlatformTrace, main: ThreadView | None) -> str:

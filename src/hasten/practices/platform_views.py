@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hasten.core.platform_trace import RUNNABLE, WAITING
 from hasten.practices.platform_names import NOTHING, PART_OF_KIND, Meaning, section_meaning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from hasten.core.platform_trace import PlatformTrace, Slice, ThreadTrace
 
@@ -72,6 +75,11 @@ class ThreadView:
         """Calls of these kinds."""
         return [call for call in self.calls if call.kind in kinds]
 
+    def scheduled(self) -> NDArray[np.int64]:
+        """Nanoseconds running, runnable and waiting inside each run; nothing where the scheduler was not recorded."""
+        runs = self.of_kind("invoke") if len(self.thread.states) else []
+        return self.thread.states.within([run.begin_ns for run in runs], [run.end_ns for run in runs])
+
     @property
     def tflite_ns(self) -> float:
         """All of TFLite's time."""
@@ -102,29 +110,40 @@ class _Node:
 def view_of_slices(trace: PlatformTrace, thread: ThreadTrace) -> ThreadView:
     """A thread with sections."""
     view = ThreadView(thread)
-    nodes = _nodes(trace, thread)
-    for node in nodes:
-        _place(node)
-        view.split[node.part] += node.self_ns
-        _add_call(view, node)
-        if node.meaning.kind == "operator":
-            meaning = node.meaning
-            entry = view.operators[(meaning.op, meaning.node, meaning.subgraph, meaning.delegate)]
-            entry[0], entry[1] = entry[0] + 1, entry[1] + node.self_ns
-        elif not node.owner:
-            entry = view.code[(node.part, node.name, str(node.args.get("file", "")), _line(node.args))]
-            entry[0], entry[1] = entry[0] + 1, entry[1] + node.self_ns
-    _add_gaps(view, [node for node in nodes if node.parent is None])
+    roots: list[tuple[int, int]] = []
+    for tree in _trees(trace, thread):
+        roots.append((tree[0].begin_ns, tree[0].end_ns))
+        for node in tree:
+            _place(node)
+            _add(view, node)
+    _add_gaps(view, roots)
     return view
 
 
-def _nodes(trace: PlatformTrace, thread: ThreadTrace) -> list[_Node]:
+def _add(view: ThreadView, node: _Node) -> None:
+    view.split[node.part] += node.self_ns
+    _add_call(view, node)
+    meaning = node.meaning
+    if meaning.kind == "operator":
+        entry = view.operators[(meaning.op, meaning.node, meaning.subgraph, meaning.delegate)]
+    elif not node.owner:
+        entry = view.code[(node.part, node.name, str(node.args.get("file", "")), _line(node.args))]
+    else:
+        return
+    entry[0], entry[1] = entry[0] + 1, entry[1] + node.self_ns
+
+
+def _trees(trace: PlatformTrace, thread: ThreadTrace) -> Iterator[list[_Node]]:
+    """Sections that lie in no other, each with all that lie in it, outer ones first."""
     found: list[_Node] = []
     opened: list[_Node] = []
     for piece in trace.slices(thread):
         while opened and opened[-1].end_ns <= piece.begin_ns:
             opened.pop()
         parent = opened[-1] if opened else None
+        if parent is None and found:
+            yield found
+            found = []
         # What seems to outlast what it lies in was cut or is damaged: no time is counted twice.
         end_ns = min(piece.end_ns, parent.end_ns) if parent else piece.end_ns
         node = _Node(
@@ -137,7 +156,8 @@ def _nodes(trace: PlatformTrace, thread: ThreadTrace) -> list[_Node]:
             _tell_parents(node)
         found.append(node)
         opened.append(node)
-    return found
+    if found:
+        yield found
 
 
 def _meaning(piece: Slice) -> Meaning:
@@ -193,20 +213,17 @@ def _line(args: Mapping[str, Any]) -> int:
     return line if isinstance(line, int) else 0
 
 
-def _add_gaps(view: ThreadView, roots: list[_Node]) -> None:
+def _add_gaps(view: ThreadView, roots: list[tuple[int, int]]) -> None:
     """Time between sections: waiting where the scheduler says so, and the rest of the program where it does not."""
     if not roots:
         return
-    begin_ns, end_ns = roots[0].begin_ns, max(root.end_ns for root in roots)
-    view.wall_ns = end_ns - begin_ns
-    busy_ns = sum(root.end_ns - root.begin_ns for root in roots)
-    waiting_ns = 0
-    if len(view.thread.states):
-        ends = np.maximum.accumulate(np.array([root.end_ns for root in roots], np.int64))
-        for gap_begin, root in zip(ends[:-1].tolist(), roots[1:], strict=True):
-            if root.begin_ns > gap_begin:
-                _, ready, waiting = view.thread.states.within(gap_begin, root.begin_ns)
-                waiting_ns += ready + waiting
+    begins, ends = np.array(roots, np.int64).T
+    last = np.maximum.accumulate(ends)
+    view.wall_ns = int(last[-1] - begins[0])
+    busy_ns = int((ends - begins).sum())
+    before, after = last[:-1], begins[1:]
+    gaps = view.thread.states.within(before[after > before], after[after > before])
+    waiting_ns = int(gaps[:, RUNNABLE].sum() + gaps[:, WAITING].sum())
     unmarked_ns = max(0.0, view.wall_ns - busy_ns - waiting_ns)
     view.split["waiting"] += waiting_ns
     view.split["other"] += unmarked_ns

@@ -24,11 +24,14 @@ from hasten.traces.scheduling import Scheduling
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
+    from numpy.typing import NDArray
+
     from hasten.traces.content import Content
 
 MOST_EVENTS: Final = 12_000_000
 _LATEST: Final = 1 << 60
 _END: Final = -1
+_SOME: Final = 1 << 16
 _LOSSES: Final = (TraceReason.TRUNCATED, TraceReason.DAMAGED, TraceReason.LOST_EVENTS, TraceReason.TOO_LARGE)
 
 
@@ -183,9 +186,11 @@ class TraceBuilder:
 
     def _slices(self, rows: ThreadRows, last_ns: int) -> SliceColumns:
         """Marks paired and whole slices, ordered as they nest."""
-        begins, durations, names = list(rows.whole_ns), list(rows.whole_duration), list(rows.whole_name)
+        begins, durations, names = rows.whole_ns[:], rows.whole_duration[:], rows.whole_name[:]
         args = dict(rows.whole_args)
-        order = np.argsort(np.array(rows.mark_ns, np.int64), kind="stable").tolist()
+        times = np.array(rows.mark_ns, np.int64)
+        in_order = bool((times[1:] >= times[:-1]).all())
+        order = range(len(times)) if in_order else np.argsort(times, kind="stable").tolist()
         opened: list[int] = []
         for position in order:
             if rows.mark_name[position] != _END:
@@ -203,7 +208,7 @@ class TraceBuilder:
     @staticmethod
     def _close(
         rows: ThreadRows, mark: int, end_ns: int,
-        begins: list[int], durations: list[int], names: list[int], args: dict[int, Mapping[str, Any]],
+        begins: array[int], durations: array[int], names: array[int], args: dict[int, Mapping[str, Any]],
     ) -> None:  # fmt: skip
         if mark in rows.mark_args:
             args[len(begins)] = rows.mark_args[mark]
@@ -222,19 +227,26 @@ class TraceBuilder:
 
 
 def _ordered(
-    begins: list[int], durations: list[int], names: list[int], args: dict[int, Mapping[str, Any]]
+    begins: array[int], durations: array[int], names: array[int], args: dict[int, Mapping[str, Any]]
 ) -> SliceColumns:
     begin_ns, duration_ns = np.array(begins, np.int64), np.array(durations, np.int64)
     order = np.lexsort((-duration_ns, begin_ns))
     begin_ns, duration_ns = begin_ns[order], duration_ns[order]
-    depths, ends = [], []  # type: list[int], list[int]
-    for begin, end in zip(begin_ns.tolist(), (begin_ns + duration_ns).tolist(), strict=True):
-        while ends and ends[-1] <= begin:
-            ends.pop()
-        depths.append(len(ends))
-        ends.append(end)
     where = {int(old): new for new, old in enumerate(order)} if args else {}
     return SliceColumns(
-        begin_ns, duration_ns, np.array(names, np.int64)[order], np.array(depths, np.int64),
+        begin_ns, duration_ns, np.array(names, np.int64)[order], _depths(begin_ns, duration_ns),
         {where[position]: values for position, values in args.items()},
     )  # fmt: skip
+
+
+def _depths(begin_ns: NDArray[np.int64], duration_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """In how many others each lies."""
+    depths, ends = _longs(), []  # type: array[int], list[int]
+    for first in range(0, len(begin_ns), _SOME):
+        begins = begin_ns[first : first + _SOME]
+        for begin, length in zip(begins.tolist(), duration_ns[first : first + _SOME].tolist(), strict=True):
+            while ends and ends[-1] <= begin:
+                ends.pop()
+            depths.append(len(ends))
+            ends.append(begin + length)
+    return np.array(depths, np.int64)

@@ -31,6 +31,9 @@ _TREE_PID, _TREE_CMDLINE = number_tag(1), bytes_tag(3)
 _TREE_TID, _TREE_THREAD_NAME, _TREE_TGID = number_tag(1), bytes_tag(2), number_tag(3)
 _BUFFER, _OVERWRITTEN, _LOST_PACKETS = bytes_tag(1), number_tag(3), number_tag(19)
 _TELLING: Final = frozenset({_TIME, _SEQUENCE, _FTRACE, _PROCESS_TREE, _COMPRESSED, _STATS})
+_RARE: Final = frozenset(
+    {_DEFAULTS, _INTERNED, _CLOCK_SNAPSHOT, _DESCRIPTOR, _DROPPED, _PROCESS_TREE, _PROCESS, _THREAD, _STATS}
+)
 _MOST_PACKET: Final = 64 << 20
 _MOST_UNPACKED: Final = 512 << 20
 _FAR: Final = 4 << 20
@@ -83,26 +86,33 @@ class _Reader:
 
     def _add_other(self, values: dict[int, Any]) -> None:
         number = values.get(_SEQUENCE, 0)
-        sequence = self._sequences.setdefault(number, Sequence(number))
-        if values.get(_FLAGS, 0) & 1 or values.get(_CLEARED):
+        sequence = self._sequences.get(number)
+        if sequence is None:
+            sequence = self._sequences[number] = Sequence(number)
+        if values.get(_FLAGS, 0) & 1 or _CLEARED in values:
             sequence.forget()
-        if values.get(_DROPPED):
-            self._builder.doubt(TraceReason.LOST_EVENTS, "the recorder dropped packets")
+        if not _RARE.isdisjoint(values):
+            self._add_rare(sequence, values)
+        if _TRACK_EVENT in values:
+            self._tracks.add_event(sequence, self._time_ns(sequence, values), values[_TRACK_EVENT])
+        elif _SAMPLE in values:
+            self._tracks.add_sample(sequence, self._time_ns(sequence, values), values[_SAMPLE])
+
+    def _add_rare(self, sequence: Sequence, values: dict[int, Any]) -> None:
+        """What later events lean on, and so comes before them."""
         if _DEFAULTS in values:
             self._add_defaults(sequence, values[_DEFAULTS])
         if _INTERNED in values:
             sequence.add_interned(values[_INTERNED])
         if _CLOCK_SNAPSHOT in values:
-            self._clocks.add_snapshot(number, values[_CLOCK_SNAPSHOT])
+            self._clocks.add_snapshot(sequence.number, values[_CLOCK_SNAPSHOT])
         if _DESCRIPTOR in values:
             self._tracks.add_descriptor(values[_DESCRIPTOR])
-        if _TRACK_EVENT in values:
-            self._tracks.add_event(sequence, self._time_ns(sequence, values), values[_TRACK_EVENT])
-        if _SAMPLE in values:
-            self._tracks.add_sample(sequence, self._time_ns(sequence, values), values[_SAMPLE])
-        self._add_rare(values)
+        self._add_facts(values)
 
-    def _add_rare(self, values: dict[int, Any]) -> None:
+    def _add_facts(self, values: dict[int, Any]) -> None:
+        if _DROPPED in values:
+            self._builder.doubt(TraceReason.LOST_EVENTS, "the recorder dropped packets")
         if _PROCESS_TREE in values:
             self._add_tree(values[_PROCESS_TREE])
         if _PROCESS in values:

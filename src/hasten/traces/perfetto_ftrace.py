@@ -75,7 +75,8 @@ class KernelEvents:
     def _add_print(self, time_ns: int, tid: int, data: bytes) -> None:
         for tag, value in fields(data):
             if tag == _BUF:
-                self._marks.add(self._builder.thread(tid, tid=tid), time_ns, text(value).rstrip("\n\0"))
+                rows = self._builder.rows.get(tid) or self._builder.thread(tid, tid=tid)
+                self._marks.add(rows, time_ns, text(value).rstrip("\n\0"))
 
     def _add_wake(self, time_ns: int, data: bytes) -> None:
         for tag, value in fields(data):

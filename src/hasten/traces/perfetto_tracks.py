@@ -40,6 +40,8 @@ class Sequence:
 
     number: int
     interned: dict[int, dict[int, bytes]] = field(default_factory=lambda: {tag: {} for tag in _INTERNED})
+    strings: dict[tuple[int, int], str] = field(default_factory=dict)
+    """What of it was asked for already, as text."""
     default_track: int = 0
     default_clock: int = 0
 
@@ -47,6 +49,7 @@ class Sequence:
         """The writer begins anew."""
         for values in self.interned.values():
             values.clear()
+        self.strings.clear()
         self.default_track = self.default_clock = 0
 
     def add_interned(self, data: bytes) -> None:
@@ -55,11 +58,16 @@ class Sequence:
             if tag in self.interned:
                 number = next((entry for key, entry in fields(value) if key == _ID), 0)
                 self.interned[tag][number] = value
+                self.strings.pop((tag, number), None)
 
     def string(self, table: int, number: int) -> str:
         """What a number stands for; empty where that was lost."""
-        entry = self.interned[table].get(number, b"")
-        return next((text(value) for tag, value in fields(entry) if tag == _STRING), "")
+        found = self.strings.get((table, number))
+        if found is None:
+            entry = self.interned[table].get(number, b"")
+            found = next((text(value) for tag, value in fields(entry) if tag == _STRING), "")
+            self.strings[(table, number)] = found
+        return found
 
 
 class TrackEvents:
@@ -111,15 +119,23 @@ class TrackEvents:
         values: dict[int, Any] = dict(found)
         rows = self._builder.thread(("track", values.get(_TRACK, sequence.default_track)))
         time_ns = values[_TIME_US] * 1000 if _TIME_US in values else time_ns
-        legacy = dict(fields(values[_LEGACY])) if _LEGACY in values else {}
-        kind = values.get(_TYPE, {ord("B"): _BEGIN, ord("E"): _END}.get(legacy.get(_PHASE, 0), 0))
+        kind = values.get(_TYPE, 0)
         if kind == _END:
             self._builder.end(rows, time_ns)
         elif kind == _BEGIN:
             self._builder.begin(rows, time_ns, self._name(sequence, values), _arguments(sequence, found))
-        elif legacy.get(_PHASE) == ord("X"):
-            duration_ns = legacy.get(_DURATION_US, 0) * 1000
-            self._builder.whole(rows, time_ns, duration_ns, self._name(sequence, values), _arguments(sequence, found))
+        elif _LEGACY in values:
+            self._add_legacy(rows, time_ns, self._name(sequence, values), dict(fields(values[_LEGACY])))
+
+    def _add_legacy(self, rows: ThreadRows, time_ns: int, name: str, event: dict[int, Any]) -> None:
+        """An event as Chrome's older format has them."""
+        phase = event.get(_PHASE)
+        if phase == ord("B"):
+            self._builder.begin(rows, time_ns, name)
+        elif phase == ord("E"):
+            self._builder.end(rows, time_ns)
+        elif phase == ord("X"):
+            self._builder.whole(rows, time_ns, event.get(_DURATION_US, 0) * 1000, name)
 
     def add_sample(self, sequence: Sequence, time_ns: int, data: bytes) -> None:
         """A thread seen by the sampling profiler. What it weighs is worked out when all are there."""
@@ -170,6 +186,8 @@ def _arguments(sequence: Sequence, found: list[tuple[int, Any]]) -> dict[str, An
     """What a program noted beside the event, and where in its source it stands."""
     arguments: dict[str, Any] = {}
     for tag, value in found:
+        if tag not in (_ANNOTATION, _LOCATION_ID):
+            continue
         if tag == _ANNOTATION:
             note = dict(fields(value))
             name = text(note.get(_ANNOTATION_NAME, b"")) or sequence.string(
@@ -180,7 +198,7 @@ def _arguments(sequence: Sequence, found: list[tuple[int, Any]]) -> dict[str, An
             for number in _ANNOTATION_NUMBERS:
                 if number in note:
                     arguments[name] = note[number]
-        elif tag == _LOCATION_ID:
+        else:
             place = dict(fields(sequence.interned[_LOCATIONS].get(value, b"")))
             arguments["file"], arguments["line"] = text(place.get(_LOCATION_FILE, b"")), place.get(_LOCATION_LINE, 0)
     return arguments or None
