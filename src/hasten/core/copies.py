@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,7 +89,7 @@ class CopyRow:
 
     def as_data(self) -> dict[str, Any]:
         """The row as JSON can hold it."""
-        return {**asdict(self), "ci95_us": None if self.ci95_us is None else list(self.ci95_us)}
+        return {**asdict(self), "ci95_us": None if self.ci95_us is None else _ends(self.ci95_us)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class CopyStudy:
             "snippet": self.snippet,
             "language": self.language,
             "inference_us": self.inference_us,
-            "inference_ci95_us": list(self.inference_ci95_us),
+            "inference_ci95_us": _ends(self.inference_ci95_us),
             "input_bytes": self.input_bytes,
             "output_bytes": self.output_bytes,
             "processes": self.processes,
@@ -175,6 +176,11 @@ def finding_of(rows: Sequence[CopyRow], recommended: str, inference_us: float) -
         f"{milliseconds(saved_us / 1e3)} an inference ({percent(saved_us / inference_us)})."
     )
     return Finding(PRACTICE, Standing.TO_DO, evidence, todo)
+
+
+def _ends(interval: tuple[float, float]) -> list[float | None]:
+    """The ends of an interval as JSON can hold them: one block is too little for any."""
+    return [end if math.isfinite(end) else None for end in interval]
 
 
 def _costs(rows: Sequence[CopyRow]) -> dict[str, CopyRow]:
