@@ -62,7 +62,7 @@ def survives(path: Path, content: bytes, kind: str = "") -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=_CUTS)
 def test_random_damage_never_ends_in_a_traceback(
     tmp_path: Path, name: str, cuts: list[tuple[float, int, bytes]]
@@ -76,7 +76,7 @@ def test_random_damage_never_ends_in_a_traceback(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(min_size=1, max_size=300))
 def test_random_bytes_never_end_in_a_traceback(tmp_path: Path, kind: str, content: bytes) -> None:
     survives(tmp_path / "trace", content, kind)

@@ -1,0 +1,52 @@
+"""`hasten app --from`: traces of platform tools on the command line, as a user has it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from commandline import ROOT, hasten
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORDED: Final = ROOT / "tests" / "data" / "platform_traces"
+
+
+def test_a_recorded_trace_is_shown_and_kept(tmp_path: Path) -> None:
+    timeline, session = tmp_path / "timeline.json", tmp_path / "session.jsonl"
+    done = hasten(
+        "app", "--from", RECORDED / "pyspy.speedscope.json", "--trace", timeline, "--session", session
+    )  # fmt: skip
+
+    assert done.code == 0
+    assert max(map(len, done.output.splitlines())) <= 80 + len(str(timeline))
+    assert "pre-processing dominates at /home/user/app/recorded_app.py:13" in " ".join(done.output.split())
+    assert json.loads(timeline.read_text())["traceEvents"]
+    kinds = [json.loads(line)["kind"] for line in session.read_text().splitlines() if "kind" in line]
+    assert {"app", "finding"} <= set(kinds)
+    refused = hasten("app", "--from", RECORDED / "pyspy.speedscope.json", "--trace", timeline)
+    assert refused.code == 2
+    assert "exists already" in refused.errors
+
+
+def test_json_is_one_document(tmp_path: Path) -> None:
+    done = hasten("app", "--from", RECORDED / "perf.script.txt", "--json", "--kind", "perf")
+
+    found = done.json()
+    assert done.code == 0
+    assert found["source"]["kind"] == "perf"
+    assert found["split"]["inference_ms"] > 0
+    assert found["trace"] is None
+
+
+def test_a_file_of_another_kind_is_refused_with_the_kinds_that_are_known(tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("Dear reader,\nnothing was traced.\n")
+    done = hasten("app", "--from", letter, "--json")
+
+    assert done.code == 3
+    for kind in ("perfetto", "atrace", "perf", "speedscope", "folded", "instruments", "chrome"):
+        assert kind in done.json()["error"]["hint"]
+    assert hasten("app", "--from", tmp_path / "missing").code == 3
+    assert hasten("app", "--from", letter, "--kind", "systemtap").code == 2
