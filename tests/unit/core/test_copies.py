@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from hasten.core.copies import (
     BY_KEY,
     FAMILIES,
@@ -59,6 +61,12 @@ def test_rows_have_the_keys_that_the_command_line_promises() -> None:
     assert (data["way"], data["direction"]) == ("set_tensor + get_tensor", "both")
     refused = refused_row(BY_KEY["list"], "why not").as_data()
     assert (refused["us"], refused["direction"], refused["reason"]) == (None, "in", "why not")
+
+
+def test_an_unknown_interval_can_be_saved() -> None:
+    row = measured_row(BY_KEY["list"], "in", Interval(9.0, float("-inf"), float("inf")), 100.0)
+    assert json.dumps(row.as_data(), allow_nan=False)
+    assert row.as_data()["ci95_us"] == [None, None]
 
 
 def test_every_way_has_one_interface_and_every_recommendation_a_name() -> None:
