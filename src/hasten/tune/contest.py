@@ -119,7 +119,7 @@ class Contest:
         """After the leader has failed: who had dropped out because of it is in the race again."""
         lanes = list(self.field.lanes.values())
         for lane in lanes:
-            if lane.trial.status == DROPPED and lane.trial.stage != FINAL:
+            if lane.trial.status == DROPPED and lane.trial.stage != FINAL and lane.trial.levels:
                 self.field.update(lane, status=KEPT if lane.trial.floor == KEPT else TIMED, why="")
         self.settle(lanes, until)
 

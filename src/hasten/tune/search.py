@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.quantization import FAILED as NOT_MADE
-from hasten.core.tuning import ORIGINAL
+from hasten.core.statistics import Interval
+from hasten.core.tuning import DROPPED, FAILED, ORIGINAL
 from hasten.tune.contest import MOST_ROUNDS, Contest
 from hasten.tune.field import Field
 from hasten.tune.folder import environment_data
@@ -34,6 +35,9 @@ _FAR_PLAN: Final = math.log(2.0)
 _FAR_KERNELS: Final = math.log(1.5)
 _NEAR_PLAN: Final = math.log(1.15)
 _PLAN_ROUNDS: Final = 4
+# The first run of an accelerator may be slow for good reasons, the second one not by so much.
+_FAR_FIRST_RUN: Final = 3.0
+_FAR_RUN: Final = 5.0
 _PLAN_SHARE: Final = 0.3
 _BEST_VARIANTS: Final = 2
 # A recipe that breaks the floor is worth a mix if it would win so much; a mix takes its time.
@@ -105,8 +109,28 @@ class Search:
         self.stage = "plans"
         plans = plans_to_try(self.machine, self.workshop.candidate.plan)
         lanes = [self._enter(ORIGINAL, plan) for plan in plans]
+        for lane in lanes:
+            if lane.trial.plan.accelerator != "cpu" and not lane.trial.levels and lane.is_racing:
+                self._probe(lane)
         until = min(self.until, self.begin + _PLAN_SHARE * self.settings.budget_s)
         self.contest.settle(lanes, until, _PLAN_ROUNDS)
+
+    def _probe(self, lane: Lane) -> None:
+        """A look at an accelerator before it enters: one that takes seconds a run would hold up a whole round."""
+        self.tell(f"a look at the {lane.trial.plan.accelerator}")
+        usual_ms = self.lanes.base.trial.median_ms
+        try:
+            with self.workshop.target.start(lane.trial.plan) as runner:
+                load = runner.load(lane.candidate.path, lane.candidate.workload)
+                if load.first_run_ms < _FAR_FIRST_RUN * usual_ms:
+                    return
+                run_ms = min(runner.block(0.0, 1).nanoseconds) / 1e6
+        except RunnerFailed as failed:
+            self.lanes.update(lane, status=FAILED, why=failed.failure.message)
+            return
+        if run_ms > _FAR_RUN * usual_ms:
+            why = f"one run took {run_ms / usual_ms:.3g} times as long as {self.lanes.base.trial.id}"
+            self.lanes.update(lane, status=DROPPED, latency=Interval(run_ms, -math.inf, math.inf), why=why)
 
     def race_variants(self) -> None:
         """Variants on the plans that paid; where one that would win breaks the floor, its like; then other threads."""
@@ -138,7 +162,7 @@ class Search:
         def tell(share: float, text: str) -> None:
             if time.monotonic() > until:
                 raise _OutOfTime
-            self.tell(text)
+            self.tell(text.partition(";")[0])
 
         try:
             row = self.workshop.mix(lane.trial.variant, lane.trial.plan, _MIX_TIMING, tell)

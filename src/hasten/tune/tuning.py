@@ -68,7 +68,7 @@ class Tuning:
         self.progress = self.workshop.progress = progress
         self._began = time.monotonic()
         budget = self.settings.budget_s
-        proof_s = min(_LONGEST_PROOF_S, max(_SHORTEST_PROOF_S, _PROOF_SHARE * budget))
+        proof_s = min(_LONGEST_PROOF_S, budget, max(_SHORTEST_PROOF_S, _PROOF_SHARE * budget))
         rest_s = min(_LONGEST_REST_S, (_REST_SHARE if self.settings.extras else _SHORT_REST_SHARE) * budget)
         until = self._began + max(budget - proof_s - rest_s, 0.3 * budget)
         search = Search(self.workshop, self.settings, self.folder, self.version, self._began, until, progress)
