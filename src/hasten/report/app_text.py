@@ -63,7 +63,7 @@ def _code(found: AppResult) -> list[str]:
     lines = ["", "The program's own lines"]
     for row in rows:
         place = f"{_short(row.file)}:{row.line} {row.function}"
-        lines.append(f"  {milliseconds(row.ms):>9}  {_cut(place, 44):<44}  {PARTS[row.part]}")
+        lines.append(f"  {milliseconds(row.ms):>9}  {_cut(place, 40):<40}  {PARTS[row.part]}")
     return lines
 
 

@@ -25,7 +25,7 @@ class _Stage:
         """Set the attribute."""
         setattr(owner, name, value)
 
-    def note_cost_of_calls(self) -> None:
+    def ready_for_litert(self) -> None:
         """Not here: this is what measures it."""
 
 

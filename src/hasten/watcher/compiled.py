@@ -37,7 +37,7 @@ def patch_compiled_module(module: Any, watch: Watch) -> None:
                 if name in vars(compiled):
                     watch.replace(compiled, name, _other(vars(compiled)[name], kind, watch))
         watch.replace(compiled, _PATCHED, True)
-        watch.note_cost_of_calls()
+        watch.ready_for_litert()
     if buffer is not None and _PATCHED not in vars(buffer):
         watch.replace(buffer, "write", _write(vars(buffer)["write"], watch))
         watch.replace(buffer, "read", _read(vars(buffer)["read"], watch))

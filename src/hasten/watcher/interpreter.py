@@ -35,7 +35,7 @@ def patch_interpreter_module(module: Any, watch: Watch) -> None:
     if runner is not None and callable(call := vars(runner).get("__call__")):
         watch.replace(runner, "__call__", _signature(call, watch))
     watch.replace(interpreter, _PATCHED, True)
-    watch.note_cost_of_calls()
+    watch.ready_for_litert()
 
 
 def number_of(instance: Any, watch: Watch) -> int:

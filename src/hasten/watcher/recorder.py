@@ -82,11 +82,14 @@ class Recorder:
 
     def flush(self) -> None:
         """Write what there is. Never raises: a full disk must not end the program that is watched."""
-        with self.flush_lock:
-            try:
-                self._flush()
-            except (OSError, ValueError, OverflowError):
-                self._left_out += 1
+        if not self.flush_lock.acquire(timeout=1):
+            return  # a signal came in the middle of a flush
+        try:
+            self._flush()
+        except (OSError, ValueError, OverflowError):
+            self._left_out += 1
+        finally:
+            self.flush_lock.release()
 
     def begin_again(self) -> None:
         """After a fork: what the parent has not written yet is the parent's; the child has a file of its own."""

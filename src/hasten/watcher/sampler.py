@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import os
 import sys
 import time
@@ -83,11 +84,13 @@ class Sampler:
         try:
             while self._running and not self._wake.acquire(timeout=self._seconds_apart()):
                 now = time.perf_counter_ns()
-                with self.frames_lock:
+                # A thread may end while it is looked at, a dictionary change: one sample less, and no trouble.
+                with self.frames_lock, contextlib.suppress(Exception):
                     self._sample(own)
                 if now - flushed > _FLUSH_NS:
                     flushed = now
-                    self._note_threads()
+                    with contextlib.suppress(Exception):
+                        self._note_threads()
                     self._watch.recorder.flush()
                 if now - rearmed > _REARM_SECONDS * 1e9:
                     rearmed = now
@@ -106,13 +109,17 @@ class Sampler:
     def _sample(self, own: int) -> None:
         extend = self._watch.recorder.rows.extend
         frames = sys._current_frames()
+        # Our own frame holds this dictionary: a circle that would keep all frames, and all in them, alive.
+        frames.pop(own, None)
         now = time.perf_counter_ns()
         self.samples += 1
-        for thread, frame in frames.items():
-            if thread != own:
-                number = self._stack(frame)
-                extend((rows.SAMPLE | number << rows.STACK_SHIFT, thread, now, self._busy_ns(thread)))
-        threads = len(frames) - 1
+        threads = len(frames)
+        while frames:
+            thread, frame = frames.popitem()
+            if thread not in self._names:
+                self._note_threads()
+            number = self._stack(frame)
+            extend((rows.SAMPLE | number << rows.STACK_SHIFT, thread, now, self._busy_ns(thread)))
         wanted = _SWITCH_SECONDS if threads <= 1 else _SWITCH_SECONDS_WITH_THREADS
         if abs(sys.getswitchinterval() - wanted) > 1e-6:
             sys.setswitchinterval(wanted)

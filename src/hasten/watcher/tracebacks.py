@@ -22,8 +22,12 @@ def hide_our_frames(watch: Watch) -> None:
         return printed(kind, error.with_traceback(without_ours(trace)), error.__traceback__)
 
     watch.replace(sys, "excepthook", excepthook)
+
+
+def hide_our_frames_in_threads(watch: Watch) -> None:
+    """The same for threads, once the program has loaded `threading`."""
     threading: Any = sys.modules.get("threading")
-    if threading is None:
+    if threading is None or getattr(threading.excepthook, "hasten", False):
         return
     in_thread = threading.excepthook
 
@@ -32,6 +36,7 @@ def hide_our_frames(watch: Watch) -> None:
             arguments.exc_value.with_traceback(without_ours(arguments.exc_traceback))
         return in_thread(arguments)
 
+    thread_excepthook.hasten = True  # type: ignore[attr-defined]
     watch.replace(threading, "excepthook", thread_excepthook)
 
 

@@ -12,7 +12,7 @@ from .c_calls import CCalls
 from .import_hook import Finder, patch_loaded
 from .recorder import Recorder
 from .sampler import Sampler
-from .tracebacks import hide_our_frames
+from .tracebacks import hide_our_frames, hide_our_frames_in_threads
 
 _LOOKED_AT_AGAIN: Final = 2
 _CALIBRATION_CALLS: Final = 400
@@ -31,6 +31,7 @@ class Watch:
         self._replaced: list[tuple[Any, str, Any]] = []
         self._finder = Finder(self)
         self._active = False
+        self._forked = False
 
     def start(self) -> None:
         """Patch what is there, be ready for what will be imported, begin to sample."""
@@ -45,7 +46,9 @@ class Watch:
                 before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child
             )
         hide_our_frames(self)
+        self.recorder.flush()
         self._sampler.start()
+        self._outlive_termination()
 
     def stop(self) -> None:
         """Take all patches back, and write the rest."""
@@ -67,8 +70,12 @@ class Watch:
         self._replaced.append((owner, name, vars(owner).get(name)))
         setattr(owner, name, value)
 
-    def note_cost_of_calls(self) -> None:
-        """What a wrapped call costs beyond the plain one, measured on a class that does nothing."""
+    def ready_for_litert(self) -> None:
+        """What a wrapped call costs beyond the plain one, measured on a class that does nothing.
+
+        Called when LiteRT is patched: it has loaded NumPy by then, and that has loaded `threading`.
+        """
+        hide_our_frames_in_threads(self)
         from .calibration import cost_of_a_call_ns
 
         self.recorder.define({"kind": "cost", "call_ns": cost_of_a_call_ns(_CALIBRATION_CALLS)})
@@ -117,6 +124,23 @@ class Watch:
 
         return _exit
 
+    def _outlive_termination(self) -> None:
+        """Workers of multiprocessing are ended by a signal, often right after their work: write what they did first."""
+        spawned = "--multiprocessing-fork" in getattr(sys, "orig_argv", ())
+        if not spawned and not (self._forked and "multiprocessing.process" in sys.modules):
+            return
+        import signal
+
+        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            return
+
+        def end(number: int, _frame: object) -> None:
+            self.finish("terminated")
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+        signal.signal(signal.SIGTERM, end)
+
     def _before_fork(self) -> None:
         if self._active:
             self._sampler.stop()
@@ -129,11 +153,14 @@ class Watch:
 
     def _in_child(self) -> None:
         if self._active:
+            self._forked = True
             self.recorder.begin_again()
             self._began_ns = time.perf_counter_ns()
             self._sampler.forget_thread()
             self._introduce("fork")
+            self.recorder.flush()
             self._sampler.start()
+            self._outlive_termination()
 
 
 def begin(folder: str, began_ns: int) -> Watch:

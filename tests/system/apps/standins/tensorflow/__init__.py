@@ -1,0 +1,3 @@
+"""A stand-in. See README.md."""
+
+from tensorflow import lite
