@@ -176,6 +176,37 @@ def test_a_later_line_of_a_trial_takes_the_place_of_the_earlier_one() -> None:
     assert "an earlier remark" not in page.text
 
 
+def test_a_result_that_more_trials_follow_is_not_the_last_word() -> None:
+    lines = tune_lines(12)
+    *before, result = lines
+    interim = {**result[2], "verdict": "about 2 times faster so far"}
+    page = page_of([*before[:6], ("result", "tune", interim), *before[6:10]])
+    assert "About 2 times faster so far" in page.text
+    assert "Not finished: this is what there is so far." in page.text
+    stopped = page_of([*before, ("result", "tune", {**result[2], "interrupted": True})])
+    assert "Interrupted: this is what was found until then." in stopped.text
+    assert "Not finished" not in page_of(lines).text
+
+
+def test_accuracies_in_one_chart_are_of_the_same_half_of_the_data() -> None:
+    lines = tune_lines(10)
+    for kind, _, data in list(lines):
+        if kind == "trial" and data["accuracy"]:
+            deciding = {**data, "accuracy_on": "choosing", "accuracy": {**data["accuracy"], "value": 0.5}}
+            lines.insert(2, ("trial", data["id"], deciding))
+    spec = page_of(lines).specs()["front"]
+    assert {value["y"] for value in spec["data"]["values"]} == {0.5}
+    assert "on the half of the data that decides" in json.dumps(spec)
+
+
+def test_a_ratio_that_the_latencies_contradict_is_in_doubt() -> None:
+    # The blocks say half of the time, the measurements beside them twice.
+    torn = comparison([-0.69, -0.70, -0.68, -0.69, -0.7]).as_data()
+    assert "that of the median latencies 2.00" in page_of([("comparison", "final", torn)]).text
+    sound = comparison([0.69, 0.70, 0.68, 0.69, 0.7]).as_data()
+    assert "that of the median latencies" not in page_of([("comparison", "final", sound)]).text
+
+
 def _finding() -> dict[str, Any]:
     return Finding("quantize", Standing.IMPROVED, "int8 keeps the floor and is 60 % smaller").as_data()
 

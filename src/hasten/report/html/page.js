@@ -103,7 +103,7 @@
       controls.hidden = false;
       const table = document.getElementById(controls.querySelector("[data-filter]").dataset.filter);
       controls.addEventListener("input", () => filter(table));
-      filter(table);
+      if ([...controls.querySelectorAll("input, select")].some((field) => field.value)) filter(table);
     });
     if (window.matchMedia("(max-width: 40rem)").matches) document.getElementById("contents").open = false;
     drawAll();

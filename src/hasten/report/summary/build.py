@@ -109,8 +109,12 @@ def _first_model(lines: Iterable[Trial]) -> str:
 def _state(lines: Sequence[Trial], result: dict[str, Any] | None, settings: dict[str, Any]) -> str:
     if not lines:
         return "empty"
+    if result is not None and result.get("interrupted"):
+        return "interrupted"
     if result is not None:
-        return "interrupted" if result.get("interrupted") else "complete"
+        # A result is written whenever there is a better one; what comes after it tells that more was to follow.
+        last = max(place for place, line in enumerate(lines) if line.kind == "result")
+        return "unfinished" if any(line.kind in rows.KINDS for line in lines[last:]) else "complete"
     if "budget_s" in settings:
         return "unfinished"
     return "interrupted" if lines[-1].data.get("interrupted") else "complete"

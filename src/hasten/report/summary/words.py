@@ -76,7 +76,7 @@ def headline(
 ) -> str:
     """The whole in a sentence: the result's own, or what the session's most telling line says."""
     if said := text(result, "verdict"):
-        return said
+        return said[:1].upper() + said[1:]
     tried = [row for row in trials if row.kind == "trial" and row.latency is not None]
     if tried:
         best = min(tried, key=lambda row: row.latency.value if row.latency else 0.0)
