@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from commandline import QUICK, hasten
+from commandline import QUICK, finish, hasten, interrupt, start, wait_for_runners
 
 import hasten as library
 from hasten.core.bundle import Bundle, write_bundle
@@ -119,3 +119,14 @@ def test_copies_says_it_all_in_json_text_and_session(tmp_path: Path) -> None:
         assert (row["us"] is None) == bool(row["reason"])
     kinds = [json.loads(line).get("kind") for line in (tmp_path / "s.jsonl").read_text().splitlines()]
     assert kinds[-2:] == ["copies", "finding"]
+
+
+def test_an_interrupted_study_of_copies_says_what_it_has() -> None:
+    process = start("copies", "demo", "--seconds", "8", "--json")
+    wait_for_runners(process, 2)
+    interrupt(process)
+    output, errors = finish(process, 60)
+    assert process.returncode == 130, errors
+    found = json.loads(output)
+    assert found["interrupted"]
+    assert found["rows"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hasten.cli import options
 from hasten.cli.files import refuse_existing
 from hasten.cli.output import show
+from hasten.cli.progress import progress_bar
 from hasten.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -54,11 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.library import run_once
     from hasten.report.run_text import prediction_text
 
-    found = run_once(
-        model, arguments.input, plan, workload,
-        preprocess=preprocess_from_text(arguments.preprocess or (bundle.preprocess if bundle else "")),
-        labels=bundle.labels if bundle else (), label_offset=bundle.label_offset if bundle else 0, target=target,
-    )  # fmt: skip
+    preprocess = preprocess_from_text(arguments.preprocess or (bundle.preprocess if bundle else ""))
+    with progress_bar("running") as progress:
+        progress(0.0, "loading the model")
+        found = run_once(
+            model, arguments.input, plan, workload, preprocess=preprocess, target=target,
+            labels=bundle.labels if bundle else (), label_offset=bundle.label_offset if bundle else 0,
+        )  # fmt: skip
     if arguments.output:
         _save(arguments.output, found)
     if arguments.json:
