@@ -60,13 +60,18 @@ class SideBySide:
             for match in self._matches
         ]
 
-    def causes(self, rows: Sequence[NodeRow]) -> list[Cause]:
-        """Nodes with the same fate together, most costly first."""
+    def fates(self, rows: Sequence[NodeRow]) -> list[tuple[Cause, list[NodeRow]]]:
+        """Nodes with the same fate together, and what it came to. Together they stand out from noise where one by one
+        they do not."""
         groups: dict[tuple[CauseKind, str, str, str], list[NodeRow]] = {}
         for row in rows:
             if row.before is not None or row.after is not None:
                 groups.setdefault(_fate(row), []).append(row)
-        found = [self._cause(fate, members) for fate, members in groups.items()]
+        return [(self._cause(fate, members), members) for fate, members in groups.items()]
+
+    def causes(self, rows: Sequence[NodeRow]) -> list[Cause]:
+        """The causes of all nodes, most costly first."""
+        found = [cause for cause, _ in self.fates(rows)]
         if (converting := self._conversions(rows)) is not None:
             found.append(converting)
         return sorted(found, key=lambda cause: -cause.change_ms.estimate)

@@ -71,6 +71,11 @@ class VariantRow:
         return self.is_mix and not self.recipe.rpartition(BUT)[2].startswith(SLOW)
 
     @property
+    def kept_when_judged(self) -> bool:
+        """Whether it kept the floor on the choosing half, whatever the other half said later."""
+        return self.floor == KEPT or (self.floor == BROKEN and self.change is not None)
+
+    @property
     def base_recipe(self) -> str:
         """The recipe that its quantised nodes follow."""
         return self.recipe.partition(BUT)[0].removesuffix(FOR_SIZE)

@@ -17,7 +17,7 @@ import numpy as np
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.mixing import MixSearch, Sensitivity
-from hasten.core.quantization import BUT, FOR_SIZE, KEPT, SIZE, VariantRow, choose, worth_mixing
+from hasten.core.quantization import BUT, FOR_SIZE, SIZE, VariantRow, choose, worth_mixing
 from hasten.data.forms import forms_from_graph, real_from_bytes
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
@@ -139,8 +139,8 @@ def search_mix(practice: QuantizePractice, row: VariantRow) -> MixSearch:
     search, best = MixSearch(order, row.drop, practice.settings.max_drop), None
     while (count := search.next) is not None:
         tried = _try(practice, row, [*row.float_nodes, *(node for entry in order[:count] for node in entry.nodes)])
-        search.tell(count, tried.floor == KEPT, tried.drop)
-        if tried.floor == KEPT:
+        search.tell(count, tried.kept_when_judged, tried.drop)
+        if tried.kept_when_judged:
             if best is not None:
                 practice.forget_file(best)
             best = tried

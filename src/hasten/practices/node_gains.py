@@ -14,7 +14,7 @@ from hasten.model.matching import match_nodes
 from hasten.practices.explain import Subject, profile_in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from hasten.core.explain import NodeRow
     from hasten.measure.rounds import Progress
@@ -33,7 +33,7 @@ class NodeGain:
     saved_ms: float
     """Negative where the variant is slower here."""
     is_sure: bool
-    """Whether all rounds agree on the sign."""
+    """Whether all rounds agree on the sign, be it for all nodes of its kind together."""
     conversions_ms: float
     kernel_before: str
     kernel_after: str
@@ -72,11 +72,25 @@ def measure_gains(target: Target, original: Subject, variant: Subject, progress:
     if isinstance(turns, tuple):
         return None
     sides = SideBySide(match_nodes(original.subgraph, variant.subgraph), turns.whole, turns.rounds)
-    return Gains(gains_from_rows(sides.rows(), original.subgraph, variant.subgraph), turns.whole[0].invoke_ms)
+    rows = sides.rows()
+    slower = {
+        row.match.before
+        for cause, members in sides.fates(rows)
+        if cause.is_clear and cause.change_ms.estimate > 0
+        for row in members
+    }
+    nodes = gains_from_rows(rows, original.subgraph, variant.subgraph, slower)
+    return Gains(nodes, turns.whole[0].invoke_ms)
 
 
-def gains_from_rows(rows: Sequence[NodeRow], original: Subgraph, variant: Subgraph) -> dict[int, NodeGain]:
-    """The gain of each node that both models have and that was timed in both."""
+def gains_from_rows(
+    rows: Sequence[NodeRow], original: Subgraph, variant: Subgraph, slower: Collection[int | None] = ()
+) -> dict[int, NodeGain]:
+    """The gain of each node that both models have and that was timed in both.
+
+    `slower` are nodes of the original that surely lost together with others of the same kind: where a node of theirs
+    is slower too, that is no accident.
+    """
     each_ms = _conversion_ms_a_value(rows, variant)
     found = {}
     for row in rows:
@@ -85,7 +99,8 @@ def gains_from_rows(rows: Sequence[NodeRow], original: Subgraph, variant: Subgra
             continue
         change = row.change_ms
         found[node] = NodeGain(
-            node, row.match.op, -change.estimate, change.low > 0 or change.high < 0,
+            node, row.match.op, -change.estimate,
+            change.low > 0 or change.high < 0 or (change.estimate > 0 and node in slower),
             each_ms * _values_around(original, node), row.before.kernel, row.after.kernel,
         )  # fmt: skip
     return found

@@ -25,7 +25,10 @@ _MOST_NAMED: Final = 3
 def leave_slow_nodes(practice: QuantizePractice) -> None:
     """Try the best static int8 variant once more, without the nodes that lost by it."""
     row = subject_of(practice.rows)
-    if row is None or any(other.recipe.startswith(f"{row.recipe}{BUT}{SLOW}") for other in practice.rows):
+    # One that was reported on has been through all of this in an earlier run.
+    if row is None or row.accuracy is not None:
+        return
+    if any(other.recipe.startswith(f"{row.recipe}{BUT}{SLOW}") for other in practice.rows):
         return
     gains = gains_of(practice, row)
     if gains is None or not gains.losses or set(gains.losses) >= set(row.nodes):

@@ -51,6 +51,14 @@ def test_a_node_is_a_loss_if_surely_slower_by_more_than_its_conversions(tmp_path
     assert shares[1] == 0
 
 
+def test_a_node_in_noise_counts_where_its_kind_surely_lost(tmp_path: Path) -> None:
+    (tmp_path / "m.tflite").write_bytes(mobilenet_like(8, 1, 16))
+    graph = read_graph(tmp_path / "m.tflite").main
+    rows = [row(1, 1.0, 1.5, spread=1.0), row(2, 1.0, 0.9, spread=1.0)]
+    assert Gains(gains_from_rows(rows, graph, graph), 4.0).losses == ()
+    assert Gains(gains_from_rows(rows, graph, graph, {1, 2}), 4.0).losses == (1,)
+
+
 def variant(name: str, ratio: float, floor: str = KEPT) -> VariantRow:
     against = Comparison(Verdict.SAME, ratio, (ratio, ratio), 0.01, 5)
     return VariantRow(name, f"{name}.tflite", "bb", 500, 400, floor, against=against)
