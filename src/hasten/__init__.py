@@ -6,7 +6,9 @@ TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that
 if TYPE_CHECKING:
     from typing import Any
 
+    from hasten.core.bundle import Bundle, read_bundle
     from hasten.core.comparison import Comparison, Verdict
+    from hasten.core.copies import CopyStudy
     from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
     from hasten.core.finding import Finding
     from hasten.core.measurement import Measurement
@@ -14,14 +16,16 @@ if TYPE_CHECKING:
     from hasten.core.profile import Profile
     from hasten.core.thread_study import ThreadStudy
     from hasten.deploy.runner import Runner
-    from hasten.library import bench, check, compare, profile, session_report, sustain, threads, watch
+    from hasten.library import bench, check, compare, copies, profile, session_report, sustain, threads, watch
 
 __version__ = "0.1.0"
 
 # Public name → its module. Loaded when first used: `hasten --help` must not wait for NumPy.
 _PUBLIC = {
     "AcceleratorError": "hasten.core.errors",
+    "Bundle": "hasten.core.bundle",
     "Comparison": "hasten.core.comparison",
+    "CopyStudy": "hasten.core.copies",
     "DataError": "hasten.core.errors",
     "Finding": "hasten.core.finding",
     "HastenError": "hasten.core.errors",
@@ -38,7 +42,9 @@ _PUBLIC = {
     "bench": "hasten.library",
     "check": "hasten.library",
     "compare": "hasten.library",
+    "copies": "hasten.library",
     "profile": "hasten.library",
+    "read_bundle": "hasten.core.bundle",
     "session_report": "hasten.library",
     "sustain": "hasten.library",
     "threads": "hasten.library",
@@ -47,7 +53,9 @@ _PUBLIC = {
 
 __all__ = [
     "AcceleratorError",
+    "Bundle",
     "Comparison",
+    "CopyStudy",
     "DataError",
     "Finding",
     "HastenError",
@@ -65,7 +73,9 @@ __all__ = [
     "bench",
     "check",
     "compare",
+    "copies",
     "profile",
+    "read_bundle",
     "session_report",
     "sustain",
     "threads",
