@@ -32,7 +32,7 @@ COMMANDS: Final = {
     "check": "a gate for CI: limits, and no slower than an older model",
     "copies": "what it costs to feed and read a model, by each way",
     "run": "run a bundle or a model once, on your input",
-    "report": "a session as a page to read, with charts; Markdown, JSON, pictures",
+    "report": "a session as a page to read; Markdown, JSON and pictures, too",
     "devices": "the targets within reach",
     "doctor": "check this machine",
 }
