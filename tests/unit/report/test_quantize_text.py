@@ -8,6 +8,7 @@ from dataclasses import replace
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.mixing import Sensitivity
+from hasten.core.plan import Plan
 from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, VariantRow, finding_of
 from hasten.core.statistics import Interval
 from hasten.practices.quantize_records import QuantizeResult
@@ -80,3 +81,30 @@ def test_other_metrics_are_plain_numbers() -> None:
 def test_already_quantised_is_two_lines() -> None:
     found = replace(FOUND, already="it is quantised already", why="it is quantised already", chosen=ORIGINAL)
     assert len(quantize_text("m.tflite", found).splitlines()) == 2
+
+
+def test_what_is_slower_or_wrong_comes_with_the_command_that_says_why() -> None:
+    slower = replace(ROWS[1], against=replace(FASTER, verdict=Verdict.SLOWER))
+    wrong = replace(ROWS[1], recipe="float16", path="q/my model.tflite", floor=BROKEN)
+    found = replace(FOUND, rows=(ROWS[0], slower, wrong), plan=Plan(threads=2), is_fed_as_is=True)
+    lines = quantize_text("m.tflite", found).splitlines()
+    assert "why is static_int8_min_max slower?" in lines
+    assert "  hasten compare m.tflite q/s.tflite --explain --threads 2" in lines
+    assert "  hasten compare m.tflite 'q/my model.tflite' --explain --threads 2 --data data.npz" in lines
+    both = replace(FOUND, rows=(ROWS[0], replace(slower, floor=BROKEN)))
+    assert "why is static_int8_min_max slower, and wrong?" in quantize_text("m.tflite", both)
+    assert len(both.hints) == 1
+    assert FOUND.hints == ()
+
+
+def test_samples_that_were_left_out_are_counted_and_the_first_are_named() -> None:
+    skipped = tuple((f"{number}.png", f"pictures/{number}.png cannot be read") for number in range(5))
+    flat = " ".join(quantize_text("m.tflite", replace(FOUND, skipped=skipped)).split())
+    assert "5 bad samples were left out: pictures/0.png cannot be read; " in flat
+    assert "and 2 more, which --json lists" in flat
+
+
+def test_a_mix_says_how_much_of_it_is_integers() -> None:
+    rows = (ROWS[0], replace(ROWS[2], integer_share=0.84))
+    flat = " ".join(quantize_text("m.tflite", replace(FOUND, rows=rows)).split())
+    assert "2 nodes stay float, 84% of the weights are integers" in flat
