@@ -28,6 +28,8 @@ def markdown_report(session: Session, *, source: str = "") -> str:
         lines += ["", f"*{summary.state}: this is what there is so far.*"]
     if summary.lost_lines:
         lines += ["", f"*{summary.lost_lines} lines of the session file could not be read.*"]
+    for warning in summary.warnings:
+        lines += ["", f"*{plain(warning)}*"]
     if summary.facts:
         rows = [(fact.title, fact.value, fact.before, fact.note) for fact in summary.facts]
         lines += ["", *_table(("", "", "", ""), [tuple(map(plain, row)) for row in rows])]

@@ -135,7 +135,7 @@ def accelerators_spec(view: PracticeView) -> dict[str, Any] | None:
             {
                 "name": text(row, "name"), "ms": latency, "low": latency if low is None else low,
                 "high": latency if high is None else high, "status": status_of(text(row, "status")),
-                "word": text(row, "status"), "told": f"{milliseconds(latency)}, {text(row, 'status')}",
+                "told": f"{milliseconds(latency)}, {text(row, 'status')}",
             }
         )  # fmt: skip
     return _interval_bars(values, "latency, ms") if values else None
@@ -149,12 +149,12 @@ def copies_spec(view: PracticeView) -> dict[str, Any] | None:
         if spent is None:
             continue
         low, high = number(row, "ci95_us", 0), number(row, "ci95_us", 1)
-        name = f"{text(row, 'way')}, {text(row, 'direction')}".strip(", ")
+        name = ": ".join(filter(None, (text(row, "direction"), text(row, "way"))))
         values.append(
             {
                 "name": name, "ms": spent, "low": spent if low is None else low,
-                "high": spent if high is None else high, "status": "kept", "word": "",
-                "told": milliseconds(spent / 1e3),
+                "high": spent if high is None else high,
+                "status": "broken" if row.get("fault") else "kept", "told": milliseconds(spent / 1e3),
             }
         )  # fmt: skip
     return _interval_bars(values, "time of a run, µs") if values else None
@@ -172,7 +172,7 @@ def split_spec(spent_ms: dict[str, float]) -> dict[str, Any]:
 def _interval_bars(values: list[dict[str, Any]], title: str) -> dict[str, Any]:
     y = {
         "field": "name", "type": "nominal", "sort": None, "title": None,
-        "axis": {"ticks": False, "domain": False, "labelLimit": 150},
+        "axis": {"ticks": False, "domain": False, "labelLimit": 190},
     }  # fmt: skip
     x = {
         "field": "ms",

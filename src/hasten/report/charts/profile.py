@@ -145,7 +145,7 @@ def roofline_spec(views: Sequence[ProfileView]) -> dict[str, Any] | None:
         "scale": log_scale([value["gflops"] for value in [*values, *roofs]]),
         "title": "10⁹ operations a second (logarithmic)", "axis": {"format": "~g", "tickCount": 6},
     }  # fmt: skip
-    labels = [view.label for view in views]
+    labels = list(dict.fromkeys(value["profile"] for value in values))
     by_label = {"field": "profile", "type": "nominal", "legend": {"title": None} if len(labels) > 1 else None}
     return vega_lite(
         340, values,

@@ -82,6 +82,7 @@ def _header(summary: Summary, *, without_charts: bool) -> Html:
     if summary.lost_lines:
         many = f"{summary.lost_lines} lines" if summary.lost_lines > 1 else "1 line"
         notes.append(f"{many} of the session file could not be read; all others are here.")
+    notes += summary.warnings
     notes += [MISSING] if without_charts else []
     inside = [
         element("p", "hasten report for ", element("strong", summary.title), class_="kicker"),

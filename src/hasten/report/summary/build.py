@@ -83,6 +83,7 @@ def summarise(session: Session, source: str = "") -> Summary:
         environment=_environment(session, lines),
         other_kinds=tuple(sorted(Counter(line.kind for line in lines if line.kind not in _KNOWN).items())),
         unreadable=(*unreadable, *odd),
+        warnings=tuple(f"The headline is in doubt: {doubt.evidence}." for doubt in (_torn(final) if final else ())),
         notes=tuple(str(note) for key in ("unreachable", "notes") for note in items(result, key)),
         lost_lines=session.lost_lines,
         source=source,

@@ -199,6 +199,8 @@ class Summary:
     """Kinds of lines that this report knows nothing about, and how many of each there are."""
     unreadable: tuple[str, ...] = ()
     """Lines whose data are not as they should be."""
+    warnings: tuple[str, ...] = ()
+    """What a reader must know beside the headline."""
     notes: tuple[str, ...] = ()
     """What the command itself remarked."""
     lost_lines: int = 0
