@@ -41,7 +41,8 @@ def leave_slow_nodes(practice: QuantizePractice) -> None:
 
 
 def subject_of(rows: Sequence[VariantRow]) -> VariantRow | None:
-    """The static int8 variant to improve on: one that keeps the floor if there is one, then the fastest."""
+    """The static int8 variant to improve on: one that keeps the floor if there is one, then the fastest, and among
+    equals the one that loses least."""
     known = [
         row
         for row in rows
@@ -62,9 +63,9 @@ def gains_of(practice: QuantizePractice, row: VariantRow) -> Gains | None:
     return practice.gains[row.recipe]
 
 
-def _preference(row: VariantRow) -> tuple[bool, float]:
+def _preference(row: VariantRow) -> tuple[bool, float, float]:
     assert row.against is not None
-    return row.floor != KEPT, round(row.against.ratio, 1)
+    return row.floor != KEPT, round(row.against.ratio, 1), row.drop or 0.0
 
 
 def _note(gains: Gains) -> str:
