@@ -30,6 +30,7 @@ _EVERY_FRAME: Final = 0.3
 """Calls for each run of the model, from which on they count as made on every frame."""
 _FEW_RUNS: Final = 10
 _COLD_RATIO: Final = 2.0
+_DOMINATES: Final = "pre-processing dominates"
 _DOMINATES_SHARE: Final = 0.25
 _NEARLY_ALWAYS: Final = 0.8
 """A sampler that looks at a frame can keep an output alive for an instant longer than the program does."""
@@ -56,8 +57,9 @@ class Subject:
 
 def findings(subject: Subject) -> list[AppFinding]:
     """All faults of a process that are worth naming."""
-    found = [fault for rule in _RULES for fault in rule(subject)]
-    return [fault for fault in found if worth(fault)]
+    found = [fault for rule in _RULES for fault in rule(subject) if worth(fault)]
+    known = {(fault.file, fault.line) for fault in found if fault.rule != _DOMINATES}
+    return [fault for fault in found if fault.rule != _DOMINATES or (fault.file, fault.line) not in known]
 
 
 def worth(fault: AppFinding) -> bool:
@@ -212,7 +214,7 @@ def _slow_preprocessing(subject: Subject) -> Iterator[AppFinding]:
         (file, function), lines = max(functions.items(), key=lambda entry: sum(entry[1].values()))
         cost = sum(lines.values())
         yield AppFinding(
-            "pre-processing dominates", file, max(lines, key=lambda line: lines[line]), function, cost,
+            _DOMINATES, file, max(lines, key=lambda line: lines[line]), function, cost,
             cost / subject.wall_ms,
             f"{milliseconds(pre / len(runs))} before each run of {milliseconds(inference / len(runs))}, most of it in"
             f" {function}; the cost is all of its time, the most that can be saved",

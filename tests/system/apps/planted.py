@@ -57,7 +57,7 @@ def resize(models, repaired, rounds):
         interpreter.invoke()
     index = indices(interpreters[0])[0][0]
     begin = time.perf_counter()
-    for number in range(300 * rounds):
+    for number in range(600 * rounds):
         interpreter = interpreters[number % 2 if repaired else 0]
         if not repaired:
             interpreter.resize_tensor_input(index, shapes[number % 2])  # fault: resized on every frame
@@ -74,7 +74,7 @@ def convert(models, repaired, rounds):
     interpreter = ready(models / "wide.tflite")
     inputs, _ = indices(interpreter)
     begin = time.perf_counter()
-    for number in range(1000 * rounds):
+    for number in range(2000 * rounds):
         frame = frames[number % 4]
         if not repaired:
             frame = frame.astype(np.float32)  # fault: input converted
@@ -91,7 +91,7 @@ def stride(models, repaired, rounds):
     interpreter = ready(models / "square.tflite")
     inputs, _ = indices(interpreter)
     begin = time.perf_counter()
-    for number in range(100 * rounds):
+    for number in range(200 * rounds):
         interpreter.set_tensor(inputs[0], frames[number % 4])  # fault: input converted
         interpreter.invoke()
     return time.perf_counter() - begin
@@ -160,7 +160,7 @@ def threads(models, repaired, rounds):
         interpreter.allocate_tensors()
     interpreter.invoke()
     begin = time.perf_counter()
-    for _ in range(600 * rounds):
+    for _ in range(300 * rounds):
         interpreter.invoke()
     return time.perf_counter() - begin
 

@@ -1,0 +1,115 @@
+"""Parts of the watch that need no program: the recorder's files, tracebacks, the import hook, the cost of a call."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hasten.practices.app_seen import read_seen
+from hasten.watcher import rows, tracebacks
+from hasten.watcher.calibration import cost_of_a_call_ns
+from hasten.watcher.import_hook import Finder
+from hasten.watcher.recorder import Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ONE_RUN = (rows.INVOKE | 1 << rows.OBJECT_SHIFT, 7, 1_000_000, 3_000_000)
+
+
+def _introduce(recorder: Recorder) -> None:
+    recorder.note({"kind": "process", "began_ns": 0, "ready_ns": 1, "main_thread": 7, "cores": 2})
+    recorder.place(sys._getframe(1))
+
+
+def test_what_is_flushed_is_read_back(tmp_path: Path) -> None:
+    recorder = Recorder(str(tmp_path))
+    _introduce(recorder)
+    recorder.rows.extend(ONE_RUN * 3)
+    recorder.flush()
+    recorder.rows.extend(ONE_RUN)
+    recorder.flush()
+    (process,) = read_seen(tmp_path)
+    assert process.events.ms.tolist() == [2.0] * 4
+    assert process.chain(0)[0][1].endswith("test_what_is_flushed_is_read_back")
+
+
+def test_a_file_that_a_crash_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    recorder = Recorder(str(tmp_path))
+    _introduce(recorder)
+    recorder.rows.extend(ONE_RUN * 3)
+    recorder.flush()
+    for path in tmp_path.iterdir():
+        path.write_bytes(path.read_bytes()[:-9] if path.suffix == ".rows" else path.read_bytes() + b'{"kind": "pla')
+    (process,) = read_seen(tmp_path)
+    assert len(process.events) == 2
+
+
+def test_a_folder_that_has_gone_is_no_trouble_for_the_program(tmp_path: Path) -> None:
+    recorder = Recorder(str(tmp_path / "gone"))
+    recorder.rows.extend(ONE_RUN)
+    recorder.flush()
+    assert recorder.left_out
+
+
+def test_a_forked_child_writes_none_of_its_parents_rows(tmp_path: Path) -> None:
+    recorder = Recorder(str(tmp_path))
+    _introduce(recorder)
+    recorder.rows.extend(ONE_RUN)
+    recorder.begin_again()
+    _introduce(recorder)
+    recorder.flush()
+    (process,) = read_seen(tmp_path)
+    assert len(process.events) == 0
+    assert process.places
+
+
+def test_tracebacks_lose_our_entries_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracebacks, "_FOLDER", "<ours>")
+    scope: dict[str, Any] = {}
+    exec(compile("def wrapper(call):\n    return call()\n", "<ours>/x.py", "exec"), scope)
+
+    def fail() -> None:
+        raise ValueError
+
+    with pytest.raises(ValueError) as raised:  # noqa: PT011
+        scope["wrapper"](lambda: scope["wrapper"](fail))
+    entry = tracebacks.without_ours(raised.value.__traceback__)
+    names = []
+    while entry is not None:
+        names.append(entry.tb_frame.f_code.co_name)
+        entry = entry.tb_next
+    assert names == ["test_tracebacks_lose_our_entries_only", "<lambda>", "fail"]
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    folder = tmp_path / "tflite_runtime"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "interpreter.py").write_text("class Interpreter:\n    def invoke(self):\n        return 5\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("tflite_runtime")]:
+        del sys.modules[name]
+
+
+def test_a_module_is_patched_when_it_is_imported(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced: list[str] = []
+    watch: Any = SimpleNamespace(
+        replace=lambda owner, name, value: replaced.append(name),
+        recorder=Recorder(""), calls=None, ready_for_litert=lambda: None,
+    )  # fmt: skip
+    monkeypatch.setattr(sys, "meta_path", [Finder(watch), *sys.meta_path])
+    module = importlib.import_module("tflite_runtime.interpreter")
+    assert "invoke" in replaced
+    assert type(module.__spec__.loader).__name__ == "SourceFileLoader" if module.__spec__ else False
+
+
+def test_the_cost_of_a_call_is_measured() -> None:
+    assert 0 < cost_of_a_call_ns(400) < 1e6
