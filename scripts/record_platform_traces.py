@@ -1,7 +1,7 @@
 """Record the traces in tests/data/platform_traces again: python scripts/record_platform_traces.py MODEL.
 
-Needs py-spy (in the development group) and Linux's perf. Names of folders on this machine are taken out of what they
-write, as test data has no use for them.
+Needs py-spy (in the development group), Linux's perf, root and a mounted tracefs. Names of folders on this machine are
+taken out of what they write, as test data has no use for them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "tests" / "data" / "platform_traces"
 PROGRAM: Final = FOLDER / "recorded_app.py"
+_INSTANCE: Final = Path("/sys/kernel/tracing/instances/hasten")
 _SECONDS: Final = "1.5"
 _MOST_EVENTS: Final = 210
 _PLACES: Final = (
@@ -48,6 +49,30 @@ def main(model: str) -> None:
         trace["traceEvents"] = trace["traceEvents"][:_MOST_EVENTS]
         (folder / "trace.json").write_text(json.dumps(trace), encoding="utf-8")
         _keep(folder / "trace.json", "hasten.trace.json")
+    _record_kernel(model)
+
+
+def _record_kernel(model: str) -> None:
+    """The kernel's own text, from an instance of its tracer that is ours alone; needs root and tracefs."""
+    _INSTANCE.mkdir()
+    try:
+        marker = str(_INSTANCE / "trace_marker")
+        program = subprocess.Popen([sys.executable, str(FOLDER / "recorded_marks.py"), model, "25", marker])
+        pid = program.pid
+        conditions = {"sched_switch": f"prev_pid=={pid}||next_pid=={pid}", "sched_waking": f"pid=={pid}"}
+        for event, condition in conditions.items():
+            (_INSTANCE / "events" / "sched" / event / "filter").write_text(condition)
+            (_INSTANCE / "events" / "sched" / event / "enable").write_text("1")
+        program.wait()
+        (_INSTANCE / "tracing_on").write_text("0")
+        text = (_INSTANCE / "trace").read_text()
+    finally:
+        for event in ("sched_switch", "sched_waking"):
+            (_INSTANCE / "events" / "sched" / event / "enable").write_text("0")
+        _INSTANCE.rmdir()
+    text = re.sub(rf"(?m)^ *\S+-(?!{pid}\b)(\d+) ", r"           other-\1 ", text)
+    text = re.sub(rf"(prev|next)_comm=.{{1,16}}? (prev|next)_pid=(?!{pid}\b)", r"\1_comm=other \2_pid=", text)
+    (FOLDER / "kernel.ftrace.txt").write_text(text, encoding="utf-8")
 
 
 def _run(command: list[str]) -> None:

@@ -27,7 +27,8 @@ _SWITCH: Final = re.compile(
 _WOKEN: Final = re.compile(r"\bpid=(\d{1,9})\b")
 _LOST: Final = re.compile(r"LOST \d+ EVENTS|CPU:?\d+ \[LOST", re.ASCII)
 _MARKS: Final = frozenset({"tracing_mark_write", "print", "0"})
-_DATA_BEGINS: Final = re.compile(r'<script[^>]*class="trace-data"[^>]*>')
+# Old pages hold the trace as a JavaScript string, line by line.
+_DATA_BEGINS: Final = re.compile(r'<script[^>]*class="trace-data"[^>]*>|var linuxPerfData = "')
 
 
 def read_atrace(content: Content, builder: TraceBuilder) -> None:
@@ -62,7 +63,8 @@ def _add(builder: TraceBuilder, marks: Marks, found: re.Match[str]) -> None:
         return
     if event == "sched_switch" and (switch := _SWITCH.search(rest)) and builder.takes_event():
         runnable = switch["state"].startswith("R")
-        builder.scheduling.switch(time_ns, int(switch["prev"]), int(switch["next"]), runnable=runnable)
+        before, core = int(switch["prev"]), int(found["core"])
+        builder.scheduling.switch(time_ns, before, int(switch["next"]), runnable=runnable, core=core)
         if pid and tid:
             builder.thread(tid, pid=pid, tid=tid, name=_name(found["comm"]))
         if (after := int(switch["next"])) and after not in builder.rows:
@@ -90,5 +92,5 @@ def _trace_lines(content: Content) -> Iterator[str]:
             inside, line = False, line.partition("</script>")[0]
             if line.strip():
                 yield line
-        elif inside and line.strip():
+        elif inside and (line := line.removesuffix("\\").removesuffix("\\n")).strip(' ";\\n'):
             yield line

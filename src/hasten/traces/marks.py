@@ -33,8 +33,9 @@ class Marks:
             pid, track, name, cookie, *_ = [*rest.split("|"), "", "", ""]
             self._add_loose(time_ns, True, _number(pid), (track, cookie, name))
         elif kind == "H":
-            pid, track, cookie, *_ = [*rest.split("|"), "", ""]
-            self._add_loose(time_ns, False, _number(pid), (track, cookie, ""))
+            pid, _, named = rest.partition("|")
+            track, _, cookie = named.partition("|")
+            self._add_loose(time_ns, False, _number(pid), (track, cookie.rpartition("|")[2], ""))
 
     def finish(self) -> None:
         """Pair what is left, on a track of its own for each name."""

@@ -40,7 +40,7 @@ class KernelEvents:
         core = 0
         for tag, value in fields(data):
             if tag == _EVENT:
-                self._add_event(value)
+                self._add_event(core, value)
             elif tag == _COMPACT:
                 self._add_compact(core, value)
             elif tag == _CPU:
@@ -48,7 +48,7 @@ class KernelEvents:
             elif tag == _LOST and value:
                 self._builder.doubt(TraceReason.LOST_EVENTS, "the kernel's buffer overflowed while recording")
 
-    def _add_event(self, data: bytes) -> None:
+    def _add_event(self, core: int, data: bytes) -> None:
         time_ns = tid = 0
         for tag, value in fields(data):
             if tag == _TIME:
@@ -56,19 +56,19 @@ class KernelEvents:
             elif tag == _TID:
                 tid = value
             elif tag == _SWITCH:
-                self._add_switch(time_ns, value)
+                self._add_switch(core, time_ns, value)
             elif tag == _PRINT:
                 self._add_print(time_ns, tid, value)
             elif tag in (_WAKING, _WAKEUP, _WAKEUP_NEW):
                 self._add_wake(time_ns, value)
 
-    def _add_switch(self, time_ns: int, data: bytes) -> None:
+    def _add_switch(self, core: int, time_ns: int, data: bytes) -> None:
         if not self._builder.takes_event():
             return
         found = dict(fields(data))
         from_tid, to_tid = found.get(_PREV_TID, 0), found.get(_NEXT_TID, 0)
         runnable = not found.get(_PREV_STATE, 0) & _SLEEPING_BITS
-        self._builder.scheduling.switch(time_ns, from_tid, to_tid, runnable=runnable)
+        self._builder.scheduling.switch(time_ns, from_tid, to_tid, runnable=runnable, core=core)
         self._name(from_tid, found.get(_PREV_COMM, b""))
         self._name(to_tid, found.get(_NEXT_COMM, b""))
 
@@ -101,7 +101,7 @@ class KernelEvents:
             time_ns += difference
             if self._builder.takes_event():
                 runnable = not signed(state) & _SLEEPING_BITS
-                self._builder.scheduling.switch(time_ns, self._last_tid.get(core, 0), tid, runnable=runnable)
+                self._builder.scheduling.switch(time_ns, self._last_tid.get(core, 0), tid, runnable=runnable, core=core)
             self._last_tid[core] = tid
             if comm < len(names):
                 self._name(tid, names[comm])

@@ -76,17 +76,14 @@ def detected(content: Content) -> str:
     for kind, matches in _SIGNS.items():
         if matches(text):
             return kind
-    if looks_like_json_with_events(content, text):
-        return "chrome"
+    if text.startswith("{") and EVENTS.search(content.data) is not None:
+        return "chrome"  # however late in the file they stand
+    if _is_page(text) and content.data.find(b'class="trace-data"') >= 0:
+        return "atrace"
     raise DataError(
         f"{content.path} is no trace in a format that hasten knows",
         f"It reads {', '.join(f'{entry.title} ({name})' for name, entry in FORMATS.items())}; --kind names one.",
     )
-
-
-def looks_like_json_with_events(content: Content, text: str) -> bool:
-    """Whether an object has trace events, however late in the file."""
-    return text.startswith("{") and EVENTS.search(content.data) is not None
 
 
 def _is_speedscope(text: str) -> bool:
@@ -102,9 +99,13 @@ def _is_instruments(text: str) -> bool:
 
 
 def _is_atrace(text: str) -> bool:
-    if text.startswith(("<!DOCTYPE", "<!doctype", "<html", "<HTML")):
-        return 'class="trace-data"' in text or "trace-viewer" in text or "systrace" in text
+    if _is_page(text):
+        return "<title>Android System Trace</title>" in text or 'class="trace-data"' in text
     return text.startswith(("# tracer:", "TRACE:")) or _share(LINE.match, text) > 0.5
+
+
+def _is_page(text: str) -> bool:
+    return text[:16].lower().startswith(("<!doctype html", "<html"))
 
 
 def _is_perf(text: str) -> bool:

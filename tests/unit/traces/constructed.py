@@ -54,6 +54,15 @@ def systrace(life: Timeline) -> str:
     )
 
 
+def systrace_old(life: Timeline) -> str:
+    """The page of years ago, with the trace as a string of JavaScript."""
+    lines = "".join(f"{line}\\n\\\n" for line in atrace(life).splitlines())
+    return (
+        "<!DOCTYPE HTML>\n<html>\n<head><title>Android System Trace</title></head>\n<body>\n<script>\n"
+        f'var linuxPerfData = "\\\n{lines}         \\n";\n</script>\n</body></html>\n'
+    )
+
+
 def perfetto(life: Timeline, *, compact: bool = False, compressed: bool = False) -> bytes:
     """What Android's System Tracing writes: marks and switches from the kernel, in bundles of two cores."""
     trace = pb.Trace()

@@ -24,11 +24,12 @@ FORMATS: dict[str, tuple[str, Callable[[Timeline], str | bytes]]] = {
     "perfetto-tracks": ("perfetto", constructed.perfetto_track_events),
     "atrace": ("atrace", constructed.atrace),
     "systrace": ("atrace", constructed.systrace),
+    "systrace-old": ("atrace", constructed.systrace_old),
     "chrome": ("chrome", constructed.chrome),
     "instruments-intervals": ("instruments", constructed.instruments_intervals),
     "instruments-events": ("instruments", constructed.instruments_events),
 }
-WITH_SCHEDULER = ("perfetto", "perfetto-compact", "perfetto-compressed", "atrace", "systrace")
+WITH_SCHEDULER = ("perfetto", "perfetto-compact", "perfetto-compressed", "atrace", "systrace", "systrace-old")
 
 
 def examined(folder: Path, content: str | bytes, kind: str = "") -> PlatformResult:

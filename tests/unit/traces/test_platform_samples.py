@@ -108,3 +108,20 @@ def test_a_trace_of_hasten_itself_comes_back_as_it_was() -> None:
     assert found.loads == 1
     assert found.main is not None
     assert found.main.thread == "engine"
+
+
+def test_the_kernels_own_text_gives_runs_and_the_scheduler() -> None:
+    _, found = examine_platform_trace(RECORDED / "kernel.ftrace.txt")
+
+    assert (found.source.kind, found.source.complete) == ("atrace", True)
+    assert found.inferences is not None
+    assert found.inferences.count == 25
+    assert found.allocations == 1
+    assert found.main is not None
+    assert found.main.thread == "python"
+    assert all(found.main.split[part] > 0 for part in ("load", "pre", "inference", "post"))
+    assert found.scheduling_ms is not None
+    inside = sum(found.scheduling_ms)
+    assert inside <= found.main.split["inference"] * 1.001
+    held = sum(row.ms for row in found.instead if row.part == "core")
+    assert held <= 2 * found.scheduling_ms[1] * 1.001  # two cores
