@@ -8,6 +8,7 @@ original are chosen that do not change its numbers.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from hasten.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from hasten.tune.tuning import Tuning
 
@@ -27,6 +29,7 @@ hasten tune demo --data demo --calibration demo -o tuned
 hasten tune model.tflite --data images/ --max-drop 1% --budget 5m -o tuned
 hasten tune model.tflite --data data.npz --limit size=1MB -o tuned
 hasten tune model.tflite --data labels.csv -o tuned --resume --budget 10m
+hasten tune model.tflite --data images/ -o tuned --watch
 """
 _INTERRUPTED: Final = 130
 _OUT_OF_REACH: Final = 1
@@ -49,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--recipe", action="append", default=[], metavar="NAME", help="try only these variants; may be repeated"
     )
     parser.add_argument("--no-mix", action="store_true", help="do not look for mixes of float and integers")
+    parser.add_argument("--watch", action="store_true", help="serve the report on this machine while it runs")
     parser.add_argument("--only-race", action="store_true", help="leave out what does not bear on the choice")
     options.add_data(parser)
     options.add_workload(parser)
@@ -85,10 +89,21 @@ def run(arguments: argparse.Namespace) -> int:
         preprocess=preprocess_from_text(arguments.preprocess), metric=arguments.metric,
         settings=settings, target=target, resume=arguments.resume,
     )  # fmt: skip
-    interrupted = _tune(tuning)
+    with _watching(arguments.output) if arguments.watch else contextlib.nullcontext():
+        interrupted = _tune(tuning)
     found = tuning.found()
     show(options.as_json(found.as_data()) if arguments.json else tune_text(found))
     return _INTERRUPTED if interrupted else _OUT_OF_REACH if found.unreachable else 0
+
+
+@contextlib.contextmanager
+def _watching(folder: Path) -> Iterator[None]:
+    """Serve the report as the session grows."""
+    from hasten.report.live import serve
+
+    with serve(folder / "session.jsonl") as server:
+        complain(f"{server.url} shows what there is so far", "")
+        yield
 
 
 def _tune(tuning: Tuning) -> bool:
