@@ -81,14 +81,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.all and target.name == "local":
         rows += vendor_rows(arguments.threads)
     (recommended, why), finding = recommend(rows), finding_of(rows)
+    compared_on = arguments.data or "seeded noise"
     data = {
         "model": model, "rows": [row.as_data() for row in rows], "recommended": recommended, "why": why,
-        "finding": finding.as_data(), "interrupted": interrupted, "compared_on": arguments.data or "seeded noise",
+        "finding": finding.as_data(), "interrupted": interrupted, "compared_on": compared_on,
     }  # fmt: skip
     if session:
         session.add("accelerators", model, data)
         session.add("finding", "accelerators", finding.as_data())
-    show(options.as_json(data) if arguments.json else accelerators_text(model, rows, why, data["compared_on"]))
+    show(options.as_json(data) if arguments.json else accelerators_text(model, rows, why, compared_on))
     return _INTERRUPTED if interrupted else 0
 
 

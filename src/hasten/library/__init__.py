@@ -1,0 +1,102 @@
+"""hasten as a library: what the command line offers, as functions that return records and raise HastenError.
+
+Each function is loaded when it is first asked for: timing a model needs nothing of what quantises it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hasten.library.changing import explain, quantize, run_quantize, study_quantize
+    from hasten.library.examining import (
+        accelerators,
+        accelerators_pay_from,
+        copies,
+        copies_found,
+        measure_copies,
+        measure_threads,
+        study_copies,
+        study_threads,
+        threads,
+    )
+    from hasten.library.gating import check, run_check, study_check
+    from hasten.library.opening import open_model
+    from hasten.library.timing import bench, compare, profile, profile_with_runs, run_once, sustain
+    from hasten.library.tuning import run_tune, study_tune, tune
+    from hasten.library.watching import examine_platform_trace, measure_app, session_report, study_app, watch
+
+_MODULES = {
+    "accelerators": "examining",
+    "accelerators_pay_from": "examining",
+    "bench": "timing",
+    "check": "gating",
+    "compare": "timing",
+    "copies": "examining",
+    "copies_found": "examining",
+    "examine_platform_trace": "watching",
+    "explain": "changing",
+    "measure_app": "watching",
+    "measure_copies": "examining",
+    "measure_threads": "examining",
+    "open_model": "opening",
+    "profile": "timing",
+    "profile_with_runs": "timing",
+    "quantize": "changing",
+    "run_check": "gating",
+    "run_once": "timing",
+    "run_quantize": "changing",
+    "run_tune": "tuning",
+    "session_report": "watching",
+    "study_app": "watching",
+    "study_check": "gating",
+    "study_copies": "examining",
+    "study_quantize": "changing",
+    "study_threads": "examining",
+    "study_tune": "tuning",
+    "sustain": "timing",
+    "threads": "examining",
+    "tune": "tuning",
+    "watch": "watching",
+}
+
+__all__ = [
+    "accelerators",
+    "accelerators_pay_from",
+    "bench",
+    "check",
+    "compare",
+    "copies",
+    "copies_found",
+    "examine_platform_trace",
+    "explain",
+    "measure_app",
+    "measure_copies",
+    "measure_threads",
+    "open_model",
+    "profile",
+    "profile_with_runs",
+    "quantize",
+    "run_check",
+    "run_once",
+    "run_quantize",
+    "run_tune",
+    "session_report",
+    "study_app",
+    "study_check",
+    "study_copies",
+    "study_quantize",
+    "study_threads",
+    "study_tune",
+    "sustain",
+    "threads",
+    "tune",
+    "watch",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'hasten.library' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"hasten.library.{_MODULES[name]}"), name)

@@ -1,0 +1,171 @@
+"""The ways to run a model: accelerators, threads, and how it is fed and read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hasten.core.bundle import Bundle
+from hasten.core.errors import UsageError
+from hasten.core.plan import Plan, Workload
+from hasten.core.thread_rows import QUIET, SITUATIONS
+from hasten.data.preprocess import Preprocess
+from hasten.data.sources import open_dataset
+from hasten.library.opening import error_of, open_model
+from hasten.measure.rounds import Progress, no_progress
+from hasten.practices import accelerators as accelerators_module
+from hasten.practices import copies as copies_module
+from hasten.practices import pays_from as pays_from_module
+from hasten.practices.accelerator_outputs import inputs_from_data, make_inputs
+from hasten.practices.accelerator_placement import is_on_cpu
+from hasten.practices.accelerator_race import keep_nothing
+from hasten.practices.threads import ThreadsPractice
+from hasten.report.code import snippet_in
+from hasten.targets.local import LocalTarget
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from hasten.core.acceleration import AcceleratorRow
+    from hasten.core.copies import CopyStudy
+    from hasten.core.thread_study import ThreadStudy
+    from hasten.practices.threads import Keep
+    from hasten.targets.base import Target
+
+
+def accelerators(
+    model: str | os.PathLike[str],
+    workload: Workload = Workload(),
+    *,
+    threads: int = 1,
+    delegates: Sequence[str] = (),
+    target: Target | None = None,
+    seconds: float = accelerators_module.DEFAULT_SECONDS,
+    progress: Progress = no_progress,
+    cache: str = "",
+    keep: Keep | None = None,
+    data: str = "",
+    preprocess: Preprocess = Preprocess(),
+) -> list[AcceleratorRow]:
+    """What each accelerator does with a model: does it run, all of it, correctly, faster, when does it pay.
+
+    Outputs are compared on samples of `data` (as open_dataset takes it), or else on seeded noise.
+    """
+    candidate, graph = open_model(model, Plan(threads=threads), workload)
+    plans = accelerators_module.plans_to_examine(threads, delegates)
+    make = inputs_from_data(graph, workload, open_dataset(data), preprocess) if data else make_inputs
+    rows = accelerators_module.examine(
+        target or LocalTarget(), candidate, graph, plans, seconds, progress, cache, keep or keep_nothing, make
+    )
+    failures = [row.failure for row in rows if row.failure is not None]
+    if len(failures) == len(rows):
+        raise error_of(failures[0], candidate)  # the CPU's own: the model's trouble, whatever the others say
+    return rows
+
+
+def accelerators_pay_from(
+    rows: Sequence[AcceleratorRow],
+    *,
+    target: Target | None = None,
+    seconds: float = pays_from_module.DEFAULT_SECONDS,
+    progress: Progress = no_progress,
+) -> list[AcceleratorRow]:
+    """The rows, each that runs beside the CPU with the size of a network from which on it is faster there."""
+    plans = {row.name: row.plan for row in rows if row.latency is not None and not is_on_cpu(row.plan)}
+    base = replace(rows[0].plan, accelerator="cpu", delegate="", kernel="delegate", options=())
+    found = pays_from_module.pays_from(target or LocalTarget(), base, plans, seconds, progress) if plans else {}
+    return [replace(row, pays=found.get(row.name)) for row in rows]
+
+
+def threads(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    load: str = QUIET,
+    counts: Sequence[int] = (),
+    seconds: float = 0.0,
+    progress: Progress = no_progress,
+) -> ThreadStudy:
+    """How many threads to use, in the situation that `load` names; the plan is the one in use now."""
+    practice = study_threads(model, plan, workload, target=target, load=load, counts=counts, seconds=seconds)
+    measure_threads(practice, progress)
+    return practice.found()
+
+
+def study_threads(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    load: str = QUIET,
+    counts: Sequence[int] = (),
+    seconds: float = 0.0,
+    keep: Keep | None = None,
+) -> ThreadsPractice:
+    """A study of threads that has not begun: whoever runs it can ask at any time what it has found so far."""
+    if load not in SITUATIONS:
+        raise UsageError(f"there is no situation {load!r}", f"Use one of: {', '.join(SITUATIONS)}.")
+    candidate, _ = open_model(model, plan, workload)
+    practice = ThreadsPractice(target or LocalTarget(), candidate, load, tuple(counts), seconds)
+    if keep is not None:
+        practice.keep = keep
+    return practice
+
+
+def measure_threads(practice: ThreadsPractice, progress: Progress = no_progress) -> None:
+    """Run a study of threads to its end."""
+    failure = practice.run(progress)
+    if failure is not None:
+        raise error_of(failure, practice.candidate)
+
+
+def copies(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = copies_module.DEFAULT_SECONDS,
+    language: str = "python",
+    progress: Progress = no_progress,
+) -> CopyStudy:
+    """What each way to feed and read a model costs, and the one to use, with code in a language."""
+    practice = study_copies(model, plan, workload, target=target, seconds=seconds)
+    measure_copies(practice, progress)
+    return copies_found(practice, language)
+
+
+def study_copies(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = copies_module.DEFAULT_SECONDS,
+) -> copies_module.CopiesPractice:
+    """A study of copies that has not begun: whoever runs it can ask at any time what it has found so far."""
+    candidate, graph = open_model(model, plan, workload)
+    return copies_module.CopiesPractice(target or LocalTarget(), candidate, graph, seconds)
+
+
+def measure_copies(practice: copies_module.CopiesPractice, progress: Progress = no_progress) -> None:
+    """Run a study of copies to its end."""
+    failure = practice.run(progress)
+    if failure is not None:
+        raise error_of(failure, practice.candidate)
+
+
+def copies_found(practice: copies_module.CopiesPractice, language: str = "python") -> CopyStudy:
+    """What a study of copies has found, with the code that goes the recommended way."""
+    found, candidate = practice.found(), practice.candidate
+    inputs, outputs = practice.tensors()
+    as_bundle = Bundle(
+        candidate.path.parent, candidate.path.name, candidate.model.sha256, candidate.plan, candidate.workload,
+        inputs, outputs,
+    )  # fmt: skip
+    snippet = snippet_in(language, as_bundle, str(candidate.path), runner=found.recommended in ("host", "locked"))
+    return replace(found, language=language, snippet=snippet)

@@ -1,0 +1,152 @@
+"""Time a model, compare two, look into one, or run it once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hasten.core.comparison import DEFAULT_MARGIN
+from hasten.core.failure import Failure
+from hasten.core.plan import Plan, Workload
+from hasten.data.preprocess import Preprocess
+from hasten.library.opening import error_of, open_model
+from hasten.measure import bench as bench_module
+from hasten.measure import compare as compare_module
+from hasten.measure import profiling as profiling_module
+from hasten.measure import sustained as sustained_module
+from hasten.measure.peaks import measure_peaks
+from hasten.measure.prediction import predict
+from hasten.measure.rounds import Progress, no_progress
+from hasten.practices.profile import profile_model
+from hasten.targets.local import LocalTarget
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from hasten.core.measurement import Measurement
+    from hasten.core.profile import Peaks, Profile
+    from hasten.core.sustained import Sustained
+    from hasten.measure.compare import ComparisonResult
+    from hasten.measure.prediction import Prediction
+    from hasten.measure.profiling import RawProfile
+    from hasten.measure.rounds import Track
+    from hasten.targets.base import Target
+
+
+def bench(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = bench_module.DEFAULT_SECONDS,
+    progress: Progress = no_progress,
+    on_round: Callable[[Measurement], None] = lambda found: None,
+) -> Measurement:
+    """Time a model with a plan. `on_round` gets what there is so far after each of its processes."""
+
+    def tell(track: Track) -> None:
+        so_far = track.result()
+        if not isinstance(so_far, Failure):
+            on_round(so_far)
+
+    candidate, _ = open_model(model, plan, workload)
+    result = bench_module.bench(target or LocalTarget(), candidate, seconds, progress, tell)
+    if isinstance(result, Failure):
+        raise error_of(result, candidate)
+    return result
+
+
+def sustain(
+    model: str | os.PathLike[str],
+    minutes: float,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    progress: Progress = no_progress,
+) -> Sustained:
+    """Run a model without a pause for so many minutes, and tell how its latency changes."""
+    candidate, _ = open_model(model, plan, workload)
+    result = sustained_module.sustain(target or LocalTarget(), candidate, minutes, progress)
+    if isinstance(result, Failure):
+        raise error_of(result, candidate)
+    return result
+
+
+def compare(
+    first: tuple[str | os.PathLike[str], Plan],
+    second: tuple[str | os.PathLike[str], Plan],
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = compare_module.DEFAULT_SECONDS,
+    margin: float = DEFAULT_MARGIN,
+    progress: Progress = no_progress,
+    on_round: Callable[[ComparisonResult], None] = lambda found: None,
+) -> ComparisonResult:
+    """Is the second model and plan faster than the first? `on_round` gets what there is so far after each round."""
+    a, b = (open_model(path, plan, workload)[0] for path, plan in (first, second))
+    result = compare_module.compare(target or LocalTarget(), a, b, seconds, margin, progress, on_round)
+    if isinstance(result, tuple):
+        failed, failure = result
+        raise error_of(failure, failed)
+    return result
+
+
+def profile(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = profiling_module.DEFAULT_SECONDS,
+    roofline: bool = True,
+    progress: Progress = no_progress,
+) -> Profile:
+    """Each operator's time, mapped to the graph; with the machine's peaks if `roofline`."""
+    return profile_with_runs(
+        model, plan, workload, target=target, seconds=seconds, roofline=roofline, progress=progress
+    )[0]
+
+
+def profile_with_runs(
+    model: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    target: Target | None = None,
+    seconds: float = profiling_module.DEFAULT_SECONDS,
+    roofline: bool = True,
+    progress: Progress = no_progress,
+) -> tuple[Profile, RawProfile]:
+    """The profile, and the profiled runs behind it: what a timeline is drawn from."""
+    candidate, graph = open_model(model, plan, workload)
+    where = target or LocalTarget()
+    peaks: Peaks | Failure | None = measure_peaks(where, plan.threads, progress) if roofline else None
+    if isinstance(peaks, Failure):
+        raise peaks.error(plan)
+    result = profile_model(where, candidate, graph, seconds, peaks, progress)
+    if isinstance(result, Failure):
+        raise error_of(result, candidate)
+    return result
+
+
+def run_once(
+    model: str | os.PathLike[str],
+    source: str | os.PathLike[str],
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    preprocess: Preprocess = Preprocess(),
+    labels: Sequence[str] = (),
+    label_offset: int = 0,
+    target: Target | None = None,
+) -> Prediction:
+    """Run a model once, in a process of its own, on what a file holds (arrays, an image, a WAV file)."""
+    candidate, graph = open_model(model, plan, workload)
+    found = predict(target or LocalTarget(), candidate, graph, Path(source), preprocess, labels, label_offset)
+    if isinstance(found, Failure):
+        raise error_of(found, candidate)
+    return found
