@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 hasten run tuned --input photo.jpg
 hasten run tuned --input x.npy --output y.npz
-hasten run model.tflite@threads=2 --input photo.jpg --preprocess mean=127.5,std=127.5
+hasten run model.tflite --input photo.jpg --preprocess mean=127.5,std=127.5
 hasten run model.tflite --input inputs.npz --json
 """
 
