@@ -89,7 +89,7 @@ def test_operators_are_measured_afterwards(models: Path) -> None:
     found = watched(APPS / "clean_compiled.py", models, seconds="2")
     assert [entry["op"] for entry in found["models"][0]["operators"]] == ["CONV_2D"]
     assert found["models"][0]["type"] == "CompiledModel"
-    assert found["split"]["waiting_ms"] > 60 * 2 * 0.5
+    assert found["split"]["waiting_ms"] > 20  # of 60 pauses of 2 ms
 
 
 @pytest.fixture

@@ -144,6 +144,12 @@ class AppStudy:
 def warm_ms(process: Process, number: int) -> float | None:
     """The median of the runs of this interpreter's model, each interpreter's first left out."""
     key = process.objects.get(number, {}).get("key")
+    if key not in process.warm_ms:
+        process.warm_ms[key] = _warm_ms(process, key)
+    return process.warm_ms[key]
+
+
+def _warm_ms(process: Process, key: str | None) -> float | None:
     alike = [other for other, made in process.objects.items() if made.get("key") == key]
     later = []
     for other in alike:

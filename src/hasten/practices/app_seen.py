@@ -80,6 +80,8 @@ class Process:
     stacks: dict[int, Chain]
     threads: dict[int, str]
     notes: list[dict[str, Any]] = field(default_factory=list)
+    warm_ms: dict[str | None, float | None] = field(default_factory=dict)
+    """What is known of the latency of each model's warm runs, once it was asked for."""
 
     @property
     def began(self) -> int:

@@ -22,6 +22,8 @@ _SECONDS_APART_LATER: Final = 0.01
 _QUICK_SAMPLES: Final = 2000
 _DEAREST_SHARE: Final = 0.01
 """Of the time; a sampler that costs more looks less often."""
+_DEAR_SAMPLE_NS: Final = 200_000
+"""Stacks that were never seen before take long to describe; they must not make the sampler blind for the next ones."""
 _FLUSH_NS: Final = 250_000_000
 _DEEPEST: Final = 100
 _MOST_STACKS: Final = 50_000
@@ -50,6 +52,7 @@ class Sampler:
         self._running = False
         self.samples = 0
         self.cpu_ns = 0
+        self._recent_ns = 0.0
         self._switch_seconds = 0.0
 
     def start(self) -> None:
@@ -97,14 +100,14 @@ class Sampler:
                     self._watch.look_again()
                 after = time.thread_time_ns()
                 self.cpu_ns += after - before
+                self._recent_ns += (min(after - before, _DEAR_SAMPLE_NS) - self._recent_ns) / 16
                 before = after
         finally:
             ended.release()
 
     def _seconds_apart(self) -> float:
         usual = _SECONDS_APART if self.samples < _QUICK_SAMPLES else _SECONDS_APART_LATER
-        each = self.cpu_ns / self.samples / 1e9 if self.samples > 100 else 0.0
-        return max(usual, each / _DEAREST_SHARE)
+        return max(usual, self._recent_ns / 1e9 / _DEAREST_SHARE)
 
     def _sample(self, own: int) -> None:
         extend = self._watch.recorder.rows.extend
@@ -154,7 +157,7 @@ class Sampler:
         """The time that the thread ran, or stood ready and waited for a core; -1 where the system does not tell."""
         clock = self._clocks.get(thread)
         if clock is None:
-            clock = _open_clock(thread)
+            clock = _open_clock(thread, self._watch.main_thread)
             if clock is None:
                 return -1
             self._clocks[thread] = clock
@@ -180,11 +183,11 @@ class Sampler:
                 self._watch.recorder.define({"kind": "thread", "ident": ident, "name": thread.name})
 
 
-def _open_clock(thread: int) -> int | None:
+def _open_clock(thread: int, main_thread: int) -> int | None:
     """Linux's account of a thread, as a file that stays open; None if there is none, or `threading` is not loaded."""
     threading: Any = sys.modules.get("threading")
     known = threading._active.get(thread) if threading else None
-    number = getattr(known, "native_id", None)
+    number = os.getpid() if thread == main_thread else getattr(known, "native_id", None)
     try:
         return os.open(f"/proc/self/task/{number}/schedstat", os.O_RDONLY | os.O_CLOEXEC) if number else None
     except OSError:

@@ -30,6 +30,7 @@ class Watch:
         self._began_ns = began_ns
         self._replaced: list[tuple[Any, str, Any]] = []
         self._finder = Finder(self)
+        self.main_thread = _main_thread()
         self._active = False
         self._forked = False
 
@@ -105,7 +106,7 @@ class Watch:
         self.recorder.note(
             {
                 "kind": "process", "how": how, "pid": os.getpid(), "parent": os.getppid(), "began_ns": self._began_ns,
-                "ready_ns": time.perf_counter_ns(), "main_thread": _main_thread(), "cores": cores,
+                "ready_ns": time.perf_counter_ns(), "main_thread": self.main_thread, "cores": cores,
                 "python": sys.version.split()[0], "executable": sys.executable,
                 "arguments": list(getattr(sys, "orig_argv", [])),
             }
@@ -154,6 +155,7 @@ class Watch:
     def _in_child(self) -> None:
         if self._active:
             self._forked = True
+            self.main_thread = _main_thread()
             self.recorder.begin_again()
             self._began_ns = time.perf_counter_ns()
             self._sampler.forget_thread()
