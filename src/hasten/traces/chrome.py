@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.platform_trace import TraceReason
@@ -86,11 +87,16 @@ def _add_name(builder: TraceBuilder, rows: ThreadRows, event: dict[str, Any]) ->
 
 
 def _arguments(event: dict[str, Any]) -> dict[str, Any] | None:
-    args = event.get("args")
-    found = dict(args) if isinstance(args, dict) else {}
-    if isinstance(category := event.get("cat"), str) and category:
-        found["cat"] = category
-    return found or None
+    args, category = event.get("args"), event.get("cat")
+    if isinstance(args, dict) and args:
+        return {**args, "cat": category} if isinstance(category, str) and category else args
+    return _only_category(category) if isinstance(category, str) and category else None
+
+
+@lru_cache(maxsize=1024)
+def _only_category(category: str) -> dict[str, Any]:
+    """One and the same for millions of events."""
+    return {"cat": category}
 
 
 def _number(value: Any) -> int:
