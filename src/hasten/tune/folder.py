@@ -6,6 +6,7 @@ import platform
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.bundle import MODEL_FILE, PLAN_FILE
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.quantization import row_from_data
 from hasten.core.session import SessionWriter, read_session
@@ -56,6 +57,7 @@ class TuneFolder:
             )
         if self.resumed:
             self._read(read_session(path / SESSION), settings)
+            self._tidy()
         self._begin()
         if not self._has_settings:
             self.keep("settings", COMMAND, dict(settings))
@@ -103,6 +105,11 @@ class TuneFolder:
                 self.elapsed_s = max(self.elapsed_s, self.trials[trial.label].elapsed_s)
             elif trial.kind == "variant":
                 self.variants[trial.label] = row_from_data(trial.data)
+
+    def _tidy(self) -> None:
+        """A model without its plan is what a kill between the two has left of a bundle."""
+        if not (self.path / PLAN_FILE).exists():
+            (self.path / MODEL_FILE).unlink(missing_ok=True)
 
     def _compare(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         if before.get("sha256") != now["sha256"]:

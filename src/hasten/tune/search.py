@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.quantization import FAILED as NOT_MADE
 from hasten.core.statistics import Interval
@@ -183,7 +184,11 @@ class Search:
     def _made(self, name: str, plans: Sequence[Plan]) -> list[Lane]:
         """The lanes of a variant; none where it cannot be made."""
         self.tell(f"making {name}")
-        row = self.workshop.make(name)
+        try:
+            row = self.workshop.make(name)
+        except UsageError as error:  # what makes variants is not installed: plans are worth a tuning, too
+            self.workshop.note(f"no variants: {error.message} {error.hint}".strip())
+            return []
         if row.floor == NOT_MADE or not row.path:
             return []
         return [self._enter(name, plan) for plan in plans]

@@ -46,7 +46,6 @@ class Evidence:
     profiles: tuple[Profile | None, Profile | None] = (None, None)
     given: dict[str, Finding] = field(default_factory=dict)
     """Findings of practices that ran in full."""
-    max_drop: float = 0.0
 
 
 def nine_findings(known: Evidence) -> list[Finding]:

@@ -1,0 +1,126 @@
+"""The nine verdicts: each says what it stands on, and nothing that was not measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hasten.core.comparison import Comparison, Verdict
+from hasten.core.finding import Finding, Standing
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
+from hasten.core.profile import OperatorTime, Profile
+from hasten.core.statistics import Interval
+from hasten.core.tuning import BROKEN, DROPPED, FAILED, KEPT, ORIGINAL, UNKNOWN, Step, TuneResult, TuneTrial
+from hasten.report.tune_text import tune_text
+from hasten.tune.verdicts import PRACTICES, Evidence, nine_findings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TWO = Plan(threads=2)
+NPU = Plan(accelerator="npu", threads=2)
+
+
+def trial(variant: str, ms: float | None, plan: Plan = TWO, floor: str = KEPT, **more: object) -> TuneTrial:
+    latency = None if ms is None else Interval(ms, ms, ms)
+    found = TuneTrial(variant, plan, KEPT, floor=floor, latency=latency, size_bytes=100)
+    return replace(found, **more)  # type: ignore[arg-type]
+
+
+BASE = trial(ORIGINAL, 4.0, Plan())
+FASTER = trial(ORIGINAL, 2.0)
+
+
+def verdicts(trials: Sequence[TuneTrial], best: TuneTrial = BASE, **more: object) -> dict[str, Finding]:
+    known = Evidence(trials, best, BASE, **more)  # type: ignore[arg-type]
+    found = nine_findings(known)
+    assert [finding.practice for finding in found] == list(PRACTICES)
+    return {finding.practice: finding for finding in found}
+
+
+def test_without_measurements_nothing_is_examined() -> None:
+    found = verdicts([BASE])
+    assert {finding.standing for finding in found.values()} == {Standing.NOT_EXAMINED}
+    assert all(finding.what_to_do for finding in found.values())
+
+
+def test_a_confirmed_step_is_an_improvement_with_its_interval() -> None:
+    step = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), "2 threads in place of 1")
+    found = verdicts([BASE, FASTER], FASTER, steps=(step,), confirmed=True)
+    assert found["threads"].standing is Standing.IMPROVED
+    assert "2.0 times faster (95 % interval 1.9-2.1)" in found["threads"].evidence
+    doubtful = replace(step, ci95=(0.4, 1.1))
+    assert verdicts([BASE, FASTER], FASTER, steps=(doubtful,), confirmed=True)["threads"].standing is Standing.GOOD
+    assert verdicts([BASE, FASTER], FASTER, steps=(step,))["threads"].standing is Standing.GOOD
+
+
+def test_quantising_that_breaks_the_floor_says_what_it_would_be_worth() -> None:
+    broken = trial("static_int8", 1.0, floor=BROKEN, drop=0.12)
+    found = verdicts([BASE, broken])["quantize"]
+    assert found.standing is Standing.TO_DO
+    assert "4.0 times as fast" in found.evidence
+    assert "it loses 12%" in found.evidence
+
+
+def test_quantising_without_data_asks_for_data() -> None:
+    found = verdicts([BASE, trial("static_int8", 1.0, floor=UNKNOWN)])["quantize"]
+    assert found.standing is Standing.TO_DO
+    assert "--data" in found.what_to_do
+
+
+def test_quantising_that_is_slower_here_is_fine_as_it_is() -> None:
+    found = verdicts([BASE, trial("static_int8", 9.0)])["quantize"]
+    assert found.standing is Standing.GOOD
+    assert verdicts([BASE], already="it is int8 already")["quantize"].evidence == "it is int8 already"
+    failed = trial("static_int8", None, floor="", status=FAILED, why="cannot be made")
+    assert verdicts([BASE, failed])["quantize"].standing is Standing.NOT_EXAMINED
+    chosen = trial("float16", 2.0, size_bytes=50)
+    assert "50% smaller" in verdicts([BASE, chosen], chosen)["quantize"].evidence
+
+
+@pytest.mark.parametrize(
+    ("found", "standing"),
+    [
+        (trial(ORIGINAL, 9.0, NPU, status=DROPPED, why="takes longer"), Standing.GOOD),
+        (trial(ORIGINAL, None, NPU, status=FAILED, why="no driver"), Standing.NOT_EXAMINED),
+        (trial(ORIGINAL, 1.0, NPU, floor=UNKNOWN), Standing.TO_DO),
+    ],
+)
+def test_accelerators(found: TuneTrial, standing: Standing) -> None:
+    finding = verdicts([BASE, found])["accelerators"]
+    assert finding.standing is standing
+    assert found.why in finding.evidence
+
+
+def test_an_operator_with_headroom_is_to_do_with_its_worth() -> None:
+    operator = OperatorTime(0, "CONV_2D", (), "here", "", 2.0, 0.5, None, "exact", headroom_ms=1.0)
+    model = Model("m", 1, "")
+    profile = Profile(model, Plan(), 4.0, 4.0, 4.0, 4.0, 1.0, 9, (operator,), ())
+    found = verdicts([BASE], profiles=(profile, profile))
+    assert found["operators"].standing is Standing.TO_DO
+    assert "up to 1.00 ms of 4.00 ms" in found["operators"].evidence
+    assert found["profile"].standing is Standing.GOOD
+    little = replace(profile, operators=(replace(operator, headroom_ms=0.1),))
+    assert verdicts([BASE], profiles=(little, little))["operators"].standing is Standing.GOOD
+    opaque = replace(profile, operators=(replace(operator, headroom_ms=None),))
+    assert verdicts([BASE], profiles=(opaque, opaque))["operators"].standing is Standing.NOT_EXAMINED
+
+
+def test_the_text_has_the_verdict_the_steps_and_all_nine() -> None:
+    final = Comparison(Verdict.FASTER, 0.5, (0.48, 0.52), 0.02, 6)
+    step = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), "2 threads in place of 1")
+    findings = tuple(nine_findings(Evidence([BASE, FASTER], FASTER, BASE, (step,), confirmed=True)))
+    found = TuneResult(
+        "m.tflite", BASE, FASTER, "out/model.tflite", "2.0 times faster.", findings, (FASTER,), (step,), final, 2, 9.0,
+        folder="out", files=("report.html",), command="hasten tune m.tflite", max_drop=0.01,
+    )  # fmt: skip
+    text = tune_text(found)
+    assert text.startswith("m.tflite: 2.0 times faster.")
+    assert "4.00 ms → 2.00 ms" in text
+    assert all(practice in text for practice in PRACTICES)
+    assert "out/report.html" in text
+    assert "hasten tune m.tflite" in text
+    assert max(map(len, text.splitlines())) <= 80
