@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commandline import ROOT, finish, hasten, interrupt, model_file, start, wait_for_runners
 
@@ -17,7 +18,8 @@ from hasten.core.plan import Plan
 from hasten.core.session import read_session
 from hasten.demo import DATA, MODEL
 
-QUICK = ("--seconds", "4")
+# It ends as soon as all is decided, which on a quiet machine takes four seconds.
+QUICK = ("--seconds", "40")
 
 
 def test_a_budget_file_that_is_kept_and_what_is_left_behind(tmp_path: Path) -> None:
@@ -51,9 +53,6 @@ def test_a_budget_file_that_is_kept_and_what_is_left_behind(tmp_path: Path) -> N
     (row,) = again.json()["rows"]
     assert row["what"] == f"latency against {session}"
     assert row["verdict"] == "passed"
-    other = hasten("check", MODEL, "--baseline", session, *QUICK)
-    assert other.code == 0
-    assert "no measurement with this plan" in other.output.replace("\n   ", "")
 
 
 def test_broken_limits_end_with_1_and_a_summary_that_is_not_overwritten(tmp_path: Path) -> None:
@@ -72,22 +71,21 @@ def test_broken_limits_end_with_1_and_a_summary_that_is_not_overwritten(tmp_path
 
 
 def test_a_slower_model_fails_against_the_older_one_and_a_like_one_does_not(tmp_path: Path) -> None:
-    slower = hasten(
-        "check", "demo@kernel=builtin", "--baseline-model", "demo@kernel=delegate", "--json", "--seconds", "8"
-    )
+    slower = hasten("check", "demo@kernel=builtin", "--baseline-model", "demo@kernel=delegate", "--json", *QUICK)
     assert slower.code == 1
     (row,) = slower.json()["rows"]
     assert row["what"] == "latency against cpu, 1 thread"
     assert row["measured"] > 1.5
+    # Data without labels: the older model's answers are what is right.
+    np.savez(tmp_path / "x.npz", x=np.load(DATA)["x"][:20])
     like = hasten(
-        "check", "demo", "--baseline-model", shutil.copy(MODEL, tmp_path / "old.tflite"), "--seconds", "4",
-        "--limit", "max_slowdown=50%", "--data", "demo", "--samples", "30", "--json",
+        "check", "demo", "--baseline-model", shutil.copy(MODEL, tmp_path / "old.tflite"), *QUICK, "--json",
+        "--limit", "max_slowdown=50%", "--limit", "accuracy=99%", "--data", tmp_path / "x.npz",
     )  # fmt: skip
     assert like.code == 0, like.output
-    assert [row["what"] for row in like.json()["rows"]] == [
-        "latency against old.tflite",
-        "accuracy lost against old.tflite",
-    ]
+    names = ["latency against old.tflite", "accuracy", "accuracy lost against old.tflite"]
+    assert [row["what"] for row in like.json()["rows"]] == names
+    assert like.json()["rows"][1]["measured"] == 1.0
 
 
 def test_undecided_is_said_and_fails_only_if_strict(tmp_path: Path) -> None:
@@ -135,16 +133,11 @@ def test_a_bundle_is_checked_with_its_own_plan_and_preprocessing(tmp_path: Path)
     assert hasten(*asked, "--preprocess", "raw").code == 0
 
 
-def test_data_without_labels_needs_an_older_model(tmp_path: Path) -> None:
-    import numpy as np
-
+def test_data_without_labels_is_refused_before_the_work(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.load(DATA)["x"][:20])
-    asked = ("check", "demo", "--limit", "accuracy=90%", "--data", tmp_path / "x.npz", *QUICK)
-    shown = hasten(*asked)
+    shown = hasten("check", "demo", "--limit", "accuracy=90%", "--limit", "latency=1s", "--data", tmp_path / "x.npz")
     assert shown.code == 3
     assert "no labels" in shown.errors
-    agreed = hasten(*asked, "--baseline-model", "demo@threads=2", "--limit", "max_slowdown=900%", "--json")
-    assert agreed.json()["rows"][1]["measured"] == 1.0
 
 
 def test_the_example_for_github_runs_as_it_is_written(tmp_path: Path) -> None:

@@ -53,6 +53,9 @@ class CheckPractice:
     _evaluated: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        if self.dataset is not None and not self.dataset.labelled and self.baseline is None:
+            hint = "Give labelled data, or the older model (--baseline-model), whose answers are then what is right."
+            raise DataError(f"{self.dataset.source} has no labels to check an accuracy by", hint)
         name = "" if self.baseline is None else baseline_name(self.candidate, self.baseline)
         self._gate = TimedGate(self.target, self.candidate, self.baseline, self.request.budget, name)
 
@@ -106,9 +109,6 @@ class CheckPractice:
     def _evaluate(self, progress: Progress) -> Failed | None:
         dataset, budget = self.dataset, self.request.budget
         assert dataset is not None
-        if not dataset.labelled and self.baseline is None:
-            hint = "Give labelled data, or the older model (--baseline-model), whose answers are then what is right."
-            raise DataError(f"{dataset.source} has no labels to check an accuracy by", hint)
         before: Evaluation | None = None
         if self.baseline is not None:
             old = self._evaluation(self.baseline, dataset, None, lambda done, text: progress(done / 2, text))

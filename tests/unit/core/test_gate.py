@@ -155,11 +155,11 @@ def test_the_interval_of_p95_holds_the_truth() -> None:
     source = np.random.default_rng(3)
     truth = simulated(source, 400, 0.01, 0.5).p95_ms
     inside = 0
-    for _ in range(60):
+    for _ in range(40):
         found = p95_interval(simulated(source, 5, 0.01, 0.5), 0.99)
         assert found.low <= found.estimate <= found.high
         inside += found.low <= truth <= found.high
-    assert inside >= 56
+    assert inside >= 37
 
 
 def test_intervals_of_one_process_are_endless() -> None:
