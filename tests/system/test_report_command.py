@@ -28,8 +28,11 @@ def test_a_measurement_and_its_report(tmp_path: Path) -> None:
     assert done.code == 0
     assert done.json()["lines"] == 1
     assert f"{measured.json()['latency']['median_ms']:.2f}"[:3] in page.read_text()
+    before = page.read_bytes()
     assert hasten("report", session, "-o", page).code == 2
-    assert hasten("report", session, "-o", page, "--force").code == 0
+    assert page.read_bytes() == before
+    assert hasten("report", session, "-o", page, "--format", "md", "--force").code == 0
+    assert page.read_text().startswith("# digits.tflite")
 
 
 def test_a_folder_and_the_forms_that_are_printed(tuned: Path) -> None:

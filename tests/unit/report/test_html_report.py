@@ -168,6 +168,14 @@ def test_five_hundred_trials_fit_without_their_raw_samples() -> None:
     assert Page(text).text.count("hasten bench") > 20
 
 
+def test_thousands_of_trials_are_all_in_json_and_the_telling_ones_on_the_page() -> None:
+    session = session_of(tune_lines(5000))
+    page = body_of(session)
+    assert "Every trial (5,000)" in page.text
+    assert "3000 slower trials are left out here; --format json has them all." in page.text
+    assert len(summarise(session).trials) == 5000
+
+
 def test_a_later_line_of_a_trial_takes_the_place_of_the_earlier_one() -> None:
     lines = tune_lines(8)
     number = next(place for place, line in enumerate(lines) if line[0] == "trial")

@@ -44,7 +44,7 @@ def test_no_name_breaks_a_table_of_markdown(name: str) -> None:
 
 
 def test_json_is_one_document_with_everything_but_raw_samples() -> None:
-    lines = [*tune_lines(40), ("measurement", "m", measurement().as_data())]
+    lines = [("measurement", "m", measurement().as_data()), *tune_lines(40)]
     found: dict[str, Any] = json.loads(report_text(session_of(lines), "json"))
     assert found["state"] == "complete"
     assert len(found["trials"]) == 41

@@ -137,7 +137,7 @@ def doubts_section(summary: Summary) -> Section:
         return Section("doubts", "Doubts", (Prose(f"No number of this session is in doubt.{lost}"), *notes))
     rows = tuple(
         (Cell(doubt.reason.replace("-", " ")), Cell(doubt.evidence), Cell(_where(doubt.where)), Cell(doubt.hint))
-        for doubt in summary.doubts
+        for doubt in summary.doubts[:MOST_ROWS]
     )
     sheet = Sheet(
         "doubts-table",

@@ -178,23 +178,25 @@ def with_chosen(rows: Sequence[TrialRow], lines: Iterable[Trial]) -> list[TrialR
 
 def with_front(rows: Sequence[TrialRow], named: Sequence[str]) -> list[TrialRow]:
     """The rows with those on the front marked: the named ones, or else those that no other is better than."""
-    front = set(named) or {row.name for row in rows if _undominated(row, rows)}
+    front = set(named) or _undominated(rows)
     return [replace(row, on_front=row.name in front) for row in rows]
 
 
-def _undominated(row: TrialRow, rows: Sequence[TrialRow]) -> bool:
-    mine = _goods(row)
-    if mine is None or row.status in ("failed", "broken"):
-        return False
-    others = (_goods(other) for other in rows if other.status not in ("failed", "broken"))
-    return not any(
-        other != mine and all(a <= b for a, b in zip(other, mine, strict=True)) for other in others if other is not None
-    )
+def _undominated(rows: Sequence[TrialRow]) -> set[str]:
+    """Those that nothing beats in latency, accuracy and size at once."""
+    known = [(goods, row.name) for row in rows if (goods := _goods(row)) is not None]
+    front: list[tuple[tuple[float, float, float], str]] = []
+    # The quickest first: whatever beats one is already on the front by then.
+    for mine, name in sorted(known):
+        beaten = (other != mine and all(a <= b for a, b in zip(other, mine, strict=True)) for other, _ in front)
+        if not any(beaten):
+            front.append((mine, name))
+    return {name for _, name in front}
 
 
 def _goods(row: TrialRow) -> tuple[float, float, float] | None:
-    """Latency, accuracy and size, less is better."""
-    if row.latency is None or row.kind not in ("trial", "variant"):
+    """Latency, accuracy and size, less is better; None for what is out of the question."""
+    if row.latency is None or row.kind not in ("trial", "variant") or row.status in ("failed", "broken"):
         return None
     return row.latency.value, -row.accuracy.value if row.accuracy else 0.0, float(row.size or 0)
 
