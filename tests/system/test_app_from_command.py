@@ -28,6 +28,10 @@ def test_a_recorded_trace_is_shown_and_kept(tmp_path: Path) -> None:
     refused = hasten("app", "--from", RECORDED / "pyspy.speedscope.json", "--trace", timeline)
     assert refused.code == 2
     assert "exists already" in refused.errors
+    copy = tmp_path / "copy.json"
+    copy.write_bytes((RECORDED / "pyspy.speedscope.json").read_bytes())
+    assert hasten("app", "--from", copy, "--trace", copy, "--force").code == 2
+    assert copy.read_bytes() == (RECORDED / "pyspy.speedscope.json").read_bytes()
 
 
 def test_json_is_one_document(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
-from hasten.cli.files import refuse_existing, write_new
+from hasten.cli.files import is_there, refuse_existing, write_new
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
+from hasten.core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -21,6 +22,8 @@ def run_from(arguments: argparse.Namespace) -> int:
     """Read, examine, show; write a timeline where one is asked for."""
     path, output = arguments.from_trace, arguments.trace
     if output is not None:
+        if is_there(output) and is_there(path) and output.samefile(path):
+            raise UsageError(f"{output} is the trace itself", "Choose another name for the timeline.")
         refuse_existing(output, force=arguments.force, model=str(path))
     session = options.session_from(arguments, "app")
 

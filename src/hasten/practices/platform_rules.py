@@ -20,6 +20,7 @@ _WORTH_SHARE: Final = 0.01
 _WORTH_MS: Final = 1.0
 _EVERY_FRAME: Final = 0.3
 _FEWEST_AGAIN: Final = 2
+_FEWEST_ALLOCATIONS: Final = 5
 _FEW_RUNS: Final = 10
 _COLD_RATIO: Final = 2.0
 _DOMINATES_SHARE: Final = 0.25
@@ -87,7 +88,7 @@ def _allocated_again(subject: Subject) -> Iterator[AppFinding]:
     again = _later(subject, "allocate", "buffer")
     runs = sum(len(view.of_kind("invoke")) for view in subject.views)
     reloaded = len(_loaded_later(subject)) >= _FEWEST_AGAIN
-    if not reloaded and len(again) >= max(3, _EVERY_FRAME * runs):
+    if not reloaded and len(again) >= max(_FEWEST_ALLOCATIONS, _EVERY_FRAME * runs):
         yield subject.finding(
             "resized on every frame", again[0], sum(call.ms for call in again),
             f"{len(again)} allocations in {runs} runs",

@@ -68,7 +68,8 @@ def _views(trace: PlatformTrace, stacks: Stacks) -> list[ThreadView]:
         return []
     same = [
         thread for thread in trace.threads
-        if thread is chosen or (thread.pid == chosen.pid and (thread.pid or not sections))
+        if thread is chosen
+        or (thread.pid == chosen.pid and (len(thread.slices) and thread.pid if sections else True))
     ]  # fmt: skip
     views = [looked_at.get(id(thread)) or _view(trace, thread, stacks) for thread in same]
     return sorted((view for view in views if view.wall_ns > 0), key=_rank, reverse=True)

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 # "python  1234/1235 [001]  100.123456:   250000 cpu-clock:pppH: ": process, core and period may be missing.
 HEAD: Final = re.compile(
     r"^(?P<comm>\S.{0,64}?)\s+(?:(?P<pid>\d{1,9})/)?(?P<tid>\d{1,9})\s+(?:\[(?P<core>\d{1,4})\]\s+)?"
-    r"(?P<seconds>\d{1,12})\.(?P<digits>\d{3,9}):\s+(?:(?P<period>\d{1,18})\s+)?(?P<event>[\w:./-]{1,120}?):[A-Za-z]*:?\s*$"
+    r"(?P<seconds>\d{1,12})\.(?P<digits>\d{3,9}):\s+(?:(?P<period>\d{1,18})\s+)?(?P<event>[\w:./-]{1,120}?):"
+    r"(?:[A-Za-z]*:)?(?=\s|$)\s*(?P<rest>.*)$"
 )
-# "	    7f00 xnn_f32_gemm+0x10 (/usr/lib/libLiteRt.so)"; the address, an offset and a source line may be missing.
+# "    7f00 xnn_f32_gemm+0x10 (/usr/lib/libLiteRt.so)"; the offset and the library may be missing.
 FRAME: Final = re.compile(r"^\s+[0-9a-f]{1,16}\s+(?P<function>.+?)(?:\s+\((?P<module>[^()]*)\))?\s*$")
 _OFFSET: Final = re.compile(r"\+0x[0-9a-f]+$")
 _CLOCK_EVENTS: Final = ("cpu-clock", "task-clock")
@@ -35,6 +36,9 @@ def read_perf_script(content: Content, builder: TraceBuilder) -> None:
         elif (begins := HEAD.match(line)) is not None:
             _add(builder, head, stack)
             head, stack = begins, []
+            if rest := begins["rest"]:  # without stacks the function stands in the same line; other events have notes
+                only = FRAME.match(f" {rest}")
+                head, stack = (begins, [_frame(builder, only)]) if only and only["module"] else (None, [])
         elif not line.strip():
             _add(builder, head, stack)
             head, stack = None, []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import constructed
 import pytest
-from timelines import Faults, Timeline, camera
+from timelines import MAIN, WORKER, Faults, Timeline, camera
 
 from hasten.library import examine_platform_trace
 from hasten.traces.reading import read_trace
@@ -116,3 +116,66 @@ def test_kind_overrides_what_the_content_shows(tmp_path: Path, name: str) -> Non
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
     assert read_trace(path, kind).source.kind == kind
+
+
+def test_litert_compiled_models_are_known_by_their_own_sections(tmp_path: Path) -> None:
+    life = Timeline()
+    life.add(WORKER, 0, 900, "LiteRT Graph Loading From File")
+    life.add(WORKER, 1_000, 21_000, "CompiledModel Creation")
+    life.add(WORKER, 1_100, 20_000, "CompiledModel Delegate Graph Conversion")
+    for frame in range(12):
+        begin = 30_000 + 10_000 * frame
+        life.add(WORKER, begin, begin + 8_000, "CompiledModel Inference")
+        life.add(WORKER, begin + 10, begin + 2_010, "CompiledModel Buffer Registration")
+        life.add(WORKER, begin + 2_100, begin + 7_900, "CompiledModel Invoke")
+        life.add(WORKER, begin + 2_200, begin + 7_200, "Dispatch API invoke")
+    found = examined(tmp_path, constructed.perfetto_track_events(life))
+
+    assert found.main is not None
+    assert found.inferences is not None
+    assert (found.loads, found.inferences.count) == (1, 12)
+    assert found.main.split["load"] == pytest.approx(20.9)
+    assert found.main.split["copy_in"] == pytest.approx(24.0)
+    assert found.main.split["inference"] == pytest.approx(72.0)
+    assert [(row.op, row.delegate, row.count) for row in found.operators] == [("Dispatch API invoke", True, 12)]
+    assert [fault.rule for fault in found.findings] == ["input converted"]
+
+
+def test_two_interpreters_that_take_each_others_cores_are_found(tmp_path: Path) -> None:
+    life = Timeline(names={MAIN: "main", WORKER: "first", WORKER + 1: "second"})
+    for tid in (WORKER, WORKER + 1):
+        for frame in range(12):
+            begin = 1_000_000 + 10_000 * frame
+            life.add(tid, begin, begin + 9_000, "Invoke@0/0")
+            life.off_core.append((tid, begin + 1_000 + tid, begin + 4_000 + tid, True))
+    found = examined(tmp_path, constructed.perfetto(life))
+
+    assert {fault.rule for fault in found.findings} == {"waits for a core", "interpreters fight for cores"}
+
+
+def test_subgraphs_and_nested_operators_count_no_time_twice(tmp_path: Path) -> None:
+    life = Timeline()
+    life.add(WORKER, 0, 10_000, "Invoke@0/0")
+    life.add(WORKER, 100, 9_100, "WHILE@3/0")
+    for step in range(4):
+        life.add(WORKER, 200 + 2_000 * step, 2_100 + 2_000 * step, "Invoke@0/1")
+        life.add(WORKER, 250 + 2_000 * step, 2_050 + 2_000 * step, "ADD@0/1")
+    found = examined(tmp_path, constructed.chrome(life))
+
+    assert found.inferences is not None
+    assert found.inferences.count == 1
+    times = {(row.op, row.subgraph): row.ms for row in found.operators}
+    assert times == {("ADD", 1): pytest.approx(7.2), ("WHILE", 0): pytest.approx(1.4)}
+    assert found.main is not None
+    assert found.main.split["inference"] == pytest.approx(10.0)
+
+
+def test_garbage_collection_is_named_among_what_ran_instead(tmp_path: Path) -> None:
+    life = camera()
+    life.names[4130] = "HeapTaskDaemon"
+    life.add(4130, 1_050_000, 1_090_000, "Background young concurrent copying GC")
+    found = examined(tmp_path, constructed.atrace(life))
+
+    row = next(row for row in found.instead if row.where == "HeapTaskDaemon")
+    assert row.what == "Background young concurrent copying GC"
+    assert row.ms == pytest.approx(40.0)

@@ -125,3 +125,14 @@ def test_the_kernels_own_text_gives_runs_and_the_scheduler() -> None:
     assert inside <= found.main.split["inference"] * 1.001
     held = sum(row.ms for row in found.instead if row.part == "core")
     assert held <= 2 * found.scheduling_ms[1] * 1.001  # two cores
+
+
+def test_perf_without_stacks_and_with_other_events_is_read(tmp_path: Path) -> None:
+    head = "camera 4100/4123 [002]     1.{:06}:     250000 cycles:u: "
+    lines = [head.format(1000 * step) + " 7f00 xnn_f32_gemm+0x1 (/x/libtensorflowlite.so)" for step in range(120)]
+    lines.insert(5, "camera 4100/4123 [002]     1.004500: sched:sched_switch: prev_comm=camera prev_pid=4123")
+    found = examined(tmp_path, "\n".join(lines) + "\n")
+
+    assert (found.source.kind, found.source.complete) == ("perf", True)
+    assert [row.op for row in found.operators] == ["xnn_f32_gemm"]
+    assert found.operators[0].count == 120
