@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.cases import CASES, Case, opened_case
 from benchmarks.common import record
+from benchmarks.planted import plant
 from hasten.core.plan import Plan
 from hasten.core.quantization import BROKEN, KEPT, SIZE, VariantRow
 from hasten.library import compare
@@ -42,7 +43,10 @@ _SUBJECTS = (
     ("01", "static_int8_min_max", 0.005),
     ("01", "static_int8", 0.01),
     ("01", "static_int8", 0.02),
+    ("planted", "static_int8", 0.01),
+    ("planted", "static_int8", 0.02),
 )
+_OCTAVES = 9.0
 _NAMED = "01 static_int8_min_max at 1.0%"
 
 
@@ -76,11 +80,15 @@ class Cost:
 def main() -> int:
     """Both ways on each subject."""
     figures: dict[str, Any] = {}
-    for name, recipe, max_drop in _SUBJECTS:
-        if name in CASES:
-            key = f"{name} {recipe} at {max_drop:.1%}"
-            figures[key] = _race(CASES[name], recipe, max_drop)
-            print(f"{key}: {figures[key]}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        broken = Path(folder) / "planted.tflite"
+        plant(broken, _OCTAVES)
+        cases = {**CASES, "planted": replace(CASES["demo"], name="planted", model=broken)}
+        for name, recipe, max_drop in _SUBJECTS:
+            if name in cases:
+                key = f"{name} {recipe} at {max_drop:.1%}"
+                figures[key] = _race(cases[name], recipe, max_drop)
+                print(f"{key}: {figures[key]}", flush=True)
     told = [found for found in figures.values() if "evaluations_ratio" in found]
     summary = {"subjects": len(told)} | {
         f"mean_{key}": round(statistics.mean(found[key] for found in told), 3)
