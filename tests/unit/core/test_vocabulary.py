@@ -195,6 +195,10 @@ class TestFailure:
         failure = failure_from_error(kind("m", "h"), "load")
         assert type(failure.error(Plan())) is kind
 
+    def test_an_error_of_no_kind_is_a_failure_too(self) -> None:
+        failure = failure_from_error(HastenError("m", "h"), "load")
+        assert (failure.kind, failure.message, failure.hint) == ("bug", "m", "h")
+
     def test_trouble_of_the_engine_is_the_models_on_the_cpu_and_the_accelerators_elsewhere(self) -> None:
         for kind in ("engine", "crash", "hang", "out of memory"):
             assert type(Failure("run", kind, "m").error(Plan())) is ModelError
