@@ -12,7 +12,8 @@ from hasten.core.failure import Failure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# What native code writes when an allocation fails, seen in the logs of LiteRT, XNNPACK and the C++ runtime.
+# What is written when an allocation fails, seen in the logs of LiteRT, XNNPACK, the C++ runtime and Python, whose
+# import of a module can lose the MemoryError on its way up.
 _OUT_OF_MEMORY_WORDS: Final = (
     "bad_alloc",
     "out of memory",
@@ -20,6 +21,7 @@ _OUT_OF_MEMORY_WORDS: Final = (
     "memoryerror",
     "failed to allocate",
     "can't start new thread",
+    "returned null without setting an exception",
 )
 _MEMORY_HINT: Final = "Close other programs, raise --memory-limit, or use a smaller model."
 _LOAD_HINT: Final = "A damaged file can do that, and so can a bug in LiteRT or in a delegate: try another plan."
