@@ -173,7 +173,7 @@ def _no_core(subject: Subject) -> Iterator[AppFinding]:
             share = ready_ms / sum(run.ms for run in runs)
             yield subject.finding(
                 "waits for a core", runs[0], ready_ms,
-                f"{percent(share)} of inference on {view.thread.name or view.thread.tid} is ready and has no core",
+                f"{percent(share)} of inference, thread {view.thread.name or view.thread.tid} was ready without a core",
                 "Use fewer threads (hasten threads --load busy), or end what else runs at that moment.",
             )  # fmt: skip
 

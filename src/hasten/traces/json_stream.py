@@ -13,18 +13,22 @@ if TYPE_CHECKING:
     from hasten.traces.content import Content
 
 _CHUNK: Final = 1 << 20
-_MOST_ELEMENT: Final = 16 << 20
+_MOST_ELEMENT: Final = 2 << 20
 _BETWEEN: Final = re.compile(r"[\s,]*")
+_NEXT: Final = re.compile(r"\}\s*,\s*\{")
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 _CLOSING: Final = {"[": "]", "{": "}"}
 
 
 class CutOff(ValueError):
-    """The document ends before its end, or is damaged; `why` says which."""
+    """The document ends before its end."""
 
 
 def array_elements(content: Content, begin: int) -> Iterator[Any]:
-    """The elements of the array whose first one stands at or after this byte. CutOff where it breaks off."""
+    """The elements of the array whose first one stands at or after this byte; None for one that is damaged.
+
+    CutOff where the file ends before the array does.
+    """
     decoder = json.JSONDecoder()
     letters = codecs.getincrementaldecoder("utf-8")("replace")
     text, at, position = "", 0, begin
@@ -32,24 +36,28 @@ def array_elements(content: Content, begin: int) -> Iterator[Any]:
         at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing at least
         if at < len(text) and text[at] == "]":
             return
-        try:
-            element, end = decoder.raw_decode(text, at) if at < len(text) else (None, 0)
-        except json.JSONDecodeError:
-            element, end = None, 0
-        except RecursionError:
-            raise CutOff("an event is nested too deeply") from None
+        element, end = _decoded(decoder, text, at)
         # A number at the very end of what is here may go on in the next chunk.
         if end and (end < len(text) or position >= content.size):
             yield element
             at = end
-            continue
-        if position >= content.size:
-            raise CutOff("the file ends inside its events")
-        if len(text) - at > _MOST_ELEMENT:
-            raise CutOff("an event cannot be read")
-        text, at = text[at:] + letters.decode(content.data[position : position + _CHUNK]), 0
-        position += _CHUNK
-        content.told(position)
+        elif position < content.size and len(text) - at < _MOST_ELEMENT:
+            text, at = text[at:] + letters.decode(content.data[position : position + _CHUNK]), 0
+            position += _CHUNK
+            content.told(position)
+        elif (again := _NEXT.search(text, at)) is not None:
+            yield None
+            at = again.end() - 1
+        else:
+            raise CutOff("the file ends inside its events" if position >= content.size else "an event cannot be read")
+
+
+def _decoded(decoder: json.JSONDecoder, text: str, at: int) -> tuple[Any, int]:
+    """The value that begins here and where it ends; 0 where none can be read."""
+    try:
+        return decoder.raw_decode(text, at) if at < len(text) else (None, 0)
+    except (json.JSONDecodeError, RecursionError):
+        return None, 0
 
 
 def document(content: Content) -> tuple[Any, str]:

@@ -129,6 +129,16 @@ def test_packets_after_a_lying_length_are_found_again(tmp_path: Path) -> None:
     assert found.inferences.count > 15
 
 
+def test_events_after_a_damaged_one_are_read(tmp_path: Path) -> None:
+    content = constructed.chrome(camera())
+    at = content.index('"ts"', len(content) // 2)
+    found = examined(tmp_path, f"{content[:at]}@@@{content[at:]}")
+
+    assert not found.source.complete
+    assert found.inferences is not None
+    assert found.inferences.count >= 19
+
+
 def test_compressed_packets_that_unpack_to_gigabytes_are_cut(tmp_path: Path) -> None:
     trace = pb.Trace()
     trace.packet.add().compressed_packets = zlib.compress(b"\0" * (1 << 20), 9)
