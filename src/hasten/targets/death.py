@@ -22,6 +22,7 @@ _OUT_OF_MEMORY_WORDS: Final = (
     "failed to allocate",
     "can't start new thread",
     "returned null without setting an exception",
+    "error return without exception set",
 )
 _MEMORY_HINT: Final = "Close other programs, raise --memory-limit, or use a smaller model."
 _LOAD_HINT: Final = "A damaged file can do that, and so can a bug in LiteRT or in a delegate: try another plan."
