@@ -23,6 +23,7 @@ UNKNOWN: Final = "unknown"
 # Where it was when that was found.
 RACE, ACCURACY, FINAL = "race", "accuracy", "final"
 CHOOSING, REPORTING = "choosing", "reporting"
+_NOT_OF_A_RATIO: Final = ("noisy", "processes-differ", "outliers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,13 @@ class TuneResult:
         low, high = known.ci95
         return 1 / known.ratio, 1 / high if high > 0 else math.inf, 1 / low if low > 0 else math.inf
 
+    @property
+    def doubts(self) -> list[Mapping[str, Any]]:
+        """Reasons to doubt the verdict, each once. Noise of the single latencies is not a doubt of their ratio."""
+        both = (*self.best.doubts, *self.original.doubts)
+        found = {doubt["reason"]: doubt for doubt in reversed(both) if doubt["reason"] not in _NOT_OF_A_RATIO}
+        return list(found.values())
+
     def as_data(self) -> dict[str, Any]:
         """The document that `hasten tune --json` prints."""
         times = self.speedup or (1.0, 1.0, 1.0)
@@ -176,6 +184,7 @@ class TuneResult:
             ],
             "steps": [step.as_data() for step in self.steps],
             "trials": self.trials, "seconds": self.seconds, "interrupted": self.interrupted,
+            "doubts": [dict(doubt) for doubt in self.doubts],
             "unreachable": list(self.unreachable), "notes": list(self.notes), "folder": self.folder,
             "files": list(self.files), "command": self.command, "max_drop": self.max_drop,
         }  # fmt: skip

@@ -34,6 +34,8 @@ def tune_text(found: TuneResult) -> str:
         tried = f"{found.trials} ways to run it were timed in {found.seconds:.0f} s"
         lines += wrapped(f"{tried}; floor: at most {percent(found.max_drop)} lost.")
     lines += [f"  {what:<9} {place}" for what, place in _places(found)]
+    for doubt in found.doubts:
+        lines += wrapped(f"{doubt['reason']}: {doubt['evidence']}", "! ")
     for note in found.notes:
         lines += wrapped(note, "! ")
     return "\n".join(lines)

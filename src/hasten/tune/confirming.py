@@ -117,8 +117,10 @@ class Confirmation:
         search, proof = self.search, self.proof
         assert proof is not None
         self.folder.keep("comparison", "final", proof.result.as_data())
-        search.lanes.update(lane, latency=proof.result.second.samples.latency, against=proof.comparison)
-        search.lanes.update(search.lanes.base, latency=proof.result.first.samples.latency)
+        for one, measured in ((search.lanes.base, proof.result.first), (lane, proof.result.second)):
+            doubts = tuple(doubt.as_data() for doubt in measured.doubts)
+            search.lanes.update(one, latency=measured.samples.latency, doubts=doubts)
+        search.lanes.update(lane, against=proof.comparison)
 
     def _chain(self, lane: Lane) -> list[Link]:
         """From the original to the result, a practice at a time."""

@@ -117,7 +117,10 @@ def test_the_text_has_the_verdict_the_steps_and_all_nine() -> None:
         "m.tflite", BASE, FASTER, "out/model.tflite", "2.0 times faster.", findings, (FASTER,), (step,), final, 2, 9.0,
         folder="out", files=("report.html",), command="hasten tune m.tflite", max_drop=0.01,
     )  # fmt: skip
-    text = tune_text(found)
+    doubts = ({"reason": "other-load", "evidence": "others took half"}, {"reason": "noisy", "evidence": "noise"})
+    text = tune_text(replace(found, best=replace(FASTER, doubts=doubts)))
+    assert "! other-load: others took half" in text
+    assert "noise" not in text
     assert text.startswith("m.tflite: 2.0 times faster.")
     assert "4.00 ms → 2.00 ms" in text
     assert all(practice in text for practice in PRACTICES)
