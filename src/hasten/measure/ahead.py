@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -82,7 +83,5 @@ class Ahead:
                 position, sample = next(waiting, (-1, None))
             if sample is None:
                 return
-            try:
+            with contextlib.suppress(Exception):  # whoever needs this sample meets the same trouble, and tells of it
                 self._found[position] = preparer.prepare(sample)
-            except HastenError:
-                continue

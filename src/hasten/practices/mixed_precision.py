@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 # So many small variants are made at most; of larger models, neighbours go together.
-MOST_GROUPS: Final = 32
+MOST_GROUPS: Final = 80
 SAMPLES: Final = 8
 _PROFILE_SECONDS: Final = 2.0
 _MOST_RECIPES: Final = 2

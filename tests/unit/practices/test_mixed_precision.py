@@ -18,7 +18,14 @@ from hasten.library import quantize, study_quantize
 from hasten.model.reader import read_graph
 from hasten.model.samples import mobilenet_like
 from hasten.practices import mixed_precision
-from hasten.practices.mixed_precision import grouped, mix, output_error, sensitivities, weight_shares_by_node
+from hasten.practices.mixed_precision import (
+    MOST_GROUPS,
+    grouped,
+    mix,
+    output_error,
+    sensitivities,
+    weight_shares_by_node,
+)
 from hasten.practices.quantize_records import QuantizeSettings
 from hasten.practices.variant_maker import VariantMaker
 
@@ -31,9 +38,9 @@ NODES = tuple(range(20))
 
 def test_many_nodes_are_grouped_with_their_neighbours() -> None:
     assert grouped((3, 5)) == [(3,), (5,)]
-    groups = grouped(range(100))
-    assert len(groups) <= 32
-    assert [node for group in groups for node in group] == list(range(100))
+    groups = grouped(range(250))
+    assert len(groups) <= MOST_GROUPS
+    assert [node for group in groups for node in group] == list(range(250))
     assert grouped(()) == []
 
 
