@@ -46,11 +46,13 @@ def _verdicts(summary: Summary) -> Section | None:
     if not summary.verdicts:
         return None
     title = "The nine practices" if len(summary.verdicts) == 9 else "Verdicts"
-    return Section("verdicts", title, (*(Prose(_sentence(note)) for note in summary.notes), Verdicts(summary.verdicts)))
+    return Section("verdicts", title, (Verdicts(summary.verdicts), *(Prose(_sentence(note)) for note in summary.notes)))
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    """A remark with a capital, unless it begins with a name, and a full stop."""
+    capital = text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
+    return capital + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def _reproduce(summary: Summary) -> Section | None:

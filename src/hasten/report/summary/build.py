@@ -45,6 +45,7 @@ _KNOWN: Final = {
 }  # fmt: skip
 # Log ratios further apart than this tell that something else ran beside one of the two.
 _RATIOS_APART: Final = 0.2
+_BUSY: Final = "Something else kept the machine busy; measure again on a quiet one."
 _NOTHING: Final = "This session holds nothing yet."
 
 
@@ -83,7 +84,9 @@ def summarise(session: Session, source: str = "") -> Summary:
         environment=_environment(session, lines),
         other_kinds=tuple(sorted(Counter(line.kind for line in lines if line.kind not in _KNOWN).items())),
         unreadable=(*unreadable, *odd),
-        warnings=tuple(f"The headline is in doubt: {doubt.evidence}." for doubt in (_torn(final) if final else ())),
+        warnings=tuple(
+            f"The headline is in doubt: {doubt.evidence}. {_BUSY}" for doubt in (_torn(final) if final else ())
+        ),
         notes=tuple(str(note) for key in ("unreachable", "notes") for note in items(result, key)),
         lost_lines=session.lost_lines,
         source=source,
@@ -226,7 +229,7 @@ def _torn(view: ComparisonView) -> list[DoubtRow]:
     if abs(math.log(medians / view.ratio.value)) <= _RATIOS_APART:
         return []
     seen = f"the ratio of neighbouring blocks is {view.ratio.value:.2f}, that of the median latencies {medians:.2f}"
-    return [DoubtRow("noisy", seen, "", (f"comparison {view.label}",))]
+    return [DoubtRow("noisy", seen, _BUSY, (f"comparison {view.label}",))]
 
 
 def _row_name(entry: dict[str, Any]) -> str:
