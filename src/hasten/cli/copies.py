@@ -1,7 +1,8 @@
 """What does it cost to feed and read a model? Every way that Python has, timed in turns beside the inference itself.
 
-Views and host memory are written and read in place, so their cost is what is left then; the other ways copy. Also
-what mistakes cost: a wrong type, an array that is not contiguous, a list, a resize in each call.
+Views and host memory are written and read in place, so their cost is what is left then; the other ways copy. LiteRT
+refuses host memory that does not begin at a multiple of 64 bytes: such data is copied, too. Also what mistakes cost: a
+wrong type, an array that is not contiguous, a list, a resize in each call.
 """
 
 from __future__ import annotations

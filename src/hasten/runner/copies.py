@@ -65,13 +65,17 @@ class CopyWays:
         """Make the ways of one family ready: those that work, and agree with the ones before."""
         if all(key in self.reasons for key in FAMILIES[family]):
             return
-        makers = {"engine": (self._host_cycles, self._locked_cycles), "classic": (self._classic_cycles,)}
+        makers = {
+            "engine": {("host", "unaligned"): self._host_cycles, ("locked",): self._locked_cycles},
+            "classic": {FAMILIES["classic"]: self._classic_cycles},
+            "buffers": {FAMILIES["buffers"]: self._buffer_cycles},
+        }
         fresh: dict[str, Cycle] = {}
-        for make in makers.get(family, (self._buffer_cycles,)):
+        for keys, make in makers[family].items():
             try:
                 fresh.update(make())
             except _TROUBLES as error:  # noqa: PERF203 - one interface's trouble must not stop the others
-                self._blame(make, _one_line(error))
+                self.reasons.update(dict.fromkeys(keys, _one_line(error)))
         for key, cycle in fresh.items():
             self._check(key, cycle)
 
@@ -196,11 +200,6 @@ class CopyWays:
             self.reasons[key] = "it gives other outputs than the ways before it"
             return
         self._cycles[key] = cycle
-
-    def _blame(self, make: Callable[[], dict[str, Cycle]], reason: str) -> None:
-        keys = {self._host_cycles: ("host", "unaligned"), self._locked_cycles: ("locked",)}
-        others = FAMILIES["classic"] if make == self._classic_cycles else FAMILIES["buffers"]
-        self.reasons.update(dict.fromkeys(keys.get(make, others), reason))
 
 
 def _outputs_of(cycle: Cycle) -> list[Any]:
