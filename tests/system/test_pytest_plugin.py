@@ -42,6 +42,9 @@ TESTS = f"""
     def test_marked():
         pass
 
+    def test_watched(hasten_watch):
+        assert hasten_watch.allow == ()
+
     def test_plain():
         pass
 """
@@ -67,7 +70,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_limits_are_tests(project: Path) -> None:
     code, shown = pytest_in(project, "--tb=short")
     assert code == 1
-    assert "4 passed" in shown
+    assert "5 passed" in shown
     assert "3 failed" in shown
     assert "E   AssertionError: Failed: 1 of 1 limit is broken. digits.tflite on cpu, 1 thread." in shown
     assert "there is no file nothing.tflite" in shown
@@ -83,11 +86,11 @@ def test_limits_are_tests(project: Path) -> None:
 def test_measuring_can_be_left_out(project: Path) -> None:
     code, shown = pytest_in(project, "--hasten-skip", "-rs")
     assert code == 0
-    assert "1 passed, 6 skipped" in shown
+    assert "2 passed, 6 skipped" in shown
     assert "--hasten-skip" in shown
     assert " hasten ====" not in shown
     _, shown = pytest_in(project, "-m", "not hasten")
-    assert "1 passed, 6 deselected" in shown
+    assert "2 passed, 6 deselected" in shown
 
 
 def test_who_does_not_use_it_does_not_pay_for_it(project: Path) -> None:
