@@ -208,3 +208,17 @@ def test_only_a_folder_with_a_plan_is_a_bundle(folder: Path) -> None:
     assert not is_bundle(folder.parent)
     assert not is_bundle(folder / "plan.json")
     assert not is_bundle(folder / "\0")
+
+
+def test_a_place_that_cannot_be_written_is_said_and_left_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _bundle(tmp_path, measured={"speedup": 2.0})
+
+    def full(source: Path, target: Path) -> None:
+        target.write_bytes(b"half of")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfile", full)
+    with pytest.raises(DataError, match="No space left on device"):
+        _bundle(tmp_path, measured={"speedup": 3.0})
+    assert sorted(path.name for path in before.folder.iterdir()) == ["model.tflite", "plan.json"]
+    assert read_bundle(before.folder).measured == {"speedup": 2.0}, "the older bundle is whole"
