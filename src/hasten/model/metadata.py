@@ -113,12 +113,12 @@ def read_metadata(model: str | os.PathLike[str] | Graph) -> ModelMetadata | None
     offset, length = graph.metadata_spans[graph.metadata_names.index(BUFFER_NAME)]
     data = map_file(graph.path)[offset : offset + length]
     if len(data) < 8 or bytes(data[4:8]) != FILE_IDENTIFIER:
-        raise ModelError(f"{graph.path.name} has metadata of an unknown format.", "Only format M001 is known.")
+        raise ModelError(f"{graph.path.name} has metadata of an unknown format", "Only format M001 is known.")
     try:
         root = root_table(data)
         return _model_metadata(root, _packed_names(graph))
     except Damage as damage:
-        message = f"The metadata of {graph.path.name} is damaged: {damage}."
+        message = f"the metadata of {graph.path.name} is damaged: {damage}"
         raise ModelError(
             message, "The model may run all the same; say yourself how its inputs are to be made."
         ) from None
@@ -134,7 +134,7 @@ def read_packed_file(graph: Graph, name: str) -> bytes:
         raise ModelError(f"{graph.path.name} holds no file {name!r}.", f"It holds: {known}.") from None
     except _ARCHIVE_ERRORS as error:
         raise ModelError(
-            f"{name!r} in {graph.path.name} cannot be unpacked: {error}.", "Get the model again."
+            f"{name!r} in {graph.path.name} cannot be unpacked: {error}", "Get the model again."
         ) from None
     if len(content) > MAX_FILE_BYTES:
         limit = MAX_FILE_BYTES // 2**20
