@@ -37,7 +37,7 @@ def is_there(accelerator: str) -> bool:
 
 def test_every_accelerator_has_a_row_from_real_runs(tmp_path: Path) -> None:
     session = tmp_path / "session.jsonl"
-    shown = hasten("accelerators", "demo", "--seconds", "10", "--json", "--session", session)
+    shown = hasten("accelerators", "demo", "--seconds", "4", "--json", "--session", session)
     assert shown.code == 0, shown.errors
     found = shown.json()
     rows = rows_of(found)
