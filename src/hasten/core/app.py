@@ -34,7 +34,7 @@ class AppFinding:
     function: str
     cost_ms: float
     share: float
-    """Of the wall time."""
+    """Of the wall time, without that in which other programs had the cores."""
     evidence: str
     fix: str
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_LINES: Final = 40
 _FEW_SAMPLES: Final = 20
+_MUCH_QUEUED: Final = 0.1
 
 
 class AppStudy:
@@ -49,6 +50,13 @@ class AppStudy:
         if best is None:
             return (self.processes[0], self.processes[0].main_thread) if self.processes else None
         return best[1], best[2]
+
+    @property
+    def undisturbed_ms(self) -> float:
+        """The wall time without that for which the program stood ready and other programs had the cores."""
+        main = self.main
+        queued = main[0].queued_ms(main[1]) if main else 0.0
+        return max(self.ended.wall_ms - queued, 0.1 * self.ended.wall_ms)
 
     def times(self, process: Process, thread: int) -> ThreadTimes:
         """A thread's time, shared out once."""
@@ -92,7 +100,7 @@ class AppStudy:
                 def steady(number: int, process: Process = process) -> float | None:
                     return warm_ms(process, number) or (steady_ms(process, number) if steady_ms else None)
 
-                subject = Subject(process, self.ended.wall_ms, steady, self.times(process, thread))
+                subject = Subject(process, self.undisturbed_ms, steady, self.times(process, thread))
                 found += findings(subject)
         return found
 
@@ -138,6 +146,9 @@ class AppStudy:
             found.append(Doubt(Reason.FEW_SAMPLES, "the program was too short for its own code to be told apart"))
         if any(not process.ends for process in self.processes):
             found.append(Doubt(Reason.PARTIAL, "a process was torn down; its last quarter of a second is missing"))
+        queued = 1 - self.undisturbed_ms / max(self.ended.wall_ms, 1e-9)
+        if queued > _MUCH_QUEUED:
+            found.append(Doubt(Reason.OTHER_LOAD, f"the program stood in line for a core for {queued:.0%} of its time"))
         return found
 
 

@@ -101,7 +101,7 @@ class AfterTheRun:
                 group.run_ms += float(events.ms[events.is_run].sum())
                 group.members.append((process.pid, number))
         ordered = sorted(groups.values(), key=lambda group: -group.run_ms)
-        return [group for group in ordered if group.run_ms >= _MATTERS_SHARE * self._study.ended.wall_ms]
+        return [group for group in ordered if group.run_ms >= _MATTERS_SHARE * self._study.undisturbed_ms]
 
     def _with_operators(self, models: list[ModelUse], group: _Group) -> list[ModelUse]:
         found = profile_model(
@@ -177,7 +177,7 @@ class AfterTheRun:
 
     def _fault(self, group: _Group, rule: str, cost_ms: float, evidence: str, fix: str) -> AppFinding:
         file, function, line = own_frame(group.process.chain(group.place))
-        share = cost_ms / max(self._study.ended.wall_ms, 1e-9)
+        share = cost_ms / max(self._study.undisturbed_ms, 1e-9)
         return AppFinding(rule, file, line, function, cost_ms, share, evidence, fix)
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 WORTH_SHARE: Final = 0.01
 """Of the wall time: what costs less is not named."""
+_WORTH_SHARES: Final = {"output copied": 0.02}
+"""Where the better way asks more care of the programmer, it has to save more."""
 _WORTH_MS: Final = 1.0
 _EVERY_FRAME: Final = 0.3
 """Calls for each run of the model, from which on they count as made on every frame."""
@@ -64,7 +66,12 @@ def findings(subject: Subject) -> list[AppFinding]:
 
 def worth(fault: AppFinding) -> bool:
     """Whether a fault costs enough to be named."""
-    return fault.share >= WORTH_SHARE and fault.cost_ms >= _WORTH_MS
+    return fault.share >= _WORTH_SHARES.get(fault.rule, WORTH_SHARE) and fault.cost_ms >= _WORTH_MS
+
+
+def _typical_ms(times: Any) -> float:
+    """What so many calls cost if none is disturbed: other programs' share is not the program's fault."""
+    return float(np.median(times)) * len(times) if len(times) else 0.0
 
 
 def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
@@ -83,7 +90,7 @@ def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
             costs[int(events.place[index])].append(_loading_ms(subject, own))
     for place, times in costs.items():
         yield subject.finding(
-            "model loaded again", place, sum(times),
+            "model loaded again", place, _typical_ms(times),
             f"loaded {len(times)} more times than needed, {milliseconds(median(times))} each with its first run",
             "Make the interpreter once, outside of the loop, and keep it.",
         )  # fmt: skip
@@ -114,10 +121,14 @@ def _resized(subject: Subject) -> Iterator[AppFinding]:
         place = _most_common(blamed.place)
         changes = int((resizes.flags & rows.CHANGED).sum())
         yield subject.finding(
-            "resized on every frame", place, float(later.ms.sum()) + _shaken_ms(own, later),
+            "resized on every frame", place, _allocating_ms(later) + _shaken_ms(own, later),
             f"{len(later)} calls of resize or allocate in {len(runs)} runs; {changes} changed the shape",
             "Keep an interpreter for each shape, allocated once, or bring all frames to one shape.",
         )  # fmt: skip
+
+
+def _allocating_ms(later: Events) -> float:
+    return sum(_typical_ms(later.ms[later.kind == kind]) for kind in (rows.ALLOCATE, rows.RESIZE))
 
 
 def _shaken_ms(own: Events, later: Events) -> float:
@@ -140,7 +151,7 @@ def _input_made_fit(subject: Subject) -> Iterator[AppFinding]:
     for place, seen in notes.items():
         odd = events.where((events.place == place) & (events.kind == rows.SET) & (events.flags & rows.ODD > 0))
         fit_ms = median(note["fit_ns"] for note in seen) / 1e6
-        cost = float(np.maximum(odd.ms - fit_ms, 0.0).sum())
+        cost = _typical_ms(np.maximum(odd.ms - fit_ms, 0.0))
         what = seen[0]["what"]
         name = "an array that is not contiguous" if what == "non-contiguous" else f"a {what}, not an array"
         yield subject.finding(
@@ -161,7 +172,7 @@ def _input_from_double(subject: Subject) -> Iterator[AppFinding]:
             by_line[(note["run"], file, function, line)].append(note)
     for (place, file, function, line), notes in by_line.items():
         looked_at = int(((runs.place == place) & (runs.flags & rows.LOOKED_AT > 0)).sum())
-        each = sum(note["ns"] for note in notes) / max(1, looked_at) / 1e6
+        each = median(note["ns"] for note in notes) * len(notes) / max(1, looked_at) / 1e6
         cost = each * int((runs.place == place).sum())
         yield AppFinding(
             "input converted", file, line, function, cost, cost / max(subject.wall_ms, 1e-9),
@@ -182,7 +193,7 @@ def _outputs(subject: Subject) -> Iterator[AppFinding]:
         if how in ("dropped", "unread"):
             what = f"put into {name}, which nobody reads" if name else "dropped at once"
             yield subject.finding(
-                "output never used", place, float(own.ms.sum()), f"read {len(own)} times, and {what}",
+                "output never used", place, _typical_ms(own.ms), f"read {len(own)} times, and {what}",
                 "Leave out this read.",
             )  # fmt: skip
         elif seen := notes.get(place):
@@ -194,7 +205,7 @@ def _copied(subject: Subject, place: int, own: Events, seen: list[dict[str, Any]
         return
     view_ms = median(note["view_ns"] for note in seen) / 1e6
     yield subject.finding(
-        "output copied", place, float(np.maximum(own.ms - view_ms, 0.0).sum()),
+        "output copied", place, _typical_ms(np.maximum(own.ms - view_ms, 0.0)),
         f"{size(seen[0]['bytes'])} copied {len(own)} times, and gone before the next run",
         "Ask once for output = interpreter.tensor(index), then read output() in the loop and keep no reference to it.",
     )  # fmt: skip

@@ -114,6 +114,10 @@ class Process:
         found: Chain = self.places[place]["chain"]
         return found
 
+    def queued_ms(self, thread: int) -> float:
+        """For how long a thread stood ready and got no core, as far as the system tells."""
+        return max((note["ns"] for note in self.notes_of("queued") if note["thread"] == thread), default=0) / 1e6
+
     def notes_of(self, kind: str) -> list[dict[str, Any]]:
         """Notes of one kind."""
         return [note for note in self.notes if note["kind"] == kind]

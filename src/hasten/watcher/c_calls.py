@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .recorder import Place, Recorder
 
 _CONVERSIONS: Final = frozenset({"astype"})
-_ROUNDS: Final = frozenset({3, 5, 8, 13, 21, 34, 55, 89})
+LOOKED_AT_ROUNDS: Final = frozenset({3, 5, 8, 13, 21, 34, 55, 89})
 _MOST_EVENTS: Final = 3000
 """A round with more calls than this is left alone: looking at them all would take long."""
 
@@ -36,9 +36,8 @@ class CCalls:
         self._notes: list[dict[str, Any]] = []
 
     def after_run(self, place: Place) -> None:
-        """A run has ended: look at the calls up to the next one, if it is time to."""
-        place.runs += 1
-        if place.runs in _ROUNDS and not self.looking and sys.getprofile() is None:
+        """A run has ended after which it is time to look: at the calls up to the next one."""
+        if not self.looking and sys.getprofile() is None:
             self.looking.add(get_ident())
             self._events = 0
             self._notes = []

@@ -18,6 +18,7 @@ class _Stage:
         self.recorder = Recorder("")
         self.calls = CCalls(self.recorder)
         self.calls.after_run = lambda place: None  # type: ignore[method-assign]
+        self.has_loops = False
         self.outputs: dict[int, list[Any]] = {}
 
     @staticmethod

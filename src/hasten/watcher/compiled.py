@@ -9,6 +9,7 @@ from _thread import get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from . import rows
+from .c_calls import LOOKED_AT_ROUNDS
 from .close_look import look_at_input, note_run
 from .event_loops import in_event_loop
 from .models import model_in_file, model_in_memory
@@ -92,6 +93,7 @@ def _is_accelerated(given: dict[str, Any]) -> bool:
 
 
 def _run(original: Any, watch: Watch) -> Any:
+    calls = watch.calls
     recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
     places, extend = recorder.places, recorder.rows.extend
 
@@ -99,7 +101,9 @@ def _run(original: Any, watch: Watch) -> Any:
     def run(self: Any, *arguments: Any, **options: Any) -> Any:
         frame = getframe(1)
         place = places.get((id(frame.f_code), frame.f_lasti)) or recorder.place(frame)
-        flags = note_run(self, place, watch) | in_event_loop(place, frame)
+        flags = note_run(self, place, watch) if watch.outputs or calls.looking else 0
+        if watch.has_loops:
+            flags |= in_event_loop(place, frame)
         start = clock()
         try:
             return original(self, *arguments, **options)
@@ -107,7 +111,9 @@ def _run(original: Any, watch: Watch) -> Any:
             end = clock()
             number = self.__dict__.get(_NUMBER) or _number(self, watch)
             extend((rows.INVOKE | flags << 4 | number << 8 | place.number << 24, ident(), start, end))
-            watch.calls.after_run(place)
+            place.runs += 1
+            if place.runs in LOOKED_AT_ROUNDS:
+                calls.after_run(place)
 
     return run
 

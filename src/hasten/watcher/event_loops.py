@@ -18,6 +18,11 @@ _TK_LOOPS: Final = frozenset({"mainloop", "wait_window", "wait_variable"})
 _modules: Final = sys.modules
 
 
+def loops_are_loaded() -> bool:
+    """Whether the program has loaded anything that runs an event loop."""
+    return any(name in _modules for name in ("asyncio.events", "tkinter", *_QT))
+
+
 def in_event_loop(place: Place, frame: FrameType) -> int:
     """The flag of a run that keeps a loop from going on, or 0."""
     asyncio = _modules.get("asyncio.events")

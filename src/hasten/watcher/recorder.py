@@ -13,6 +13,7 @@ from . import rows
 from .bytecode import fate_of_result
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType, FrameType
 
 _LONGEST_CHAIN: Final = 40
@@ -48,6 +49,9 @@ class Recorder:
         self.rows: list[int] = []
         self.places: dict[tuple[int, int], Place] = {}
         self.flush_lock = _thread.allocate_lock()
+        self.on_new_place: Callable[[], None] = lambda: None
+        self._files: tuple[int, int, int] | None = None
+        self._inodes: tuple[int, ...] = ()
         self._definitions: list[dict[str, Any]] = list(_described_objects.values())
         self._lines: list[dict[str, Any]] = list(self._definitions)
         self._written = 0
@@ -62,6 +66,7 @@ class Recorder:
             # The code object is kept, so that its id is not given to another one.
             found = self.places[key] = Place(len(self.places), code, frame.f_lasti, fate_of_result(frame))
             self.define({"kind": "place", "number": found.number, "fate": found.fate, "chain": chain(frame)})
+            self.on_new_place()
         return found
 
     def new_object(self, description: dict[str, Any]) -> int:
@@ -99,11 +104,11 @@ class Recorder:
         self._written = 0
 
     def _flush(self) -> None:
-        base = os.path.join(self.folder, str(os.getpid()))  # noqa: PTH118 (pathlib is slow to import)
+        lines_file, rows_file = self._open()
         lines, self._lines = self._lines, []
         if lines:
-            with open(base + rows.LINES_SUFFIX, "a", encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
-                stream.write("".join(json.dumps(line, default=str) + "\n" for line in lines))
+            text = "".join(json.dumps(line, default=str) + "\n" for line in lines)
+            os.write(lines_file, text.encode("utf-8", "replace"))
         count = len(self.rows)
         chunk = self.rows[:count]
         del self.rows[:count]
@@ -111,9 +116,26 @@ class Recorder:
             self._left_out += count // rows.INTEGERS_A_ROW
             return
         if chunk:
-            with open(base + rows.ROWS_SUFFIX, "ab") as binary:  # noqa: PTH123
-                binary.write(array.array("q", chunk).tobytes())
+            os.write(rows_file, array.array("q", chunk))
             self._written += count // rows.INTEGERS_A_ROW
+
+    def _open(self) -> tuple[int, int]:
+        """The two files of this process, which stay open; a program that closes them all gets them anew."""
+        if self._files is not None and self._files[0] == os.getpid() and self._are_ours(self._files[1:]):
+            return self._files[1], self._files[2]
+        base = os.path.join(self.folder, str(os.getpid()))  # noqa: PTH118 (pathlib is slow to import)
+        how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        lines, binary = (os.open(base + suffix, how, 0o600) for suffix in (rows.LINES_SUFFIX, rows.ROWS_SUFFIX))
+        self._files = (os.getpid(), lines, binary)
+        self._inodes = (os.fstat(lines).st_ino, os.fstat(binary).st_ino)
+        return lines, binary
+
+    def _are_ours(self, files: tuple[int, ...]) -> bool:
+        """Whether these numbers still mean our files: a daemon closes all that it did not open itself."""
+        try:
+            return tuple(os.fstat(number).st_ino for number in files) == self._inodes
+        except OSError:
+            return False
 
     @property
     def left_out(self) -> int:

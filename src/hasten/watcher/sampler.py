@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _SECONDS_APART: Final = 0.005
 _SECONDS_APART_LATER: Final = 0.01
-_QUICK_SAMPLES: Final = 2000
+_QUICK_SAMPLES: Final = 200
+_IMPORTLIB: Final = "<frozen importlib"
 _DEAREST_SHARE: Final = 0.01
 """Of the time; a sampler that costs more looks less often."""
 _DEAR_SAMPLE_NS: Final = 200_000
@@ -45,6 +46,7 @@ class Sampler:
         self._entries: dict[tuple[int, int], list[Any]] = {}
         self._clocks: dict[int, int] = {}
         self._names: dict[int, str] = {}
+        self._queued: dict[int, int] = {}
         self.frames_lock = _thread.allocate_lock()
         """Held while frames of other threads are held, and with them what is in their variables."""
         self._wake = _thread.allocate_lock()
@@ -94,6 +96,7 @@ class Sampler:
                     flushed = now
                     with contextlib.suppress(Exception):
                         self._note_threads()
+                        self.note_queues()
                     self._watch.recorder.flush()
                 if now - rearmed > _REARM_SECONDS * 1e9:
                     rearmed = now
@@ -134,6 +137,8 @@ class Sampler:
             code = frame.f_code
             codes[id(code)] = code
             parts += (id(code), frame.f_lasti)
+            if code.co_filename.startswith(_IMPORTLIB):
+                break  # imports have a new stack at every sample; this much tells that it is one
             frame = frame.f_back
         key = tuple(parts)
         number = self._stacks.get(key)
@@ -163,6 +168,7 @@ class Sampler:
             self._clocks[thread] = clock
         try:
             ran, queued, _ = os.pread(clock, 80, 0).split()
+            self._queued[thread] = int(queued)
             return int(ran) + int(queued)
         except (OSError, ValueError):
             self._clocks.pop(thread, None)  # the thread has ended, and another has its identity
@@ -173,6 +179,11 @@ class Sampler:
         for clock in self._clocks.values():
             os.close(clock)
         self._clocks.clear()
+
+    def note_queues(self) -> None:
+        """For how long each thread has stood ready and got no core."""
+        for thread, queued in list(self._queued.items()):
+            self._watch.recorder.note({"kind": "queued", "thread": thread, "ns": queued})
 
     def _note_threads(self) -> None:
         threading: Any = sys.modules.get("threading")

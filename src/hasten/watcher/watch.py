@@ -9,6 +9,7 @@ import time
 from typing import Any, Final
 
 from .c_calls import CCalls
+from .event_loops import loops_are_loaded
 from .import_hook import Finder, patch_loaded
 from .recorder import Recorder
 from .sampler import Sampler
@@ -31,6 +32,9 @@ class Watch:
         self._replaced: list[tuple[Any, str, Any]] = []
         self._finder = Finder(self)
         self.main_thread = _main_thread()
+        self.has_loops = False
+        """Whether the program may run an event loop: only then each run has to be asked where it comes from."""
+        self.recorder.on_new_place = self.look_for_loops
         self._active = False
         self._forked = False
 
@@ -86,13 +90,19 @@ class Watch:
         with self._sampler.frames_lock:
             pass
 
+    def look_for_loops(self) -> None:
+        """See whether the program has loaded anything that runs an event loop."""
+        self.has_loops = self.has_loops or loops_are_loaded()
+
     def look_again(self) -> None:
         """From time to time a few more calls of each place are examined."""
+        self.look_for_loops()
         for place in list(self.recorder.places.values()):
             place.left = max(place.left, _LOOKED_AT_AGAIN)
 
     def finish(self, how: str) -> None:
         """Write all that there is, and how it came to an end."""
+        self._sampler.note_queues()
         self.recorder.note(
             {
                 "kind": "end", "how": how, "at_ns": time.perf_counter_ns(), "samples": self._sampler.samples,

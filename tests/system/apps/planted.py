@@ -117,7 +117,7 @@ def copied(models, repaired, rounds):
     view = interpreter.tensor(outputs[0])
     best = 0.0
     begin = time.perf_counter()
-    for _ in range(2000 * rounds):
+    for _ in range(5000 * rounds):
         interpreter.invoke()
         if repaired:
             best = max(best, view()[::64].max())
