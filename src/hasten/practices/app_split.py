@@ -193,10 +193,12 @@ def _part_of_gap(process: Process, gap: Gap, stack: Chain) -> str:
         return "other"
     if kinds[gap.after] == rows.GET:
         return "post"
-    if kinds[gap.before] in _BEFORE_RUN:
-        return "load" if kinds[gap.before] == rows.LOAD else "pre"
-    if gap.before < process.first_run:
+    if kinds[gap.before] == rows.LOAD and kinds[gap.after] == rows.ALLOCATE:
+        return "load"
+    if gap.before < process.first_run and kinds[gap.before] != rows.SET:
         return "other"
+    if kinds[gap.before] in _BEFORE_RUN:
+        return "pre"
     to_next = _line_in_common(stack, process.chain(int(process.events.place[gap.after])))
     to_last = _line_in_common(stack, process.chain(int(process.events.place[gap.before])))
     if to_next is not None and to_next[0] <= to_next[1]:
@@ -238,7 +240,9 @@ def _part_unseen(process: Process, gap: Gap) -> str:
     kinds = process.events.kind
     if kinds[gap.after] == rows.GET:
         return "post"
-    return "load" if kinds[gap.before] == rows.LOAD else "pre"
+    if kinds[gap.before] == rows.LOAD:
+        return "load" if kinds[gap.after] == rows.ALLOCATE else "other"
+    return "pre"
 
 
 def _add(found: ThreadTimes, key: Key, ms: float, samples: int) -> None:

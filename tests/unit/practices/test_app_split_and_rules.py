@@ -1,0 +1,179 @@
+"""How time is shared out and faults are judged, on programs written down row by row, with a clock of our own."""
+
+from __future__ import annotations
+
+import array
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hasten.core.app import PARTS
+from hasten.practices.app import AppStudy
+from hasten.practices.app_crowd import crowd_of
+from hasten.practices.app_program import Ended
+from hasten.watcher import rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAIN = 11
+MS = 1_000_000
+LOAD, SET, RUN, GET = 0, 1, 2, 3
+KINDS = {LOAD: rows.LOAD, SET: rows.SET, RUN: rows.INVOKE, GET: rows.GET}
+LINES = {LOAD: 3, SET: 11, RUN: 12, GET: 13}
+
+
+class Story:
+    """A program's rows and lines, in milliseconds."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._rows: list[int] = []
+        self._lines: list[dict[str, Any]] = [
+            {"kind": "process", "began_ns": 0, "ready_ns": 0, "main_thread": MAIN, "cores": 2},
+            {"kind": "end", "how": "exit", "at_ns": 0},
+            {"kind": "object", "number": 1, "model": "m.tflite", "key": "m", "type": "Interpreter"},
+            *({"kind": "place", "number": place, "fate": "kept", "chain": [["app.py", "main", line]]}
+              for place, line in LINES.items()),
+        ]  # fmt: skip
+
+    def call(
+        self, place: int, start: float, end: float, *, number: int = 1, flags: int = 0, thread: int = MAIN
+    ) -> None:
+        code = KINDS[place] | flags << rows.FLAG_SHIFT | number << rows.OBJECT_SHIFT | place << rows.PLACE_SHIFT
+        self._rows += [code, thread, int(start * MS), int(end * MS)]
+
+    def sample(self, at: float, line: int, busy_ms: float, *, function: str = "main") -> None:
+        stack = len([entry for entry in self._lines if entry["kind"] == "stack"]) + 1
+        frames = [["app.py", function, line]] + ([["app.py", "main", 10]] if function != "main" else [])
+        self._lines.append({"kind": "stack", "number": stack, "frames": frames})
+        self._rows += [rows.SAMPLE | stack << rows.STACK_SHIFT, MAIN, int(at * MS), int(busy_ms * MS)]
+
+    def line(self, **line: Any) -> None:
+        self._lines.append(line)
+
+    def told(self, wall_ms: float) -> AppStudy:
+        (self._folder / "5.jsonl").write_text("".join(json.dumps(line) + "\n" for line in self._lines))
+        (self._folder / "5.rows").write_bytes(array.array("q", self._rows).tobytes())
+        return AppStudy(self._folder, ("app",), Ended(0, 0, int(wall_ms * MS)))
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return Story(tmp_path)
+
+
+def loop(story: Story, rounds: int, *, pre: float = 5, run: float = 2, post: float = 1) -> float:
+    """Rounds of pre-processing, copy in, run, copy out and post-processing; a sample every ms; the time at the end."""
+    at = 10.0
+    story.call(LOAD, 5, 10)
+    for _ in range(rounds):
+        for number in range(round(pre)):
+            story.sample(at + number + 0.5, 20, at + number + 0.5, function="prepare")
+        at += pre
+        story.call(SET, at, at + 0.5)
+        story.call(RUN, at + 0.5, at + 0.5 + run)
+        story.call(GET, at + 0.5 + run, at + 1 + run)
+        at += 1 + run
+        story.sample(at + post / 2, 14, at + post / 2)
+        at += post
+    return at
+
+
+def test_every_millisecond_is_in_one_part(story: Story) -> None:
+    wall = loop(story, 50)
+    found = story.told(wall).result()
+    assert found.main is not None
+    split = found.main.split
+    assert set(split) <= set(PARTS)
+    assert sum(split.values()) == pytest.approx(wall)
+    assert split["inference"] == pytest.approx(100)
+    assert split["copy_in"] == split["copy_out"] == pytest.approx(25)
+    assert split["load"] == pytest.approx(5)
+    assert split["pre"] == pytest.approx(49 * 5, rel=0.05)
+    assert split["post"] == pytest.approx(49 * 1, rel=0.05)
+
+
+def test_a_line_that_uses_no_cpu_is_waiting(story: Story) -> None:
+    story.call(LOAD, 0, 1)
+    for number in range(20):
+        at = 10.0 * number + 10
+        story.call(RUN, at, at + 2)
+        story.sample(at + 6, 30, 2.0 * number + 2)
+    found = story.told(210).result()
+    assert found.main is not None
+    assert found.main.split["waiting"] > 140
+    assert found.main.split.get("pre", 0) + found.main.split.get("post", 0) < 20
+
+
+def test_preprocessing_that_dominates_names_its_function(story: Story) -> None:
+    wall = loop(story, 50)
+    (fault,) = story.told(wall).result().findings
+    assert (fault.rule, fault.function, fault.line) == ("pre-processing dominates", "prepare", 20)
+    assert fault.cost_ms == pytest.approx(49 * 5, rel=0.05)
+
+
+def test_a_quick_preprocessing_is_no_fault(story: Story) -> None:
+    assert story.told(loop(story, 50, pre=1, run=8)).result().findings == ()
+
+
+def test_a_cold_first_run_counts_only_in_a_loop(story: Story) -> None:
+    story.call(RUN, 0, 50)
+    for number in range(20):
+        story.call(RUN, 50 + 5 * number, 54 + 5 * number)
+    (fault,) = story.told(150).result().findings
+    assert fault.rule == "first run not warmed up"
+    assert fault.cost_ms == pytest.approx(46)
+
+
+def test_a_disturbed_call_is_not_the_programs_fault(story: Story) -> None:
+    """One copy of a thousand is held up by another program for 50 ms: the cost is that of the others."""
+    story.line(kind="place", number=GET, fate="dropped", chain=[["app.py", "main", 13]])
+    for number in range(100):
+        at = 10.0 * number
+        story.call(RUN, at, at + 2)
+        story.call(GET, at + 2, at + (2.5 if number else 7))
+    (fault,) = story.told(1000).result().findings
+    assert fault.rule == "output never used"
+    assert fault.cost_ms == pytest.approx(50)
+
+
+def test_shares_leave_out_the_time_in_which_others_had_the_cores(story: Story) -> None:
+    wall = loop(story, 50)
+    story.line(kind="queued", thread=MAIN, ns=int(wall * MS))
+    found = story.told(2 * wall).result()
+    assert found.findings[0].share == pytest.approx(found.findings[0].cost_ms / wall)
+    assert [doubt.reason.value for doubt in found.doubts] == ["other-load"]
+
+
+def test_interpreters_that_run_at_once_are_counted(story: Story) -> None:
+    for number in range(10):
+        story.call(RUN, 10 * number, 10 * number + 8, number=1, thread=MAIN)
+        story.call(RUN, 10 * number + 1, 10 * number + 9, number=2, thread=MAIN + 1)
+    study = story.told(100)
+    crowd = crowd_of(study.processes, [(5, 1), (5, 2)])
+    assert crowd.together == 2
+    assert crowd.wall_ms == pytest.approx(70)
+    assert crowd_of(study.processes, [(5, 1)]).together == 1
+
+
+def test_a_model_in_use_twice_is_not_loaded_again(story: Story) -> None:
+    story.line(kind="object", number=2, model="m.tflite", key="m", type="Interpreter")
+    story.call(LOAD, 0, 20, number=1)
+    story.call(LOAD, 20, 40, number=2)
+    for number in range(10):
+        story.call(RUN, 40 + 4 * number, 41 + 4 * number, number=1 + number % 2)
+    assert story.told(80).result().findings == ()
+
+
+def test_a_model_loaded_after_the_last_use_is(story: Story) -> None:
+    for number in range(2, 12):
+        story.line(kind="object", number=number, model="m.tflite", key="m", type="Interpreter")
+    for number in range(1, 11):
+        story.call(LOAD, 10 * number, 10 * number + 4, number=number)
+        story.call(RUN, 10 * number + 5, 10 * number + 8, number=number)
+        story.call(RUN, 10 * number + 8, 10 * number + 9, number=number)
+    (fault,) = story.told(110).result().findings
+    assert fault.rule == "model loaded again"
+    assert fault.cost_ms == pytest.approx(9 * (4 + 3 - 1))
