@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # With fewer there is no verdict, however clear the difference.
 FEWEST_FOR_A_VERDICT: Final = 3
+# A ratio that is further than this from that of the latencies is not what a quiet machine would show.
+_BUSY: Final = 1.2
 
 
 def race(rounds: Rounds, until: float, tell: Callable[[str], None], keep: Keep) -> None:
@@ -35,4 +38,16 @@ def timed_row(row: VariantRow, base: Track, track: Track, *, only_decided: bool)
     against = comparison(base, track)
     if only_decided and against.verdict is Verdict.UNDECIDED:
         return None
-    return replace(row, latency=measured.samples.latency, against=against)
+    original = base.result()
+    assert not isinstance(original, Failure), "what was compared was measured"
+    alone = measured.samples.latency.estimate / original.samples.latency.estimate
+    return replace(
+        row, latency=measured.samples.latency, against=against, notes=(*row.notes, *_doubt(against.ratio, alone))
+    )
+
+
+def _doubt(ratio: float, alone: float) -> list[str]:
+    """A sentence where others had so much of the cores that the ratio is more theirs than the models'."""
+    if abs(math.log(ratio / alone)) < math.log(_BUSY):
+        return []
+    return [f"the machine was busy: undisturbed runs take {alone:.2f} of the original's time, all runs {ratio:.2f}"]
