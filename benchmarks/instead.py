@@ -6,7 +6,7 @@ litert-cli makes, run with LiteRT's defaults as its benchmark has no option for 
 .tflite with its latency hint and as many threads as there are cores.
 
 Wanted: on every model hasten's result is at least as fast as the best of them that keeps the same floor, within noise.
-With the defaults a model takes about two minutes, most of it the tuning.
+With the defaults a model takes about a minute and a half, half of it the tuning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 
 from benchmarks.cases import CASES, Case
 from benchmarks.common import record
-from benchmarks.grid import evaluated_on
+from benchmarks.grid import HalvesJudge
 from hasten.core.comparison import Verdict, compare_rounds
 from hasten.core.errors import HastenError
 from hasten.core.failure import RunnerFailed
@@ -36,7 +36,6 @@ from hasten.data.forms import forms_from_graph, real_from_bytes
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
 from hasten.library import open_model, tune
-from hasten.measure.evaluation import compare_evaluations
 from hasten.measure.warmup import warm_up
 from hasten.practices.quantize_data import calibration_samples
 from hasten.targets.local import LocalTarget
@@ -45,11 +44,10 @@ from hasten.tune.settings import TuneSettings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hasten.measure.evaluation import Evaluation
     from hasten.measure.rounds import Candidate
 
 _MAX_DROP = 0.01
-_BUDGET_S = 60.0
+_BUDGET_S = 45.0
 _ROUNDS, _TURNS, _BLOCK_SECONDS = 6, 6, 0.05
 _CHECKED = 200
 OURS, DEFAULTS, RECIPES, OPENVINO = "hasten", "litert_defaults", "litert_cli", "openvino"
@@ -126,11 +124,11 @@ def _judged(name: str, rivals: list[_Rival]) -> dict[str, Any]:
 def _best_recipe(case: Case, place: Path, data: str, calibration: str) -> _Rival:
     """The fastest of litert-cli's recipes that keeps the floor, by a quick look; the original where none does."""
     plain, _ = open_model(case.model)
-    original = evaluated_on(case, plain, data, None)
+    judge = HalvesJudge(case, data)
     kept: list[tuple[float, str, Candidate]] = []
     told = []
     for name, path in _recipes(case, place, calibration):
-        drop, why = _drop_of(case, path, data, original)
+        drop, why = _drop_of(judge, path)
         told.append(why or f"{name} loses {drop:.2%}")
         if drop <= _MAX_DROP + 1e-9:
             candidate, _ = open_model(path)
@@ -142,13 +140,12 @@ def _best_recipe(case: Case, place: Path, data: str, calibration: str) -> _Rival
     return _Rival(RECIPES, candidate, what=name)
 
 
-def _drop_of(case: Case, path: Path, data: str, original: Evaluation) -> tuple[float, str]:
+def _drop_of(judge: HalvesJudge, path: Path) -> tuple[float, str]:
     """What a variant loses; infinite, and why, where it does not run."""
     try:
-        found = evaluated_on(case, open_model(path)[0], data, original)
+        return judge.drop_of(open_model(path)[0]), ""
     except HastenError as error:
         return math.inf, f"{path.stem}: {error.message}"
-    return compare_evaluations(original, found).drop, ""
 
 
 def _recipes(case: Case, place: Path, calibration: str) -> Iterator[tuple[str, Path]]:
