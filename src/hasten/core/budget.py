@@ -19,7 +19,7 @@ _MEGABYTES: Final = {"kb": 2**-10, "mb": 1.0, "gb": 2**10, "kib": 2**-10, "mib":
 _QUANTITY: Final = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Zµ%]*)\s*")
 
 # Regressions below are no news: what a rebuild of the same model can show.
-DEFAULT_SLOWDOWN: Final = 0.02
+DEFAULT_SLOWDOWN: Final = 0.03
 DEFAULT_DROP: Final = 0.01
 
 
@@ -62,7 +62,7 @@ _LIMITS: Final[dict[str, tuple[str, Mapping[str, float] | None, str]]] = {
     "memory": ("memory_mb", _MEGABYTES, "100 MB"),
     "size": ("size_bytes", _BYTES, "2 MB"),
     "accuracy": ("accuracy", None, "95 %"),
-    "max_slowdown": ("max_slowdown", None, "2 %"),
+    "max_slowdown": ("max_slowdown", None, "3 %"),
     "max_drop": ("max_drop", None, "1 %"),
 }
 LIMIT_NAMES: Final = tuple(_LIMITS)

@@ -168,7 +168,10 @@ def drop_row(baseline: str, found: PairedAccuracy, limit: float) -> Row:
 
 
 def slowdown_row(baseline: str, found: Comparison | None, margin: float) -> Row:
-    """The latency against the baseline model's, from rounds that both ran in: broken if `compare` says slower."""
+    """The latency against the baseline model's, from rounds that both ran in.
+
+    Broken if `compare` says slower: surely so, and by more than the margin. Kept if the whole interval is below it.
+    """
     what = f"latency against {baseline}"
     if found is None:
         return Row(what, "ratio", None, None, 1 + margin, GateVerdict.UNDECIDED, "nothing was measured")
@@ -177,8 +180,8 @@ def slowdown_row(baseline: str, found: Comparison | None, margin: float) -> Row:
         verdict, why = GateVerdict.FAILED, f"surely slower, by {percent(found.ratio - 1)}"
     elif found.verdict is Verdict.FASTER:
         verdict, why = GateVerdict.PASSED, f"surely faster, by {percent(1 - found.ratio)}"
-    elif found.verdict is Verdict.SAME or (enough and found.ci95[1] < 1 + 2 * margin):
-        verdict, why = GateVerdict.PASSED, "not slower, as far as anybody would care"
+    elif enough and found.ci95[1] <= 1 + margin:
+        verdict, why = GateVerdict.PASSED, "the whole interval lies below the limit"
     elif not enough:
         verdict = GateVerdict.UNDECIDED
         why = f"{found.rounds} of the {FEWEST_ROUNDS} process pairs that a verdict needs. {_MORE_TIME}"

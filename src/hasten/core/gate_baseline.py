@@ -86,7 +86,7 @@ def _compared(what: str, runs: Sequence[BaselineRun], found: Measurement, margin
     ratio = math.exp(difference)
     if difference - allowance > 0 and ratio > 1 + margin:
         verdict, why = GateVerdict.FAILED, f"slower by {percent(ratio - 1)}, more than {why} explain"
-    elif ends[1] < 1 + 2 * margin:
+    elif ends[1] <= 1 + margin:
         verdict, why = GateVerdict.PASSED, f"not slower, {why} allowed for"
     else:
         verdict = GateVerdict.UNDECIDED
