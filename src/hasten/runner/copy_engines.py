@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Steps = tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]
 
+_LONGEST_LIST: Final = 10_000_000  # a list takes ten times the memory of an array
 _RESOLVERS: Final = {"delegate": "AUTO", "builtin": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "reference": "BUILTIN_REF"}
 
 
@@ -115,6 +116,8 @@ class ClassicEngine:
         return self._set(turned), self._interpreter.invoke, self.read_copies
 
     def _list(self) -> Steps:
+        if sum(value.size for value in self._values) > _LONGEST_LIST:
+            raise RuntimeError(f"inputs of more than {_LONGEST_LIST:,} values are too large for a list")
         lists, set_tensor = [value.tolist() for value in self._values], self._interpreter.set_tensor
         kinds = [value.dtype for value in self._values]
         triples = list(zip(self._inputs, lists, kinds, strict=True))
