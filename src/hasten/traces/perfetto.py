@@ -35,7 +35,10 @@ _RARE: Final = frozenset(
     {_DEFAULTS, _INTERNED, _CLOCK_SNAPSHOT, _DESCRIPTOR, _DROPPED, _PROCESS_TREE, _PROCESS, _THREAD, _STATS}
 )
 _MOST_PACKET: Final = 64 << 20
-_MOST_UNPACKED: Final = 512 << 20
+_MOST_UNPACKED_AT_ONCE: Final = 32 << 20
+_MOST_UNPACKED: Final = 4 << 30
+_MOST_SOUGHT: Final = 1 << 20
+"""A packet larger than this is not looked for after damage: each candidate is read as a whole."""
 _FAR: Final = 4 << 20
 
 
@@ -155,17 +158,22 @@ class _Reader:
     def _add_compressed(self, data: bytes) -> None:
         unpacker = zlib.decompressobj()
         try:
-            unpacked = unpacker.decompress(data, max(1, _MOST_UNPACKED - self._unpacked))
+            unpacked = unpacker.decompress(data, min(_MOST_UNPACKED_AT_ONCE, max(1, _MOST_UNPACKED - self._unpacked)))
         except zlib.error:
             raise Malformed("compressed packets that do not unpack") from None
         self._unpacked += len(unpacked)
         if unpacker.unconsumed_tail:
-            self._builder.doubt(TraceReason.TOO_LARGE, f"more than {_MOST_UNPACKED >> 20} MB of compressed packets")
+            self._builder.doubt(TraceReason.TOO_LARGE, "compressed packets hold more than anyone records")
         elif not unpacker.eof:
             self._damaged += 1
-        for tag, packet in fields(unpacked):
-            if tag == PACKET:
-                self.add(packet, nested=True)
+        position = 0
+        while position < len(unpacked) and self._builder.takes_event():
+            begin, end = _extent(unpacked[position : position + 11], position)
+            if not begin or end > len(unpacked):
+                self._damaged += 1
+                return
+            self.add(unpacked[begin:end], nested=True)
+            position = end
 
 
 def _packets(content: Content, builder: TraceBuilder) -> Iterator[bytes]:
@@ -207,7 +215,7 @@ def _next_packet(content: Content, position: int) -> int | None:
         at, followed = position, 0
         while at < size and followed < 3:
             begin, end = _extent(data[at : at + 11], at)
-            if not begin or end > size or not _is_packet(data[begin:end]):
+            if not begin or end > min(size, begin + _MOST_SOUGHT) or not _is_packet(data[begin:end]):
                 break
             at, followed = end, followed + 1
         if followed == 3 or (followed and at == size):
@@ -219,7 +227,7 @@ def _next_packet(content: Content, position: int) -> int | None:
 def _is_packet(data: bytes) -> bool:
     """Whether these bytes are a message with a field that every packet of worth has. Texts are full of line ends."""
     try:
-        return len(data) < _MOST_PACKET and any(tag in _TELLING for tag, _ in fields(data))
+        return any(tag in _TELLING for tag, _ in fields(data))
     except Malformed:
         return False
 
