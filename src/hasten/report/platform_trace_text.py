@@ -51,10 +51,13 @@ def _split(found: PlatformResult) -> list[str]:
         if ms := main.split.get(part, 0.0):
             bar = "█" * round(ms / main.wall_ms * _BAR)
             lines.append(f"  {title:<26}{milliseconds(ms):>10} {percent(ms / main.wall_ms):>7}  {bar}".rstrip())
-    others = [thread for thread in found.threads if thread is not main and thread.thread != main.thread]
-    for thread in others[:_MOST_ROWS]:
-        ms = sum(thread.split.get(part, 0.0) for part in _TFLITE_PARTS)
-        lines += wrapped(f"and {milliseconds(ms)} of TFLite on {thread.thread}", "  ", "    ")
+    others: dict[str, list[float]] = {}
+    for thread in found.threads:
+        if thread != main:
+            others.setdefault(thread.thread, []).append(sum(thread.split.get(part, 0.0) for part in _TFLITE_PARTS))
+    for name, times in list(others.items())[:_MOST_ROWS]:
+        threads = f" ({len(times)} threads)" if len(times) > 1 else ""
+        lines += wrapped(f"and {milliseconds(sum(times))} of TFLite on {name}{threads}", "  ", "    ")
     return lines
 
 

@@ -75,6 +75,12 @@ def test_samples_become_calls_on_the_timeline(tmp_path: Path) -> None:
     assert outer["dur"] == pytest.approx(32_000)
 
 
+def test_helper_threads_of_the_same_name_are_shown(tmp_path: Path) -> None:
+    text = platform_trace_text(examined(tmp_path, constructed_samples.perf_script(constructed_samples.session())))
+
+    assert "and 40.0 ms of TFLite on camera" in text
+
+
 def test_a_trace_of_one_process_leaves_out_the_others(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_bytes(constructed.perfetto(camera(Faults(no_core=True))))
