@@ -69,7 +69,11 @@ class Buffer:
 
     def quantized(self, values: Array) -> Array:
         """Real values as this tensor stores them; those beyond its range are cut off at its end."""
-        self._refuse_real("quantize")
+        if not self.scale:
+            raise UsageError(
+                f"{self.name!r} holds {self.dtype} without a scale: there is nothing to quantize",
+                "Write the values into it as they are.",
+            )
         limits = np.iinfo(self.array.dtype)
         scaled = np.rint(np.asarray(values, np.float32) / np.float32(self.scale)) + self.zero_point
         return np.asarray(np.clip(scaled, limits.min, limits.max).astype(self.array.dtype))
@@ -84,13 +88,6 @@ class Buffer:
         """The type and shape, and what stored values stand for."""
         stored = f", real = (stored - {self.zero_point}) x {self.scale:.6g}" if self.scale else ""
         return f"{self.array.dtype} of shape {_shape(self.array.shape)}{stored}"
-
-    def _refuse_real(self, verb: str) -> None:
-        if not self.scale:
-            raise UsageError(
-                f"{self.name!r} holds {self.dtype} without a scale: there is nothing to {verb}",
-                "Write the values into it as they are.",
-            )
 
 
 class Buffers(Mapping[str, "Array"]):
