@@ -85,7 +85,7 @@ def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
         key = (made.get("key", ""), made.get("threads"))
         own = events.where(events.number == number)
         done = seen.get(key)
-        seen[key] = max(done or 0, int(own.end.max()))
+        seen[key] = max(done or 0, int(own.end[own.kind != rows.FREE].max()))
         if done is not None and done <= events.start[index] and made.get("key"):
             costs[int(events.place[index])].append(_loading_ms(subject, own))
     for place, times in costs.items():
@@ -97,8 +97,8 @@ def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
 
 
 def _loading_ms(subject: Subject, own: Events) -> float:
-    """Load, allocation, and what the first run takes longer than a warm one."""
-    load = own.ms[np.isin(own.kind, (rows.LOAD, rows.ALLOCATE, rows.BUFFER))].sum()
+    """Load, allocation, freeing, and what the first run takes longer than a warm one."""
+    load = own.ms[np.isin(own.kind, (rows.LOAD, rows.ALLOCATE, rows.BUFFER, rows.FREE))].sum()
     runs = own.where(own.is_run)
     steady = subject.steady_ms(int(own.number[0]))
     extra = max(0.0, runs.ms[0] - steady) if len(runs) and steady is not None else 0.0

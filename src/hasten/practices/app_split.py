@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hasten.practices.app_seen import Chain, Process, Samples
 
 _PART_OF_EVENT: Final = {
-    rows.LOAD: "load", rows.ALLOCATE: "load", rows.RESIZE: "load", rows.BUFFER: "load", rows.SET: "copy_in",
-    rows.INVOKE: "inference", rows.SIGNATURE: "inference", rows.GET: "copy_out",
+    rows.LOAD: "load", rows.ALLOCATE: "load", rows.RESIZE: "load", rows.BUFFER: "load", rows.FREE: "load",
+    rows.SET: "copy_in", rows.INVOKE: "inference", rows.SIGNATURE: "inference", rows.GET: "copy_out",
 }  # fmt: skip
 _BEFORE_RUN: Final = (rows.SET, rows.ALLOCATE, rows.RESIZE, rows.LOAD, rows.BUFFER)
 Key = tuple[str, str, str, int]

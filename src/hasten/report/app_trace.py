@@ -27,7 +27,7 @@ _MOST_RUNS_WITH_OPERATORS: Final = 2_000
 _NAMES: Final = {
     rows.LOAD: "load model", rows.ALLOCATE: "allocate tensors", rows.RESIZE: "resize input", rows.SET: "copy in",
     rows.INVOKE: "inference", rows.SIGNATURE: "inference with copies", rows.GET: "copy out",
-    rows.BUFFER: "create buffers",
+    rows.BUFFER: "create buffers", rows.FREE: "free model",
 }  # fmt: skip
 _LONGEST_SAMPLE_NS: Final = 50_000_000
 _CODE_THREAD: Final = 1_000_000

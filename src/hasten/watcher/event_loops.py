@@ -25,12 +25,20 @@ def loops_are_loaded() -> bool:
 
 def in_event_loop(place: Place, frame: FrameType) -> int:
     """The flag of a run that keeps a loop from going on, or 0."""
-    asyncio = _modules.get("asyncio.events")
-    if asyncio is not None and asyncio._get_running_loop() is not None:
+    if _keeps_tasks_waiting():
         return rows.ON_LOOP
     if place.left and (_in_tk(frame) or _in_qt()):
         return rows.ON_LOOP
     return 0
+
+
+def _keeps_tasks_waiting() -> bool:
+    """Whether this thread runs a loop of asyncio that has more to do than the task that calls."""
+    events: Any = _modules.get("asyncio.events")
+    loop = events._get_running_loop() if events is not None else None
+    if loop is None:
+        return False
+    return len(_modules["asyncio.tasks"].all_tasks(loop)) > 1
 
 
 def _in_tk(frame: FrameType | None) -> bool:

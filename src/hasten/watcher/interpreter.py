@@ -63,6 +63,19 @@ def _init(original: Any, watch: Watch) -> Any:
     return __init__
 
 
+def _del(original: Any, watch: Watch) -> Any:
+    @functools.wraps(original)
+    def __del__(self: Any) -> None:  # noqa: N807 (it replaces the class's own)
+        start = time.perf_counter_ns()
+        original(self)
+        end = time.perf_counter_ns()
+        if not sys.is_finalizing() and _NUMBER in self.__dict__:
+            place = watch.recorder.place(sys._getframe(1))
+            _add(watch, rows.FREE, self.__dict__[_NUMBER], place.number, start, end)
+
+    return __del__
+
+
 def _allocate_tensors(original: Any, watch: Watch) -> Any:
     @functools.wraps(original)
     def allocate_tensors(self: Any) -> Any:
@@ -216,6 +229,7 @@ def _add(watch: Watch, kind: int, number: int, place: int, start: int, end: int)
 
 _WRAPPERS = {
     "__init__": _init,
+    "__del__": _del,
     "allocate_tensors": _allocate_tensors,
     "resize_tensor_input": _resize_tensor_input,
     "set_tensor": _set_tensor,

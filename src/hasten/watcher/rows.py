@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-LOAD, ALLOCATE, RESIZE, SET, INVOKE, GET, SIGNATURE, SAMPLE, BUFFER = 1, 2, 3, 4, 5, 6, 7, 8, 9
+LOAD, ALLOCATE, RESIZE, SET, INVOKE, GET, SIGNATURE, SAMPLE, BUFFER, FREE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 KIND_MASK: Final = 0xF
 FLAG_SHIFT: Final = 4
 FLAG_MASK: Final = 0xF
