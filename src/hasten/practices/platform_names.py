@@ -100,7 +100,7 @@ _LIBRARY: Final = re.compile(
 _PYTHON_PACKAGE: Final = re.compile(r"(ai_edge_litert|tflite_runtime|tensorflow[/.]lite[/.]python)")
 _PYTHON: Final = {
     "__init__": "load", "from_file": "load", "from_buffer": "load", "load_delegate": "load",
-    "allocate_tensors": "allocate", "_ensure_safe": "", "resize_tensor_input": "allocate", "set_tensor": "copy_in",
+    "allocate_tensors": "allocate", "resize_tensor_input": "allocate", "set_tensor": "copy_in",
     "write": "copy_in", "get_tensor": "copy_out", "read": "copy_out", "invoke": "invoke", "_invoke": "invoke",
     "run_by_index": "invoke", "run_by_name": "invoke", "__call__": "invoke",
     "create_input_buffers": "buffer", "create_output_buffers": "buffer",
