@@ -34,25 +34,30 @@ class Confirmation:
     settings: TuneSettings
     folder: TuneFolder
     search: Search
+    until: float
+    """When (of the monotonic clock) the budget ends: no further candidate is confirmed then."""
     proof: Proof | None = None
 
     def choose(self, proof_s: float) -> Lane:
         """The best that stands both; the original where nothing does."""
+        self.search.stage = "confirming"
+        lane = self._first_that_stands(proof_s)
+        for step in self.proof.steps if self.proof is not None else ():
+            self.folder.keep("step", step.practice, step.as_data())
+        self.search.lanes.update(lane, status=CHOSEN, stage=FINAL)
+        return lane
+
+    def _first_that_stands(self, proof_s: float) -> Lane:
         search = self.search
-        search.stage = "confirming"
         for _ in range(_MOST_SETBACKS):
             lane = search.best
             if self._keeps_floor(lane) and self._is_confirmed(lane, proof_s):
-                lane = self._simplest(lane)
+                return self._simplest(lane)
+            if time.monotonic() > self.until:
                 break
-            search.contest.revive(time.monotonic() + proof_s)
-        else:
-            lane = search.lanes.base
-            self._keeps_floor(lane)
-        for step in self.proof.steps if self.proof is not None else ():
-            self.folder.keep("step", step.practice, step.as_data())
-        search.lanes.update(lane, status=CHOSEN, stage=FINAL)
-        return lane
+            search.contest.revive(min(self.until, time.monotonic() + proof_s))
+        self._keeps_floor(search.lanes.base)
+        return search.lanes.base
 
     def _keeps_floor(self, lane: Lane) -> bool:
         """The lane on the half of the data that had no part in the choice."""
@@ -77,18 +82,23 @@ class Confirmation:
         if lane is base:
             return True
         chain = self._chain(lane)
-        proof = prove(self.workshop.target, chain, seconds, search.tell)
+        patience_s = self.until - time.monotonic()
+        proof = prove(self.workshop.target, chain, seconds, patience_s, search.tell)
         if isinstance(proof, Failure) and len(chain) > 2:  # what lies between may fail where both ends run
             ends = [chain[0], replace(chain[-1], what=lane.trial.id)]
-            proof = prove(self.workshop.target, ends, seconds, search.tell)
+            proof = prove(self.workshop.target, ends, seconds, patience_s, search.tell)
         if isinstance(proof, Failure):
             search.lanes.update(lane, status=FAILED, why=proof.message)
             return False
         needed = not self.settings.limit.holds(base.trial.median_ms, base.trial.size_bytes)
         if proof.comparison.verdict is not Verdict.FASTER and not needed:
-            said = proof.comparison.verdict.value
+            said, times = proof.comparison.verdict.value, proof.comparison.ratio
             search.lanes.update(lane, status=DROPPED, stage=FINAL, why=f"fresh processes call it {said}, not faster")
             self.folder.keep("comparison", lane.trial.id, proof.result.as_data())
+            self.workshop.note(
+                f"{lane.trial.id} led the race, and fresh processes call it {said} (ratio {times:.2f}): "
+                "more --budget or a quieter machine may tell"
+            )
             return False
         self.proof = proof
         self._take_proof(lane)

@@ -30,7 +30,6 @@ _SECONDS_EACH: Final = 0.4
 _FEWEST: Final = 3
 _MOST_ROUNDS: Final = 15
 _LIKELY_GAIN: Final = 0.97
-_MORE_PATIENCE: Final = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +69,22 @@ class Proof:
         return Proof(self.results[:-1], self.steps[:-1])
 
 
-def prove(target: Target, chain: Sequence[Link], seconds: float, tell: Callable[[str], None]) -> Proof | Failure:
-    """Rounds of all candidates of the chain until the verdict on its ends is sure; three at least."""
+def prove(
+    target: Target, chain: Sequence[Link], seconds: float, patience_s: float, tell: Callable[[str], None]
+) -> Proof | Failure:
+    """Rounds of all candidates of the chain until the verdict on its ends is sure; three at least.
+
+    A gain that is likely and not sure yet is worth up to `patience_s` in place of `seconds`: the choice hangs on it.
+    """
     rounds = Rounds(target, [replace(link.candidate, label=f"step {place}") for place, link in enumerate(chain)])
     begin = time.monotonic()
     longest = 0.0
     for number in range(_MOST_ROUNDS):
         before = time.monotonic()
-        if number >= _FEWEST and (_is_sure(rounds) or before + longest > begin + _patience(rounds) * seconds):
-            break
+        if number >= _FEWEST:
+            allowed_s = max(seconds, patience_s) if _is_likely(rounds) else seconds
+            if _is_sure(rounds) or before + longest > begin + allowed_s:
+                break
         tell(f"confirming, round {number + 1}")
         rounds.run_one(_SECONDS_EACH)
         failed = next((track.failure for track in rounds.tracks if track.failure is not None), None)
@@ -91,10 +97,9 @@ def prove(target: Target, chain: Sequence[Link], seconds: float, tell: Callable[
     return Proof(results, tuple(steps))
 
 
-def _patience(rounds: Rounds) -> float:
-    """A gain that is likely and not sure yet is worth some more time: the choice hangs on it."""
+def _is_likely(rounds: Rounds) -> bool:
     found = _compared(rounds.tracks[0], rounds.tracks[-1])
-    return _MORE_PATIENCE if found.verdict is Verdict.UNDECIDED and found.ratio < _LIKELY_GAIN else 1.0
+    return found.verdict is Verdict.UNDECIDED and found.ratio < _LIKELY_GAIN
 
 
 def _is_sure(rounds: Rounds) -> bool:

@@ -77,7 +77,7 @@ class Tuning:
         search.race_variants()
         self.save()
         search.mix()
-        self._confirmation = Confirmation(self.workshop, self.settings, self.folder, search)
+        self._confirmation = Confirmation(self.workshop, self.settings, self.folder, search, self._began + budget)
         self._chosen = self._confirmation.choose(proof_s)
         self._show()
         self.save(final=True)
