@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.doubts import HINTS, Reason
 from hasten.report.summary import trials as rows
 from hasten.report.summary.commands import variant_paths
+from hasten.report.summary.doubts import BUSY, all_doubts, contradiction
 from hasten.report.summary.reading import at, items, number, records, text
-from hasten.report.summary.records import DoubtRow, Event, StepRow, Summary, VerdictRow
+from hasten.report.summary.records import Event, StepRow, Summary, VerdictRow
 from hasten.report.summary.reproduce import reproductions
 from hasten.report.summary.trials import (
-    doubt_rows,
     figure,
     front_names,
     latency_figure,
@@ -37,15 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hasten.core.session import Session, Trial
-    from hasten.report.summary.records import ComparisonView, Fact, TrialRow
+    from hasten.report.summary.records import Fact, TrialRow
 
 _KNOWN: Final = {
     *rows.KINDS, "profile", "explanation", "sustained", "sensitivity", "settings", "chosen", "accelerators", "finding",
     "environment", "threads", "copies", "app", "step", "result",
 }  # fmt: skip
-# Log ratios further apart than this tell that something else ran beside one of the two.
-_RATIOS_APART: Final = 0.2
-_BUSY: Final = "Something else kept the machine busy; measure again on a quiet one."
 _NOTHING: Final = "This session holds nothing yet."
 
 
@@ -79,13 +73,13 @@ def summarise(session: Session, source: str = "") -> Summary:
         explanations=practice_views(lines, "explanation", "causes"),
         sensitivities=sensitivity_views(lines),
         events=_events(lines, tried),
-        doubts=_doubts(lines, tried, compared),
+        doubts=all_doubts(lines, tried, compared),
         reproductions=reproductions(lines, tried, compared, settings, model),
         environment=_environment(session, lines),
         other_kinds=tuple(sorted(Counter(line.kind for line in lines if line.kind not in _KNOWN).items())),
         unreadable=(*unreadable, *odd),
         warnings=tuple(
-            f"The headline is in doubt: {doubt.evidence}. {_BUSY}" for doubt in (_torn(final) if final else ())
+            f"The headline is in doubt: {doubt.evidence}. {BUSY}" for doubt in (contradiction(final) if final else ())
         ),
         notes=tuple(str(note) for key in ("unreachable", "notes") for note in items(result, key)),
         lost_lines=session.lost_lines,
@@ -200,48 +194,6 @@ def _moment(stamp: str) -> datetime.datetime | None:
         return datetime.datetime.fromisoformat(stamp)
     except (TypeError, ValueError):
         return None
-
-
-def _doubts(
-    lines: Iterable[Trial], tried: Iterable[TrialRow], compared: Iterable[ComparisonView]
-) -> tuple[DoubtRow, ...]:
-    """Each doubt once, with every number that it touches."""
-    found = [doubt for row in tried for doubt in row.doubts] + [doubt for view in compared for doubt in _torn(view)]
-    for line in lines:
-        if line.kind not in rows.KINDS:
-            found += doubt_rows(at(line.data, "doubts"), f"{line.kind} {short(line.label)}".strip())
-            for entry in records(line.data, "rows"):
-                found += doubt_rows(at(entry, "doubts"), f"{line.kind} {_row_name(entry)}".strip())
-    together: dict[tuple[str, str], DoubtRow] = {}
-    for doubt in found:
-        known = together.get((doubt.reason, doubt.evidence))
-        where = tuple(dict.fromkeys((*(known.where if known else ()), *doubt.where)))
-        together[doubt.reason, doubt.evidence] = replace(doubt, where=where, hint=doubt.hint or _hint(doubt))
-    return tuple(sorted(together.values(), key=lambda doubt: doubt.reason))
-
-
-def _torn(view: ComparisonView) -> list[DoubtRow]:
-    """Pairs of neighbouring blocks say one ratio, the medians of undisturbed runs another."""
-    first, second = view.first_ms, view.second_ms
-    if first is None or second is None or not first.value or not second.value or not view.ratio.value:
-        return []
-    medians = second.value / first.value
-    if abs(math.log(medians / view.ratio.value)) <= _RATIOS_APART:
-        return []
-    seen = f"the ratio of neighbouring blocks is {view.ratio.value:.2f}, that of the median latencies {medians:.2f}"
-    return [DoubtRow("noisy", seen, _BUSY, (f"comparison {view.label}",))]
-
-
-def _row_name(entry: dict[str, Any]) -> str:
-    threads = number(entry, "threads")
-    return text(entry, "name") or ("" if threads is None else f"{threads:.0f} {text(entry, 'load')}")
-
-
-def _hint(doubt: DoubtRow) -> str:
-    try:
-        return HINTS[Reason(doubt.reason)]
-    except ValueError:
-        return ""
 
 
 def _environment(session: Session, lines: Sequence[Trial]) -> tuple[tuple[str, str], ...]:
