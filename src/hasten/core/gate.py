@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hasten.core.statistics import Interval
 
 CONFIDENCE: Final = 0.99
+_SHOWN: Final = 0.95
 FEWEST_PROCESSES: Final = 4
 _MORE_TIME: Final = "More time (--seconds) may tell."
 
@@ -52,6 +53,8 @@ class Row:
     why: str
     at_least: bool = False
     """Whether the limit is a lower one."""
+    confidence: float | None = None
+    """Of the interval; None where there is none, or where it is the range of what was seen."""
 
     def as_data(self) -> dict[str, Any]:
         """The row as JSON can hold it."""
@@ -111,18 +114,18 @@ def timed_row(what: str, found: Interval | None, limit: float, processes: int) -
     """A time in milliseconds, with its interval over so many fresh processes."""
     if found is None:
         return Row(what, "ms", None, None, limit, GateVerdict.UNDECIDED, "nothing was measured")
-    ends = (found.low, found.high)
     if processes < FEWEST_PROCESSES:
+        verdict = GateVerdict.UNDECIDED
         why = f"{processes} of the {FEWEST_PROCESSES} processes that a verdict needs. {_MORE_TIME}"
-        return Row(what, "ms", found.estimate, ends, limit, GateVerdict.UNDECIDED, why)
-    if found.high <= limit:
-        return Row(
-            what, "ms", found.estimate, ends, limit, GateVerdict.PASSED, "the whole interval lies below the limit"
-        )
-    if found.low > limit:
+    elif found.high <= limit:
+        verdict, why = GateVerdict.PASSED, "the whole interval lies below the limit"
+    elif found.low > limit:
+        verdict = GateVerdict.FAILED
         why = f"{percent(found.estimate / limit - 1)} above the limit, and the whole interval is"
-        return Row(what, "ms", found.estimate, ends, limit, GateVerdict.FAILED, why)
-    return Row(what, "ms", found.estimate, ends, limit, GateVerdict.UNDECIDED, f"the limit lies inside. {_MORE_TIME}")
+    else:
+        verdict, why = GateVerdict.UNDECIDED, f"the limit lies inside. {_MORE_TIME}"
+    ends = (found.low, found.high)
+    return Row(what, "ms", found.estimate, ends, limit, verdict, why, confidence=CONFIDENCE)
 
 
 def memory_row(peaks_mb: Sequence[float], limit: float) -> Row:
@@ -149,7 +152,7 @@ def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Ro
         why += "; on others of their kind it could go the other way"
     return Row(
         "accuracy", "share" if found.high <= 1 and found.low >= 0 else "value", found.value, (found.low, found.high),
-        limit, GateVerdict.PASSED if kept else GateVerdict.FAILED, why, at_least=higher_is_better,
+        limit, GateVerdict.PASSED if kept else GateVerdict.FAILED, why, at_least=higher_is_better, confidence=_SHOWN,
     )  # fmt: skip
 
 
@@ -164,7 +167,16 @@ def drop_row(baseline: str, found: PairedAccuracy, limit: float) -> Row:
         verdict, why = GateVerdict.FAILED, f"surely worse: {counts}"
     else:
         verdict, why = GateVerdict.UNDECIDED, f"{counts}, which may be chance. More data may tell."
-    return Row(f"accuracy lost against {baseline}", "share", found.drop + 0.0, (low, high), limit, verdict, why)
+    return Row(
+        f"accuracy lost against {baseline}",
+        "share",
+        found.drop + 0.0,
+        (low, high),
+        limit,
+        verdict,
+        why,
+        confidence=_SHOWN,
+    )
 
 
 def slowdown_row(baseline: str, found: Comparison | None, margin: float) -> Row:
@@ -187,7 +199,7 @@ def slowdown_row(baseline: str, found: Comparison | None, margin: float) -> Row:
         why = f"{found.rounds} of the {FEWEST_ROUNDS} process pairs that a verdict needs. {_MORE_TIME}"
     else:
         verdict, why = GateVerdict.UNDECIDED, f"the noise is larger than the difference. {_MORE_TIME}"
-    return Row(what, "ratio", found.ratio, found.ci95, 1 + margin, verdict, why)
+    return Row(what, "ratio", found.ratio, found.ci95, 1 + margin, verdict, why, confidence=_SHOWN)
 
 
 def _finite(value: float) -> float | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.gate import GateVerdict, Row
+from hasten.core.gate import CONFIDENCE, GateVerdict, Row
 from hasten.core.measurement import Measurement, measurement_from_data
 from hasten.core.statistics import student_quantile
 from hasten.core.units import percent
@@ -91,7 +91,7 @@ def _compared(what: str, runs: Sequence[BaselineRun], found: Measurement, margin
     else:
         verdict = GateVerdict.UNDECIDED
         why = f"{why} hide differences below {percent(math.expm1(allowance))}. {_BETTER}"
-    return Row(what, "ratio", ratio, ends, 1 + margin, verdict, why)
+    return Row(what, "ratio", ratio, ends, 1 + margin, verdict, why, confidence=CONFIDENCE)
 
 
 def _allowance(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.gate import GateVerdict
 from hasten.core.units import size
-from hasten.report.check_text import figures, verdict_sentence
+from hasten.report.check_text import figures, intervals_sentence, verdict_sentence
 from hasten.report.text import printable
 
 if TYPE_CHECKING:
@@ -33,10 +33,12 @@ def check_markdown(found: CheckResult) -> str:
         *(_row(row) for row in found.rows),
         "",
     ]
+    if said := intervals_sentence(found):
+        lines += [said, ""]
     if found.doubts or found.notes:
-        said = [f"**{doubt.reason.value}**: {escaped(doubt.evidence)}" for doubt in found.doubts]
-        said += [escaped(note) for note in found.notes]
-        lines += ["<details><summary>Doubts</summary>", "", *(f"- {text}" for text in said), "", "</details>", ""]
+        doubts = [f"**{doubt.reason.value}**: {escaped(doubt.evidence)}" for doubt in found.doubts]
+        doubts += [escaped(note) for note in found.notes]
+        lines += ["<details><summary>Doubts</summary>", "", *(f"- {text}" for text in doubts), "", "</details>", ""]
     return "\n".join(lines)
 
 

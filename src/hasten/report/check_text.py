@@ -30,6 +30,7 @@ def check_text(found: CheckResult) -> str:
         *wrapped(f"{verdict_sentence(found)} {Path(found.model.path).name} on {found.plan.describe()}."),
         "",
         *(line for row in found.rows for line in _row_lines(row)),
+        *wrapped(intervals_sentence(found), "  "),
         *doubts_text(found.doubts if any(row.unit in ("ms", "ratio") for row in found.rows) else ()),
     ]
     lines += [line for note in found.notes for line in ("", *wrapped(note, "! "))]
@@ -48,6 +49,15 @@ def verdict_sentence(found: CheckResult) -> str:
     if undecided:
         return f"Passed, but {undecided} of {_limits(total)} {'is' if undecided == 1 else 'are'} undecided."
     return f"Passed: {_limits(total)} kept."
+
+
+def intervals_sentence(found: CheckResult) -> str:
+    """How sure the intervals are; empty where there are none."""
+    kinds = {"ms": "times", "ratio": "ratios", "share": "accuracies", "value": "accuracies"}
+    sure = {kinds[row.unit]: row.confidence for row in found.rows if row.confidence is not None}
+    words = [f"{confidence:.0%} for {kind}" for kind, confidence in sure.items()]
+    words += ["the range of all processes for memory"] if any(row.unit == "MB" for row in found.rows) else []
+    return f"Intervals: {', '.join(words)}." if words else ""
 
 
 def figures(row: Row) -> tuple[str, str, str]:

@@ -59,6 +59,14 @@ def test_the_verdict_in_a_sentence(verdicts: list[GateVerdict], changes: dict[st
     assert verdict_sentence(result(*rows, **changes)) == sentence
 
 
+def test_it_says_how_sure_the_intervals_are() -> None:
+    times = Row("latency", "ms", 2.24, (2.2, 2.3), 5.0, PASSED, "so", confidence=0.99)
+    ratio = Row("latency against old", "ratio", 1.0, (0.9, 1.1), 1.02, PASSED, "so", confidence=0.95)
+    assert "Intervals: 99% for times, 95% for ratios." in check_text(result(times, ratio))
+    assert "Intervals: 99% for times." in check_markdown(result(times))
+    assert "Intervals" not in check_text(result(ROWS[0]))
+
+
 def test_what_is_not_known_is_said() -> None:
     row = Row("latency", "ms", None, None, 2.0, UNDECIDED, "nothing was measured")
     assert "unknown" in check_text(result(row))
