@@ -17,6 +17,7 @@ def sections_of(summary: Summary) -> list[Section]:
     """The sections of a report."""
     found = [
         _verdicts(summary),
+        practices.checks_section(summary),
         trials.front_section(summary),
         practices.steps_section(summary),
         practices.comparisons_section(summary),

@@ -47,6 +47,27 @@ def _step_words(step: StepRow) -> str:
     return f"{PRACTICES.get(step.practice, step.practice)} {sign} {milliseconds(abs(change))}"
 
 
+def checks_section(summary: Summary) -> Section | None:
+    """The limits of a gate."""
+    blocks: list[Block] = []
+    for place, view in enumerate(summary.checks):
+        rows = tuple(
+            (
+                Cell(text(row, "what")), Cell(text(row, "verdict")),
+                Cell(_figure(number(row, "measured"), text(row, "unit")), number(row, "measured")),
+                Cell(_figure(number(row, "limit"), text(row, "unit")), number(row, "limit")), Cell(text(row, "why")),
+            )
+            for row in view.rows
+        )  # fmt: skip
+        headings = columns("limit", "verdict", "#measured", "#limit is", "why")
+        blocks.append(Sheet(f"checks-table-{place}", f"The limits of {view.model}", headings, rows))
+    return Section("checks", "Limits", tuple(blocks)) if blocks else None
+
+
+def _figure(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{value:.4g} {unit}".strip()
+
+
 def threads_section(summary: Summary) -> Section | None:
     """Threads, alone and beside other work."""
     blocks: list[Block] = []

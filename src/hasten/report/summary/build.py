@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _KNOWN: Final = {
     *rows.KINDS, "profile", "explanation", "sustained", "sensitivity", "settings", "chosen", "accelerators", "finding",
-    "environment", "threads", "copies", "app", "step", "result",
+    "environment", "threads", "copies", "app", "step", "result", "check", "accuracy",
 }  # fmt: skip
 _NOTHING: Final = "This session holds nothing yet."
 
@@ -57,7 +57,7 @@ def summarise(session: Session, source: str = "") -> Summary:
     final = next((view for view in reversed(compared) if view.label == "final"), None)
     return Summary(
         title=short(text(result, "model") or model) or "session",
-        headline=headline(result, tried, compared, verdicts) or _fallback(lines),
+        headline=_gate(lines) or headline(result, tried, compared, verdicts) or _fallback(lines),
         state=_state(lines, result, settings),
         facts=_facts(result, settings, tried, final),
         verdicts=verdicts,
@@ -67,6 +67,7 @@ def summarise(session: Session, source: str = "") -> Summary:
         threads=threads_views(merged),
         accelerators=practice_views(lines, "accelerators"),
         copies=practice_views(lines, "copies"),
+        checks=practice_views(lines, "check"),
         apps=practice_views(lines, "app", "findings"),
         sustained=practice_views(lines, "sustained", "minutes"),
         comparisons=compared,
@@ -116,6 +117,20 @@ def _state(lines: Sequence[Trial], result: dict[str, Any] | None, settings: dict
     if "budget_s" in settings:
         return "unfinished"
     return "interrupted" if lines[-1].data.get("interrupted") else "complete"
+
+
+def _gate(lines: Sequence[Trial]) -> str:
+    """What a gate came to, where the session is one of `check`."""
+    gate = _last(lines, "check")
+    if gate is None:
+        return ""
+    broken = [row for row in records(gate, "rows") if text(row, "verdict") == "failed"]
+    unsure = sum(text(row, "verdict") == "undecided" for row in records(gate, "rows"))
+    if not broken and unsure:
+        return f"No limit is surely broken, but {unsure} of {len(records(gate, 'rows'))} could not be decided."
+    if not broken:
+        return "Every limit is kept." if gate.get("passed") else "The gate did not pass."
+    return "The gate failed: " + "; ".join(f"{text(row, 'what')} is {text(row, 'why')}" for row in broken) + "."
 
 
 def _fallback(lines: Sequence[Trial]) -> str:

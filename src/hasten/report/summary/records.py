@@ -187,6 +187,7 @@ class Summary:
     accelerators: tuple[PracticeView, ...] = ()
     copies: tuple[PracticeView, ...] = ()
     apps: tuple[PracticeView, ...] = ()
+    checks: tuple[PracticeView, ...] = ()
     sustained: tuple[PracticeView, ...] = ()
     comparisons: tuple[ComparisonView, ...] = ()
     explanations: tuple[PracticeView, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.measurement import measurement_from_data
 from hasten.core.thread_rows import LOAD_KINDS, SITUATIONS
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hasten.core.session import Trial
+
+
+# Samples stay in the session file.
+_RAW: Final = ("blocks", "samples")
 
 
 def short(path: str) -> str:
@@ -108,7 +112,7 @@ def practice_views(lines: Iterable[Trial], kind: str, rows: str = "rows") -> tup
             tuple(records(data, rows)),
             _recommended(data),
             text(data, "why") or text(data, "verdict") or text(data, "finding", "evidence"),
-            {key: value for key, value in data.items() if key != rows},
+            {key: value for key, value in data.items() if key not in (rows, *_RAW)},
         )
         for label, data in found.items()
     )
