@@ -2,8 +2,8 @@
 
 Each stage of tests/system/apps/planted.py runs faulty and repaired in turns, unwatched; the time saved is the median of
 the differences, in CPU time where the stage computes in one thread: that is the same on a quiet machine, and less moved
-by what else runs on another. Wanted: every fault is named with its line, and its cost is within 20 % of that; the repaired form has
-no finding. `--pairs N` and `--only STAGE,…` ask more or less.
+by what else runs on another. Wanted: every fault is named with its line, and its cost is within 20 % of that; the
+repaired form has no finding. `--pairs N` and `--only STAGE,…` ask more or less.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from hasten.core.app import AppFinding, AppResult, Overhead
 from hasten.core.doubts import Doubt, Reason
 from hasten.practices.app_frames import frames_of, model_uses
 from hasten.practices.app_rules import Subject, findings
-from hasten.practices.app_seen import RUNS, read_seen
+from hasten.practices.app_seen import RUNS, read_seen, troubles
 from hasten.practices.app_split import ThreadTimes, code_times, split_thread, thread_split
 from hasten.watcher import rows
 
@@ -33,6 +33,7 @@ class AppStudy:
 
     def __init__(self, folder: Path, command: tuple[str, ...], ended: Ended) -> None:
         self.processes = read_seen(folder)
+        self._troubles = troubles(folder)
         self.command = command
         self.ended = ended
         self._times: dict[tuple[int, int], ThreadTimes] = {}
@@ -100,7 +101,8 @@ class AppStudy:
                 def steady(number: int, process: Process = process) -> float | None:
                     return warm_ms(process, number) or (steady_ms(process, number) if steady_ms else None)
 
-                subject = Subject(process, self.undisturbed_ms, steady, self.times(process, thread))
+                quiet = self.undisturbed_ms / max(self.ended.wall_ms, 1e-9)
+                subject = Subject(process, self.undisturbed_ms, steady, self.times(process, thread), quiet)
                 found += findings(subject)
         return found
 
@@ -140,7 +142,7 @@ class AppStudy:
         )
 
     def _doubts(self) -> list[Doubt]:
-        found = []
+        found = [Doubt(Reason.PARTIAL, f"a process could not be watched: {trouble}") for trouble in self._troubles]
         main = self.main
         if main and len(main[0].samples.of_thread(main[1]).at) < _FEW_SAMPLES:
             found.append(Doubt(Reason.FEW_SAMPLES, "the program was too short for its own code to be told apart"))

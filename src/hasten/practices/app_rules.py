@@ -18,7 +18,7 @@ from hasten.practices.app_split import own_frame
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from hasten.practices.app_seen import Events, Process
     from hasten.practices.app_split import ThreadTimes
@@ -28,6 +28,8 @@ WORTH_SHARE: Final = 0.01
 _WORTH_SHARES: Final = {"output copied": 0.02}
 """Where the better way asks more care of the programmer, it has to save more."""
 _WORTH_MS: Final = 1.0
+_DISTURBED: Final = 3.0
+"""A call that takes so many times the median was held up by something else."""
 _EVERY_FRAME: Final = 0.3
 """Calls for each run of the model, from which on they count as made on every frame."""
 _FEW_RUNS: Final = 10
@@ -50,6 +52,8 @@ class Subject:
     """The latency of an interpreter's model once it is warm, as far as it is known."""
     times: ThreadTimes
     """Of the thread that runs the model most."""
+    quiet: float = 1.0
+    """The share of the time in which the program was not kept from a core by others: costs are told without that."""
 
     def finding(self, rule: str, place: int, cost_ms: float, evidence: str, fix: str) -> AppFinding:
         """A finding at a place of the program."""
@@ -71,7 +75,10 @@ def worth(fault: AppFinding) -> bool:
 
 def _typical_ms(times: Any) -> float:
     """What so many calls cost if none is disturbed: other programs' share is not the program's fault."""
-    return float(np.median(times)) * len(times) if len(times) else 0.0
+    if not len(times):
+        return 0.0
+    values = np.asarray(times)
+    return float(values[values <= _DISTURBED * np.median(values)].mean()) * len(values)
 
 
 def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
@@ -172,7 +179,7 @@ def _input_from_double(subject: Subject) -> Iterator[AppFinding]:
             by_line[(note["run"], file, function, line)].append(note)
     for (place, file, function, line), notes in by_line.items():
         looked_at = int(((runs.place == place) & (runs.flags & rows.LOOKED_AT > 0)).sum())
-        each = median(note["ns"] for note in notes) * len(notes) / max(1, looked_at) / 1e6
+        each = median(note["ns"] + note["free_ns"] for note in notes) * len(notes) / max(1, looked_at) / 1e6
         cost = each * int((runs.place == place).sum())
         yield AppFinding(
             "input converted", file, line, function, cost, cost / max(subject.wall_ms, 1e-9),
@@ -193,19 +200,24 @@ def _outputs(subject: Subject) -> Iterator[AppFinding]:
         if how in ("dropped", "unread"):
             what = f"put into {name}, which nobody reads" if name else "dropped at once"
             yield subject.finding(
-                "output never used", place, _typical_ms(own.ms), f"read {len(own)} times, and {what}",
-                "Leave out this read.",
+                "output never used", place, _typical_ms(own.ms + _freeing_ms(notes.get(place, ()))),
+                f"read {len(own)} times, and {what}", "Leave out this read.",
             )  # fmt: skip
         elif seen := notes.get(place):
             yield from _copied(subject, place, own, seen)
 
 
+def _freeing_ms(notes: Sequence[dict[str, Any]]) -> float:
+    """What giving back the copy takes, as far as it was looked at."""
+    return median(note["free_ns"] for note in notes) / 1e6 if notes else 0.0
+
+
 def _copied(subject: Subject, place: int, own: Events, seen: list[dict[str, Any]]) -> Iterator[AppFinding]:
     if np.mean([note["view_would_do"] for note in seen]) < _NEARLY_ALWAYS:
         return
-    view_ms = median(note["view_ns"] for note in seen) / 1e6
+    saved_ms = _freeing_ms(seen) - median(note["view_ns"] for note in seen) / 1e6
     yield subject.finding(
-        "output copied", place, _typical_ms(np.maximum(own.ms - view_ms, 0.0)),
+        "output copied", place, _typical_ms(np.maximum(own.ms + saved_ms, 0.0)),
         f"{size(seen[0]['bytes'])} copied {len(own)} times, and gone before the next run",
         "Ask once for output = interpreter.tensor(index), then read output() in the loop and keep no reference to it.",
     )  # fmt: skip
@@ -223,7 +235,7 @@ def _slow_preprocessing(subject: Subject) -> Iterator[AppFinding]:
         for (_, file, function, line), ms in code.items():
             functions[(file, function)][line] += ms
         (file, function), lines = max(functions.items(), key=lambda entry: sum(entry[1].values()))
-        cost = sum(lines.values())
+        cost = sum(lines.values()) * subject.quiet
         yield AppFinding(
             _DOMINATES, file, max(lines, key=lambda line: lines[line]), function, cost,
             cost / subject.wall_ms,
@@ -246,7 +258,7 @@ def _blocks_loop(subject: Subject) -> Iterator[AppFinding]:
         own = on_loop.where(on_loop.place == place)
         if np.median(own.ms) >= _FELT_MS:
             yield subject.finding(
-                "inference on the event loop", place, float(own.ms.sum()),
+                "inference on the event loop", place, float(own.ms.sum()) * subject.quiet,
                 f"{len(own)} runs, {milliseconds(float(np.max(own.ms)))} at most, during which nothing else goes on",
                 "Run it in a thread: await loop.run_in_executor(pool, run), or a worker thread beside the interface.",
             )  # fmt: skip
@@ -263,7 +275,7 @@ def _cold(subject: Subject) -> Iterator[AppFinding]:
         warm = float(np.median(same.ms[1:]))
         if same.ms[0] >= _COLD_RATIO * warm:
             yield subject.finding(
-                "first run not warmed up", int(runs.place[0]), float(same.ms[0] - warm),
+                "first run not warmed up", int(runs.place[0]), float(same.ms[0] - warm) * subject.quiet,
                 f"the first takes {milliseconds(float(same.ms[0]))}, the others {milliseconds(warm)}",
                 "Run the model once on any input before the loop whose latency counts.",
             )  # fmt: skip

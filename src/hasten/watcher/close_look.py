@@ -14,6 +14,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from .bytecode import is_read_between
+from .freeing import cost_of_freeing_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,16 +53,16 @@ def look_at_output(interpreter: Any, index: Any, result: Any, place: Place, watc
         start = time.perf_counter_ns()
         interpreter.tensor(index)()
         view_ns = time.perf_counter_ns() - start
-        kept = watch.outputs.setdefault(id(interpreter), [])
-        kept.append((weakref.ref(result), place, view_ns, int(result.nbytes)))
+        note = {"kind": "output", "place": place.number, "view_ns": view_ns, "bytes": int(result.nbytes)}
+        note["free_ns"] = cost_of_freeing_ns(int(result.nbytes))
+        watch.outputs.setdefault(id(interpreter), []).append((weakref.ref(result), place, note))
 
 
 def note_run(interpreter: Any, place: Place, watch: Watch) -> int:
     """Before a run: which of the outputs that were fetched before are still in use? Returns the flags of the run."""
     if watch.outputs:
         with contextlib.suppress(Exception):
-            for reference, read, view_ns, nbytes in watch.outputs.pop(id(interpreter), ()):
-                note = {"kind": "output", "place": read.number, "view_ns": view_ns, "bytes": nbytes}
+            for reference, read, note in watch.outputs.pop(id(interpreter), ()):
                 watch.recorder.note({**note, "view_would_do": _is_over(reference, read, place)})
     return watch.calls.before_run() if watch.calls.looking else 0
 
