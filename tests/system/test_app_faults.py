@@ -85,6 +85,7 @@ def test_clean_programs_have_no_fault(program: str, models: Path) -> None:
     assert found["finding"]["verdict"] == "good"
 
 
+@pytest.mark.slow
 def test_operators_are_measured_afterwards(models: Path) -> None:
     found = watched(APPS / "clean_compiled.py", models, seconds="2")
     assert [entry["op"] for entry in found["models"][0]["operators"]] == ["CONV_2D"]

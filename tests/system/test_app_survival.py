@@ -99,6 +99,7 @@ def test_ctrl_c_ends_the_program_and_what_was_seen_is_reported(model: Path) -> N
     assert "rounds: " in errors
 
 
+@pytest.mark.slow
 def test_a_signal_to_hasten_reaches_the_program(model: Path) -> None:
     process = start("app", "--seconds", "0", "--", sys.executable, ENDS, "forever", model)
     assert process.stdout is not None
