@@ -29,7 +29,7 @@ _RULES: Final = {
     "cold": "first run not warmed up",
 }  # fmt: skip
 _WITHIN: Final = 0.2
-_BY_WALL: Final = ("threads", "fight", "event_loop")
+_BY_WALL: Final = ("threads", "fight", "event_loop", "cold")
 _SECONDS_AFTERWARDS: Final = {"reload": 4.0, "threads": 15.0, "fight": 10.0}
 """What has to be measured after the program's end; the other faults show by themselves."""
 
