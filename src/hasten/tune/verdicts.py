@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PRACTICES: Final = ("choose", "profile", "operators", "quantize", "threads", "copies", "app", "accelerators", "help")
 # An operator with less to win than this share of the run is not worth a kernel of one's own.
 _WORTH: Final = 0.10
+_LONGEST_NAME: Final = 48
 _WHY_NOT: Final = {
     "choose": ("other models were not looked at", "Tune each model that does the task, and compare."),
     "profile": ("the time did not suffice for a profile", "hasten profile shows each operator's time."),
@@ -99,13 +100,19 @@ def _operators(profile: Profile) -> Finding:
         return Finding("operators", Standing.NOT_EXAMINED, why, "hasten profile shows what there is.")
     top = max(known, key=_headroom)
     share = _headroom(top) / profile.invoke_ms if profile.invoke_ms else 0.0
-    where = f"{top.op} at {top.location}" if top.location else top.op
+    where = f"{top.op} at {_short(top.location)}" if top.location else top.op
     if share < _WORTH:
         evidence = f"No operator has a tenth of the run to win; the most, {percent(share)}, has {where}."
         return Finding("operators", Standing.GOOD, evidence)
     evidence = f"{where} could win up to {milliseconds(_headroom(top))} of {milliseconds(profile.invoke_ms)} a run"
     to_do = "Try a kernel of your own in its place, or another operator: it is worth that at most."
     return Finding("operators", Standing.TO_DO, f"{evidence}, against this machine's peak.", to_do)
+
+
+def _short(location: str) -> str:
+    """Converters join the names of all that was fused into an operator; the first one is enough to find it."""
+    first = location.partition(";")[0]
+    return first if len(first) <= _LONGEST_NAME else f"…{first[-_LONGEST_NAME:]}"
 
 
 def _headroom(operator: OperatorTime) -> float:
