@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,23 @@ def test_a_watch_inside_a_program_finds_the_same_and_leaves_nothing_behind(plant
     with hasten.watch() as seen:
         planted.stride(models, True, 1)
     seen.check()
+
+
+def test_the_fixture_fails_a_test_with_a_fault_and_lets_others_pass(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_users_own.py").write_text(
+        f"import pathlib, sys\nsys.path.insert(0, {str(APPS)!r})\nimport planted\n"
+        f"MODELS = pathlib.Path({str(models)!r})\n"
+        "def test_faulty(hasten_watch):\n    planted.stride(MODELS, False, 1)\n"
+        "def test_allowed(hasten_watch):\n"
+        "    hasten_watch.allow = ('input converted',)\n    planted.stride(MODELS, False, 1)\n"
+        "def test_clean(hasten_watch):\n    planted.stride(MODELS, True, 1)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", str(tmp_path)],
+        capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert "3 passed, 1 error" in done.stdout, done.stdout
+    assert re.search(r"planted.py:\d+: input converted", done.stdout)
 
 
 def test_watches_cannot_be_nested_and_tell_nothing_before_their_end() -> None:

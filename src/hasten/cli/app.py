@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,11 +92,10 @@ def _measured(study: AppStudy, seconds: float) -> AppResult:
 
 
 def _with_trace(study: AppStudy, found: AppResult, path: Path, *, force: bool) -> AppResult:
-    from hasten.practices.app import with_trace
     from hasten.report.app_trace import app_trace_json
 
     write_new(path, app_trace_json(study, found), force=force)
-    return with_trace(found, str(path))
+    return replace(found, trace=str(path))
 
 
 def _show(found: AppResult, *, json: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -169,8 +168,3 @@ def _warm_ms(process: Process, key: str | None) -> float | None:
         mask = np.isin(process.events.kind, RUNS) & (process.events.number == other)
         later += process.events.ms[mask][1:].tolist()
     return float(np.median(later)) if later else None
-
-
-def with_trace(result: AppResult, trace: str) -> AppResult:
-    """The result with the name of its timeline."""
-    return replace(result, trace=trace)

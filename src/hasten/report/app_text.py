@@ -70,7 +70,7 @@ def _code(found: AppResult) -> list[str]:
 def _models(found: AppResult) -> list[str]:
     lines = []
     for use in found.models:
-        threads = "default threads" if use.threads is None else f"{use.threads} threads"
+        threads = "default threads" if use.threads is None else _count(use.threads, "thread")
         lines += _wrapped(
             f"{_short(use.path) or 'a model'} ({use.kind}, {threads}): {use.runs} runs, {milliseconds(use.median_ms)}"
             f" each, p95 {milliseconds(use.p95_ms)}, the first {milliseconds(use.first_ms)}; loaded {_times(use.loads)}"
@@ -122,6 +122,10 @@ def _overhead(found: AppResult) -> str:
         f" {cost.calls} calls of {cost.call_ns / 1e3:.1f} µs, {cost.samples} samples in"
         f" {milliseconds(cost.sampler_ms)}, start {milliseconds(cost.start_ms)}."
     )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _times(count: int) -> str:
