@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .recorder import Place, Recorder
 
 _CONVERSIONS: Final = frozenset({"astype"})
-LOOKED_AT_ROUNDS: Final = frozenset({3, 5, 8, 13, 21, 34, 55, 89})
+LOOKED_AT_ROUNDS: Final = frozenset({3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 2584, 4181})
 _BYTES_OF_FLOAT: Final = 4
 _MOST_EVENTS: Final = 3000
 """A round with more calls than this is left alone: looking at them all would take long."""
