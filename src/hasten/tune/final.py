@@ -62,7 +62,10 @@ class Proof:
     @property
     def is_last_step_idle(self) -> bool:
         """Whether what was changed last brought nothing that anybody would notice."""
-        return len(self.steps) > 1 and self.steps[-1].ratio > 1 - DEFAULT_MARGIN
+        if len(self.steps) < 2:
+            return False
+        last = self.steps[-1]
+        return last.ratio > 1 - DEFAULT_MARGIN or (last.ratio > _LIKELY_GAIN and last.ci95[1] >= 1)
 
     def without_last_step(self) -> Proof:
         """The same for the candidate before."""
