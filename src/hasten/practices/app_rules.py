@@ -34,6 +34,7 @@ _EVERY_FRAME: Final = 0.3
 """Calls for each run of the model, from which on they count as made on every frame."""
 _FEW_RUNS: Final = 10
 _COLD_RATIO: Final = 2.0
+_BEYOND_DISTURBED: Final = 1.5
 _DOMINATES: Final = "pre-processing dominates"
 _DOMINATES_SHARE: Final = 0.25
 _NEARLY_ALWAYS: Final = 0.8
@@ -273,7 +274,8 @@ def _cold(subject: Subject) -> Iterator[AppFinding]:
         if len(same) <= _FEW_RUNS:
             continue
         warm = float(np.median(same.ms[1:]))
-        if same.ms[0] >= _COLD_RATIO * warm:
+        # Where other programs hold up many runs, the first may have been held up as well.
+        if same.ms[0] >= max(_COLD_RATIO * warm, _BEYOND_DISTURBED * float(np.quantile(same.ms[1:], 0.95))):
             yield subject.finding(
                 "first run not warmed up", int(runs.place[0]), float(same.ms[0] - warm) * subject.quiet,
                 f"the first takes {milliseconds(float(same.ms[0]))}, the others {milliseconds(warm)}",

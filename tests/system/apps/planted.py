@@ -192,7 +192,7 @@ def event_loop(models, repaired, rounds):
     interpreter = ready(models / "conv.tflite")
     interpreter.invoke()
     count = 60 * rounds
-    each = 0.002
+    each = 0.004
 
     def run():
         interpreter.invoke()  # fault: inference on the event loop
