@@ -133,9 +133,7 @@ def read_packed_file(graph: Graph, name: str) -> bytes:
         known = ", ".join(_packed_names(graph)) or "none"
         raise ModelError(f"{graph.path.name} holds no file {name!r}", f"It holds: {known}.") from None
     except _ARCHIVE_ERRORS as error:
-        raise ModelError(
-            f"{name!r} in {graph.path.name} cannot be unpacked: {error}", "Get the model again."
-        ) from None
+        raise ModelError(f"{name!r} in {graph.path.name} cannot be unpacked: {error}", "Get the model again.") from None
     if len(content) > MAX_FILE_BYTES:
         limit = MAX_FILE_BYTES // 2**20
         raise ModelError(f"{name!r} in {graph.path.name} is larger than {limit} MiB", "Unpack it with unzip.")
