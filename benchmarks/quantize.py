@@ -6,6 +6,7 @@ recorded: size, latency against the original, accuracy on the reporting half (of
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import tempfile
@@ -25,9 +26,12 @@ _RESULTS = RESULTS / "quantize.json"
 
 def main() -> int:
     """All cases; or those that are asked for by name, and the others as they were."""
-    before = json.loads(_RESULTS.read_text()) if sys.argv[1:] and _RESULTS.is_file() else {}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", choices=[[], *CASES], metavar="CASE", help="default: all")
+    asked = parser.parse_args().cases
+    before = json.loads(_RESULTS.read_text()) if asked and _RESULTS.is_file() else {}
     figures = {name: before[name] for name in CASES if name in before}
-    for name in sys.argv[1:] or CASES:
+    for name in asked or CASES:
         figures[name] = _figures(CASES[name])
     return record("quantize", figures, passed=all(found["floor_kept"] for found in figures.values()))
 
