@@ -43,6 +43,12 @@ def test_whatever_the_end_the_code_is_the_programs_and_the_runs_are_reported(how
     assert Path(found["models"][0]["model"]) == model
 
 
+def test_a_crash_before_the_first_run_still_names_the_model(model: Path) -> None:
+    done = _watched(sys.executable, ENDS, "crash at once", model)
+    assert done.code == 128 + signal.SIGSEGV
+    assert [Path(entry["model"]) for entry in done.json()["models"]] == [model]
+
+
 def test_a_traceback_is_the_one_that_the_program_would_print_unwatched(model: Path) -> None:
     plain = subprocess.run(
         [sys.executable, str(ENDS), "exception", str(model)], capture_output=True, text=True, check=False

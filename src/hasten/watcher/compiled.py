@@ -76,6 +76,7 @@ def _load(original: Any, watch: Watch) -> Any:
             }
         )  # fmt: skip
         _add(watch, rows.LOAD, made.__dict__[_NUMBER], place.number, start, end)
+        watch.recorder.flush()  # its first run may be what crashes
         return made
 
     return load

@@ -59,6 +59,7 @@ def _init(original: Any, watch: Watch) -> Any:
         end = time.perf_counter_ns()
         setattr(self, _NUMBER, watch.recorder.new_object(describe_model(self, arguments, options, watch.recorder)))
         _add(watch, rows.LOAD, getattr(self, _NUMBER), place.number, start, end)
+        watch.recorder.flush()  # its first run may be what crashes
 
     return __init__
 
