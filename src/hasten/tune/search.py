@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.quantization import BUT, SLOW
 from hasten.core.quantization import FAILED as NOT_MADE
 from hasten.core.statistics import Interval
-from hasten.core.tuning import DROPPED, FAILED, ORIGINAL
+from hasten.core.tuning import BROKEN, DROPPED, FAILED, ORIGINAL
+from hasten.model.variants.recipes import recipe_from_name
 from hasten.tune.contest import MOST_ROUNDS, Contest
 from hasten.tune.field import Field
 from hasten.tune.folder import environment_data
@@ -37,6 +39,8 @@ _FAR_PLAN: Final = math.log(2.0)
 _FAR_KERNELS: Final = math.log(1.5)
 _NEAR_PLAN: Final = math.log(1.15)
 _PLAN_ROUNDS: Final = 4
+# Enough to see which variants are worth a closer look, before time goes to those that are alike.
+_FIRST_ROUNDS: Final = 2
 # The first run of an accelerator may be slow for good reasons, any single one by chance, but not five by so much.
 _FAR_RUN: Final = 10.0
 _PROBED_RUNS: Final = 5
@@ -47,6 +51,8 @@ _BEST_VARIANTS: Final = 2
 _WORTH_A_MIX: Final = 0.05
 _MIX_SECONDS: Final = 45.0
 _MIX_TIMING: Final = 10.0
+# Profiles of both models, a variant made by them, and rounds that show what it is worth.
+_SLOW_NODES_SECONDS: Final = 20.0
 
 
 class _OutOfTime(Exception):
@@ -146,6 +152,8 @@ class Search:
             if time.monotonic() >= self.until:
                 break
             lanes += self._made(name, plans)
+        self.contest.settle(lanes, self.until, _FIRST_ROUNDS)
+        lanes += self._without_slow_nodes()
         self.contest.settle(lanes, self.until)
         lanes += self._kin()
         self.contest.settle(lanes, self.until)
@@ -183,11 +191,13 @@ class Search:
         candidate = self.workshop.candidate_of(variant, plan)
         return self.lanes.enter(variant, candidate, self.workshop.zipped_bytes_of(variant))
 
-    def _made(self, name: str, plans: Sequence[Plan]) -> list[Lane]:
+    def _made(
+        self, name: str, plans: Sequence[Plan], recipe: str = "", float_nodes: tuple[int, ...] = ()
+    ) -> list[Lane]:
         """The lanes of a variant; none where it cannot be made."""
         self.tell(f"making {name}")
         try:
-            row = self.workshop.make(name)
+            row = self.workshop.make(name, recipe, float_nodes)
         except UsageError as error:  # what makes variants is not installed: plans are worth a tuning, too
             self.workshop.note(f"no variants: {error.message} {error.hint}".strip())
             return []
@@ -217,6 +227,24 @@ class Search:
                 if name in self._recipes and time.monotonic() < self.until:
                     found += self._made(name, [lane.trial.plan])
         return found
+
+    def _without_slow_nodes(self) -> list[Lane]:
+        """The fastest int8 variant on the CPU once more, with those nodes float that integers slow down here."""
+        int8 = [name for name in self._recipes if recipe_from_name(name).activations == "int8"]
+        lanes = [lane for lane in self.lanes.lanes.values() if lane.trial.variant in int8 and lane.trial.levels]
+        lanes = [lane for lane in lanes if lane.trial.plan.accelerator == "cpu" and lane.trial.floor != BROKEN]
+        if not lanes:
+            return []
+        fastest = min(lanes, key=self.lanes.relative).trial
+        prefix = f"{fastest.variant}{BUT}{SLOW}"
+        known = next((name for name in self.folder.variants if name.startswith(prefix)), "")
+        if known:
+            return self._made(known, [fastest.plan], fastest.variant, self.folder.variants[known].float_nodes)
+        if self.until - time.monotonic() < _SLOW_NODES_SECONDS:
+            return []
+        self.tell(f"which operators {fastest.variant} slows down")
+        nodes = self.workshop.slow_nodes(fastest.variant, fastest.plan)
+        return self._made(f"{prefix}{len(nodes)}", [fastest.plan], fastest.variant, nodes) if nodes else []
 
     def _crosses(self) -> list[Lane]:
         """The best variants with the plans that came close to the best one's with the original."""

@@ -11,9 +11,13 @@ from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, VariantRow
 from hasten.core.tuning import ORIGINAL, trial_id
+from hasten.measure.rounds import no_progress
+from hasten.model.reader import read_graph
 from hasten.model.variants.already import AlreadyQuantizedError, refuse_quantized
 from hasten.model.variants.recipes import recipe_from_name
 from hasten.model.variants.variant import zipped_bytes
+from hasten.practices.explain import Subject
+from hasten.practices.node_gains import measure_gains
 from hasten.practices.quantize import QuantizePractice
 from hasten.practices.quantize_folder import QuantizeFolder, file_hash
 from hasten.practices.quantize_judge import QuantizeJudge
@@ -67,20 +71,24 @@ class Workshop:
         """End the process that makes variants."""
         self.maker.close()
 
-    def make(self, name: str) -> VariantRow:
-        """The variant, made now or by an earlier run; a failure is a row with its reason."""
+    def make(self, name: str, recipe_name: str = "", float_nodes: tuple[int, ...] = ()) -> VariantRow:
+        """The variant, made now or by an earlier run; a failure is a row with its reason.
+
+        A recipe's variant has its name; one that leaves some nodes float has a name of its own.
+        """
         known = self.folder.variants.get(name)
         if known is not None and (known.floor == FAILED or self._has_file(known)):
             return known
-        recipe = recipe_from_name(name)
+        recipe = recipe_from_name(recipe_name or name)
         place = self.folder.place_of(name)
         making = place.with_name(".making.tflite")
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            made = self.maker.make(name, making, self.judge.calibration() if recipe.needs_calibration else None)
+            samples = self.judge.calibration() if recipe.needs_calibration else None
+            made = self.maker.make(recipe.name, making, samples, but=float_nodes or None)
             row = VariantRow(
                 name, str(place), file_hash(making), made.size_bytes, made.zipped_bytes, nodes=made.nodes,
-                notes=made.notes,
+                float_nodes=float_nodes, notes=made.notes,
             )  # fmt: skip
             making.replace(place)
         except (UsageError, DataError):
@@ -91,6 +99,14 @@ class Workshop:
             raise disk_error(self.folder.path, error) from error
         self.folder.save_variant(row)
         return row
+
+    def slow_nodes(self, variant: str, plan: Plan) -> tuple[int, ...]:
+        """The nodes that this variant's integers slow down on this plan, by profiles of both; none where all lose."""
+        candidate = self.candidate_of(variant, plan)
+        original = Subject(self.candidate_of(ORIGINAL, plan), self.graph)
+        gains = measure_gains(self.target, original, Subject(candidate, read_graph(candidate.path)), no_progress)
+        losses = () if gains is None else gains.losses
+        return () if set(losses) >= set(self.folder.variants[variant].nodes) else losses
 
     def candidate_of(self, variant: str, plan: Plan) -> Candidate:
         """A variant with a plan, ready to be timed."""
