@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hasten.targets.base import Target
 
 OK, WARNING, MISSING = "ok", "warning", "missing"
+OTHER_LOAD: Final = "other load"
 _BUSY_LOAD: Final = 0.5
 _COARSE_TIMER_NS: Final = 1000
 _NOISY: Final = 0.10
@@ -81,8 +82,8 @@ def _memory(machine: dict[str, Any]) -> Check:
 def _load(machine: dict[str, Any]) -> Check:
     load = machine["load_average"]
     if load > _BUSY_LOAD * machine["cores"]:
-        return Check("other load", WARNING, f"load average {load:.1f}", "Close what else runs before you measure.")
-    return Check("other load", OK, f"load average {load:.1f}")
+        return Check(OTHER_LOAD, WARNING, f"load average {load:.1f}", "Close what else runs before you measure.")
+    return Check(OTHER_LOAD, OK, f"load average {load:.1f}")
 
 
 def _clock(machine: dict[str, Any]) -> Check:

@@ -15,7 +15,7 @@ from hasten.model.reader import read_graph
 from hasten.practices.accelerator_words import finding_of, recommend
 from hasten.practices.accelerators import examine, plans_to_examine
 from hasten.practices.copies import CopiesPractice
-from hasten.practices.help import MISSING, WARNING, check_machine
+from hasten.practices.help import MISSING, OTHER_LOAD, WARNING, check_machine
 from hasten.practices.profile import profile_model
 from hasten.practices.threads import ThreadsPractice
 
@@ -89,7 +89,8 @@ class Extras:
         return self.until - time.monotonic()
 
     def _help(self) -> None:
-        checks = check_machine(self.target)
+        # The load average is that of the tuning itself.
+        checks = [check for check in check_machine(self.target) if check.name != OTHER_LOAD]
         bad = [check for check in checks if check.status == WARNING]
         absent = [check.name for check in checks if check.status == MISSING]
         if bad:

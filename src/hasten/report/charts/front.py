@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _LOG_FROM: Final = 5.0
 _MOST_POINTS: Final = 2000
 _ENOUGH: Final = 2
+# An axis of accuracies shows at least so much: a tenth of a percent must not look like a cliff.
+_LEAST_SPAN: Final = 0.02
 
 
 def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
@@ -37,7 +39,7 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     x = {**_latency_axis([value["x"] for value in values]), "field": "x"}
     y = {
         "field": "y", "type": "quantitative", "title": metric if with_accuracy else "size, MB",
-        "scale": {"zero": False, "nice": True, "padding": 12},
+        "scale": {"zero": False, "nice": True, "padding": 12, **(_least_span(values) if share else {})},
         "axis": {"tickCount": 6, "format": ".1%" if share else "~g"},
     }  # fmt: skip
     marks = status_colour([value["status"] for value in values])
@@ -81,6 +83,15 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
             },
         ],
     )  # fmt: skip
+
+
+def _least_span(values: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The limits of the axis, where the accuracies themselves lie closer together."""
+    low, high = (pick(value["y"] for value in values) for pick in (min, max))
+    if high - low >= _LEAST_SPAN:
+        return {}
+    top = min(1.0, (low + high + _LEAST_SPAN) / 2)
+    return {"domain": [max(0.0, top - _LEAST_SPAN), top]}
 
 
 def comparable(rows: list[TrialRow]) -> tuple[list[TrialRow], str]:

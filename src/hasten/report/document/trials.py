@@ -28,7 +28,7 @@ def front_section(summary: Summary) -> Section | None:
     if spec is None:
         return None
     front = sorted((row for row in rows if row.on_front and row.latency), key=_latency_of)
-    told = f"{len(rows)} trials; {len(front)} of them are on the front: nothing is better in every respect."
+    told = f"{len(rows)} trials; on the front, where nothing is better in every respect: {len(front)}."
     chosen = next((row for row in rows if row.status == "chosen"), None)
     if chosen is not None:
         told += f" Chosen: {chosen.name}, {_in_words(chosen)}."
