@@ -1,4 +1,4 @@
-"""The README's commands run as they stand there."""
+"""The README's commands run as they stand there, one after the other in one folder, as a reader would run them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hasten.demo
 
-_README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+_ROOT = Path(__file__).parents[2]
+_README = (_ROOT / "README.md").read_text(encoding="utf-8")
 _COMMANDS = re.findall(r"^\$ (hasten .+)$", _README, flags=re.MULTILINE)
 # The command as it stands, but for the time that it takes.
 _SHORT = {
-    **dict.fromkeys(("bench", "compare", "profile", "trace", "accelerators", "threads", "check"), ("--seconds", "1")),
+    **dict.fromkeys(
+        ("bench", "compare", "profile", "trace", "accelerators", "threads", "check", "copies"), ("--seconds", "1")
+    ),
+    "app": ("--seconds", "0"),
     "quantize": ("--seconds", "5"),
     "tune": ("--budget", "20s"),
 }
@@ -28,15 +33,33 @@ def test_the_readme_has_commands_and_a_library_example() -> None:
     assert _PYTHON
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the README's reader has at hand: the program of its example, and a picture."""
+    place = tmp_path_factory.mktemp("readme")
+    (place / "app.py").write_bytes((_ROOT / "docs" / "app.py").read_bytes())
+    with np.load(hasten.demo.DATA) as data:
+        np.save(place / "image.npy", data["x"][:1].astype(np.float32))
+    return place
+
+
 @pytest.mark.parametrize("command", _COMMANDS)
-def test_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
-    words = shlex.split(command)
-    option, value = _SHORT.get(words[1], ("", ""))
-    if option and option not in words:
-        words += [option, value]
-    finished = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+def test_command_of_the_readme_runs(command: str, folder: Path) -> None:
+    finished = subprocess.run(
+        [sys.executable, "-m", *_shortened(shlex.split(command))],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout
+
+
+def _shortened(words: list[str]) -> list[str]:
+    option, value = _SHORT.get(words[1], ("", ""))
+    if option in words:
+        words[words.index(option) + 1] = value
+    elif option:
+        words[2:2] = [option, value]
+    return [sys.executable if word == "python" else word for word in words]
 
 
 @pytest.mark.parametrize("code", _PYTHON)
