@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.pays import latency_data
+from hasten.core.json_numbers import finite, latency_data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,8 +94,8 @@ class AcceleratorRow:
             "name": self.name, "status": self.status, "placed_ops": self.placed_ops, "total_ops": self.total_ops,
             "partitions": self.partitions, "placed_macs": self.placed_macs, "placed_bytes": self.placed_bytes,
             "refused": list(self.refused),
-            "max_error": None if self.error is None else _finite(self.error.worst),
-            "typical_error": None if self.error is None else _finite(self.error.typical),
+            "max_error": None if self.error is None else finite(self.error.worst),
+            "typical_error": None if self.error is None else finite(self.error.typical),
             "latency": None if latency is None else {
                 **latency_data(latency), "p95_ms": self.p95_ms, "processes": self.processes,
             },
@@ -107,10 +107,6 @@ class AcceleratorRow:
             "why": self.why, "plan": asdict(self.plan),
             **({} if self.pays is None else self.pays.as_data()),
         }  # fmt: skip
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def output_error(

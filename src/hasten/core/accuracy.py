@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.json_numbers import finite
 from hasten.core.proportions import mcnemar_p_value, paired_difference_interval, wilson_interval
 from hasten.core.statistics import Interval
 
@@ -54,7 +55,7 @@ class Accuracy:
     def as_data(self) -> dict[str, Any]:
         """The accuracy as JSON can hold it."""
         return {
-            "metric": self.metric, "value": _finite(self.value), "ci95": [_finite(self.low), _finite(self.high)],
+            "metric": self.metric, "value": finite(self.value), "ci95": [finite(self.low), finite(self.high)],
             "samples": self.samples, "data": self.data, "kind": self.kind.value, "notes": list(self.notes),
         }  # fmt: skip
 
@@ -118,7 +119,7 @@ class PairedAccuracy:
         """The comparison as JSON can hold it."""
         return {
             "metric": self.metric, "samples": self.samples, "difference": self.difference,
-            "ci95": [_finite(self.low), _finite(self.high)], "change": self.change.value,
+            "ci95": [finite(self.low), finite(self.high)], "change": self.change.value,
             "both_right": self.both_right, "lost": self.lost, "won": self.won, "both_wrong": self.both_wrong,
             "p_value": self.p_value, "lost_samples": list(self.lost_samples), "won_samples": list(self.won_samples),
         }  # fmt: skip
@@ -198,7 +199,3 @@ def _bootstrap(estimate: float, count: int, value: Callable[[Floats], float], se
     widening = math.sqrt(count / (count - 1))
     below, above = max(0.0, estimate - float(low)), max(0.0, float(high) - estimate)
     return Interval(estimate, estimate - below * widening, estimate + above * widening)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.json_numbers import bounds_from_data, finite
 from hasten.core.statistics import Interval, mean_interval, smallest_detectable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hasten.core.block import Block
 
@@ -52,8 +53,8 @@ class Comparison:
         return {
             "verdict": self.verdict.value,
             "ratio": self.ratio,
-            "ci95": [_finite(bound) for bound in self.ci95],
-            "smallest_detectable": _finite(self.smallest_detectable),
+            "ci95": [finite(bound) for bound in self.ci95],
+            "smallest_detectable": finite(self.smallest_detectable),
             "rounds": self.rounds,
         }
 
@@ -62,6 +63,15 @@ def log_ratio_of_round(first: Sequence[Block], second: Sequence[Block]) -> float
     """One round's answer: the middle of the log ratios of neighbouring blocks."""
     pairs = zip(first, second, strict=False)
     return float(np.median([math.log(_median_ns(b) / _median_ns(a)) for a, b in pairs]))
+
+
+def comparison_from_data(data: Mapping[str, Any]) -> Comparison:
+    """The comparison back from JSON."""
+    smallest = data["smallest_detectable"]
+    return Comparison(
+        Verdict(data["verdict"]), data["ratio"], bounds_from_data(data["ci95"]),
+        math.inf if smallest is None else smallest, data["rounds"],
+    )  # fmt: skip
 
 
 def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) -> Comparison:
@@ -97,7 +107,3 @@ def _median_ns(block: Block) -> float:
 
 def _relative(log_ratio: float) -> float:
     return math.expm1(log_ratio) if log_ratio < 700 else math.inf
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -7,6 +7,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hasten.core.json_numbers import finite
+
 if TYPE_CHECKING:
     from hasten.core.comparison import Comparison
     from hasten.core.doubts import Doubt
@@ -84,8 +86,8 @@ class NodeRow:
             "kernel_after": None if self.after is None else self.after.kernel,
             "headroom_ms_before": None if self.before is None else self.before.headroom_ms,
             "headroom_ms_after": None if self.after is None else self.after.headroom_ms,
-            "snr_db": _finite(self.snr_db), "same_to_the_bit": self.snr_db == math.inf,
-            "drop_db": _finite(self.drop_db),
+            "snr_db": finite(self.snr_db), "same_to_the_bit": self.snr_db == math.inf,
+            "drop_db": finite(self.drop_db),
         }  # fmt: skip
 
 
@@ -194,10 +196,10 @@ class ErrorView:
         """The view as JSON can hold it."""
         return {
             "samples": self.samples, "inputs": self.inputs, "random": self.is_random, "compared": self.compared,
-            "output_snr_db": _finite(self.output_snr_db), "first_drop": self.first_drop,
+            "output_snr_db": finite(self.output_snr_db), "first_drop": self.first_drop,
             "largest_drop": self.largest_drop, "first_below": self.first_below,
             "unread": [{"node": node, "why": why} for node, why in self.unread],
-            "disturbance_db": _finite(self.disturbance_db),
+            "disturbance_db": finite(self.disturbance_db),
         }  # fmt: skip
 
 
@@ -248,8 +250,4 @@ class Explanation:
 
 
 def _interval_data(interval: Interval) -> dict[str, float | None]:
-    return {"estimate": interval.estimate, "low": _finite(interval.low), "high": _finite(interval.high)}
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    return {"estimate": interval.estimate, "low": finite(interval.low), "high": finite(interval.high)}

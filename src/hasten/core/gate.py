@@ -8,11 +8,11 @@ the verdict of a comparison has. Sizes are exact, and so is the accuracy on give
 from __future__ import annotations
 
 import enum
-import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict
+from hasten.core.json_numbers import finite
 from hasten.core.units import percent
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class Row:
 
     def as_data(self) -> dict[str, Any]:
         """The row as JSON can hold it."""
-        ends = None if self.interval is None else [_finite(end) for end in self.interval]
-        measured = None if self.measured is None else _finite(self.measured)
+        ends = None if self.interval is None else [finite(end) for end in self.interval]
+        measured = None if self.measured is None else finite(self.measured)
         return {**asdict(self), "measured": measured, "interval": ends, "verdict": self.verdict.value}
 
 
@@ -200,7 +200,3 @@ def slowdown_row(baseline: str, found: Comparison | None, margin: float) -> Row:
     else:
         verdict, why = GateVerdict.UNDECIDED, f"the noise is larger than the difference. {_MORE_TIME}"
     return Row(what, "ratio", found.ratio, found.ci95, 1 + margin, verdict, why, confidence=_SHOWN)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

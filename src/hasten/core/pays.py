@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.comparison import Verdict
+from hasten.core.json_numbers import latency_data
 from hasten.core.units import count
 
 if TYPE_CHECKING:
@@ -70,9 +70,3 @@ class Pays:
             "ladder": [point.as_data() for point in self.points],
             "ladder_trouble": self.trouble or None,
         }
-
-
-def latency_data(found: Interval) -> dict[str, Any]:
-    """A latency as JSON can hold it; after a single process it has no bounds."""
-    bounds = [bound if math.isfinite(bound) else None for bound in (found.low, found.high)]
-    return {"median_ms": found.estimate, "ci95_ms": bounds}

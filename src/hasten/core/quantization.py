@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy, accuracy_from_data
-from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict
+from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, comparison_from_data
 from hasten.core.finding import Finding, Standing
-from hasten.core.statistics import Interval
+from hasten.core.json_numbers import bounds_from_data, latency_data, latency_from_data
 from hasten.core.units import percent, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from hasten.core.statistics import Interval
 
 ORIGINAL: Final = "original"
 SPEED: Final = "speed"
@@ -97,7 +99,7 @@ class VariantRow:
             "drop": self.drop,
             "change": None if self.change is None else _change_data(self.change),
             "floor": self.floor,
-            "latency": None if self.latency is None else _latency_data(self.latency),
+            "latency": None if self.latency is None else latency_data(self.latency),
             "verdict": None if self.against is None else self.against.verdict.value,
             "against": None if self.against is None else self.against.as_data(),
             "nodes": list(self.nodes), "float_nodes": list(self.float_nodes), "integer_share": self.integer_share,
@@ -120,8 +122,8 @@ def row_from_data(data: Mapping[str, Any]) -> VariantRow:
         drop=data.get("drop"),
         accuracy=None if reported is None else accuracy_from_data(reported),
         change=None if data["change"] is None else _change_from_data(data["change"]),
-        latency=None if data["latency"] is None else _latency_from_data(data["latency"]),
-        against=None if data["against"] is None else _comparison_from_data(data["against"]),
+        latency=None if data["latency"] is None else latency_from_data(data["latency"]),
+        against=None if data["against"] is None else comparison_from_data(data["against"]),
         nodes=tuple(data["nodes"]),
         float_nodes=tuple(data["float_nodes"]),
         integer_share=data.get("integer_share"),
@@ -204,30 +206,8 @@ def _change_data(change: PairedAccuracy) -> dict[str, Any]:
 
 
 def _change_from_data(data: Mapping[str, Any]) -> PairedAccuracy:
-    low, high = _bounds(data["ci95"])
+    low, high = bounds_from_data(data["ci95"])
     return PairedAccuracy(
         data["metric"], data["samples"], data["difference"], low, high, data["higher_is_better"],
         data["both_right"], data["lost"], data["won"], data["both_wrong"], data["p_value"],
     )  # fmt: skip
-
-
-def _latency_data(latency: Interval) -> dict[str, Any]:
-    bounds = [bound if math.isfinite(bound) else None for bound in (latency.low, latency.high)]
-    return {"median_ms": latency.estimate, "ci95_ms": bounds}
-
-
-def _latency_from_data(data: Mapping[str, Any]) -> Interval:
-    return Interval(data["median_ms"], *_bounds(data["ci95_ms"]))
-
-
-def _comparison_from_data(data: Mapping[str, Any]) -> Comparison:
-    smallest = data["smallest_detectable"]
-    return Comparison(
-        Verdict(data["verdict"]), data["ratio"], _bounds(data["ci95"]), math.inf if smallest is None else smallest,
-        data["rounds"],
-    )  # fmt: skip
-
-
-def _bounds(pair: Sequence[float | None]) -> tuple[float, float]:
-    low, high = pair
-    return (-math.inf if low is None else low, math.inf if high is None else high)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.json_numbers import finite
 from hasten.core.statistics import Interval, grouped_interval
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Sustained:
             "minutes": [
                 {
                     "minute": minute.number, "median_ms": minute.latency.estimate,
-                    "ci95_ms": [_finite(minute.latency.low), _finite(minute.latency.high)], "p95_ms": minute.p95_ms,
+                    "ci95_ms": [finite(minute.latency.low), finite(minute.latency.high)], "p95_ms": minute.p95_ms,
                     "runs": minute.runs, "temperature_c": minute.temperature_c, "frequency_mhz": minute.frequency_mhz,
                 }
                 for minute in self.minutes
@@ -87,10 +87,6 @@ def _minute(number: int, blocks: Sequence[Block]) -> Minute:
         temperature_c=_mean(block.conditions.temperature_c for block in blocks),
         frequency_mhz=_mean(block.conditions.frequency_mhz for block in blocks),
     )
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _mean(values: Any) -> float | None:

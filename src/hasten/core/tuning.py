@@ -7,14 +7,15 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import Accuracy, accuracy_from_data
-from hasten.core.comparison import Comparison, Verdict
+from hasten.core.comparison import Comparison, Verdict, comparison_from_data
+from hasten.core.json_numbers import finite, latency_data, latency_from_data
 from hasten.core.plan import Plan, plan_from_mapping
-from hasten.core.statistics import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hasten.core.finding import Finding
+    from hasten.core.statistics import Interval
 
 ORIGINAL: Final = "original"
 # What became of a trial.
@@ -81,7 +82,7 @@ def trial_from_data(data: Mapping[str, Any]) -> TuneTrial:
     return TuneTrial(
         variant=data["variant"], plan=plan_from_mapping(data["plan"]), status=data["status"], stage=data["stage"],
         floor=data["floor"],
-        latency=None if latency is None else Interval(latency["median_ms"], *_bounds(latency["ci95_ms"])),
+        latency=None if latency is None else latency_from_data(latency),
         against=None if against is None else comparison_from_data(against),
         accuracy=None if accuracy is None else accuracy_from_data(accuracy), accuracy_on=data["accuracy_on"],
         drop=data["drop"], size_bytes=data["size"], zipped_bytes=data["zipped_size"],
@@ -111,7 +112,7 @@ class Step:
         """The step as JSON can hold it."""
         return {
             "practice": self.practice, "from_ms": self.from_ms, "to_ms": self.to_ms, "ratio": self.ratio,
-            "ci95": [_finite(bound) for bound in self.ci95], "what": self.what,
+            "ci95": [finite(bound) for bound in self.ci95], "what": self.what,
         }  # fmt: skip
 
 
@@ -165,9 +166,9 @@ class TuneResult:
             "verdicts": [finding.as_data() for finding in self.findings],
             "best": {
                 "model": self.path, "variant": best.variant, "plan": asdict(best.plan), "speedup": times[0],
-                "ci95": [_finite(bound) for bound in times[1:]],
+                "ci95": [finite(bound) for bound in times[1:]],
                 "confirmed": self.final is not None and self.final.verdict is Verdict.FASTER,
-                "latency_ms": _finite(best.median_ms),
+                "latency_ms": finite(best.median_ms),
                 "accuracy": None if best.accuracy is None else best.accuracy.as_data(),
                 "accuracy_on": best.accuracy_on,
                 "original_accuracy": None if original.accuracy is None else original.accuracy.as_data(),
@@ -176,7 +177,7 @@ class TuneResult:
             },
             "front": [
                 {
-                    "id": trial.id, "latency_ms": _finite(trial.median_ms),
+                    "id": trial.id, "latency_ms": finite(trial.median_ms),
                     "accuracy": None if trial.accuracy is None else trial.accuracy.as_data()["value"],
                     "size": trial.size_bytes,
                 }
@@ -205,26 +206,3 @@ def _dominates(one: TuneTrial, other: TuneTrial) -> bool:
 def _goals(trial: TuneTrial) -> tuple[float, float, float]:
     """Smaller is better. What was lost against the original stands for accuracy: it is paired, and has one sign."""
     return trial.median_ms, 0.0 if trial.drop is None else trial.drop, float(trial.size_bytes)
-
-
-def latency_data(latency: Interval) -> dict[str, Any]:
-    """A latency with the keys that all commands use."""
-    return {"median_ms": latency.estimate, "ci95_ms": [_finite(latency.low), _finite(latency.high)]}
-
-
-def comparison_from_data(data: Mapping[str, Any]) -> Comparison:
-    """A comparison back from JSON."""
-    smallest = data["smallest_detectable"]
-    return Comparison(
-        Verdict(data["verdict"]), data["ratio"], _bounds(data["ci95"]), math.inf if smallest is None else smallest,
-        data["rounds"],
-    )  # fmt: skip
-
-
-def _bounds(pair: Sequence[float | None]) -> tuple[float, float]:
-    low, high = pair
-    return (-math.inf if low is None else low, math.inf if high is None else high)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from hasten.core.errors import DataError, UsageError
 from hasten.core.mixing import Sensitivity, sensitivity_from_data
 from hasten.core.quantization import ORIGINAL, VariantRow, row_from_data
 from hasten.core.session import SessionWriter, read_session
+from hasten.practices.folder_lock import FolderLock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ class QuantizeFolder:
         self._session = SessionWriter(path / SESSION, {"hasten": version, "command": COMMAND})
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = _Lock(path)
+            self._lock = FolderLock(path)
             present = sorted(entry.name for entry in path.iterdir())
         except OSError as error:
             raise DataError(f"the folder {path} cannot be used: {error.strerror}", "Choose another with -o.") from None
@@ -137,35 +137,6 @@ class QuantizeFolder:
             raise UsageError(
                 f"the folder {self.path} {what}", "Choose a new or empty folder with -o; nothing was changed."
             )
-
-
-class _Lock:
-    """Keeps a second run out of a folder: the system takes it back when its process ends, however that happens."""
-
-    def __init__(self, folder: Path) -> None:
-        self._descriptor: int | None = None
-        try:
-            import fcntl
-        except ImportError:  # Windows: two runs at once are the user's to avoid
-            return
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            raise UsageError(
-                f"another run is at work in {folder}", "Wait for it to end, or choose another folder with -o."
-            ) from None
-        except OSError:  # a file system without locks
-            os.close(descriptor)
-            return
-        self._descriptor = descriptor
-
-    def release(self) -> None:
-        """Let others in. Safe to call more than once."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
 
 
 def file_hash(path: Path) -> str:

@@ -11,6 +11,7 @@ from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.quantization import row_from_data
 from hasten.core.session import SessionWriter, read_session
 from hasten.core.tuning import trial_from_data
+from hasten.practices.folder_lock import FolderLock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,7 @@ class TuneFolder:
         self._session = SessionWriter(path / SESSION, {"hasten": version, "command": COMMAND})
         try:
             path.mkdir(parents=True, exist_ok=True)
+            self._lock = FolderLock(path)
             # An empty session is what is left of a run that was killed as it began.
             empty = [SESSION] if (path / SESSION).is_file() and not (path / SESSION).stat().st_size else []
             present = sorted(entry.name for entry in path.iterdir() if entry.name not in empty)
@@ -46,6 +48,14 @@ class TuneFolder:
             raise DataError(f"the folder {path} cannot be used: {error.strerror}", "Choose another with -o.") from None
         self.resumed = SESSION in present
         self._has_settings = False
+        try:
+            self._open(present, settings, resume=resume)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, present: list[str], settings: Mapping[str, Any], *, resume: bool) -> None:
+        path = self.path
         if present and not self.resumed:
             raise UsageError(
                 f"the folder {path} holds {present[0]}, which is not of a tuning",
@@ -90,8 +100,9 @@ class TuneFolder:
         return self.path / VARIANTS / f"{variant}.tflite"
 
     def close(self) -> None:
-        """Close the session."""
+        """Close the session, and let others in."""
         self._session.close()
+        self._lock.release()
 
     def _read(self, session: Session, settings: Mapping[str, Any]) -> None:
         if session.header.get("command") != COMMAND:

@@ -95,3 +95,11 @@ def test_trouble_with_the_disk_says_what_to_do(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot be used"):
         TuneFolder(tmp_path / "file" / "out", SETTINGS, resume=False)
+
+
+def test_two_tunings_do_not_share_a_folder(tmp_path: Path) -> None:
+    first = TuneFolder(tmp_path, SETTINGS, resume=False)
+    with pytest.raises(UsageError, match="another run is at work"):
+        TuneFolder(tmp_path, SETTINGS, resume=True)
+    first.close()
+    TuneFolder(tmp_path, SETTINGS, resume=True).close()
