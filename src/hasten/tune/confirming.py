@@ -55,7 +55,9 @@ class Confirmation:
                 return self._simplest(lane)
             if time.monotonic() > self.until:
                 break
-            search.contest.revive(min(self.until, time.monotonic() + proof_s))
+            until = min(self.until, time.monotonic() + proof_s)
+            search.kin(until)  # they enter the race again with all that had dropped out
+            search.contest.revive(until)
         self._keeps_floor(search.lanes.base)
         return search.lanes.base
 

@@ -155,7 +155,7 @@ class Search:
         self.contest.settle(lanes, self.until, _FIRST_ROUNDS)
         lanes += self._without_slow_nodes()
         self.contest.settle(lanes, self.until)
-        lanes += self._kin()
+        lanes += self.kin(self.until)
         self.contest.settle(lanes, self.until)
         lanes += self._crosses()
         self.contest.settle([lane for lane in self.lanes.lanes.values() if lane.is_racing], self.until, MOST_ROUNDS)
@@ -219,12 +219,12 @@ class Search:
             if family == home or relative[plan] < best + (_FAR_PLAN if plan.kernel == "delegate" else _FAR_KERNELS)
         ]
 
-    def _kin(self) -> list[Lane]:
+    def kin(self, until: float) -> list[Lane]:
         """Recipes that run as fast as one that would win, had it kept the floor: their numbers differ."""
         found: list[Lane] = []
         for lane in self.contest.promising_broken(0.0):
             for name in alike_in_speed(lane.trial.variant) if lane.trial.variant in self._recipes else []:
-                if name in self._recipes and time.monotonic() < self.until:
+                if name in self._recipes and time.monotonic() < until:
                     found += self._made(name, [lane.trial.plan])
         return found
 
