@@ -16,10 +16,18 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from hasten.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    Keep = Callable[[str, str, dict[str, Any]], None]
+    """What saves a trial, as SessionWriter.add does: its kind, its label, its data."""
 
 FORMAT: Final = 1
 _MARK: Final = "hasten_session"
+
+
+def keep_nothing(kind: str, label: str, data: dict[str, Any]) -> None:
+    """For callers without a session file."""
 
 
 @dataclass(frozen=True, slots=True)

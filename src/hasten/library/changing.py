@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.failure import RunnerFailed
 from hasten.core.plan import Plan, Workload
 from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import metric_from_text
 from hasten.data.preprocess import Preprocess
 from hasten.data.sources import open_dataset, random_dataset
 from hasten.library.opening import error_of, open_model
-from hasten.measure.peaks import measure_peaks
+from hasten.library.timing import peaks_of
 from hasten.measure.rounds import Progress, no_progress
 from hasten.practices import explain as explain_module
 from hasten.practices.quantize import QuantizePractice
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from hasten.core.comparison import Comparison
     from hasten.core.explain import Explanation
-    from hasten.core.profile import Peaks
     from hasten.model.graph import Graph
     from hasten.practices.quantize_records import QuantizeResult
     from hasten.targets.base import Target
@@ -56,9 +55,7 @@ def explain(
     ]
     where = target or LocalTarget()
     dataset = open_dataset(data) if data else None
-    peaks: Peaks | Failure | None = measure_peaks(where, plan.threads, progress) if roofline else None
-    if isinstance(peaks, Failure):
-        raise peaks.error(plan)
+    peaks = peaks_of(where, plan, progress) if roofline else None
     result = explain_module.explain(
         where, *subjects,
         seconds=seconds, peaks=peaks, dataset=dataset, comparison=comparison, progress=progress,
@@ -120,7 +117,7 @@ def run_quantize(practice: QuantizePractice, progress: Progress = no_progress) -
     except RunnerFailed as failed:
         raise error_of(failed.failure, practice.candidate) from failed
     finally:
-        practice.folder.close()
+        practice.close()
 
 
 def data_to_judge_by(

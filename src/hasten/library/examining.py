@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hasten.core.bundle import Bundle
 from hasten.core.errors import UsageError
 from hasten.core.plan import Plan, Workload
+from hasten.core.session import keep_nothing
 from hasten.core.thread_rows import QUIET, SITUATIONS
 from hasten.data.preprocess import Preprocess
 from hasten.data.sources import open_dataset
@@ -18,7 +19,6 @@ from hasten.practices import copies as copies_module
 from hasten.practices import pays_from as pays_from_module
 from hasten.practices.accelerator_outputs import inputs_from_data, make_inputs
 from hasten.practices.accelerator_placement import is_on_cpu
-from hasten.practices.accelerator_race import keep_nothing
 from hasten.practices.threads import ThreadsPractice
 from hasten.report.code import snippet_in
 from hasten.targets.local import LocalTarget
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from hasten.core.acceleration import AcceleratorRow
     from hasten.core.copies import CopyStudy
+    from hasten.core.session import Keep
     from hasten.core.thread_study import ThreadStudy
-    from hasten.practices.threads import Keep
     from hasten.targets.base import Target
 
 

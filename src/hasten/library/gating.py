@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hasten.core.gate import CheckResult
-    from hasten.practices.check import Keep as CheckKeep
+    from hasten.core.session import Keep
     from hasten.targets.base import Target
 
 
@@ -44,7 +44,7 @@ def study_check(
     budget: str | os.PathLike[str] | Mapping[str, Any] | CheckRequest,
     *,
     target: Target | None = None,
-    keep: CheckKeep | None = None,
+    keep: Keep | None = None,
 ) -> CheckPractice:
     """A gate that has not begun: whoever runs it can ask at any time how it stands."""
     request = (budget if isinstance(budget, CheckRequest) else request_from(budget)).checked()

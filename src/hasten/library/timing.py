@@ -124,9 +124,7 @@ def profile_with_runs(
     """The profile, and the profiled runs behind it: what a timeline is drawn from."""
     candidate, graph = open_model(model, plan, workload)
     where = target or LocalTarget()
-    peaks: Peaks | Failure | None = measure_peaks(where, plan.threads, progress) if roofline else None
-    if isinstance(peaks, Failure):
-        raise peaks.error(plan)
+    peaks = peaks_of(where, plan, progress) if roofline else None
     result = profile_model(where, candidate, graph, seconds, peaks, progress)
     if isinstance(result, Failure):
         raise error_of(result, candidate)
@@ -150,3 +148,11 @@ def run_once(
     if isinstance(found, Failure):
         raise error_of(found, candidate)
     return found
+
+
+def peaks_of(target: Target, plan: Plan, progress: Progress) -> Peaks:
+    """What the machine can do at most, with as many threads as the plan has."""
+    peaks = measure_peaks(target, plan.threads, progress)
+    if isinstance(peaks, Failure):
+        raise peaks.error(plan)
+    return peaks

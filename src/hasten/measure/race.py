@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
 from hasten.core.samples import Samples
+from hasten.core.session import keep_nothing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hasten.core.session import Keep
     from hasten.measure.rounds import Rounds, Track
 
-Keep = Callable[[str, str, dict[str, Any]], None]
 """Takes what is to be saved: a kind, a label and data."""
 
 # Twice as slow as the base in whole rounds is nothing that more rounds would mend.
 OUT_OF_THE_RACE: Final = 2.0
 _SECONDS_EACH: Final = 0.3
 _MOST_ROUNDS: Final = 12
-
-
-def keep_nothing(kind: str, label: str, data: dict[str, Any]) -> None:
-    """For callers without a session file."""
 
 
 def run_race(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hasten.measure.race import OUT_OF_THE_RACE, Keep, comparison, keep_nothing, run_race
+from hasten.core.session import keep_nothing
+from hasten.measure.race import run_race
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hasten.core.session import Keep
     from hasten.measure.rounds import Rounds, Track
-
-__all__ = ["BASE", "OUT_OF_THE_RACE", "Keep", "comparison", "keep_nothing", "race"]
 
 BASE: Final = "xnnpack"
 

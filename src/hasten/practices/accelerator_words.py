@@ -10,8 +10,9 @@ from hasten.core.comparison import Comparison, Verdict
 from hasten.core.doubts import Reason
 from hasten.core.finding import Finding, Standing
 from hasten.core.units import milliseconds
+from hasten.measure.race import OUT_OF_THE_RACE
 from hasten.practices.accelerator_placement import is_on_cpu
-from hasten.practices.accelerator_race import BASE, OUT_OF_THE_RACE
+from hasten.practices.accelerator_race import BASE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

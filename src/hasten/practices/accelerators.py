@@ -17,10 +17,12 @@ from hasten.core.comparison import Verdict
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
+from hasten.core.session import keep_nothing
+from hasten.measure.race import comparison
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
 from hasten.practices.accelerator_outputs import chooses, make_inputs, output_errors, real_numbers
 from hasten.practices.accelerator_placement import YNNPACK_OPTION, is_on_cpu, placement_fields, something_else_ran
-from hasten.practices.accelerator_race import BASE, comparison, keep_nothing, race
+from hasten.practices.accelerator_race import BASE, race
 from hasten.practices.accelerator_words import why_failed, why_of
 
 if TYPE_CHECKING:
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hasten.core.session import Keep
     from hasten.model.graph import Graph
     from hasten.practices.accelerator_outputs import MakeInputs
-    from hasten.practices.accelerator_race import Keep
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport
 

@@ -11,15 +11,15 @@ from hasten.core.errors import DataError
 from hasten.core.failure import Failure
 from hasten.core.gate import CheckResult, Row, accuracy_row, drop_row, exact_row
 from hasten.core.gate_baseline import BaselineRun, session_row
+from hasten.core.session import keep_nothing
 from hasten.measure.evaluate import evaluate
 from hasten.measure.evaluation import compare_evaluations
 from hasten.measure.gate import TimedGate
 from hasten.measure.rounds import no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hasten.core.plan import Plan
+    from hasten.core.session import Keep
     from hasten.data.dataset import Dataset
     from hasten.data.metrics import Metric
     from hasten.measure.evaluation import Evaluation
@@ -27,12 +27,7 @@ if TYPE_CHECKING:
     from hasten.practices.check_request import CheckRequest
     from hasten.targets.base import Target
 
-    Keep = Callable[[str, str, dict[str, Any]], None]
     Failed = tuple[Candidate, Failure]
-
-
-def keep_nothing(kind: str, label: str, data: dict[str, Any]) -> None:
-    """For callers that save nothing."""
 
 
 @dataclass

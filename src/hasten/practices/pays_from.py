@@ -12,11 +12,12 @@ from hasten.core.failure import Failure
 from hasten.core.measurement import Model
 from hasten.core.pays import LadderPoint, Pays
 from hasten.core.units import count
+from hasten.measure.race import comparison
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
 from hasten.model.cost import total_cost
 from hasten.model.reader import read_graph
 from hasten.model.samples import mobilenet_like
-from hasten.practices.accelerator_race import BASE, comparison, race
+from hasten.practices.accelerator_race import BASE, race
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

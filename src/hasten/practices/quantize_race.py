@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure
 from hasten.core.quantization import FAILED, VariantRow
-from hasten.measure.race import Keep, comparison, run_race
+from hasten.measure.race import comparison, run_race
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hasten.core.session import Keep
     from hasten.measure.rounds import Rounds, Track
 
 # With fewer there is no verdict, however clear the difference.

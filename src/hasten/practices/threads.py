@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
 from hasten.core.samples import Samples
+from hasten.core.session import keep_nothing
 from hasten.core.thread_rows import (
     LOAD_KINDS,
     QUIET,
@@ -24,12 +25,11 @@ from hasten.core.threads import Choice, Round, choose_threads
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from hasten.core.session import Keep
     from hasten.core.thread_rows import EffectOfOption, Row
     from hasten.targets.base import Target
-
-    Keep = Callable[[str, str, dict[str, Any]], None]
 
 SECONDS_AN_OPTION: Final = 25.0
 # Beyond eight cores not every count is tried, as each is a process in every round.
@@ -64,7 +64,7 @@ class ThreadsPractice:
     """Empty: 1 to the number of cores, and one more."""
     seconds: float = 0.0
     """0: some for each option."""
-    keep: Keep = field(default=lambda kind, label, data: None)
+    keep: Keep = keep_nothing
     """Called with each trial as it ends: kind, label, data."""
     _cores: int = 1
     _clusters: tuple[tuple[int, ...], ...] = ()
