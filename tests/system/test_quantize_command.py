@@ -10,12 +10,15 @@ from commandline import Finished, finish, hasten, interrupt, model_file, start
 
 from hasten.core.session import read_session
 from hasten.demo import MODEL
+from hasten.model.reader import read_graph
 from hasten.model.samples import mobilenet_like
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SHORT = ("--samples", "60", "--seconds", "0.5", "--no-mix")
+STATIC = ("--recipe", "static_int8")
+DEMO = ("quantize", "demo", "--data", "demo", "--calibration", "demo")
 KEYS = {"recipe", "path", "size", "zipped_size", "accuracy", "latency", "verdict", "floor"}
 
 
@@ -50,6 +53,53 @@ def test_the_same_command_goes_on_and_fits_80_columns(demo: tuple[Path, Finished
     assert again.code == 0
     assert "went on with the search" in " ".join(again.output.split())
     assert max(map(len, again.output.splitlines())) <= max(80, len(f"Chosen: original, copied to {folder}/x") + 20)
+
+
+@pytest.fixture(scope="module")
+def integers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Finished]:
+    folder = tmp_path_factory.mktemp("types") / "out"
+    return folder, hasten(*DEMO, "-o", folder, *STATIC, *SHORT, "--input-type", "int8", "--json")
+
+
+def test_variants_have_the_types_asked_for(integers: tuple[Path, Finished]) -> None:
+    folder, done = integers
+    assert done.code == 0, done.errors
+    found = done.json()
+    assert (found["input_type"], found["output_type"]) == ("int8", "float32")
+    original, variant = found["variants"]
+    graph = read_graph(variant["path"])
+    assert [tensor.dtype for tensor in (*graph.inputs, *graph.outputs)] == ["int8", "float32"]
+    assert variant["floor"] == "kept"
+    assert abs(variant["accuracy"]["value"] - original["accuracy"]["value"]) < 0.05
+    assert variant["latency"] is not None
+    assert ("still float32" in found["why"]) == (found["chosen"] == "original")
+    compared = hasten("compare", "demo", folder / "static_int8.tflite", "--explain", "--seconds", "1", "--json")
+    assert compared.code == 0, compared.errors
+
+
+def test_other_types_in_the_same_folder_are_refused(integers: tuple[Path, Finished]) -> None:
+    folder, _ = integers
+    again = hasten(*DEMO, "-o", folder, *STATIC, *SHORT, "--input-type", "uint8")
+    assert again.code == 2
+    assert "another input type: int8, not uint8" in " ".join(again.errors.split())
+    assert hasten(*DEMO, "-o", folder, *STATIC, *SHORT).code == 2
+
+
+def test_recipes_that_cannot_have_the_types_are_named_as_left_out(tmp_path: Path) -> None:
+    done = hasten(*DEMO, "-o", tmp_path / "out", *SHORT, "--input-type", "int16")
+    assert done.code == 0, done.errors
+    said = " ".join(done.output.split())
+    assert "variants have int16 inputs; left out, as they cannot: float16, dynamic_int8, weight_only_int8" in said
+
+
+def test_a_recipe_that_cannot_have_the_types_is_wrong_usage(tmp_path: Path) -> None:
+    named = hasten("quantize", "demo", "--recipe", "float16", "--input-type", "int8", "-o", tmp_path / "out")
+    assert named.code == 2
+    assert "float16 cannot have int8 inputs" in named.errors
+    assert "static_int8_min_max" in named.errors
+    unknown = hasten("quantize", "demo", "--input-type", "float64", "-o", tmp_path / "out")
+    assert unknown.code == 2
+    assert not (tmp_path / "out").exists()
 
 
 def test_another_floor_in_the_same_folder_is_refused(demo: tuple[Path, Finished]) -> None:

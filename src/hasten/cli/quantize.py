@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.cli import options
 from hasten.cli.output import complain, show
 from hasten.cli.progress import progress_bar
+from hasten.model.variants.border import BORDER_TYPES, FLOAT, Border
 
 if TYPE_CHECKING:
     import argparse
@@ -25,6 +26,7 @@ hasten quantize model.tflite --data data.npz --for size -o quantized
 hasten quantize model.tflite --data labels.csv --preprocess std=255 -o folder
 hasten quantize model.tflite --data data.npz --recipe float16 -o quantized
 hasten quantize model.tflite --data data.npz --prune 50% -o quantized
+hasten quantize model.tflite --data data.npz --input-type uint8 -o quantized
 """
 _INTERRUPTED: Final = 130
 
@@ -48,6 +50,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--prune", action="append", type=options.percentage, default=[], metavar="P",
         help="also with that share of weights set to zero, e.g. 50%%; may be repeated",
     )  # fmt: skip
+    for end in ("input", "output"):
+        parser.add_argument(
+            f"--{end}-type",
+            choices=BORDER_TYPES,
+            default=FLOAT,
+            help=f"of the variants' float {end}s (default: float32)",
+        )
     parser.add_argument("--no-mix", action="store_true", help="do not look for mixes of float and integers")
     parser.add_argument(
         "--seconds", type=options.positive_float, default=60.0, metavar="S", help="for timing, about (default: 60)"
@@ -74,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         recipes=tuple(dict.fromkeys(arguments.recipe)) or RECIPE_NAMES, max_drop=arguments.max_drop,
         goal=arguments.goal, mix=not arguments.no_mix, seconds=arguments.seconds, samples=arguments.samples,
         skip_bad=arguments.skip_bad, label_offset=arguments.label_offset, prune=tuple(dict.fromkeys(arguments.prune)),
+        border=Border(arguments.input_type, arguments.output_type),
     )  # fmt: skip
     practice = study_quantize(
         model, arguments.output, plan, workload,

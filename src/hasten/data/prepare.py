@@ -77,7 +77,9 @@ class Preparer:
         if values.dtype.hasobject or values.dtype.kind in "USV":
             raise DataError(f"{name} holds values of type {values.dtype}, which no input takes")
         if sample.is_prepared:
-            return _shaped(values, form, name).astype(numpy_type(form))
+            shaped = _shaped(values, form, name)
+            by_scale = form.name in preprocess.by_scale
+            return stored_from_real(shaped, form, name) if by_scale else shaped.astype(numpy_type(form))
         if not isinstance(source, Path) and _is_image_of_other_size(values, form, preprocess):
             values = images.pixels_from_array(values, preprocess, name)
         is_raw = isinstance(source, Path) or values.dtype == np.uint8
@@ -115,6 +117,8 @@ class Preparer:
         # Arrays of other types are taken for the model's own units, unless the user says otherwise.
         if preprocess.mean is not None and (is_raw or preprocess.values_from == "given"):
             return _normalized(values, form, preprocess, name, room)
+        if form.name in preprocess.by_scale:
+            return stored_from_real(values, form, name)
         if values.dtype == numpy_type(form):
             return values
         is_bytes = values.dtype == np.uint8

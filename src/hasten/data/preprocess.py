@@ -42,6 +42,9 @@ class Preprocess:
     """Whether audio must have the model's length, or is cut and filled with silence."""
     values_from: str = ""
     """Where mean and std come from: given, metadata or default."""
+    by_scale: tuple[str, ...] = ()
+    """Quantised inputs of a variant whose original takes floats there: what that is fed becomes integers by the scale,
+    and is never taken for stored values, whatever its type."""
 
     def __post_init__(self) -> None:
         for what, value, allowed in (
@@ -114,7 +117,8 @@ def resolved(given: Preprocess, form: TensorForm, metadata: TensorMetadata | Non
     if given.mean is not None:
         return replace(settled, values_from="given")
     # The Task Library, which the metadata were made for, feeds uint8 inputs as they are and so does everybody.
-    if metadata is not None and metadata.mean and metadata.std and form.dtype != "uint8":
+    is_normalized = form.dtype != "uint8" or form.name in given.by_scale
+    if metadata is not None and metadata.mean and metadata.std and is_normalized:
         return replace(settled, mean=metadata.mean, std=metadata.std, values_from="metadata")
     return replace(settled, values_from="default")
 

@@ -24,6 +24,7 @@ from hasten.model.variants.recipes import Recipe, recipe_from_name
 from hasten.model.variants.variant import zipped_bytes
 from hasten.practices.mixed_precision import mix
 from hasten.practices.pruned_variants import Pruning, judge_pruned, note_kernels, note_sparsity
+from hasten.practices.quantize_border import border_notes, types_still
 from hasten.practices.quantize_folder import file_hash
 from hasten.practices.quantize_judge import CHOOSING, QuantizeJudge
 from hasten.practices.quantize_race import race, timed_row
@@ -62,7 +63,7 @@ class QuantizePractice:
     _notes: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature)
+        self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature, self.settings.border)
         self.judges = QuantizeJudge(
             self.target, self.candidate, self.graph, self.data, self.settings,
             tell=lambda text: self.tell(0.0, text), note=self.note,
@@ -86,12 +87,14 @@ class QuantizePractice:
         rows = self.rows
         best = choose(rows, self.settings.goal)
         why = self.already or explain_choice(rows, self.settings.goal)
+        if best.recipe == ORIGINAL:
+            why = " ".join((why, *types_still(self.graph, self.candidate.workload, self.settings.border)))
         return QuantizeResult(
             rows=tuple(rows),
             chosen=best.recipe,
             path=str(self.folder.path / "chosen.tflite"),
             why=why,
-            finding=finding_of(rows, self.settings.goal, self.already),
+            finding=replace(finding_of(rows, self.settings.goal, self.already), evidence=why),
             max_drop=self.settings.max_drop,
             goal=self.settings.goal,
             data=self.data.dataset.source,
@@ -102,6 +105,7 @@ class QuantizePractice:
             skipped=tuple(self.judges.skipped.items()),
             plan=self.candidate.plan,
             is_fed_as_is=self.data.preprocess == Preprocess() and not self.data.dataset.is_random,
+            border=self.settings.border,
         )
 
     @property
@@ -193,11 +197,12 @@ class QuantizePractice:
         except AlreadyQuantizedError as error:
             self.already = error.message
             return
-        self.note(*self.data.dataset.notes)
+        self.note(*self.data.dataset.notes, *border_notes(self.graph, self.candidate.workload, self.settings))
         note_sparsity(self)
         self._prepare()
-        for number, name in enumerate(self.settings.recipes):
-            self.judge(name, recipe_from_name(name), share=0.5 * number / len(self.settings.recipes))
+        recipes = self.settings.fitting
+        for number, name in enumerate(recipes):
+            self.judge(name, recipe_from_name(name), share=0.5 * number / len(recipes))
         judge_pruned(self)
         self.time_all(0.5)
         note_kernels(self)
@@ -237,7 +242,7 @@ class QuantizePractice:
 
     def _prepare(self) -> None:
         """What all recipes need: trouble with it is not that of one of them."""
-        waiting = [name for name in self.settings.recipes if not self._is_judged(name)]
+        waiting = [name for name in self.settings.fitting if not self._is_judged(name)]
         if waiting:
             self.judges.original(CHOOSING)
         if any(recipe_from_name(name).needs_calibration for name in waiting):

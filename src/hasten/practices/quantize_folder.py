@@ -12,6 +12,7 @@ from hasten.core.errors import DataError, UsageError
 from hasten.core.mixing import Sensitivity, sensitivity_from_data
 from hasten.core.quantization import ORIGINAL, VariantRow, row_from_data
 from hasten.core.session import SessionWriter, read_session
+from hasten.model.variants.border import FLOAT
 from hasten.practices.folder_lock import FolderLock
 
 if TYPE_CHECKING:
@@ -117,10 +118,12 @@ class QuantizeFolder:
         return replace(row, path=str(self.path / Path(row.path).name))
 
     def _compare(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-        for key, value in now.items():
-            if before.get(key) != value:
+        for key in {**before, **now}:
+            # Nothing but types can be missing, on either side: that means float32.
+            was, wanted = before.get(key, FLOAT), now.get(key, FLOAT)
+            if was != wanted:
                 raise UsageError(
-                    f"{self.path} holds a search with another {key}: {before.get(key)}, not {value}",
+                    f"{self.path} holds a search with another {key}: {was}, not {wanted}",
                     "Choose another folder with -o, or repeat the command as it was.",
                 )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.failure import Failure
 from hasten.measure.evaluate import EvaluationOptions, evaluate
 from hasten.measure.floor_guard import Floor
+from hasten.model.reader import read_graph
+from hasten.practices.quantize_border import inputs_by_scale
 from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
 
 if TYPE_CHECKING:
@@ -103,11 +106,14 @@ class QuantizeJudge:
         self, candidate: Candidate, half: str, floor: Floor | None = None, original: Evaluation | None = None
     ) -> Evaluation:
         dataset = self.half(half)
+        graph = read_graph(candidate.path)
+        by_scale = inputs_by_scale(self._graph, graph, candidate.workload)
         options = EvaluationOptions(skip_bad=self._settings.skip_bad, label_offset=self._settings.label_offset)
         found = evaluate(
-            self._target, candidate, dataset, self._data.preprocess,
+            self._target, candidate, dataset, replace(self._data.preprocess, by_scale=by_scale),
             self._data.metric if original is None else original.metric,
             options=options, original=None if dataset.labelled else original, floor=floor,
+            graph=graph,
         )  # fmt: skip
         if isinstance(found, Failure):
             raise found.error(candidate.plan)

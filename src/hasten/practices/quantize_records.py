@@ -11,6 +11,7 @@ from hasten.core.errors import UsageError
 from hasten.core.plan import Plan
 from hasten.core.quantization import BROKEN, SPEED, VariantRow
 from hasten.data.preprocess import Preprocess
+from hasten.model.variants.border import FLOAT, FLOAT_BORDER, Border, fits
 from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class QuantizeSettings:
     label_offset: int = 0
     prune: tuple[float, ...] = ()
     """Shares of weights to set to zero, each a pair of variants."""
+    border: Border = FLOAT_BORDER
+    """The types of the variants' inputs and outputs. Of all recipes, those that cannot have them are left out."""
 
     def __post_init__(self) -> None:
         for name in self.recipes:
@@ -47,6 +50,34 @@ class QuantizeSettings:
         for share in self.prune:
             if not 0 < share < 1:
                 raise UsageError(f"a share of {share} cannot be pruned", "Give one between 0 and 1, as 0.5.")
+        self._check_border()
+
+    @property
+    def fitting(self) -> tuple[str, ...]:
+        """The recipes to try: those that can have the types asked for."""
+        return tuple(name for name in self.recipes if fits(recipe_from_name(name), self.border))
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The recipes that cannot have them."""
+        return tuple(name for name in self.recipes if name not in self.fitting)
+
+    def _check_border(self) -> None:
+        """What was chosen by name is not left out behind the user's back."""
+        able = [name for name in RECIPE_NAMES if fits(recipe_from_name(name), self.border)]
+        if not able:
+            raise UsageError(
+                f"no recipe can have {self.border.describe()}",
+                "Choose int8 or uint8 with float32, or int16 with float32, or one of them for both.",
+            )
+        if self.left_out and self.recipes != RECIPE_NAMES:
+            raise UsageError(
+                f"{', '.join(self.left_out)} cannot have {self.border.describe()}", f"These can: {', '.join(able)}."
+            )
+        if self.prune and not self.border.is_float:
+            raise UsageError(
+                f"pruned variants cannot have {self.border.describe()}", "Prune in a search of its own, with float32."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +111,8 @@ class QuantizeResult:
     plan: Plan = Plan()
     is_fed_as_is: bool = False
     """Whether the data needs no pre-processing."""
+    border: Border = FLOAT_BORDER
+    """The types that were asked for; the original keeps its own."""
 
     @property
     def hints(self) -> tuple[str, ...]:
@@ -105,6 +138,7 @@ class QuantizeResult:
             "variants": [row.as_data() for row in self.rows], "chosen": self.chosen, "path": self.path,
             "why": self.why, "sensitivity": [entry.as_data() for entry in self.sensitivity],
             "max_drop": self.max_drop, "goal": self.goal, "data": self.data, "already_quantized": self.already,
+            "input_type": self.border.input_type, "output_type": self.border.output_type,
             "notes": list(self.notes), "resumed": self.resumed, "finding": self.finding.as_data(),
             "hints": list(self.hints),
             "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped],
@@ -123,7 +157,11 @@ def _plan_options(plan: Plan) -> list[str]:
 
 
 def settings_to_compare(candidate: Candidate, data: QuantizeData, settings: QuantizeSettings) -> dict[str, Any]:
-    """What must be the same for a search to go on: figures of different settings do not belong in one table."""
+    """What must be the same for a search to go on: figures of different settings do not belong in one table.
+
+    Types are named only where they are not float32: sessions from before they could be chosen name none.
+    """
+    types = {"input type": settings.border.input_type, "output type": settings.border.output_type}
     return {
         "model": candidate.model.sha256,
         "data": data.dataset.source,
@@ -135,4 +173,5 @@ def settings_to_compare(candidate: Candidate, data: QuantizeData, settings: Quan
         "largest drop": settings.max_drop,
         "plan": candidate.plan.describe(),
         "signature": candidate.workload.signature,
+        **{end: dtype for end, dtype in types.items() if dtype != FLOAT},
     }

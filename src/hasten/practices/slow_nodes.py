@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.quantization import BUT, FAILED, KEPT, SLOW, VariantRow
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
+from hasten.model.variants.border import FLOAT_BORDER
 from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
 from hasten.practices.explain import Subject
 from hasten.practices.node_gains import Gains, measure_gains
@@ -57,10 +59,21 @@ def gains_of(practice: QuantizePractice, row: VariantRow) -> Gains | None:
     if row.recipe not in practice.gains:
         practice.tell(_SHARE, f"profiling {row.recipe} beside the original")
         original = Subject(practice.candidate, practice.graph)
-        path = Path(row.path)
-        variant = Subject(practice.candidate_of(row), read_graph(path))
-        practice.gains[row.recipe] = measure_gains(practice.target, original, variant, no_progress)
+        with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+            path = _with_float_border(practice, row, Path(folder))
+            variant = Subject(practice.candidate_of(replace(row, path=str(path))), read_graph(path))
+            practice.gains[row.recipe] = measure_gains(practice.target, original, variant, no_progress)
     return practice.gains[row.recipe]
+
+
+def _with_float_border(practice: QuantizePractice, row: VariantRow, folder: Path) -> Path:
+    """The row's file, or one that differs from it in inputs and outputs only: what conversions between nodes would cost
+    is seen from those at the border, and a variant that takes and gives integers has none."""
+    if practice.settings.border.is_float:
+        return Path(row.path)
+    path = folder / "float_border.tflite"
+    practice.maker.make(row.base_recipe, path, practice.calibration(), but=row.float_nodes or None, border=FLOAT_BORDER)
+    return path
 
 
 def _preference(row: VariantRow) -> tuple[bool, float, float]:

@@ -9,6 +9,7 @@ import numpy as np
 from hasten.core.errors import HastenError, ModelError
 from hasten.core.failure import RunnerFailed
 from hasten.core.plan import Plan
+from hasten.model.variants.border import FLOAT_BORDER, Border
 from hasten.model.variants.variant import Variant, variant_from_data
 from hasten.runner.protocol import Message
 from hasten.targets.helper import start_helper
@@ -29,8 +30,8 @@ _SECONDS: Final = 900.0
 class VariantMaker:
     """Makes variants of one model. The process is started when it is first needed, and anew after a crash."""
 
-    def __init__(self, model: Path, signature: str = "") -> None:
-        self._model, self._signature = str(model.resolve()), signature or None
+    def __init__(self, model: Path, signature: str = "", border: Border = FLOAT_BORDER) -> None:
+        self._model, self._signature, self._border = str(model.resolve()), signature or None, border
         self._link: ProcessLink | None = None
         self._given: Samples | None = None
 
@@ -47,14 +48,21 @@ class VariantMaker:
         *,
         only: Collection[int] | None = None,
         but: Collection[int] | None = None,
+        border: Border | None = None,
     ) -> Variant:
-        """Make a variant by a recipe; static ones need samples by input name. Trouble comes out as a HastenError."""
+        """Make a variant by a recipe; static ones need samples by input name. Trouble comes out as a HastenError.
+
+        Inputs and outputs have the maker's types unless `border` gives others. With `only` they stay float: such a
+        variant shows the error of these nodes, and what other types at the border lose is not theirs.
+        """
         if samples is not None and samples is not self._given:
             self._give(samples)
+        border = border or (self._border if only is None else FLOAT_BORDER)
         return self._made(
             {
                 "request": "make", "recipe": recipe, "out": str(out.resolve()), "signature": self._signature,
                 "only": None if only is None else sorted(only), "but": None if but is None else sorted(but),
+                "input_type": border.input_type, "output_type": border.output_type,
             }
         )  # fmt: skip
 

@@ -112,6 +112,21 @@ def test_what_is_not_given_comes_from_metadata_then_from_the_shape() -> None:
     assert resolved(Preprocess(), TensorForm("x", "x", (1, 16000), "float32")).size is None
 
 
+def test_a_variant_is_fed_by_its_scale_what_its_original_is_fed() -> None:
+    """Whatever the type of the data, which would be taken for stored values elsewhere."""
+    form, values = image_form("uint8", 2.0, 3), pixels()
+    wanted = np.rint(values / 2.0 + 3)
+    for given_values in (values, values.astype(np.float32), values.astype(np.int32)):
+        for is_prepared in (False, True):
+            sample = Sample("a sample", (given_values,), is_prepared=is_prepared)
+            (found,) = Preparer([form], Preprocess(by_scale=("x",))).prepare(sample)
+            assert found.dtype == np.uint8
+            assert np.array_equal(found[0], wanted)
+    said = metadata((127.5,), (127.5,))
+    assert resolved(Preprocess(by_scale=("x",)), form, said.inputs[0]).mean == (127.5,)
+    assert np.array_equal(prepared(form, values)[0], values)
+
+
 # -- images
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, failure_from_error
+from hasten.model.variants.border import Border
 from hasten.model.variants.make import calibrate, make_variant
 from hasten.model.variants.pruning import ENCODED_BLOCK, prune_variant
 from hasten.model.variants.recipes import Recipe, recipe_from_name
@@ -66,6 +67,7 @@ class VariantServer:
         variant = make_variant(
             body["model"], recipe, body["out"], calibration,
             only=body["only"], but=body["but"], signature=body["signature"],
+            border=Border(body["input_type"], body["output_type"]),
         )  # fmt: skip
         return variant_data(variant)
 

@@ -11,7 +11,7 @@ from hasten.model.variants.variant import NothingToChangeError, weight_shares
 
 if TYPE_CHECKING:
     from hasten.model.graph import Graph, Node, Signature, Subgraph, Tensor
-    from hasten.model.variants.quantizer import Border
+    from hasten.model.variants.border import Border
     from hasten.model.variants.recipes import Recipe
     from hasten.model.variants.selection import Selection
 

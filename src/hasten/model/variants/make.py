@@ -7,15 +7,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hasten.core.errors import UsageError
 from hasten.model.reader import read_graph
 from hasten.model.variants.already import quantized_in_part, refuse_quantized, refuse_sparse
+from hasten.model.variants.border import FLOAT_BORDER, Border, check_types
 from hasten.model.variants.calibration import Calibration, checked_samples, few_samples
 from hasten.model.variants.changes import changed_nodes, same_nodes
 from hasten.model.variants.check import added_operators, check_border, check_weights, left_in_float
 from hasten.model.variants.model_object import write_object
 from hasten.model.variants.prepare import prepare
-from hasten.model.variants.quantizer import Border, Order
+from hasten.model.variants.quantizer import Order
 from hasten.model.variants.recipes import Recipe, recipe_from_name
 from hasten.model.variants.selection import Nodes, Selection, select
 from hasten.model.variants.tagged import TaggedModel
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from hasten.model.graph import Graph, Signature
     from hasten.model.variants.calibration import Sample
-
-FLOAT_BORDER = Border()
 
 
 def make_variant(
@@ -54,7 +52,7 @@ def make_variant(
     """
     model_path = Path(model_path)
     recipe = recipe if isinstance(recipe, Recipe) else recipe_from_name(recipe)
-    _check_border_types(recipe, border)
+    check_types(recipe, border)
     given = read_graph(model_path)
     refuse_quantized(given)
     refuse_sparse(given)
@@ -131,16 +129,6 @@ def _calibration(
     samples = checked_samples(graph, way_in, calibration)
     values = tagged.ranges(way_in, recipe, samples)
     return Calibration(given.sha256, way_in.key, recipe.ranges, len(samples), values)
-
-
-def _check_border_types(recipe: Recipe, border: Border) -> None:
-    allowed = ["float32"]
-    if recipe.activations is not None:
-        allowed += ["int8", "uint8"] if recipe.activations == "int8" else [recipe.activations]
-    for dtype in (border.input_type, border.output_type):
-        if dtype not in allowed:
-            message = f"Inputs and outputs of {recipe.name} cannot be {dtype!r}."
-            raise UsageError(message, f"Choose among {', '.join(allowed)}.")
 
 
 def _notes(graph: Graph, way_in: Signature, selection: Selection) -> list[str]:

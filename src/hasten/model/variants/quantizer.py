@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import ModelError, UsageError
+from hasten.model.variants.border import Border
 from hasten.model.variants.recipes import Ranges, Recipe, Rounding, recipe_from_name
 
 if TYPE_CHECKING:
@@ -26,14 +27,6 @@ _ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, Runtime
 
 # Ranges do not depend on the number of bits.
 _ANY_STATIC = recipe_from_name("static_int8")
-
-
-@dataclass(frozen=True, slots=True)
-class Border:
-    """The types that floats at the model's inputs and outputs get."""
-
-    input_type: str = "float32"
-    output_type: str = "float32"
 
 
 @dataclass(frozen=True, slots=True)

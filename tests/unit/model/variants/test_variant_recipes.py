@@ -10,9 +10,11 @@ import pytest
 from variant_models import answers, inputs_of, model_file, worst_error
 
 from hasten.core.errors import DataError, UsageError
+from hasten.core.plan import Workload
+from hasten.data.forms import forms_from_graph, real_from_bytes, stored_from_real
 from hasten.model.reader import read_graph
+from hasten.model.variants.border import Border
 from hasten.model.variants.make import calibrate, make_variant
-from hasten.model.variants.quantizer import Border
 from hasten.model.variants.recipes import RECIPE_NAMES, RECIPES, recipe_from_name
 from hasten.model.variants.variant import NothingToChangeError
 
@@ -56,6 +58,25 @@ def test_the_types_at_the_border_are_as_chosen(dtype: str, recipe: str, tmp_path
     graph = read_graph(out)
     assert [tensor.dtype for tensor in (*graph.inputs, *graph.outputs)] == ["float32", dtype]
     assert [tensor.name for tensor in graph.outputs] == [tensor.name for tensor in read_graph(model).outputs]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("ends", [(0,), (-1,), (0, -1)])
+def test_integers_at_the_border_are_converted_where_the_first_or_the_last_node_stays_float(
+    dtype: str, ends: tuple[int, ...], tmp_path: Path
+) -> None:
+    model, out = model_file(tmp_path, "mobilenet"), tmp_path / "variant.tflite"
+    nodes, samples = read_graph(model).main.nodes, inputs_of(model, 8)
+    float_nodes = [nodes[end].index for end in ends]
+    variant = make_variant(model, "static_int8_min_max", out, samples, but=float_nodes, border=Border(dtype, dtype))
+    graph = read_graph(out)
+    assert [tensor.dtype for tensor in (*graph.inputs, *graph.outputs)] == [dtype, dtype]
+    assert not set(float_nodes) & set(variant.nodes)
+    (before,), (after,) = (forms_from_graph(g, Workload()).inputs for g in (read_graph(model), graph))
+    stored = [{after.name: stored_from_real(sample[before.name], after, "a sample")} for sample in samples]
+    (gives,) = forms_from_graph(graph, Workload()).outputs
+    found = [{gives.name: real_from_bytes(a[gives.name].tobytes(), gives)} for a in answers(out, stored)]
+    assert worst_error(answers(model, samples), found) < 0.15
 
 
 def test_a_type_that_the_recipe_does_not_have_is_refused(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hasten.core.errors import ModelError
 from hasten.model import samples, samples_odd
 from hasten.model.reader import read_graph
 from hasten.model.variants.already import AlreadyQuantizedError
+from hasten.model.variants.border import Border
 from hasten.model.variants.make import make_variant
-from hasten.model.variants.quantizer import Border
 from hasten.model.variants.variant import NothingToChangeError
 
 if TYPE_CHECKING:
