@@ -41,7 +41,10 @@ def prepare(model_path: Path, out_path: Path) -> Prepared:
 def prepare_object(model: Any) -> tuple[str, ...]:
     """Make all edits on a `ModelT`, and tell which ones were needed."""
     edits = (fill_operator_codes, add_signature, fill_unused_tensors, fold_float16_constants)
-    return tuple(sentence for sentence in (edit(model) for edit in edits) if sentence)
+    before = _tensors_buffers(model)
+    done = tuple(sentence for sentence in (edit(model) for edit in edits) if sentence)
+    _empty_buffers(model, before - _tensors_buffers(model))
+    return done
 
 
 def fill_operator_codes(model: Any) -> str | None:
@@ -115,7 +118,7 @@ def fill_unused_tensors(model: Any) -> str | None:
             if index not in used and not tensor.isVariable:
                 _empty(model, tensor)
                 filled += 1
-    return f"emptied {filled} tensors that nothing uses" if filled else None
+    return f"emptied {filled} tensor{'' if filled == 1 else 's'} that nothing uses" if filled else None
 
 
 def _empty(model: Any, tensor: Any) -> None:
@@ -133,3 +136,18 @@ def _used_tensors(subgraph: Any) -> set[int]:
         for indices in (operator.inputs, operator.outputs, operator.intermediates):
             used.update(int(index) for index in (indices if indices is not None else ()))
     return used
+
+
+def _tensors_buffers(model: Any) -> set[int]:
+    return {int(tensor.buffer) for subgraph in model.subgraphs for tensor in subgraph.tensors}
+
+
+def _empty_buffers(model: Any, abandoned: set[int]) -> None:
+    """Drop the bytes of buffers that edits took from the last tensor that used them; every index stays what it was.
+
+    Only of these is it known that nobody needs them: a file can hold bytes for readers that we know nothing of.
+    """
+    entries = {int(entry.buffer) for entry in model.metadata or []}
+    listed = model.metadataBuffer if model.metadataBuffer is not None else ()
+    for index in abandoned - entries - {int(number) for number in listed}:
+        model.buffers[index].data = None

@@ -80,7 +80,12 @@ def prune_variant(
 def _notes(encoded: int, pruned: int) -> tuple[str, ...]:
     notes = [NO_FASTER] if encoded < pruned else []
     if encoded:
-        notes.insert(0, f"{encoded} dense layers are stored without their zeros, for LiteRT's own sparse kernels")
+        layers = (
+            "1 dense layer is stored without its"
+            if encoded == 1
+            else f"{encoded} dense layers are stored without their"
+        )
+        notes.insert(0, f"{layers} zeros, for LiteRT's own sparse kernels")
     return tuple(notes)
 
 

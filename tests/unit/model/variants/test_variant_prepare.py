@@ -54,12 +54,28 @@ def test_float16_constants_become_float32_ones(tmp_path: Path) -> None:
     assert len(graph.main.tensors) == len(read_graph(tmp_path / "float16_weights.tflite").main.tensors)
 
 
+def test_bytes_that_no_tensor_uses_any_more_are_left_out_and_all_others_stay(tmp_path: Path) -> None:
+    model = object_from_bytes(MODELS["float16_weights"]())
+    graph = model.subgraphs[0]
+    half = [tensor for tensor in graph.tensors if tensor.type == schema.TensorType.FLOAT16]
+    for_readers = schema.MetadataT(name=b"also the user's", buffer=half[0].buffer)
+    model.buffers.append(schema.BufferT(data=np.arange(100, dtype=np.uint8)))  # nobody says whose these are
+    model.metadata = [*(model.metadata or []), for_readers]
+    path = tmp_path / "m.tflite"
+    path.write_bytes(bytes_from_object(model))
+    prepared = read_object(prepare(path, tmp_path / "p.tflite").path)
+    kept = [0 if buffer.data is None else len(buffer.data) for buffer in prepared.buffers]
+    assert kept[half[0].buffer] > 0
+    assert [kept[tensor.buffer] for tensor in half[1:]] == [0] * (len(half) - 1)
+    assert kept[len(model.buffers) - 1] == 100
+
+
 def test_a_tensor_that_nothing_uses_gets_memory(tmp_path: Path) -> None:
     model = object_from_bytes(MODELS["mobilenet"]())
     model.subgraphs[0].tensors.append(schema.TensorT(name="unused", shape=[1, 1000], buffer=0))
     path = tmp_path / "unused.tflite"
     path.write_bytes(bytes_from_object(model))
-    assert prepare(path, tmp_path / "p.tflite").done == ("emptied 1 tensors that nothing uses",)
+    assert prepare(path, tmp_path / "p.tflite").done == ("emptied 1 tensor that nothing uses",)
 
 
 def test_files_packed_behind_a_model_come_along(tmp_path: Path) -> None:
