@@ -22,8 +22,21 @@ _SECONDS_BETWEEN_LINES: Final = 5.0
 @contextlib.contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """A function to report progress to, for as long as the `with` lasts."""
-    with _bar(title) if watched() else contextlib.nullcontext(_lines(title)) as report, _insistent(report) as insistent:
+    shown = _bar(title) if watched() else contextlib.nullcontext(_lines(title))
+    with shown as report, _insistent(_onward(report)) as insistent:
         yield insistent
+
+
+def _onward(report: Progress) -> Progress:
+    """A share that never falls: work that turns up on the way makes the bar wait, not go back."""
+    furthest = 0.0
+
+    def tell(share: float, text: str) -> None:
+        nonlocal furthest
+        furthest = max(furthest, share)
+        report(furthest, text)
+
+    return tell
 
 
 @contextlib.contextmanager
@@ -58,14 +71,18 @@ def _bar(title: str) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
+    from rich.table import Column
 
+    # What is being done gets the rest of the line, and is cut to it: bar and clock are always seen. It may hold names
+    # from files, in which brackets are letters.
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=16),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[state]}"),
+        TextColumn("{task.fields[state]}", markup=False, table_column=rest),
     )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Bars(*columns, console=Console(stderr=True), transient=True, expand=True) as bars:
         task = bars.add_task(title, total=1.0, state="")
         yield lambda share, text: bars.update(task, completed=share, state=text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.failure import Failure
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from hasten.measure.profiling import RawProfile
     from hasten.measure.rounds import Track
     from hasten.targets.base import Target
+
+_PART_OF_PEAKS: Final = 0.3
 
 
 def bench(
@@ -152,7 +154,8 @@ def run_once(
 
 def peaks_of(target: Target, plan: Plan, progress: Progress) -> Peaks:
     """What the machine can do at most, with as many threads as the plan has."""
-    peaks = measure_peaks(target, plan.threads, progress)
+    # They are measured once a machine, on the way to something else, whose share begins anew.
+    peaks = measure_peaks(target, plan.threads, lambda share, text: progress(share * _PART_OF_PEAKS, text))
     if isinstance(peaks, Failure):
         raise peaks.error(plan)
     return peaks
