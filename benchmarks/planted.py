@@ -19,15 +19,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_SEED = 0
 
-
-def plant(path: Path, octaves: float) -> int:
+def plant(path: Path, octaves: float, seed: int = 0) -> int:
     """Write the model; ranges of channels differ by up to so many powers of two. Returns at how many places."""
     from ai_edge_litert import schema_py_generated as schema
 
     model = read_object(demo.MODEL)
-    main, source = model.subgraphs[0], np.random.default_rng(_SEED)
+    main, source = model.subgraphs[0], np.random.default_rng(seed)
     conv, depthwise = int(schema.BuiltinOperator.CONV_2D), int(schema.BuiltinOperator.DEPTHWISE_CONV_2D)
     places = 0
     for writer in main.operators:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Less than this part of a run's time between two mixes is not worth an evaluation.
-TOLERANCE: Final = 0.05
-# A guess aims at this part of the drop allowed, as the least float mix that passes has had some luck.
-_ROOM: Final = 0.7
-_LEAST_DROP: Final = 0.3
-_MOST_GUESSES: Final = 2
+# An evaluation that promises to save less than this part of a run is not worth its while.
+WORTH: Final = 0.02
+# How a drop may follow from what is left of the squared error: times one of these, to one of these powers. Flips of
+# predictions grow with the error itself, net losses with its square; and errors promise too much more often than not.
+_FACTORS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
+_POWERS: Final = (0.5, 1.0)
+# A drop is not known better than to so many times the drop allowed: a floor is set where the data still just tells.
+_NOISE: Final = 1.5
+_HARDLY: Final = 1e-6
+# Where the drop of the recipe itself is not known: it breaks the floor clearly.
+_CLEARLY: Final = 10.0
+_MOST_TRIES: Final = 8
 _SMALLEST_SHARE: Final = 1e-4
 
 
@@ -58,33 +64,36 @@ def sensitivity_from_data(data: Mapping[str, Any]) -> Sensitivity:
 class MixSearch:
     """Finds how many groups, taken in their order, must stay float. More are taken never to hurt.
 
-    With none of them float the floor is known to break, with all of them it holds. Each try is where squared errors
-    that add up would keep the floor with some room to spare, given the drop seen last; where that says nothing, the
-    interval is halved by what its groups have to give. It ends where fewer promise next to nothing.
+    The drop of a mix is guessed from that of the recipe and from what giving back leaves of its error, under several
+    hypotheses, each of which has the weight that the outcomes so far lend it. Next is what promises most: the chance
+    to keep the floor times what it would save over the best so far. It ends where nothing promises enough.
     """
 
-    def __init__(self, order: Sequence[Sensitivity], drop: float | None, max_drop: float) -> None:
-        self.too_few, self.enough = 0, len(order)
+    def __init__(
+        self, order: Sequence[Sensitivity], drop: float | None, max_drop: float, error: float = math.inf
+    ) -> None:
+        """`drop` and `error` are those of the recipe with none of them float, which is known to break the floor."""
+        self.enough = len(order)
+        """The fewest that are known to suffice; all of them do."""
         self.evaluations = 0
-        self._all, self._max_drop = len(order), max_drop
-        self._given_back = list(accumulate((entry.share for entry in order), initial=0.0))
-        squares = [entry.error**2 for entry in order]
-        self._left = [math.fsum(squares[count:]) for count in range(len(order) + 1)]
-        self._seen = (0, drop)
+        self._all, self._max_drop = len(order), max(max_drop, _HARDLY)
+        self._drop = _CLEARLY * self._max_drop if drop is None else drop
+        self._given_back = list(accumulate((max(0.0, entry.share) for entry in order), initial=0.0))
+        self._left = _errors_left(order, error)
+        self._broken: list[int] = []
+        self._weights = dict.fromkeys(product(_FACTORS, _POWERS), 1.0)
 
     @property
     def next(self) -> int | None:
-        """How many to try now; None when the answer is known to be `enough`."""
-        if self.enough - self.too_few <= 1:
+        """How many to try now; None when nothing more is worth it, and `enough` is the answer."""
+        found, open_counts = self.enough < self._all, range(max(self._broken, default=0) + 1, self.enough)
+        if not open_counts:
             return None
-        guess = self._by_errors() if self.evaluations < _MOST_GUESSES else None
-        if guess is None:
-            guess = self._halfway()
-        if self.enough < self._all:
-            less = self._given_back[self.enough] - self._given_back[min(guess, self.enough)]
-            if less <= TOLERANCE:
-                return None
-        return min(max(guess, self.too_few + 1), self.enough - 1)
+        if self.evaluations >= _MOST_TRIES:
+            return None if found else (open_counts[0] + self._all) // 2
+        promises = {count: self._chance(count) * self._saved(count) for count in open_counts}
+        best = max(open_counts, key=lambda count: (promises[count], count))
+        return None if found and promises[best] <= WORTH else best
 
     def tell(self, tried: int, kept: bool, drop: float | None = None) -> None:
         """Take the outcome in."""
@@ -92,19 +101,46 @@ class MixSearch:
         if kept:
             self.enough = min(self.enough, tried)
         else:
-            self.too_few = max(self.too_few, tried)
-        self._seen = (tried, drop)
+            self._broken.append(tried)
+        if drop is None:
+            return
+        # What ended early because the floor broke is known less well than its size suggests.
+        noise = max(_NOISE * self._max_drop, abs(drop) / 2)
+        for guess in self._weights:
+            self._weights[guess] *= math.exp(-(((drop - self._guessed(tried, guess)) / noise) ** 2) / 2) + _HARDLY
 
-    def _by_errors(self) -> int | None:
-        """The fewest whose absence leaves an error for which the floor would hold; None where that tells nothing."""
-        count, drop = self._seen
-        if drop is None or not 0 < self._left[count] < math.inf:
-            return None
-        # A drop of nothing is luck: what was lost is not known better than to a part of what is allowed.
-        allowed = self._left[count] * _ROOM * self._max_drop / max(drop, _LEAST_DROP * self._max_drop)
-        return next(number for number, left in enumerate(self._left) if left <= allowed)
+    def _saved(self, count: int) -> float:
+        return self._given_back[self.enough] - self._given_back[count]
 
-    def _halfway(self) -> int:
-        middle = (self._given_back[self.too_few] + self._given_back[self.enough]) / 2
-        inside = range(self.too_few + 1, self.enough)
-        return min(inside, key=lambda count: abs(self._given_back[count] - middle))
+    def _chance(self, count: int) -> float:
+        """The chance to keep the floor. Much of what a mix that broke it had left, this one has left as well."""
+        noise = _NOISE * self._max_drop
+        kept = math.fsum(
+            weight * _normal((self._max_drop - self._guessed(count, guess)) / noise)
+            for guess, weight in self._weights.items()
+        ) / math.fsum(self._weights.values())
+        return min([kept, *(1 - _ratio(self._left[count], self._left[broken]) for broken in self._broken)])
+
+    def _guessed(self, count: int, guess: tuple[float, float]) -> float:
+        factor, power = guess
+        return factor * self._drop * math.pow(_ratio(self._left[count], self._left[0]), power)
+
+
+def _errors_left(order: Sequence[Sensitivity], error: float) -> list[float]:
+    """The squared error that stays when so many groups are given back, by their number.
+
+    Squares add up, but neighbours count what lies between them twice: then their sum is more than there is.
+    """
+    squares = [entry.error**2 for entry in order]
+    sums = [math.fsum(squares[count:]) for count in range(len(order) + 1)]
+    whole = error**2 if math.isfinite(error) else next(value for value in sums if math.isfinite(value))
+    return [whole, *(value if math.isinf(value) else min(value, whole) for value in sums[1:])]
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 and math.isfinite(part) else float(part > 0)
+
+
+def _normal(value: float) -> float:
+    """The normal distribution's share below a value."""
+    return (1 + math.erf(value / math.sqrt(2))) / 2

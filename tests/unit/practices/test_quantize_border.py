@@ -18,9 +18,9 @@ from hasten.model.samples import mobilenet_like
 from hasten.model.variants.border import Border
 from hasten.model.variants.recipes import RECIPE_NAMES
 from hasten.practices import slow_nodes
-from hasten.practices.mixed_precision import sensitivities
 from hasten.practices.quantize_border import border_notes, types_still
 from hasten.practices.quantize_records import QuantizeSettings
+from hasten.practices.sensitivity import sensitivities
 
 if TYPE_CHECKING:
     from pathlib import Path
