@@ -18,9 +18,10 @@ def test_reasons_follow_the_verdict(tmp_path: Path) -> None:
     original, changed = model_file(tmp_path, "mobilenet_like"), tmp_path / "int8.tflite"
     changed.write_bytes(samples.mobilenet_like(dtype="int8"))
     data = tmp_path / "data.npz"
-    np.savez(data, x=np.zeros((3, 32, 32, 3), np.float32))
+    np.savez(data, x=np.zeros((3, 32, 32, 3), np.uint8))
     shown = hasten("compare", original, changed, "--seconds", "1", "--explain", "--data", data)
     assert shown.code == 0
+    assert "raw values of 0..255 are a guess" in " ".join(shown.output.split())
     assert shown.output.index("ratio") < shown.output.index("Why: ")
     assert "samples of data.npz" in " ".join(shown.output.split())
     assert all(len(line) <= 80 for line in shown.output.splitlines())
@@ -52,6 +53,23 @@ def test_missing_data_are_said_before_the_work(tmp_path: Path) -> None:
     assert shown.code == 3
     assert "nowhere.npz" in shown.errors
     assert shown.output == ""
+
+
+def test_bad_data_are_said_before_the_work(tmp_path: Path) -> None:
+    model, data = model_file(tmp_path, "mobilenet_like"), tmp_path / "data.npz"
+    np.savez(data, x=np.zeros((3, 8, 8, 3), np.float32))
+    shown = hasten("compare", model, "@threads=2", "--seconds", "60", "--explain", "--data", data)
+    assert shown.code == 3
+    assert "does not fit input" in shown.errors
+    assert shown.output == ""
+
+
+def test_options_about_data_need_data(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "one_operator")
+    for option in (("--preprocess", "std=255"), ("--skip-bad",)):
+        shown = hasten("compare", model, "@threads=2", "--explain", *option)
+        assert shown.code == 2
+        assert option[0] in shown.errors
 
 
 def test_reasons_that_cannot_be_found_do_not_cost_the_comparison(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ hasten compare model.tflite @threads=2
 hasten compare model.tflite@threads=2 model.tflite@accelerator=npu
 hasten compare old.tflite new.tflite --seconds 60 --json
 hasten compare float.tflite int8.tflite --explain --data images.npz
+hasten compare a.tflite b.tflite --explain --data images/ --preprocess std=255
 """
 
 
@@ -45,7 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="say why: both node by node, in time and in numbers; B is the changed one",
     )
-    parser.add_argument("--data", default="", metavar="D", help="inputs for --explain: a folder, .npz, .csv, function")
+    data = parser.add_argument_group("inputs for --explain")
+    data.add_argument(
+        "--data", default="", metavar="D", help="a folder, .csv, .npz or module:function; demo: the embedded images"
+    )
+    data.add_argument("--preprocess", default="", metavar="K=V,…", help="e.g. mean=127.5,std=127.5 (default: as is)")
+    data.add_argument("--skip-bad", action="store_true", help="leave out samples that cannot be used")
     options.add_plan(parser)
     options.add_workload(parser)
     options.add_target(parser)
@@ -59,18 +65,19 @@ def run(arguments: argparse.Namespace) -> int:
     bundle = options.bundle_named(arguments.first)
     default_model = str(bundle.folder) if bundle else first[0]
     second = options.model_and_plan(arguments.second, base, default_model=default_model)
-    if arguments.data and not arguments.explain:
-        raise UsageError("--data is for --explain only", "Add --explain, or leave --data out.")
+    _check_options(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
-    from hasten.data.sources import open_dataset
-    from hasten.library import compare, explain
+    from hasten.data.preprocess import preprocess_from_text
+    from hasten.library import compare, explain, inputs_to_explain
     from hasten.practices.explain import DEFAULT_SECONDS
     from hasten.report.explain_text import explanation_text
     from hasten.report.text import comparison_text
 
-    if arguments.data:
-        open_dataset(arguments.data)  # a wrong name is said before the work, not after
+    data_name = options.data_named(arguments.data)
+    preprocess, skip_bad = preprocess_from_text(arguments.preprocess), arguments.skip_bad
+    if data_name:  # bad data are said before the work, not after
+        inputs_to_explain(first[0], data_name, workload, preprocess=preprocess, skip_bad=skip_bad)
     session = options.session_from(arguments, "compare")
     label = f"{arguments.first} {arguments.second}"
     with Keeper(session, "comparison", label) as keeper, progress_bar("comparing") as progress:
@@ -94,8 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
         with Keeper(session, "explanation", label) as keeper, progress_bar("explaining") as progress:
             explanation = explain(
                 first[0], second[0], second[1], workload, original_plan=first[1], target=target,
-                seconds=min(arguments.seconds, DEFAULT_SECONDS), data=arguments.data, comparison=found.comparison,
-                progress=progress,
+                seconds=min(arguments.seconds, DEFAULT_SECONDS), data=data_name, preprocess=preprocess,
+                skip_bad=skip_bad, comparison=found.comparison, progress=progress,
             )  # fmt: skip
             keeper.keep(explanation.as_data())
     except HastenError as error:
@@ -109,3 +116,11 @@ def run(arguments: argparse.Namespace) -> int:
     with_reasons = {**data, "explanation": explanation.as_data()}
     show(options.as_json(with_reasons) if arguments.json else explanation_text(explanation))
     return 0
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    if arguments.data and not arguments.explain:
+        raise UsageError("--data is for --explain only", "Add --explain, or leave --data out.")
+    for name, given in (("--preprocess", arguments.preprocess), ("--skip-bad", arguments.skip_bad)):
+        if given and not arguments.data:
+            raise UsageError(f"{name} is about --data, and there is none", f"Add --data, or leave {name} out.")

@@ -68,7 +68,8 @@ class NodeRow:
     """None where the model has no such node, or where it was not timed."""
     after: Timing | None
     change_ms: Interval
-    """After less before, and the range of the rounds; a node that is missing counts as no time."""
+    """After less before, and the range of the rounds; a node that is missing counts as no time. NaN where no node could
+    be timed."""
     snr_db: float | None = None
     """Signal over error of the node's output, against the original's; infinite where it is the same to the last bit."""
     drop_db: float | None = None
@@ -133,7 +134,8 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two models: its latency, its time inside the engine and how it was split up."""
+    """One of the two models: its latency, its time inside the engine and how it was split up. Times are NaN where it
+    could not be profiled, and then nothing is known of how it was split up."""
 
     model: Model
     latency_ms: float
@@ -147,10 +149,12 @@ class Side:
 
     def as_data(self) -> dict[str, Any]:
         """The side as JSON can hold it."""
+        known = not math.isnan(self.invoke_ms)
         return {
             "model": {"path": self.model.path, "size_bytes": self.model.size_bytes, "sha256": self.model.sha256},
-            "latency_ms": self.latency_ms, "invoke_ms": self.invoke_ms, "nodes": self.nodes,
-            "delegated_nodes": self.delegated_nodes, "delegated_partitions": self.delegated_partitions,
+            "latency_ms": finite(self.latency_ms), "invoke_ms": finite(self.invoke_ms), "nodes": self.nodes,
+            "delegated_nodes": self.delegated_nodes if known else None,
+            "delegated_partitions": self.delegated_partitions if known else None,
             "left": list(self.left), "headroom_ms": self.headroom_ms,
         }  # fmt: skip
 
@@ -191,6 +195,8 @@ class ErrorView:
     disturbance_db: float = math.inf
     """Signal over error of the models' outputs while inner tensors are read, against the same model left alone: the
     delegate cannot fuse nodes whose outputs are asked for."""
+    notes: tuple[str, ...] = ()
+    """What had to be guessed of the inputs, and what was left out."""
 
     def as_data(self) -> dict[str, Any]:
         """The view as JSON can hold it."""
@@ -199,7 +205,7 @@ class ErrorView:
             "output_snr_db": finite(self.output_snr_db), "first_drop": self.first_drop,
             "largest_drop": self.largest_drop, "first_below": self.first_below,
             "unread": [{"node": node, "why": why} for node, why in self.unread],
-            "disturbance_db": finite(self.disturbance_db),
+            "disturbance_db": finite(self.disturbance_db), "notes": list(self.notes),
         }  # fmt: skip
 
 
@@ -225,6 +231,8 @@ class Explanation:
     """What may help, and has not been measured."""
     why_no_errors: str = ""
     """Why the numbers could not be compared, where they could not."""
+    why_no_times: str = ""
+    """Why the operators could not be timed, where they could not: there are no causes then."""
     doubts: tuple[Doubt, ...] = field(default=())
 
     def row_of(self, after: int) -> NodeRow:
@@ -244,10 +252,11 @@ class Explanation:
             "hints": list(self.hints),
             "errors": None if self.errors is None else self.errors.as_data(),
             "why_no_errors": self.why_no_errors,
+            "why_no_times": self.why_no_times,
             "nodes": [row.as_data() for row in self.rows],
             "doubts": [doubt.as_data() for doubt in self.doubts],
         }
 
 
 def _interval_data(interval: Interval) -> dict[str, float | None]:
-    return {"estimate": interval.estimate, "low": finite(interval.low), "high": finite(interval.high)}
+    return {"estimate": finite(interval.estimate), "low": finite(interval.low), "high": finite(interval.high)}

@@ -44,6 +44,11 @@ def verdict_sentences(comparison: Comparison, causes: Sequence[Cause], before_ms
     return _joined(speed, lost, "Against that, ", won) if lost else _joined(speed, won, "", [])
 
 
+def speed_sentence(comparison: Comparison) -> str:
+    """What happened, where nothing is known of the causes."""
+    return f"{_speed(comparison)}."
+
+
 def hints_of(causes: Sequence[Cause], before_ms: float) -> tuple[str, ...]:
     """What to try against operators that surely lost by leaving the delegate, when the model itself was changed."""
     lost = [cause.op for cause in losses(causes) if cause.kind is CauseKind.LEFT_DELEGATE and _counts(cause, before_ms)]

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hasten.library.changing import explain, quantize, run_quantize, study_quantize
+    from hasten.library.changing import explain, inputs_to_explain, quantize, run_quantize, study_quantize
     from hasten.library.examining import (
         accelerators,
         accelerators_pay_from,
@@ -37,6 +37,7 @@ _MODULES = {
     "copies_found": "examining",
     "examine_platform_trace": "watching",
     "explain": "changing",
+    "inputs_to_explain": "changing",
     "measure_app": "watching",
     "measure_copies": "examining",
     "measure_threads": "examining",
@@ -71,6 +72,7 @@ __all__ = [
     "copies_found",
     "examine_platform_trace",
     "explain",
+    "inputs_to_explain",
     "measure_app",
     "measure_copies",
     "measure_threads",

@@ -15,6 +15,7 @@ from hasten.library.opening import error_of, open_model
 from hasten.library.timing import peaks_of
 from hasten.measure.rounds import Progress, no_progress
 from hasten.practices import explain as explain_module
+from hasten.practices.explain_inputs import inputs_from_data
 from hasten.practices.quantize import QuantizePractice
 from hasten.practices.quantize_folder import QuantizeFolder
 from hasten.practices.quantize_records import QuantizeData, QuantizeSettings, settings_to_compare
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from hasten.core.comparison import Comparison
     from hasten.core.explain import Explanation
     from hasten.model.graph import Graph
+    from hasten.practices.explain_inputs import GivenInputs
     from hasten.practices.quantize_records import QuantizeResult
     from hasten.targets.base import Target
 
@@ -41,29 +43,45 @@ def explain(
     seconds: float = explain_module.DEFAULT_SECONDS,
     roofline: bool = False,
     data: str = "",
+    preprocess: Preprocess = Preprocess(),
+    skip_bad: bool = False,
     comparison: Comparison | None = None,
     progress: Progress = no_progress,
 ) -> Explanation:
     """Why the changed model is slower, or wrong: both side by side, node by node.
 
-    `data` names inputs (as open_dataset takes them) on which the numbers of both are compared; a `comparison` of these
-    two that was made before saves making one here.
+    `data` names inputs (as open_dataset takes them) on which the numbers of both are compared, prepared for the
+    original as `preprocess` says; a `comparison` of these two that was made before saves making one here.
     """
+    # Bad data are said before the work, not after.
+    inputs = inputs_to_explain(original, data, workload, preprocess=preprocess, skip_bad=skip_bad) if data else None
     subjects = [
         explain_module.Subject(*open_model(path, asked, workload))
         for path, asked in ((original, original_plan or plan), (changed, plan))
     ]
     where = target or LocalTarget()
-    dataset = open_dataset(data) if data else None
     peaks = peaks_of(where, plan, progress) if roofline else None
     result = explain_module.explain(
         where, *subjects,
-        seconds=seconds, peaks=peaks, dataset=dataset, comparison=comparison, progress=progress,
+        seconds=seconds, peaks=peaks, inputs=inputs, comparison=comparison, progress=progress,
     )  # fmt: skip
     if isinstance(result, tuple):
         failed, failure = result
         raise error_of(failure, failed)
     return result
+
+
+def inputs_to_explain(
+    original: str | os.PathLike[str],
+    data: str,
+    workload: Workload = Workload(),
+    *,
+    preprocess: Preprocess = Preprocess(),
+    skip_bad: bool = False,
+) -> GivenInputs:
+    """The samples of the data on which `explain` compares two models, as the original is fed."""
+    _, graph = open_model(original, workload=workload)
+    return inputs_from_data(graph, workload, open_dataset(data), preprocess, skip_bad=skip_bad)
 
 
 def quantize(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.explain import Explanation
+from hasten.core.explain import Explanation, NodeRow, Side
 from hasten.core.explain_causes import SideBySide
-from hasten.core.explain_words import hints_of, instructions_of, verdict_sentences
+from hasten.core.explain_words import hints_of, instructions_of, speed_sentence, verdict_sentences
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.statistics import Interval
 from hasten.measure.compare import compare
 from hasten.measure.profiling import RawProfile
 from hasten.measure.rounds import no_progress
@@ -23,13 +25,14 @@ if TYPE_CHECKING:
     from hasten.core.comparison import Comparison
     from hasten.core.doubts import Doubt
     from hasten.core.profile import Peaks, Profile
-    from hasten.data.dataset import Dataset
     from hasten.measure.rounds import Candidate, Progress
     from hasten.model.graph import Graph, Subgraph
+    from hasten.practices.explain_inputs import GivenInputs
     from hasten.targets.base import Target
 
 DEFAULT_SECONDS: Final = 8.0
 _ROUNDS: Final = 6
+_UNKNOWN: Final = Interval(math.nan, -math.inf, math.inf)
 _NO_REFERENCE: Final = Failure(
     "profile",
     "usage",
@@ -59,14 +62,15 @@ def explain(
     *,
     seconds: float = DEFAULT_SECONDS,
     peaks: Peaks | None = None,
-    dataset: Dataset | None = None,
+    inputs: GivenInputs | None = None,
     comparison: Comparison | None = None,
     progress: Progress = no_progress,
 ) -> Explanation | tuple[Candidate, Failure]:
     """Lay two models side by side; or say which one failed, and how.
 
-    Times come from profiles that take turns, numbers from inner tensors on samples of the dataset (random ones without
-    it). The verdict is that of a `comparison` made before, of these two, or of one made here.
+    Times come from profiles that take turns, numbers from inner tensors on the inputs given (random ones without them).
+    The verdict is that of a `comparison` made before, of these two, or of one made here. Models that the engine can run
+    and not profile are compared in numbers only.
     """
     for candidate in (original.candidate, changed.candidate):
         if candidate.plan.kernel == "reference":
@@ -81,14 +85,26 @@ def explain(
             return raced
         comparison = raced.comparison
     turns = profile_in_turns(target, original, changed, seconds, peaks, _part(progress, 0.3, 0.9))
-    if isinstance(turns, tuple):
+    if not isinstance(turns, tuple):
+        timed = _timed(original, changed, turns, comparison)
+    elif turns[1].stage == "profile":
+        timed = _untimed(original, changed, *turns, comparison)
+    else:
         return turns
+    progress(0.9, "comparing numbers")
+    errors = compare_numbers(target, original, changed, timed.rows, inputs)
+    progress(1.0, "done")
+    return replace(
+        timed, rows=tuple(errors.rows), instructions=instructions_of(machine), peaks=peaks, errors=errors.view,
+        why_no_errors=errors.why_not,
+    )  # fmt: skip
+
+
+def _timed(original: Subject, changed: Subject, turns: Turns, comparison: Comparison) -> Explanation:
+    """What the profiles tell, before anything is known of the numbers."""
     sides = SideBySide(match_nodes(original.subgraph, changed.subgraph), turns.whole, turns.rounds)
     rows = sides.rows()
     causes = sides.causes(rows)
-    progress(0.9, "comparing numbers")
-    errors = compare_numbers(target, original, changed, rows, dataset)
-    progress(1.0, "done")
     before, after = sides.side(0), sides.side(1)
     return Explanation(
         plan=changed.candidate.plan,
@@ -96,15 +112,34 @@ def explain(
         after=after,
         comparison=comparison,
         verdict=verdict_sentences(comparison, causes, before.invoke_ms),
-        rows=tuple(errors.rows),
+        rows=tuple(rows),
         causes=tuple(causes),
         outside_ms=sides.outside(),
-        instructions=instructions_of(machine),
-        peaks=peaks,
-        errors=errors.view,
-        why_no_errors=errors.why_not,
+        instructions=instructions_of({}),
         hints=hints_of(causes, before.invoke_ms) if before.model.sha256 != after.model.sha256 else (),
         doubts=_doubts(turns.whole),
+    )
+
+
+def _untimed(
+    original: Subject, changed: Subject, refused: Candidate, failure: Failure, comparison: Comparison
+) -> Explanation:
+    """The nodes side by side without times, as one of the models cannot be profiled."""
+    before, after = (
+        Side(subject.candidate.model, math.nan, math.nan, len(subject.subgraph.nodes), 0, 0, ())
+        for subject in (original, changed)
+    )
+    return Explanation(
+        plan=changed.candidate.plan,
+        before=before,
+        after=after,
+        comparison=comparison,
+        verdict=speed_sentence(comparison),
+        rows=tuple(NodeRow(m, None, None, _UNKNOWN) for m in match_nodes(original.subgraph, changed.subgraph)),
+        causes=(),
+        outside_ms=_UNKNOWN,
+        instructions=instructions_of({}),
+        why_no_times=f"{refused.label}: {failure.message}",
     )
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hasten.core.errors import HastenError
+from hasten.core.errors import ModelError
 from hasten.core.explain import ErrorView
 from hasten.core.failure import RunnerFailed
 from hasten.core.node_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
 from hasten.data.forms import forms_from_graph, real_from_bytes, stored_from_real
-from hasten.data.prepare import Preparer
 from hasten.data.sources import random_dataset
 from hasten.model.matching import Feeders
-from hasten.model.metadata import read_metadata
+from hasten.practices.explain_inputs import SAMPLES, GivenInputs, inputs_from_data
 from hasten.practices.inner_tensors import InnerTensors, is_comparable
 
 if TYPE_CHECKING:
@@ -26,15 +25,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hasten.core.explain import NodeRow
-    from hasten.data.dataset import Dataset
     from hasten.data.forms import ModelForms, TensorForm
     from hasten.practices.explain import Subject
     from hasten.targets.base import Target
     from hasten.targets.client import Runner
 
     Reals = list[NDArray[Any]]
-
-_SAMPLES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +55,32 @@ class _Feed:
     input_snr_db: Mapping[str, float]
     """What the changed model's own input types lose already, by tensor."""
     outputs: tuple[dict[str, Reals], dict[str, Reals]]
-    note: str
+    source: str
     is_random: bool
+    notes: tuple[str, ...]
 
 
 def compare_numbers(
-    target: Target, original: Subject, changed: Subject, rows: Sequence[NodeRow], dataset: Dataset | None
+    target: Target, original: Subject, changed: Subject, rows: Sequence[NodeRow], given: GivenInputs | None
 ) -> Numbers:
-    """The rows with signal over error in each node that both models have."""
+    """The rows with signal over error in each node that both models have, on the inputs given or on random ones.
+
+    What a model refuses is told in the result; trouble with anything else is the caller's.
+    """
     try:
-        return _compare(target, original, changed, rows, dataset)
+        return _compare(target, original, changed, rows, given)
     except _Unlike as unlike:
         return Numbers(rows, None, str(unlike))
     except RunnerFailed as failed:
         return Numbers(rows, None, failed.failure.message)
-    except HastenError as error:
+    except ModelError as error:
         return Numbers(rows, None, error.message)
 
 
 def _compare(
-    target: Target, original: Subject, changed: Subject, rows: Sequence[NodeRow], dataset: Dataset | None
+    target: Target, original: Subject, changed: Subject, rows: Sequence[NodeRow], given: GivenInputs | None
 ) -> Numbers:
-    feed = _feed(target, original, changed, dataset)
+    feed = _feed(target, original, changed, given)
     pairs = _tensor_pairs(original, changed, rows)
     readers = [
         InnerTensors(target, subject.candidate, subject.graph, subject.subgraph, expected)
@@ -100,10 +100,10 @@ def _compare(
         if node not in snr_db
     )
     view = ErrorView(
-        samples=len(feed.before), inputs=feed.note, is_random=feed.is_random, compared=len(snr_db),
+        samples=len(feed.before), inputs=feed.source, is_random=feed.is_random, compared=len(snr_db),
         output_snr_db=_output_snr(*feed.outputs), first_drop=first_drop(drop_db),
         largest_drop=largest_drop(snr_db, drop_db), first_below=first_below(snr_db), unread=unread,
-        disturbance_db=min(reader.disturbance.snr_db for reader in readers),
+        disturbance_db=min(reader.disturbance.snr_db for reader in readers), notes=feed.notes,
     )  # fmt: skip
     return Numbers([_with_error(row, snr_db, drop_db) for row in rows], view)
 
@@ -129,13 +129,13 @@ def _tensor_pairs(original: Subject, changed: Subject, rows: Sequence[NodeRow]) 
     return pairs
 
 
-def _feed(target: Target, original: Subject, changed: Subject, dataset: Dataset | None) -> _Feed:
+def _feed(target: Target, original: Subject, changed: Subject, given: GivenInputs | None) -> _Feed:
     with contextlib.ExitStack() as stack:
         runners = [stack.enter_context(target.start(subject.candidate.plan)) for subject in (original, changed)]
         forms = [_load(runner, subject) for runner, subject in zip(runners, (original, changed), strict=True)]
         counterparts = _counterparts(forms[0].inputs, forms[1].inputs)
-        reals, note = _samples(forms[0], counterparts, dataset, original)
-        before = [_stored(sample, forms[0].inputs) for sample in reals]
+        source, samples = _samples(forms[0], counterparts, given, original)
+        before = [_stored(sample, forms[0].inputs) for sample in samples]
         # What the original is really fed, in its own type, is what the changed model has to be fed.
         fed = [_reals_from(sample, forms[0].inputs) for sample in before]
         after = [_stored([sample[at] for at, _ in counterparts], forms[1].inputs) for sample in fed]
@@ -146,7 +146,10 @@ def _feed(target: Target, original: Subject, changed: Subject, dataset: Dataset 
                 meters[form.tensor_name].add(sample[at], values)
         outputs = (_outputs(runners[0], forms[0], before), _outputs(runners[1], forms[1], after))
     snr_db = {name: meter.snr_db for name, meter in meters.items()}
-    return _Feed(before, after, snr_db, outputs, note, is_random=dataset is None or dataset.is_random)
+    return _Feed(
+        before, after, snr_db, outputs, source,
+        is_random=given is None or given.is_random, notes=() if given is None else given.notes,
+    )  # fmt: skip
 
 
 def _load(runner: Runner, subject: Subject) -> ModelForms:
@@ -171,26 +174,20 @@ def _counterparts(before: Sequence[TensorForm], after: Sequence[TensorForm]) -> 
 
 
 def _samples(
-    forms: ModelForms, counterparts: Sequence[tuple[int, TensorForm]], dataset: Dataset | None, original: Subject
-) -> tuple[list[Reals], str]:
-    """Real values of the original's inputs."""
-    if dataset is None and any(form.is_quantized for _, form in counterparts):
-        wanted = {place: form for place, form in counterparts if form.is_quantized}
-        note = "random inputs over the range of the changed model's own"
-    else:
-        wanted, note = {}, "random inputs of 0 to 1" if dataset is None else dataset.source
-    source = dataset or random_dataset(forms.inputs, _SAMPLES)
-    preparer = Preparer(forms.inputs, metadata=read_metadata(original.graph))
-    stored = [
-        [np.ascontiguousarray(values).tobytes() for values in preparer.prepare(sample)]
-        for _, sample in source.drawn(_SAMPLES)
-    ]
-    samples = [_reals_from(sample, forms.inputs) for sample in stored]
+    forms: ModelForms, counterparts: Sequence[tuple[int, TensorForm]], given: GivenInputs | None, original: Subject
+) -> tuple[str, list[Reals]]:
+    """Where they come from, and the real values of the original's inputs."""
+    if given is not None:
+        return given.source, [_reals_from(sample, forms.inputs) for sample in given.samples]
+    drawn = inputs_from_data(original.graph, original.candidate.workload, random_dataset(forms.inputs, SAMPLES))
+    samples = [_reals_from(sample, forms.inputs) for sample in drawn.samples]
+    wanted = {place: form for place, form in counterparts if form.is_quantized}
     random = np.random.default_rng(0)
     for sample in samples:
         for place, form in wanted.items():
             sample[place] = _over_range(form, random).reshape(sample[place].shape)
-    return samples, note
+    source = "random inputs over the range of the changed model's own" if wanted else "random inputs of 0 to 1"
+    return source, samples
 
 
 def _over_range(form: TensorForm, random: np.random.Generator) -> NDArray[Any]:

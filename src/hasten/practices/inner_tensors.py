@@ -34,6 +34,7 @@ _MOST_TENSORS_A_COPY: Final = 64
 _MOST_BYTES_A_COPY: Final = 64 * 2**20
 # Copies that the engine refuses are split to find the tensor at fault; a model that refuses them all ends it.
 _MOST_FAILURES: Final = 12
+_CLASSIC: Final = "Interpreter"
 _READABLE_FLOATS: Final = FLOAT_DTYPES - {"float8_e4m3fn", "float8_e5m2"}
 
 
@@ -100,7 +101,7 @@ class InnerTensors:
         found: dict[int, Found] = {index: [] for index in batch}
         with self.target.start(self.candidate.plan) as runner:
             load = runner.load(copy, self.candidate.workload)
-            places = _places(load, names)
+            places = self._places(load, names)
             own = self._own_outputs(load)
             for number, sample in enumerate(inputs):
                 answers = runner.evaluate(sample)
@@ -112,13 +113,23 @@ class InnerTensors:
         self.unread.update({index: "the engine does not show it" for index in batch if index not in places})
         return {index: values for index, values in found.items() if index in places}
 
+    def _places(self, load: LoadReport, names: dict[int, str]) -> dict[int, int]:
+        """Where a copy's outputs show these tensors. The classic interface has no names of signatures, but the order of
+        the file."""
+        if load.api == _CLASSIC:
+            order = list(dict.fromkeys([*self.subgraph.outputs, *names]))
+            return {index: order.index(index) for index in names}
+        at = {tensor.name: place for place, tensor in enumerate(load.outputs)}
+        return {index: at[name] for index, name in names.items() if name in at}
+
     def _own_outputs(self, load: LoadReport) -> dict[int, TensorForm]:
         """The outputs that the model has without our doing, by their place among those of a copy."""
-        forms = {form.name: form for form in forms_from_graph(self.graph, self.candidate.workload).outputs}
+        outputs = forms_from_graph(self.graph, self.candidate.workload).outputs
+        forms = {name: form for form in outputs for name in (form.tensor_name, form.name)}
         return {
             place: replace(forms[tensor.name], shape=tensor.shape)
             for place, tensor in enumerate(load.outputs)
-            if tensor.name in forms and tensor.name in self.expected
+            if tensor.name in forms and forms[tensor.name].name in self.expected
         }
 
 
@@ -145,8 +156,3 @@ def real_values(data: bytes | memoryview, tensor: Tensor) -> NDArray[Any]:
     shape[quantization.dimension] = -1
     zero_points = np.asarray(points if len(points) > 1 else points * len(quantization.scales), dtype=np.float64)
     return np.asarray((stored - zero_points.reshape(shape)) * np.asarray(quantization.scales).reshape(shape))
-
-
-def _places(load: LoadReport, names: dict[int, str]) -> dict[int, int]:
-    at = {tensor.name: place for place, tensor in enumerate(load.outputs)}
-    return {index: at[name] for index, name in names.items() if name in at}

@@ -149,7 +149,9 @@ def _is_eight_bit(subgraph: Subgraph, node: Node) -> bool:
 
 def _doubts(profile: Profile) -> list[Doubt]:
     doubts = []
-    if profile.coverage < _LOW_COVERAGE:
+    # What the profiler itself takes is no part of a plain run, and no operator's: it is a doubt of its own.
+    whole_ms = min(profile.invoke_ms, profile.plain_ms or profile.invoke_ms)
+    if profile.coverage * profile.invoke_ms < _LOW_COVERAGE * whole_ms:
         doubts.append(Doubt(Reason.PARTIAL, f"the operators add up to {profile.coverage:.0%} of the run"))
     if profile.plain_ms and profile.invoke_ms / profile.plain_ms - 1 > _DEAR_PROFILING:
         cost = profile.invoke_ms / profile.plain_ms - 1

@@ -28,10 +28,7 @@ def explanation_text(found: Explanation, rows: int = _ROWS) -> str:
     parts = [
         *wrapped(f"Why: {found.verdict}", other=""),
         "",
-        rendered(_cause_table(found), WIDTH),
-        *_rest(found),
-        "",
-        *wrapped(_partitions(found), other=""),
+        *_times(found),
         *wrapped(_instructions(found), other=""),
         *_roofline(found),
         *(line for hint in found.hints for line in wrapped(f"Hint (not measured): {hint}.", other="")),
@@ -43,6 +40,14 @@ def explanation_text(found: Explanation, rows: int = _ROWS) -> str:
         *doubts_text(found.doubts),
     ]
     return "\n".join(parts)
+
+
+def _times(found: Explanation) -> list[str]:
+    """Where the time went, or why that is not known."""
+    if found.why_no_times:
+        return wrapped(f"The operators were not timed. {printable(found.why_no_times)}.", "! ")
+    partitions = wrapped(_partitions(found), other="")
+    return [*rendered(_cause_table(found), WIDTH).splitlines(), *_rest(found), "", *partitions]
 
 
 def _shown_causes(found: Explanation) -> list[Cause]:
@@ -138,6 +143,8 @@ def _errors(found: Explanation) -> list[str]:
     )
     for sentence in _places(found, view):
         lines += wrapped(sentence, "  ", "    ")
+    for note in view.notes:
+        lines += wrapped(f"{printable(note)}.", "! ")
     if view.is_random:
         lines += wrapped("Random inputs are not what the model was made for: take this as a hint.", "! ")
     if view.disturbance_db < ROUNDING_DB:
@@ -195,7 +202,7 @@ def _node_table(found: Explanation, rows: int) -> Table:
 def _telling_rows(found: Explanation, rows: int) -> list[NodeRow]:
     """Those whose time changed most, and those that lost most of the signal, in the order of execution."""
     order = {id(row): place for place, row in enumerate(found.rows)}
-    by_time = sorted(found.rows, key=lambda row: -abs(row.change_ms.estimate))[:rows]
+    by_time = sorted(found.rows, key=lambda row: -abs(row.change_ms.estimate) if not found.why_no_times else 0)[:rows]
     harmed = [row for row in found.rows if row.drop_db is not None and row.drop_db >= 3]
     by_drop = sorted(harmed, key=lambda row: -(row.drop_db or 0.0))[:_HARMED_ROWS]
     chosen = {id(row): row for row in (*by_time, *by_drop)}
@@ -249,6 +256,8 @@ def _ms(value: float) -> str:
 
 
 def _change(value: float) -> str:
+    if math.isnan(value):
+        return "-"
     value = round(value, 3) + 0.0  # no minus before zero
     return f"{value:+.3f}" if abs(value) < 99.9995 else f"{value:+.1f}" if abs(value) < 9999.95 else f"{value:+.0f}"
 

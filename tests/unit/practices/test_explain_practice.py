@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import pytest
 
 from hasten import library
 from hasten.core.comparison import compare_rounds
-from hasten.core.errors import ModelError
+from hasten.core.errors import DataError, ModelError
 from hasten.core.explain import CauseKind, Explanation, NodeRow
 from hasten.core.node_errors import DROP_DB
 from hasten.core.statistics import Interval
 from hasten.data.dataset import Dataset, Sample
+from hasten.data.preprocess import preprocess_from_text
 from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.model import samples
 from hasten.model.build import ModelBuilder
@@ -23,6 +25,7 @@ from hasten.model.build_bytes import serialised
 from hasten.model.matching import match_nodes
 from hasten.practices.explain import Subject
 from hasten.practices.explain_errors import Numbers, compare_numbers
+from hasten.practices.explain_inputs import inputs_from_data
 from hasten.practices.inner_tensors import InnerTensors, real_values
 from hasten.targets.local import LocalTarget
 
@@ -59,7 +62,8 @@ def numbers(original: Path, changed: Path, dataset: Dataset | None = None) -> Nu
     first, second = subject(original), subject(changed)
     matches = match_nodes(first.subgraph, second.subgraph)
     rows = [NodeRow(match, None, None, Interval(0.0, 0.0, 0.0)) for match in matches]
-    return compare_numbers(LocalTarget(), first, second, rows, dataset)
+    given = None if dataset is None else inputs_from_data(first.graph, first.candidate.workload, dataset)
+    return compare_numbers(LocalTarget(), first, second, rows, given)
 
 
 def explained(original: Path, changed: Path, **options: Any) -> Explanation:
@@ -201,6 +205,60 @@ def test_quantised_bytes_become_real_numbers(tmp_path: Path) -> None:
         real_values(np.ones(weights.shape, weights.dtype).tobytes(), weights), weights.quantization.dimension, 0
     )
     np.testing.assert_allclose(real.reshape(len(real), -1)[:, 0], weights.quantization.scales)
+
+
+def with_a_variable(data: bytes) -> bytes:
+    """The same model with a variable tensor: LiteRT 2.3 runs it through its classic interface, without a profiler."""
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf(data)
+    model.subgraphs[0].tensors.append(schema.TensorT(name="state", shape=[1, 4], isVariable=True))
+    return serialised(model)
+
+
+def test_models_that_cannot_be_profiled_are_compared_in_numbers(tmp_path: Path) -> None:
+    data = samples.mobilenet_like(blocks=1)
+    original = written(with_a_variable(data), tmp_path, "original.tflite")
+    changed = written(with_a_variable(with_scaled_weights(data, 0, 1.5)), tmp_path, "changed.tflite")
+    found = explained(original, changed)
+    assert "original.tflite: " in found.why_no_times
+    assert "has no profiler" in found.why_no_times
+    assert found.verdict == "It is 2.0 times slower."
+    assert found.causes == ()
+    assert found.errors is not None
+    assert (found.errors.first_drop, found.errors.compared) == (0, len(found.rows))
+    assert found.errors.disturbance_db > 0
+    shown = found.as_data()
+    assert shown["before"]["invoke_ms"] is shown["before"]["delegated_nodes"] is None
+    assert shown["nodes"][0]["change_ms"] == {"estimate": None, "low": None, "high": None}
+
+
+def test_data_are_fed_as_asked_and_what_was_guessed_is_said(tmp_path: Path) -> None:
+    model = written(samples.mobilenet_like(), tmp_path, "m.tflite")
+    data = tmp_path / "data.npz"
+    np.savez(data, x=np.full((2, 32, 32, 3), 255, np.uint8))
+    guessed = library.inputs_to_explain(model, str(data))
+    assert "which range its float input takes" in guessed.notes[0]
+    asked = library.inputs_to_explain(model, str(data), preprocess=preprocess_from_text("std=255"))
+    assert asked.notes == ()
+    for given, value in ((guessed, 255.0), (asked, 1.0)):
+        assert np.frombuffer(given.samples[0][0], np.float32).max() == value
+    found = explained(model, model, data=str(data))
+    assert found.errors is not None
+    assert found.errors.notes == guessed.notes
+
+
+def test_bad_samples_are_an_error_unless_they_are_to_be_left_out(tmp_path: Path) -> None:
+    one = subject(written(samples.mobilenet_like(), tmp_path, "m.tflite"))
+    good, bad = (Sample(name, (np.zeros(shape, np.float32),)) for name, shape in (("good", (32, 32, 3)), ("bad", (3,))))
+    mixed = Dataset("mixed", [good, bad, good], labelled=False)
+    with pytest.raises(DataError, match="bad has the shape"):
+        inputs_from_data(one.graph, one.candidate.workload, mixed)
+    given = inputs_from_data(one.graph, one.candidate.workload, mixed, skip_bad=True)
+    assert len(given.samples) == 2
+    assert given.notes[0].startswith("1 bad sample was left out: bad has the shape")
+    with pytest.raises(DataError, match="no sample that can be used: bad has"):
+        inputs_from_data(one.graph, one.candidate.workload, replace(mixed, samples=[bad]), skip_bad=True)
 
 
 def test_trouble_of_a_model_says_which_one(tmp_path: Path) -> None:

@@ -271,6 +271,15 @@ def test_dear_profiling_is_a_doubt(dense: Graph) -> None:
     assert "100% longer" in doubt.evidence
 
 
+def test_time_that_only_profiling_takes_is_no_missing_part(dense: Graph) -> None:
+    """The operators add up to 75 % of the profiled run, and to all of a plain one."""
+    events = (invoke(200), kernel("Fully Connected", 0, 100), kernel("Softmax", 1, 49))
+    (doubt,) = profile_of(dense, raw_of(run_of(*events), latency_ms=0.15)).doubts
+    assert doubt.reason is Reason.NOISY
+    reasons = [doubt.reason for doubt in profile_of(dense, raw_of(run_of(*events), latency_ms=0.175)).doubts]
+    assert reasons == [Reason.PARTIAL, Reason.NOISY]
+
+
 def test_other_signature_is_mapped_to_its_own_subgraph(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(two_signatures())

@@ -112,6 +112,26 @@ def test_numbers_that_could_not_be_compared() -> None:
     assert "The outputs cannot be compared." in flowing(explanation_text(explanation(errors=nothing)))
 
 
+def test_notes_on_the_inputs_are_shown() -> None:
+    text = flowing(explanation_text(explanation(errors=replace(ERRORS, notes=("raw values are a guess",)))))
+    assert "! raw values are a guess." in text
+
+
+def test_operators_that_could_not_be_timed() -> None:
+    unknown = Interval(math.nan, -math.inf, math.inf)
+    untimed = replace(side(), latency_ms=math.nan, invoke_ms=math.nan, delegated_nodes=0)
+    rows = tuple(replace(row(index), before=None, after=None, change_ms=unknown) for index in (1, 2))
+    found = explanation(
+        why_no_times="m.tflite: no profiler", before=untimed, after=untimed, rows=rows, causes=(), outside_ms=unknown
+    )
+    text = flowing(explanation_text(found))
+    assert "! The operators were not timed. m.tflite: no profiler." in text
+    assert "nan" not in text
+    assert "Delegated" not in text
+    assert "in all, inside the engine" not in text
+    assert "1 1 CONV_2D exact - - - 40.0 1" in text
+
+
 def test_broken_numbers_and_unclear_causes() -> None:
     unclear = replace(cause(), change_ms=Interval(5.0, -1.0, 6.0))
     text = flowing(explanation_text(explanation(rows=(row(1), row(2, snr_db=-math.inf)), causes=(unclear,))))
