@@ -12,15 +12,19 @@ from hasten.core.failure import RunnerFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hasten.core.failure import Failure
     from hasten.measure.rounds import Candidate
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport, Runner
 
     Frames = Sequence[bytes | memoryview]
-    Answers = list[tuple[bytes | memoryview, ...]]
+    Outputs = tuple[bytes | memoryview, ...]
+    Answer = Outputs | Failure
+    Answers = list[Answer]
 
 # Failures that a second attempt would only repeat.
 _FINAL: Final = ("usage", "model", "data", "accelerator")
+_MOST_FAILED: Final = 8
 
 
 class Crew:
@@ -36,6 +40,7 @@ class Crew:
         self._alive = 0
         self._changed = threading.Condition()
         self._starting: list[threading.Thread] = []
+        self._failed, self._has_answered = 0, False
 
     def __enter__(self) -> Crew:
         return self
@@ -75,34 +80,41 @@ class Crew:
         finally:
             self._give_back(runner)
 
-    def predict(self, batch: Sequence[Frames], names: Sequence[str]) -> Answers:
-        """The outputs of each sample. After a failure they are tried once more, one by one, to find who is to blame."""
+    def predict(self, batch: Sequence[Frames], names: Sequence[str], *, skip_bad: bool = False) -> Answers:
+        """The outputs of each sample. After a failure they are tried once more, one by one, to find who is to blame;
+        with `skip_bad` whoever fails again has that failure for an answer."""
         try:
-            return self._with_runner(lambda runner: runner.evaluate_many(batch, fresh=self.fresh))
+            return [*self._with_runner(lambda runner: runner.evaluate_many(batch, fresh=self.fresh))]
         except RunnerFailed as failed:
             if failed.failure.kind in _FINAL:
                 raise
         with self._changed:
             self.retries += 1
-        return self._with_runner(lambda runner: self._one_by_one(runner, batch, names))
+        return [self._once_more(inputs, name, skip_bad) for inputs, name in zip(batch, names, strict=True)]
 
-    def _one_by_one(self, runner: Runner, batch: Sequence[Frames], names: Sequence[str]) -> Answers:
-        answers = []
-        for inputs, name in zip(batch, names, strict=True):
-            try:
-                answers += runner.evaluate_many([inputs], fresh=self.fresh)
-            except RunnerFailed as failed:  # noqa: PERF203 - each sample is a request of its own
-                message = f"{failed.failure.message}, for the second time, at {name}"
-                raise RunnerFailed(replace(failed.failure, message=message)) from failed
-        return answers
+    def _once_more(self, inputs: Frames, name: str, skip_bad: bool) -> Answer:
+        try:
+            return self._with_runner(lambda runner: runner.evaluate_many([inputs], fresh=self.fresh))[0]
+        except RunnerFailed as failed:
+            self._failed += 1
+            # Where nothing ever succeeds, the samples are not to blame.
+            hopeless = self._failed >= _MOST_FAILED and not self._has_answered
+            if failed.failure.kind in _FINAL or (skip_bad and hopeless):
+                raise
+            message = f"{failed.failure.message}, for the second time, at {name}"
+            failure = replace(failed.failure, message=message)
+            if not skip_bad:
+                raise RunnerFailed(failure) from failed
+            return failure
 
-    def _with_runner(self, work: Callable[[Runner], Answers]) -> Answers:
+    def _with_runner(self, work: Callable[[Runner], list[Outputs]]) -> list[Outputs]:
         runner = self._take()
         try:
             answers = work(runner)
         except BaseException:
             self._lose(runner)
             raise
+        self._has_answered = True
         self._give_back(runner)
         return answers
 

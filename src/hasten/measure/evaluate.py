@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from hasten.data.dataset import Array, Dataset, Sample
     from hasten.data.metrics import Metric
+    from hasten.measure.crew import Answer
     from hasten.measure.rounds import Candidate, Progress
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
@@ -213,7 +214,8 @@ class _Work:
             inputs.append([array.reshape(-1).view(np.uint8).data for array in arrays])
             good.append((len(results), position, sample, label))
             results.append(None)
-        answers = self._crew.predict(inputs, [sample.name for _, _, sample, _ in good]) if inputs else []
+        names, skip_bad = [sample.name for _, _, sample, _ in good], self._options.skip_bad
+        answers = self._crew.predict(inputs, names, skip_bad=skip_bad) if inputs else []
         for (place, position, sample, label), answer in zip(good, answers, strict=True):
             results[place] = self._score(position, sample, label, answer)
         return [entry for entry in results if entry is not None]
@@ -225,9 +227,9 @@ class _Work:
             rooms.append(self._preparer.create_rooms())
         return rooms[place]
 
-    def _score(
-        self, position: int, sample: Sample, label: Any, answer: tuple[bytes | memoryview, ...]
-    ) -> Score | Skipped:
+    def _score(self, position: int, sample: Sample, label: Any, answer: Answer) -> Score | Skipped:
+        if isinstance(answer, Failure):
+            return Skipped(sample.name, answer.message)
         try:
             return self._scorer.score(position, sample, label, answer)
         except DataError as error:

@@ -273,11 +273,12 @@ def test_bad_samples_end_it_or_are_listed(tmp_path: Path) -> None:
 
 def test_nan_is_told_with_its_sample(tmp_path: Path) -> None:
     dataset = vectors(8, labels=[0] * 8)
-    np.asarray(_drawn(dataset)[5].inputs[0])[1] = np.nan  # type: ignore[index]
-    with pytest.raises(DataError, match="answered v5 with NaN"):
-        run(doubler(tmp_path), dataset)
-    skipped = run(doubler(tmp_path), dataset, options=EvaluationOptions(skip_bad=True)).skipped
-    assert [entry.name for entry in skipped] == ["v5"]
+    for value, told in ((np.inf, "answered v5 with infinity"), (np.nan, "v5 has NaN in input 'x'")):
+        np.asarray(_drawn(dataset)[5].inputs[0])[1] = value  # type: ignore[index]
+        with pytest.raises(DataError, match=told):
+            run(doubler(tmp_path), dataset)
+        skipped = run(doubler(tmp_path), dataset, options=EvaluationOptions(skip_bad=True)).skipped
+        assert [entry.name for entry in skipped] == ["v5"]
 
 
 def test_nothing_usable_is_an_error(tmp_path: Path) -> None:
@@ -347,9 +348,23 @@ def test_a_second_death_is_a_failure_that_names_the_sample(tmp_path: Path) -> No
     assert (found.kind, found.message) == ("crash", "the runner died, for the second time, at v3")
 
 
-def test_a_model_that_kills_its_runner_is_a_failure(tmp_path: Path) -> None:
-    dataset = Dataset("d", [Sample("s", (np.zeros(4, np.int8),))], labelled=False)
-    found = evaluate(LocalTarget(), model_of(tmp_path, samples_odd.aborting()), dataset)
+def test_a_sample_on_which_the_engine_fails_can_be_left_out(tmp_path: Path) -> None:
+    dataset = vectors(10)
+    poison = np.asarray(_drawn(dataset)[3].inputs[0]).tobytes()  # type: ignore[index]
+    target = Fragile(99, lambda batch: any(bytes(inputs[0]) == poison for inputs in batch))
+    found = evaluate(target, doubler(tmp_path), dataset, options=EvaluationOptions(skip_bad=True))
+    assert isinstance(found, Evaluation)
+    assert found.accuracy.samples == 9
+    assert [(entry.name, entry.reason) for entry in found.skipped] == [
+        ("v3", "the runner died, for the second time, at v3")
+    ]
+
+
+@pytest.mark.parametrize("skip_bad", [False, True])
+def test_a_model_that_kills_its_runner_is_a_failure(tmp_path: Path, skip_bad: bool) -> None:
+    dataset = Dataset("d", [Sample(f"s{n}", (np.zeros(4, np.int8),)) for n in range(100)], labelled=False)
+    options = EvaluationOptions(skip_bad=skip_bad)
+    found = evaluate(LocalTarget(), model_of(tmp_path, samples_odd.aborting()), dataset, options=options)
     assert isinstance(found, Failure)
     assert found.kind == "crash"
 
