@@ -58,6 +58,8 @@ def few_samples(recipe: Recipe, count: int) -> list[str]:
     weight = FORGETTING ** (count - 1)
     if not recipe.needs_calibration or recipe.ranges is not Ranges.MOVING_AVERAGE or weight < HEAVY:
         return []
+    if count == 1:
+        return ["one sample alone decides all ranges: values beyond its own are cut off"]
     return [f"with {count} samples, the first has a weight of {weight:.0%} in all ranges; static_int8_min_max has none"]
 
 
@@ -77,6 +79,8 @@ def _fitted(number: int, name: str, values: np.ndarray[Any, Any], tensor: Tensor
             )
         array = array.astype(tensor.dtype)
     expected = tensor.shape_signature
+    if array.size == 1 and not tensor.shape and not tensor.is_unranked:
+        array = array.reshape(())  # a scalar; on its way between processes it may have become a row of one
     fits = len(array.shape) == len(expected) and all(
         size in (-1, given) for size, given in zip(expected, array.shape, strict=True)
     )
@@ -85,4 +89,4 @@ def _fitted(number: int, name: str, values: np.ndarray[Any, Any], tensor: Tensor
         raise DataError(message, f"It must be {list(expected)}.")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise DataError(f"Calibration sample {number} has values in {name!r} that are not finite.", "Check the data.")
-    return np.ascontiguousarray(array)
+    return np.asarray(array, order="C")  # unlike ascontiguousarray, it leaves a scalar one

@@ -10,6 +10,7 @@ from variant_models import answers, inputs_of, int8_weights, model_file, worst_e
 
 from hasten.core.errors import ModelError
 from hasten.model import samples, samples_odd
+from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
 from hasten.model.variants.already import AlreadyQuantizedError
 from hasten.model.variants.border import Border
@@ -41,6 +42,23 @@ def test_token_ids_stay_integers(border: Border, tmp_path: Path) -> None:
     make_variant(model, "static_int8", out, inputs_of(model, 8), border=border)
     (ids,) = read_graph(out).inputs
     assert (ids.dtype, ids.quantization) == ("int32", None)
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_scalar_input_is_calibrated(shape: tuple[int, ...], tmp_path: Path) -> None:
+    g = ModelBuilder()
+    scale, x = g.input("scale", ()), g.input("x", (1, 16))
+    g.output(g.mul(g.fully_connected(x, 8), scale), "y")
+    g.write(tmp_path / "m.tflite")
+    source = np.random.default_rng(0)
+    data = [
+        {"scale": np.full(shape, 0.5, np.float32), "x": source.standard_normal((1, 16)).astype(np.float32)}
+        for _ in range(8)
+    ]
+    variant = make_variant(tmp_path / "m.tflite", "static_int8_min_max", tmp_path / "v.tflite", data)
+    assert variant.weight_shares["int8"] > 0.3
+    found, _ = read_graph(tmp_path / "v.tflite").inputs
+    assert found.shape == ()
 
 
 def test_an_open_batch_stays_open(tmp_path: Path) -> None:
