@@ -1,8 +1,7 @@
-"""Arrays from a `.npz` file: inputs x (or x0, x1, …, or by the inputs' names) and labels y."""
+"""Arrays from a `.npz` file: inputs by their names (or x, or x0, x1, …) and labels y."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 import zipfile
@@ -13,7 +12,7 @@ import numpy as np
 
 from hasten.core.errors import DataError
 from hasten.data.classes import CLASSES_FILE, classes_beside
-from hasten.data.dataset import Dataset, LazySamples, Sample
+from hasten.data.dataset import Dataset, LazySamples, Sample, keys_in_order
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,17 +40,18 @@ def open_arrays(path: Path) -> Dataset:
     classes, classes_from = _classes(path, arrays, labels)
     inputs = _inputs(arrays)
     count = _count(path, {**dict(_named(inputs)), **({} if labels is None else {str(label_key): labels})})
-    rows = LazySamples(count, partial(_sample, inputs, labels))
+    rows = LazySamples(count, partial(_sample, path, inputs, labels))
     return Dataset(str(path), rows, labels is not None, classes, classes_from)
 
 
-def _sample(inputs: tuple[Array, ...] | dict[str, Array], labels: Array | None, position: int) -> Sample:
+def _sample(path: Path, inputs: tuple[Array, ...] | dict[str, Array], labels: Array | None, position: int) -> Sample:
     row: Inputs
     if isinstance(inputs, dict):
         row = {name: np.asarray(values[position]) for name, values in inputs.items()}
     else:
         row = tuple(np.asarray(values[position]) for values in inputs)
-    return Sample(f"sample {position}", row, None if labels is None else _label(labels, position))
+    # With the file, as there may be another one for calibration.
+    return Sample(f"sample {position} of {path}", row, None if labels is None else _label(labels, position))
 
 
 def _label(labels: Array, position: int) -> Label:
@@ -62,12 +62,14 @@ def _label(labels: Array, position: int) -> Label:
 
 
 def _inputs(arrays: dict[str, Array]) -> tuple[Array, ...] | dict[str, Array]:
-    if "x" in arrays:
-        return (arrays["x"],)
-    numbered = sorted((key for key in arrays if re.fullmatch(r"x\d+", key)), key=lambda key: int(key[1:]))
-    if numbered and [int(key[1:]) for key in numbered] == list(range(len(numbered))):
-        return tuple(arrays[key] for key in numbered)
-    return arrays
+    """In the model's order where the keys say nothing else; by name where any may be an input's: the model decides."""
+    ordered = keys_in_order(arrays)
+    if not ordered:
+        return arrays
+    if len(ordered) == len(arrays):
+        return tuple(arrays[key] for key in ordered)
+    rows = arrays[ordered[0]].shape[:1]  # what has others is about the data, such as its mean
+    return {key: values for key, values in arrays.items() if key in ordered or values.shape[:1] == rows}
 
 
 def _named(inputs: tuple[Array, ...] | dict[str, Array]) -> list[tuple[str, Array]]:

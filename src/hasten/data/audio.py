@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hasten.core.errors import DataError
+from hasten.data.words import several
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,13 +29,14 @@ def waveform_from_file(path: Path, channels: int = 1) -> tuple[Array, int]:
         raise DataError(f"there is no audio file {path}") from None
     except (wave.Error, EOFError, OSError) as error:
         raise DataError(
-            f"{path} cannot be read as audio: {error or 'it ends too early'}", "Only WAV files of plain PCM are read."
+            f"{path} cannot be read as audio: {str(error) or 'it ends too early'}",
+            "Only WAV files of plain PCM are read. Mend or remove it, or leave such files out with --skip-bad.",
         ) from None
     frame = found * width
     values = _values(data[: len(data) // frame * frame], width).reshape(-1, found)
     if found != channels:
         if channels != 1:
-            raise DataError(f"{path} has {found} channels, and the model takes {channels}")
+            raise DataError(f"{path} has {several(found, 'channel')}, and the model takes {channels}")
         values = values.mean(axis=1, keepdims=True)
     return values.astype(np.float32), rate
 
@@ -45,7 +47,7 @@ def fitted(values: Array, length: int, how: str, name: str) -> Array:
         return values
     if how != "fit":
         raise DataError(
-            f"{name} has {len(values)} values in time, and the model takes {length}",
+            f"{name} has {several(len(values), 'value')} in time, and the model takes {length}",
             "Let hasten cut it, or fill it with silence: --preprocess length=fit.",
         )
     return np.pad(values[:length], ((0, max(0, length - len(values))), (0, 0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,7 +12,6 @@ from hasten.model.metadata import read_metadata, read_packed_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from hasten.data.dataset import Dataset, Label
     from hasten.model.graph import Graph
@@ -61,9 +61,10 @@ class LabelReader:
         count = len(self._names)
         if not count or self.source == "the model's labels" or count + self._offset == outputs or outputs == 1:
             return
+        classes = "1 class" if count == 1 else f"{count} classes"
         beyond = f" and --label-offset {self._offset}" if self._offset else ""
         raise DataError(
-            f"the data has {count} classes ({self.source}){beyond}, and the model has {outputs} outputs",
+            f"the data has {classes} ({self.source}){beyond}, and the model has {outputs} outputs",
             "List all classes in a classes.txt, in the order of the outputs; --label-offset 1 leaves out a background.",
         )
 
@@ -73,18 +74,34 @@ class LabelReader:
             if label not in self._numbers:
                 raise DataError(f"{name} is labelled {label!r}, which is none of the classes ({self.source or 'none'})")
             label = self._numbers[label]
-        values = np.asarray(label)
-        if values.size != 1 or values.dtype.kind not in "iub":
+        if not is_class_number(label):
             raise DataError(
-                f"{name} has no class as its label, but {_short(label)}", "Choose a metric for such labels."
+                f"{name} has no class as its label, but {_short(label)}", "Choose a metric for such labels: --metric."
             )
-        found = int(values.reshape(-1)[0]) + self._offset
-        if not 0 <= found < max(outputs, 2):
-            raise DataError(
-                f"{name} has the label {found - self._offset}, outside of the model's {outputs} classes",
-                "If the model has a background class that the data leaves out, give --label-offset 1.",
-            )
-        return found
+        number = int(np.asarray(label).reshape(-1)[0])
+        classes = max(outputs, 2)
+        if not 0 <= number + self._offset < classes:
+            raise self._outside(number, classes, name)
+        return number + self._offset
+
+    def _outside(self, number: int, classes: int, name: str) -> DataError:
+        moved = f", which --label-offset {self._offset} makes {number + self._offset}" if self._offset else ""
+        hint = "Mend the label, or leave such samples out with --skip-bad."
+        if self._offset and 0 <= number < classes:
+            hint = "Without --label-offset it would be inside."
+        elif number == classes and not self._offset:
+            hint = "If the data counts classes from 1, and the model from 0, give --label-offset -1."
+        return DataError(f"{name} has the label {number}{moved}, outside of the model's {classes} classes", hint)
+
+
+def is_class_number(label: Label) -> bool:
+    """Whether a label is one whole number, of whatever type: 6.0 is class 6."""
+    if isinstance(label, (str, Path)):
+        return False
+    values = np.asarray(label)
+    if values.size != 1 or values.dtype.kind not in "iubf":
+        return False
+    return values.dtype.kind != "f" or float(values.item()).is_integer()
 
 
 def _short(label: Label) -> str:

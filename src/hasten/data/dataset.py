@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -60,6 +61,15 @@ class Dataset:
             return
         for position in np.random.default_rng(seed).permutation(len(self.samples))[:limit].tolist():
             yield position, self.samples[position]
+
+
+def keys_in_order(keys: Collection[str]) -> list[str]:
+    """Those that stand for inputs in the model's order, whatever it calls them: x alone, or x0, x1, … without a gap."""
+    if "x" in keys:
+        return ["x"]
+    numbered = [key for key in keys if re.fullmatch(r"x\d+", key)]
+    wanted = [f"x{number}" for number in range(len(numbered))]
+    return wanted if set(wanted) == set(numbered) else []
 
 
 class LazySamples(Sequence[Sample]):

@@ -8,6 +8,7 @@ from hasten.core.errors import DataError
 from hasten.data import audio, images
 from hasten.data.classes import CLASSES_FILE, classes_beside
 from hasten.data.dataset import Dataset, Sample
+from hasten.data.words import several
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,9 +68,9 @@ def _flat(folder: Path, files: list[Path], subfolders: list[Path]) -> Dataset:
     if pairs:
         samples = [Sample(image.name, (image,), mask) for image, mask in pairs]
         left = len(files) - 2 * len(pairs)
-        notes = (f"{left} images without a mask are left out",) if left else ()
+        notes = (f"left out {several(left, 'image')} without a mask",) if left else ()
         return Dataset(str(folder), samples, True, classes_beside(folder), CLASSES_FILE, notes=notes)
-    notes = (f"{len(subfolders)} subfolders are left out, as there are files beside them",) if subfolders else ()
+    notes = (f"left out {several(len(subfolders), 'subfolder')}, as there are files beside",) if subfolders else ()
     return Dataset(str(folder), [Sample(path.name, (path,)) for path in files], False, notes=notes)
 
 
@@ -79,5 +80,5 @@ def _images_with_masks(folder: Path, files: list[Path], masks: Path) -> Dataset:
     if not samples:
         raise DataError(f"no image in {folder / 'images'} has a mask of the same name in {masks}")
     left = len(files) - len(samples)
-    notes = (f"{left} images without a mask are left out",) if left else ()
+    notes = (f"left out {several(left, 'image')} without a mask",) if left else ()
     return Dataset(str(folder), samples, True, classes_beside(folder), CLASSES_FILE, notes=notes)

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 from hasten.core.errors import DataError, UsageError
+from hasten.data.classes import is_class_number
 from hasten.data.functions import is_function_name, load_function
+from hasten.data.words import several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -217,15 +221,17 @@ def metric_from_text(text: str) -> Metric:
 
 
 def default_metric(label: Label, output_shape: Sequence[int]) -> Metric:
-    """The metric that suits a label; without one, that suits an output."""
-    from pathlib import Path
-
+    """The metric that suits a label; without one, that suits an output. A whole number beside several outputs is a
+    class, whatever its type."""
     if label is None:
         return TopK(1) if sum(size > 1 for size in output_shape) <= 1 else Cosine()
-    values = np.asarray(label) if not isinstance(label, (str, Path)) else None
-    if isinstance(label, Path) or (values is not None and values.ndim >= 2 and values.dtype.kind in "iu"):
+    if isinstance(label, str):
+        return TopK(1)
+    values = None if isinstance(label, Path) else np.asarray(label)
+    if values is None or (values.ndim >= 2 and values.dtype.kind in "iu"):
         return MeanIoU()
-    return MeanAbsoluteError() if values is not None and (values.size > 1 or values.dtype.kind == "f") else TopK(1)
+    is_class = is_class_number(label) and (values.dtype.kind != "f" or prod(output_shape) > 1)
+    return TopK(1) if is_class else MeanAbsoluteError()
 
 
 def class_scores(output: Array) -> Array:
@@ -261,5 +267,8 @@ def nearest_resized(mask: Array, shape: tuple[int, ...]) -> Array:
 def _alike(output: Array, label: Array) -> tuple[Floats, Floats]:
     found, wanted = output.reshape(-1).astype(np.float64), np.asarray(label).reshape(-1).astype(np.float64)
     if found.size != wanted.size:
-        raise DataError(f"the output has {found.size} values, and the label {wanted.size}")
+        raise DataError(
+            f"the output has {several(found.size, 'value')}, and the label {wanted.size}",
+            "Choose a metric that takes such labels: --metric top-1 for classes, or module:function of your own.",
+        )
     return found, wanted

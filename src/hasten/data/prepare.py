@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hasten.core.errors import DataError
+from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.data import audio, images
+from hasten.data.dataset import keys_in_order
 from hasten.data.forms import numpy_type, stored_from_real
-from hasten.data.preprocess import Preprocess, resolved
+from hasten.data.preprocess import Preprocess, check_image, resolved
+from hasten.data.words import several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.core.errors import HastenError
     from hasten.data.dataset import Array, Inputs, Sample, Source
     from hasten.data.forms import TensorForm
     from hasten.model.metadata import ModelMetadata
+
+SKIP_HINT: Final = "Mend or remove it, or leave such samples out with --skip-bad."
 
 
 class Preparer:
@@ -29,7 +34,7 @@ class Preparer:
         self, forms: Sequence[TensorForm], given: Preprocess = Preprocess(), metadata: ModelMetadata | None = None
     ) -> None:
         said = metadata.inputs if metadata is not None and len(metadata.inputs) == len(forms) else (None,) * len(forms)
-        self.forms = tuple(forms)
+        self.forms, self._given = tuple(forms), given
         self.preprocess = tuple(resolved(given, form, entry) for form, entry in zip(forms, said, strict=True))
         self._rates = tuple(entry.sample_rate_hz if entry is not None else None for entry in said)
         self._notes: dict[str, None] = {}
@@ -57,30 +62,40 @@ class Preparer:
     def _sources(self, inputs: Inputs, name: str) -> list[Source]:
         if not isinstance(inputs, Mapping):
             if len(inputs) != len(self.forms):
-                raise DataError(f"{name} has {len(inputs)} inputs, and the model takes {len(self.forms)}")
-            return list(inputs)
-        chosen = []
-        for form in self.forms:
-            key = next((key for key in (form.name, form.tensor_name) if key in inputs), None)
-            if key is None:
-                wanted = ", ".join(form.name for form in self.forms)
                 raise DataError(
-                    f"{name} has no values for input {form.name!r}; it has {', '.join(inputs) or 'none'}",
-                    f"Name them as the model does ({wanted}), or x0, x1, … in its order.",
+                    f"{name} has {several(len(inputs), 'input')}, and the model takes {len(self.forms)}",
+                    self._names_hint(),
                 )
-            chosen.append(inputs[key])
-        return chosen
+            return list(inputs)
+        by_name = [next((key for key in (form.name, form.tensor_name) if key in inputs), None) for form in self.forms]
+        if None not in by_name:
+            return [inputs[key] for key in by_name if key is not None]
+        ordered = keys_in_order(inputs)
+        if len(ordered) == len(self.forms):
+            return [inputs[key] for key in ordered]
+        missing = self.forms[by_name.index(None)].name
+        raise DataError(
+            f"{name} has no values for input {missing!r}; it has {', '.join(inputs) or 'none'}", self._names_hint()
+        )
+
+    def _names_hint(self) -> str:
+        wanted = ", ".join(form.name for form in self.forms)
+        return f"Name them as the model does ({wanted}), or x0, x1, … in its order."
 
     def _input(self, position: int, source: Source, sample: Sample, room: Array | None) -> Array:
         form, preprocess, name = self.forms[position], self.preprocess[position], sample.name
         values = self._read(position, source) if isinstance(source, Path) else np.asarray(source)
         if values.dtype.hasobject or values.dtype.kind in "USV":
             raise DataError(f"{name} holds values of type {values.dtype}, which no input takes")
+        # An input of integers would hide it, and an operator may; infinity, as in a mask, is a value like others.
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise DataError(f"{name} has NaN in input {form.name!r}", SKIP_HINT)
         if sample.is_prepared:
             shaped = _shaped(values, form, name)
             by_scale = form.name in preprocess.by_scale
             return stored_from_real(shaped, form, name) if by_scale else shaped.astype(numpy_type(form))
         if not isinstance(source, Path) and _is_image_of_other_size(values, form, preprocess):
+            check_image(self._given, form)
             values = images.pixels_from_array(values, preprocess, name)
         is_raw = isinstance(source, Path) or values.dtype == np.uint8
         stored = self._stored(values, form, preprocess, name, room if is_raw else None, is_raw=is_raw)
@@ -92,10 +107,11 @@ class Preparer:
         form, preprocess = self.forms[position], self.preprocess[position]
         suffix = path.suffix.lower()
         if suffix in images.SUFFIXES:
+            check_image(self._given, form)
             if preprocess.size is None:
                 raise DataError(
                     f"{path} is an image, and input {form.name!r} of shape {list(form.shape)} does not take one",
-                    "Give arrays (.npz), or --preprocess size=224x224 where the model leaves its size open.",
+                    f"Give arrays (.npz), or --shape {form.name}=1x224x224x3 where the model leaves its size open.",
                 )
             return images.pixels_from_file(path, preprocess)
         if suffix in audio.SUFFIXES:
@@ -138,8 +154,16 @@ def _normalized(values: Array, form: TensorForm, preprocess: Preprocess, name: s
         return _normalized_bytes(values, form, float(mean.item()), float(std.item()), room)
     depth = values.shape[-1] if values.ndim else 1
     if {mean.size, std.size} - {1, depth}:
-        raise DataError(f"{name} has {depth} channels, and --preprocess gives {max(mean.size, std.size)} numbers")
+        wrong = next(count for count in (mean.size, std.size) if count not in (1, depth))
+        raise _wrong_count(wrong, f"{name} has {several(depth, 'channel')}", preprocess)
     return stored_from_real((values - mean) / std, form, name)
+
+
+def _wrong_count(numbers: int, channels: str, preprocess: Preprocess) -> HastenError:
+    wrong = f"{numbers} numbers for mean or std, and {channels}"
+    if preprocess.values_from == "given":
+        return UsageError(f"--preprocess gives {wrong}", "Give one, or one for each channel.")
+    return ModelError(f"the model's metadata give {wrong}", "Say what is right: --preprocess mean=…,std=….")
 
 
 def _normalized_bytes(values: Array, form: TensorForm, mean: float, std: float, room: Array | None) -> Array:

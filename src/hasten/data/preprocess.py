@@ -67,7 +67,7 @@ class Preprocess:
         """The pre-processing in the form that --preprocess takes."""
         words = []
         if self.size is not None:
-            words.append(f"size={self.size[0]}x{self.size[1]}")
+            words.append(f"size={_size_text(self.size)}")
         words += [f"{name}={_numbers_text(found)}" for name in ("mean", "std") if (found := getattr(self, name))]
         words += [f"{name}={found}" for name in ("channels", "layout") if (found := getattr(self, name))]
         if self.crop != 1:
@@ -123,6 +123,28 @@ def resolved(given: Preprocess, form: TensorForm, metadata: TensorMetadata | Non
     return replace(settled, values_from="default")
 
 
+def check_image(given: Preprocess, form: TensorForm) -> None:
+    """Raise where options, and not an image, are to blame for what does not fit an input. Only an image is asked so:
+    beside it, a model may have inputs of other kinds, for which the options are not meant."""
+    shape, layout = form.sample_shape, given.layout or _layout(form.sample_shape)
+    size, depth = _image_size(shape, layout)
+    if size is None and _image_size(shape, _layout(shape))[0] is not None:
+        raise _misfit(f"layout={layout}", form, f"layout={_layout(shape)}")
+    if size is None:
+        return
+    if given.size is not None and given.size != size:
+        raise _misfit(f"size={_size_text(given.size)}", form, f"size={_size_text(size)}")
+    if given.channels is not None and CHANNELS[given.channels] != depth:
+        raise _misfit(f"channels={given.channels}", form, f"channels={_channels(depth)}")
+
+
+def _misfit(option: str, form: TensorForm, fitting: str) -> UsageError:
+    hint = f"Leave it out, or give {fitting}."
+    if fitting == "size=1x1":  # what stands in a file for a size that is open
+        hint = f"If the model leaves its size open, set it: --shape {form.name}=…."
+    return UsageError(f"--preprocess {option} does not fit input {form.name!r} of shape {list(form.shape)}", hint)
+
+
 def _layout(shape: tuple[int, ...]) -> str:
     depths = set(CHANNELS.values())
     return "nchw" if len(shape) == 3 and shape[-1] not in depths and shape[0] in depths else "nhwc"
@@ -147,6 +169,10 @@ def _size(text: str) -> tuple[int, int]:
     if match is None:
         raise ValueError(text)
     return int(match[1]), int(match[2] or match[1])
+
+
+def _size_text(size: tuple[int, int]) -> str:
+    return f"{size[0]}x{size[1]}"
 
 
 def _numbers(text: str) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.errors import DataError
 from hasten.data.classes import CLASSES_FILE, classes_beside
 from hasten.data.dataset import Dataset, Sample
+from hasten.data.words import several
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,24 +35,29 @@ def open_table(path: Path) -> Dataset:
     if not body:
         raise DataError(f"{path} lists no files below its head", _HINT)
     root = _root(path, body[0][1][file_column])
-    names, labels = [], []
+    files, texts = [], []
     for line, row in body:
         if len(row) <= max(file_column, label_column or 0):
-            raise DataError(f"line {line} of {path} has {len(row)} columns only", _HINT)
-        names.append(row[file_column].strip())
-        labels.append("" if label_column is None else row[label_column].strip())
-    return _dataset(path, root, names, labels if label_column is not None else None)
+            raise DataError(f"line {line} of {path} has {several(len(row), 'column')} only", _HINT)
+        files.append(row[file_column].strip())
+        texts.append("" if label_column is None else row[label_column].strip())
+    return _dataset(path, root, [line for line, _ in body], files, texts)
 
 
-def _dataset(path: Path, root: Path, names: list[str], texts: list[str] | None) -> Dataset:
-    labels: list[Label] = [None] * len(names) if texts is None else _labels(path.parent, texts)
-    samples = [Sample(name, (root / name,), label) for name, label in zip(names, labels, strict=True)]
+def _dataset(path: Path, root: Path, lines: list[int], files: list[str], texts: list[str]) -> Dataset:
+    labels = _labels(path.parent, texts)
+    labelled = any(texts)
+    names = [
+        f"{file} (line {line} of {path})" if labelled and not text else file
+        for line, file, text in zip(lines, files, texts, strict=True)
+    ]
+    samples = [Sample(name, (root / file,), label) for name, file, label in zip(names, files, labels, strict=True)]
     by_name = sorted({label for label in labels if isinstance(label, str)})
     beside = classes_beside(path.parent)
     return Dataset(
         source=str(path),
         samples=samples,
-        labelled=texts is not None,
+        labelled=labelled,
         classes=(beside or tuple(by_name)) if by_name else beside,
         classes_from=CLASSES_FILE if beside else "names in alphabetical order" if by_name else "",
     )
@@ -79,11 +85,11 @@ def _root(path: Path, first: str) -> Path:
 
 
 def _labels(folder: Path, texts: list[str]) -> list[Label]:
-    """Numbers where all are numbers, masks where the first is a file, else names."""
+    """Numbers where all are numbers, masks where the first is a file, else names; none where a line leaves it blank."""
     with contextlib.suppress(ValueError):
-        return [int(text) for text in texts]
+        return [int(text) if text else None for text in texts]
     with contextlib.suppress(ValueError):
-        return [float(text) for text in texts]
-    if texts[0] and (folder / texts[0]).is_file():
-        return [folder / text for text in texts]
-    return list(texts)
+        return [float(text) if text else None for text in texts]
+    if (folder / next(filter(None, texts))).is_file():
+        return [folder / text if text else None for text in texts]
+    return [text or None for text in texts]

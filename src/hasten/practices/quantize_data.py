@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.errors import DataError
+from hasten.core.errors import DataError, UsageError
 from hasten.data.dataset import Dataset, LazySamples
 from hasten.data.forms import forms_from_graph
-from hasten.data.prepare import Preparer
+from hasten.data.prepare import SKIP_HINT, Preparer
+from hasten.data.words import several
 from hasten.measure.evaluation import Skipped
 from hasten.model.metadata import read_metadata
 
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from hasten.core.plan import Workload
-    from hasten.data.dataset import Sample
+    from hasten.data.dataset import Array, Sample
     from hasten.data.preprocess import Preprocess
     from hasten.model.graph import Graph
 
 SEED: Final = 0
 CALIBRATION_SAMPLES: Final = 100
 _FEWEST_TO_SPLIT: Final = 2
+_TWO_NEEDED: Final = "a choice needs two: one to choose by, one to report on"
 
 
 def halves(dataset: Dataset, samples: int | None) -> tuple[Dataset, Dataset]:
@@ -35,15 +37,20 @@ def halves(dataset: Dataset, samples: int | None) -> tuple[Dataset, Dataset]:
     """
     if callable(dataset.samples):
         stream = dataset.samples
+        _check_count(dataset, sum(1 for _ in islice(stream(), _FEWEST_TO_SPLIT)), samples)
         choosing, reporting = (replace(dataset, samples=_every_other(stream, first, samples)) for first in (0, 1))
         return choosing, reporting
     order = np.random.default_rng(SEED).permutation(len(dataset.samples))[:samples].tolist()
-    if len(order) < _FEWEST_TO_SPLIT:
-        raise DataError(
-            f"{dataset.source} has {len(order)} samples, and a choice needs two: one to choose by, one to report on"
-        )
+    _check_count(dataset, len(dataset.samples), samples)
     middle = (len(order) + 1) // 2
     return _part(dataset, sorted(order[:middle])), _part(dataset, sorted(order[middle:]))
+
+
+def _check_count(dataset: Dataset, count: int, limit: int | None) -> None:
+    if limit is not None and limit < _FEWEST_TO_SPLIT:
+        raise UsageError(f"--samples {limit} is too few: {_TWO_NEEDED}", "Give at least --samples 2; 100 tell more.")
+    if count < _FEWEST_TO_SPLIT:
+        raise DataError(f"{dataset.source} has {several(count, 'sample')}, and {_TWO_NEEDED}", "Give more data.")
 
 
 def calibration_samples(
@@ -62,13 +69,28 @@ def calibration_samples(
             break
         try:
             arrays = preparer.prepare(sample)
+            _check_finite(sample.name, names, arrays)
         except DataError as error:
             if not skip_bad:
                 raise
             skipped.append(Skipped(sample.name, error.message))
             continue
         found.append({name: np.array(array) for name, array in zip(names, arrays, strict=True)})
+    if skipped and not found:
+        raise DataError(
+            f"none of {several(len(skipped), 'sample')} of {dataset.source} can be calibrated with; "
+            f"the first: {skipped[0].reason}"
+        )
     return found, tuple(skipped)
+
+
+def _check_finite(sample: str, names: list[str], arrays: tuple[Array, ...]) -> None:
+    """An infinite value may be a mask's, but leaves no range for the others."""
+    for name, array in zip(names, arrays, strict=True):
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise DataError(
+                f"{sample} cannot be calibrated with: it has values in input {name!r} that are not finite", SKIP_HINT
+            )
 
 
 def _part(dataset: Dataset, positions: list[int]) -> Dataset:

@@ -15,6 +15,7 @@ from hasten.core.errors import DataError, UsageError
 from hasten.data.classes import LabelReader
 from hasten.data.dataset import Dataset, LazySamples, Sample
 from hasten.data.forms import TensorForm
+from hasten.data.prepare import Preparer
 from hasten.data.sources import RANDOM_NOTE, open_dataset, random_dataset
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def test_masks_beside_images(tmp_path: Path, image: str, mask: str) -> None:
     found = open_dataset(str(tmp_path))
     (sample,) = samples_of(found)
     assert sample.label == tmp_path / mask
-    assert found.notes == ("1 images without a mask are left out",)
+    assert found.notes == ("left out 1 image without a mask",)
 
 
 def test_empty_folders_are_named(tmp_path: Path) -> None:
@@ -136,6 +137,24 @@ def test_table_of_path_and_label(tmp_path: Path, text: str, labels: list[object]
     assert found.classes == (("ant", "dog") if labels == ["dog", "ant"] else ())
 
 
+def test_a_blank_label_among_others_is_named_with_its_line(tmp_path: Path) -> None:
+    save_image(tmp_path / "1.png")
+    for text, others in (
+        ("1.png,7\n1.png,\n1.png,3\n", [7, 3]),
+        ("1.png,dog\n1.png, \n1.png,ant\n", ["dog", "ant"]),
+        ("1.png,1.png\n1.png,\n1.png,1.png\n", [tmp_path / "1.png"] * 2),
+    ):
+        (tmp_path / "labels.csv").write_text(text)
+        found = open_dataset(str(tmp_path / "labels.csv"))
+        first, blank, last = samples_of(found)
+        assert (first.label, blank.label, last.label) == (others[0], None, others[1])
+        assert (found.labelled, "" in found.classes) == (True, False)
+        assert blank.name == f"1.png (line 2 of {tmp_path / 'labels.csv'})"
+        assert blank.inputs == (tmp_path / "1.png",)
+    (tmp_path / "labels.csv").write_text("file,label\n1.png,\n")
+    assert not open_dataset(str(tmp_path / "labels.csv")).labelled
+
+
 def test_table_of_masks_and_without_labels(tmp_path: Path) -> None:
     save_image(tmp_path / "1.png")
     (tmp_path / "a.csv").write_text("1.png,1.png\n")
@@ -151,7 +170,7 @@ def test_table_of_masks_and_without_labels(tmp_path: Path) -> None:
         ("file,label\n", "below its head"),
         ("nowhere.png,1\n", "no such file"),
         ("file,colour\n1.png,red\n", "no column for labels"),
-        ("1.png,1\n1.png\n", "line 2 .* has 1 columns"),
+        ("1.png,1\n1.png\n", "line 2 .* has 1 column only"),
     ],
 )
 def test_bad_tables_are_named(tmp_path: Path, text: str, message: str) -> None:
@@ -186,6 +205,28 @@ def test_several_inputs_by_number_or_name(tmp_path: Path) -> None:
     assert set(samples_of(found)[0].inputs) == {"left", "right"}
     assert samples_of(found)[0].label == "b"
     assert found.classes == ("a", "b")
+
+
+def test_an_input_called_x_does_not_hide_the_others(tmp_path: Path) -> None:
+    forms = [TensorForm("flag", "flag", (), "bool"), TensorForm("x", "x", (1, 4), "float32")]
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.savez(tmp_path / "d.npz", flag=np.array([True, False, True]), x=x, y=np.arange(3), mean=np.zeros(5))
+    flag, values = Preparer(forms).prepare(samples_of(open_dataset(str(tmp_path / "d.npz")))[1])
+    assert (flag.shape, bool(flag)) == ((), False)
+    np.testing.assert_array_equal(values[0], x[1])
+
+
+def test_arrays_beside_x_are_left_alone_where_the_model_has_no_such_input(tmp_path: Path) -> None:
+    form = TensorForm("image", "image", (1, 4), "float32")
+    np.savez(tmp_path / "d.npz", x=np.ones((3, 4), np.float32), ids=np.arange(3), y=np.arange(3))
+    (values,) = Preparer([form]).prepare(samples_of(open_dataset(str(tmp_path / "d.npz")))[0])
+    assert values.tolist() == [[1, 1, 1, 1]]
+    forms = [form, TensorForm("other", "other", (1, 2), "float32")]
+    np.savez(tmp_path / "d.npz", x0=np.ones((3, 4)), x1=np.zeros((3, 2)), ids=np.arange(3))
+    assert [v.size for v in Preparer(forms).prepare(samples_of(open_dataset(str(tmp_path / "d.npz")))[0])] == [4, 2]
+    np.savez(tmp_path / "d.npz", x=np.ones((3, 4)), ids=np.arange(3))
+    with pytest.raises(DataError, match=r"sample 0 of .*d\.npz has no values for input 'image'; it has x, ids"):
+        Preparer(forms).prepare(samples_of(open_dataset(str(tmp_path / "d.npz")))[0])
 
 
 @pytest.mark.parametrize(
@@ -300,8 +341,26 @@ def test_labels_become_numbers_of_outputs() -> None:
         reader.number(2, 2, "f.png")
     with pytest.raises(DataError, match="no class as its label"):
         reader.number(0.5, 2, "f.png")
+    assert reader.number(1.0, 2, "f") == reader.number(np.array([1.0]), 2, "f") == 1
     LabelReader(data, offset=1).check_count(3)
     assert LabelReader(data, offset=1).number("ant", 3, "f") == 1
+
+
+@pytest.mark.parametrize(
+    ("label", "offset", "message", "hint"),
+    [
+        (9, 5, "the label 9, which --label-offset 5 makes 14, outside of the model's 12 classes", "Without"),
+        (12, 0, "the label 12, outside of the model's 12 classes", "--label-offset -1"),
+        (99, 0, "the label 99, outside", "--skip-bad"),
+        (-1, 0, "the label -1, outside", "--skip-bad"),
+    ],
+)
+def test_a_label_outside_of_the_classes_gets_advice_that_helps(
+    label: int, offset: int, message: str, hint: str
+) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        LabelReader(Dataset("d", [], labelled=True), offset=offset).number(label, 12, "f")
+    assert hint in caught.value.hint
 
 
 def test_the_models_own_labels_set_the_order() -> None:

@@ -53,8 +53,9 @@ def test_errors_and_cosines() -> None:
     assert Cosine().score([np.array([[1.0, 0.0]])], np.array([0.0, 3.0])).statistics[0] == 0
     assert Cosine().score([np.zeros(2)], np.zeros(2)).statistics[0] == 1
     assert Cosine().score([np.zeros(2)], np.ones(2)).statistics[0] == 0
-    with pytest.raises(DataError, match="2 values, and the label 3"):
+    with pytest.raises(DataError, match="2 values, and the label 3") as caught:
         Cosine().score([np.zeros(2)], np.zeros(3))
+    assert "--metric top-1" in caught.value.hint
     assert MeanAbsoluteError().value(np.array([3.0]), 2) == 1.5
 
 
@@ -146,7 +147,9 @@ def test_the_metric_follows_labels_then_outputs(tmp_path: Path) -> None:
     assert default_metric("dog", (1, 10)).name == "top-1"
     assert default_metric(tmp_path, (1, 5, 5, 3)).name == "miou"
     assert default_metric(np.zeros((4, 4), int), (1, 5, 5, 3)).name == "miou"
-    assert default_metric(0.5, (1, 1)).name == "mae"
+    assert default_metric(0.5, (1, 1)).name == default_metric(1.0, (1, 1)).name == "mae"
+    assert default_metric(6.0, (1, 10)).name == "top-1"
+    assert default_metric(6.5, (1, 10)).name == "mae"
     assert default_metric(np.zeros(3), (1, 3)).name == "mae"
     assert default_metric(None, (1, 10)).name == "top-1"
     assert default_metric(None, (1, 8, 8, 3)).name == "cosine"

@@ -166,8 +166,10 @@ def test_values_are_normalised_as_given_or_said(said: ModelMetadata | None) -> N
 def test_channels_may_have_numbers_of_their_own() -> None:
     found = prepared(FLOAT_IMAGE, pixels(), "mean=1:2:3,std=4:5:6")
     np.testing.assert_allclose(found[0], (pixels() - np.array([1, 2, 3])) / np.array([4, 5, 6]), rtol=1e-6)
-    with pytest.raises(DataError, match="3 channels, and --preprocess gives 2 numbers"):
+    with pytest.raises(UsageError, match="--preprocess gives 2 numbers for mean or std, and a sample has 3 channels"):
         prepared(FLOAT_IMAGE, pixels(), "mean=1:2")
+    with pytest.raises(ModelError, match="the model's metadata give 2 numbers"):
+        prepared(FLOAT_IMAGE, pixels(), "", metadata((1, 2), (1,)))
 
 
 def test_resizing_cropping_and_fitting_are_pillows(tmp_path: Path) -> None:
@@ -227,6 +229,33 @@ def test_an_image_for_an_input_that_takes_none(tmp_path: Path) -> None:
         prepared(TensorForm("x", "x", (1, 5), "float32"), tmp_path / "a.png")
 
 
+@pytest.mark.parametrize(
+    ("text", "fitting"),
+    [("size=100x100", "size=8x9"), ("channels=gray", "channels=rgb"), ("layout=nchw", "layout=nhwc")],
+)
+def test_options_that_do_not_fit_the_model_are_blamed_and_not_the_image(
+    tmp_path: Path, text: str, fitting: str
+) -> None:
+    Image.fromarray(pixels()).save(tmp_path / "a.png")
+    with pytest.raises(UsageError, match=f"--preprocess {text} does not fit input 'x'") as caught:
+        prepared(TensorForm("x", "x", (1, 8, 9, 3), "float32"), tmp_path / "a.png", text)
+    assert fitting in caught.value.hint
+
+
+def test_options_for_an_image_are_not_asked_of_other_inputs(tmp_path: Path) -> None:
+    Image.fromarray(pixels()).save(tmp_path / "a.png")
+    forms = [FLOAT_IMAGE, TensorForm("steps", "steps", (1, 7, 2), "float32")]
+    sample = Sample("s", (tmp_path / "a.png", np.ones((7, 2), np.float32)))
+    assert len(Preparer(forms, preprocess_from_text("size=4x6,channels=rgb,layout=nhwc")).prepare(sample)) == 2
+
+
+def test_an_open_size_is_set_by_the_shape(tmp_path: Path) -> None:
+    Image.fromarray(pixels()).save(tmp_path / "a.png")
+    with pytest.raises(UsageError, match="size=4x6 does not fit") as caught:
+        prepared(TensorForm("x", "x", (1, 1, 1, 3), "float32"), tmp_path / "a.png", "size=4x6")
+    assert "--shape x=" in caught.value.hint
+
+
 # -- arrays and audio
 
 
@@ -240,6 +269,10 @@ def test_arrays_that_do_not_fit_are_named() -> None:
         prepared(TensorForm("x", "x", (1, 3), "int32"), np.array([0.5, 1, 2]))
     with pytest.raises(DataError, match="which no input takes"):
         prepared(TensorForm("x", "x", (1, 3), "int32"), np.array(["a", "b", "c"]))
+    for form in (FLOAT_IMAGE, image_form("int8", 0.5)):
+        with pytest.raises(DataError, match="a sample has NaN in input 'x'"):
+            prepared(form, np.full((4, 6, 3), np.nan, np.float32))
+    assert np.isinf(prepared(FLOAT_IMAGE, np.full((4, 6, 3), -np.inf, np.float32))).all()
     with pytest.raises(ModelError, match="cannot make from data"):
         Preparer([TensorForm("x", "x", (1,), "string")]).prepare(Sample("s", (np.zeros(1),)))
 
@@ -250,7 +283,7 @@ def test_inputs_are_found_by_name_or_order() -> None:
     assert [values.size for values in Preparer(forms).prepare(Sample("s", inputs))] == [2, 3]
     with pytest.raises(DataError, match="s has no values for input 'b'"):
         Preparer(forms).prepare(Sample("s", {"a": np.zeros(2)}))
-    with pytest.raises(DataError, match="s has 1 inputs, and the model takes 2"):
+    with pytest.raises(DataError, match="s has 1 input, and the model takes 2"):
         Preparer(forms).prepare(Sample("s", (np.zeros(2),)))
 
 
@@ -286,8 +319,9 @@ def test_audio_must_fit_in_length_and_rate(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="16000 values a second, and the model takes 8000"):
         prepared(form, path, "length=fit", metadata(rate=8000))
     (tmp_path / "bad.wav").write_bytes(b"RIFF")
-    with pytest.raises(DataError, match=r"bad\.wav cannot be read as audio"):
+    with pytest.raises(DataError, match=r"bad\.wav cannot be read as audio: it ends too early") as caught:
         prepared(form, tmp_path / "bad.wav")
+    assert "--skip-bad" in caught.value.hint
 
 
 # -- forms

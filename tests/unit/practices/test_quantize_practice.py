@@ -219,14 +219,18 @@ def test_halves_share_nothing_and_are_always_the_same() -> None:
     assert sorted(first + second, key=int) == [str(number) for number in range(11)]
     assert [half.count for half in halves(dataset, 5)] == [3, 2]
     assert [sample.name for _, sample in halves(dataset, None)[0].drawn()] == first
-    with pytest.raises(DataError, match="has 1 samples"):
+    with pytest.raises(UsageError, match="--samples 1 is too few"):
         halves(dataset, 1)
+    with pytest.raises(DataError, match="numbers has 1 sample, and a choice needs two"):
+        halves(replace(dataset, samples=samples[:1]), None)
 
 
 def test_a_stream_is_split_by_turns() -> None:
     dataset = Dataset("stream", lambda: (Sample(str(number), ()) for number in range(9)), labelled=False)
     first, second = ([sample.name for _, sample in half.drawn()] for half in halves(dataset, 7))
     assert (first, second) == (["0", "2", "4", "6"], ["1", "3", "5"])
+    with pytest.raises(DataError, match="stream has 1 sample, and a choice needs two"):
+        halves(replace(dataset, samples=lambda: iter([Sample("0", ())])), None)
 
 
 def test_a_folder_with_foreign_files_is_refused_and_left_alone(tmp_path: Path) -> None:
