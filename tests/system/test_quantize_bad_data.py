@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,6 +81,47 @@ def test_what_is_wrong_is_named_and_the_exit_code_is_3(
     done = hasten("quantize", model, "--data", make(tmp_path), "-o", tmp_path / "out", *SHORT)
     assert done.code == 3, done.output + done.errors
     assert named in " ".join(done.errors.split())
+
+
+def calibration_with_trouble(folder: Path) -> Path:
+    """Samples for calibration of which one has NaN, and one infinity."""
+    values = np.random.default_rng(1).random((8, _SIZE, _SIZE, 3), np.float32)
+    values[3, 0, 0, 0], values[6, 0, 0, 0] = np.nan, np.inf
+    np.savez(folder / "ranges.npz", x=values)
+    return folder / "ranges.npz"
+
+
+def test_what_cannot_be_calibrated_with_is_named_by_file_and_row_or_left_out(model: Path, tmp_path: Path) -> None:
+    data = ("--data", arrays(tmp_path), "--calibration", calibration_with_trouble(tmp_path))
+    short = ("--recipe", "static_int8", "--seconds", "0.1", "--no-mix")
+    done = hasten("quantize", model, *data, "-o", tmp_path / "out", *short)
+    assert done.code == 3, done.output + done.errors
+    assert re.search(r"sample [36] of \S*ranges\.npz ", " ".join(done.errors.split()))
+
+    done = hasten("quantize", model, *data, "-o", tmp_path / "other", *short, "--skip-bad", "--json")
+    assert done.code == 0, done.errors
+    left_out = sorted(entry["name"] for entry in done.json()["skipped"])
+    assert left_out == [f"sample {row} of {tmp_path / 'ranges.npz'}" for row in (3, 6)]
+    assert done.json()["variants"][1]["floor"] != "failed"
+
+
+def test_what_the_users_functions_print_is_kept_apart_from_the_document(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import numpy as np\n"
+        "print('loading')\n"
+        "def samples():\n"
+        "    for number in range(8):\n"
+        "        print('reading')\n"
+        f"        yield np.full(({_SIZE}, {_SIZE}, 3), number / 8, np.float32), number % 3\n"
+        "def metric(outputs, label):\n"
+        "    print('scoring')\n"
+        "    return 1.0\n"
+    )
+    own = ("--data", "own:samples", "--metric", "own:metric")
+    done = hasten("quantize", model, *own, "-o", tmp_path / "out", *SHORT, "--json", cwd=tmp_path)
+    assert done.code == 0, done.errors
+    assert done.json()["variants"]
+    assert {"loading", "reading", "scoring"} <= set(done.errors.split())
 
 
 def test_bad_samples_are_left_out_counted_and_listed(model: Path, tmp_path: Path) -> None:

@@ -15,16 +15,23 @@ WIDTH: Final = 80
 
 
 def prepare_streams() -> None:
-    """A terminal or file that knows no µ, and a file name that is no text, become a question mark and not an error."""
+    """A terminal or file that knows no µ, and a file name that is no text, become a question mark and not an error.
+
+    Standard output is for `show` alone from then on, which programs may read: what functions of the user print, in
+    whatever thread, goes to standard error.
+    """
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
+    sys.stdout = sys.stderr
 
 
 def show(text: str) -> None:
     """Print on standard output, at once. A reader that has gone is a BrokenPipeError, any other trouble a DataError."""
+    if sys.__stdout__ is None:  # closed by whoever started the command
+        return
     try:
-        print(text, flush=True)
+        print(text, file=sys.__stdout__, flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -60,5 +67,6 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 
 def _silence_output() -> None:
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.__stdout__ is not None:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
