@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from hasten.data.dataset import Array
 
 SUFFIXES: Final = frozenset({".wav"})
+_WIDTHS: Final = (1, 2, 3, 4)
+"""Bytes of a value."""
 
 
 def waveform_from_file(path: Path, channels: int = 1) -> tuple[Array, int]:
@@ -24,10 +26,12 @@ def waveform_from_file(path: Path, channels: int = 1) -> tuple[Array, int]:
     try:
         with wave.open(str(path), "rb") as file:
             found, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
+            if width not in _WIDTHS:
+                raise wave.Error(f"a value has {8 * width} bits")
             data = file.readframes(file.getnframes())
     except FileNotFoundError:
         raise DataError(f"there is no audio file {path}") from None
-    except (wave.Error, EOFError, OSError) as error:
+    except (wave.Error, EOFError, OSError, RuntimeError) as error:  # the last where a part claims more than there is
         raise DataError(
             f"{path} cannot be read as audio: {str(error) or 'it ends too early'}",
             "Only WAV files of plain PCM are read. Mend or remove it, or leave such files out with --skip-bad.",

@@ -324,6 +324,17 @@ def test_audio_must_fit_in_length_and_rate(tmp_path: Path) -> None:
     assert "--skip-bad" in caught.value.hint
 
 
+@given(st.lists(st.tuples(st.integers(0, 43), st.integers(0, 255)), min_size=1, max_size=4), st.integers(0, 144))
+def test_no_damage_to_audio_is_a_crash(tmp_path_factory: pytest.TempPathFactory, hits: Any, kept: int) -> None:
+    path = write_wave(tmp_path_factory.getbasetemp() / "damaged.wav", np.ones((50, 1)))
+    data = bytearray(path.read_bytes())
+    for place, value in hits:
+        data[place] = value
+    path.write_bytes(data[:kept])
+    with contextlib.suppress(DataError):
+        prepared(TensorForm("x", "x", (1, 50), "float32"), path, "length=fit")
+
+
 # -- forms
 
 
