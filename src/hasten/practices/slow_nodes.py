@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.quantization import BUT, FAILED, KEPT, SLOW, VariantRow
+from hasten.core.quantization import BUT, FAILED, KEPT, SIZE, SLOW, VariantRow
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.model.variants.border import FLOAT_BORDER
@@ -25,7 +25,10 @@ _MOST_NAMED: Final = 3
 
 
 def leave_slow_nodes(practice: QuantizePractice) -> None:
-    """Try the best static int8 variant once more, without the nodes that lost by it."""
+    """Try the best static int8 variant once more, without the nodes that lost by it. It is faster, and larger: who asks
+    for size does not want it."""
+    if practice.settings.goal == SIZE:
+        return
     row = subject_of(practice.rows)
     # One that was reported on has been through all of this in an earlier run.
     if row is None or row.accuracy is not None:
@@ -87,4 +90,5 @@ def _note(gains: Gains) -> str:
     more = f" and {len(kinds) - _MOST_NAMED} more kinds" if len(kinds) > _MOST_NAMED else ""
     total = -sum(gain.saved_ms for gain in lost)
     named = ", ".join(kinds[:_MOST_NAMED])
-    return f"left float, as they were {total:.2g} ms slower in integers here: {len(lost)} nodes, {named}{more}"
+    count = "1 node" if len(lost) == 1 else f"{len(lost)} nodes"
+    return f"left float, as integers were {total:.2g} ms slower here: {count}, {named}{more}"

@@ -10,7 +10,7 @@ from hasten.core.accuracy import Kind
 from hasten.core.quantization import FAILED, ORIGINAL, UNKNOWN
 from hasten.core.units import milliseconds, percent, size
 from hasten.report.tables import rendered, table
-from hasten.report.text import WIDTH, printable, wrapped
+from hasten.report.text import WIDTH, printable, several, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from hasten.practices.quantize_records import QuantizeResult
 
 _DASH: Final = "-"
-_NAME: Final = 20
+# A name and the metric's figure share the room that the other columns leave of 80.
+_NAME_AND_FIGURE: Final = 26
+_FIGURE: Final = 7
+_MOST_OF_HEADING: Final = 9
+_ERROR_METRIC: Final = "mae"
 _MOST_SENSITIVE: Final = 5
 _MOST_SKIPPED: Final = 3
 _LARGE: Final = 9.995
@@ -42,8 +46,7 @@ def quantize_text(model: str, found: QuantizeResult) -> str:
         lines += _about(row, common)
     if found.sensitivity:
         lines += ["", *_sensitive(found.sensitivity, found.chosen)]
-    drop = f"Floor: at most {percent(found.max_drop)} lost, decided on one half of {found.data}"
-    lines += ["", *wrapped(f"{drop}; figures are of the other half, those of broken ones of the first.")]
+    lines += ["", *wrapped(_floor(found, rows))]
     for note in (*common, *found.notes, *_left_out(found.skipped)):
         lines += wrapped(note, "! ")
     for hint in found.hints:
@@ -52,31 +55,74 @@ def quantize_text(model: str, found: QuantizeResult) -> str:
     return "\n".join(lines)
 
 
+def _floor(found: QuantizeResult, rows: Sequence[VariantRow]) -> str:
+    """What was asked for, and which half of the data the figures are of."""
+    asked = f"Floor: at most {percent(found.max_drop)} lost, decided on one half of {found.data}"
+    if any(_has_change_only(row) for row in rows):
+        signed = "one with a sign is the change against the original on as many samples of the first as it took"
+        return f"{asked}. Figures are of the other half; {signed}."
+    elsewhere = any(row.accuracy is None and row.choosing is not None for row in rows)
+    first = ", or of the first where a variant got no further" if elsewhere else ""
+    return f"{asked}; figures are of the other half{first}."
+
+
 def _table(rows: Sequence[VariantRow]) -> str:
     grid = table()
-    metric = next((row.known_accuracy.metric for row in rows if row.known_accuracy is not None), "score")
-    grid.add_column("variant", no_wrap=True, width=_NAME)
+    heading = _heading(next((row.known_accuracy for row in rows if row.known_accuracy is not None), None))
+    figure = max(_FIGURE, len(heading))
+    name = _NAME_AND_FIGURE - figure
+    grid.add_column("variant", no_wrap=True, width=name)
     for title, width in (
-        ("size", 7), ("zipped", 7), ("latency", 8), ("±", 5), ("against it", 14), (metric[:6], 6), ("floor", 7)
+        ("size", 7), ("zipped", 7), ("latency", 8), ("±", 4), ("against it", 14), (heading, figure), ("floor", 7)
     ):  # fmt: skip
         grid.add_column(title, justify="left" if title == "floor" else "right", no_wrap=True, width=width)
     for row in rows:
-        grid.add_row(*_cells(row))
+        grid.add_row(*_cells(row, name))
     return rendered(grid, WIDTH)
 
 
-def _cells(row: VariantRow) -> list[str]:
-    known, latency, against = row.known_accuracy, row.latency, row.against
+def _heading(found: Accuracy | None) -> str:
+    """What the figures are; of a metric of the user's own, the name of the function."""
+    if found is None:
+        return "score"
+    if found.kind is not Kind.ACCURACY:
+        return "agreement"
+    name = printable(found.metric.rpartition(":")[2])
+    return name if len(name) <= _MOST_OF_HEADING else f"{name[: _MOST_OF_HEADING - 1]}…"
+
+
+def _cells(row: VariantRow, name: int) -> list[str]:
+    latency, against = row.latency, row.against
     return [
-        _short(row.recipe),
+        _short(row.recipe, name),
         size(row.size_bytes) if row.size_bytes else _DASH,
         size(row.zipped_bytes) if row.zipped_bytes else _DASH,
         _DASH if latency is None else milliseconds(latency.estimate),
         _DASH if latency is None else _width(latency.relative_half_width),
         _DASH if against is None else f"{against.verdict.value} {_ratio(against.ratio)}",
-        _DASH if known is None else _value(known, known.value),
+        _figure(row),
         _DASH if row.recipe == ORIGINAL else row.floor or _DASH,
     ]
+
+
+def _figure(row: VariantRow) -> str:
+    """The metric's value. That of a variant which was not reported on is of other samples than the original's, so only
+    the change says something; agreement is with the original, whatever the samples."""
+    known = row.known_accuracy
+    if known is None:
+        return _DASH
+    return _signed(known, _change(row), _FIGURE) if _has_change_only(row) else _value(known, known.value, _FIGURE)
+
+
+def _has_change_only(row: VariantRow) -> bool:
+    known = row.known_accuracy
+    return known is not None and known.kind is Kind.ACCURACY and row.accuracy is None and row.drop is not None
+
+
+def _change(row: VariantRow) -> float:
+    """What was lost on the choosing half, as a change of the metric: an error that grows is a loss as well."""
+    known, drop = row.known_accuracy, row.drop or 0.0
+    return drop if known is not None and known.metric == _ERROR_METRIC else 0.0 - drop
 
 
 def _about(row: VariantRow, common: Sequence[str]) -> list[str]:
@@ -86,12 +132,23 @@ def _about(row: VariantRow, common: Sequence[str]) -> list[str]:
     if row.change is not None and row.accuracy is not None:
         low, high = (_signed(row.accuracy, bound) for bound in (row.change.low, row.change.high))
         said.append(f"{_signed(row.accuracy, row.change.difference)} against the original ({low} to {high})")
+    if row.accuracy is None and row.choosing is not None and row.floor != FAILED:
+        said.append(_judged_by(row, row.choosing))
     if row.is_mix:
         integers = "" if row.integer_share is None else f", {percent(row.integer_share)} of the weights are integers"
-        said.append(f"{len(row.float_nodes)} nodes stay float{integers}")
+        stay = "stays" if len(row.float_nodes) == 1 else "stay"
+        said.append(f"{several(len(row.float_nodes), 'node')} {stay} float{integers}")
     if row.floor != FAILED:
         said += [note for note in row.notes if note not in common]
     return wrapped(f"{row.recipe}: {'; '.join(said)}") if said else []
+
+
+def _judged_by(row: VariantRow, found: Accuracy) -> str:
+    """A figure of the half that decides, with the samples that it took."""
+    if not _has_change_only(row):
+        return _accuracy(found)
+    samples = several(found.samples, "sample")
+    return f"{found.metric} {_signed(found, _change(row))} against the original on {samples} of the first half"
 
 
 def _common_notes(rows: Sequence[VariantRow]) -> list[str]:
@@ -117,7 +174,7 @@ def _accuracy(found: Accuracy) -> str:
     if found.kind is Kind.UNKNOWN:
         what = f"{UNKNOWN} accuracy, agreement on random inputs ({found.metric})"
     interval = f"{_value(found, found.low)} to {_value(found, found.high)}"
-    return f"{what} {_value(found, found.value)} ({interval}) on {found.samples} samples"
+    return f"{what} {_value(found, found.value)} ({interval}) on {several(found.samples, 'sample')}"
 
 
 def _sensitive(entries: Sequence[Sensitivity], chosen: str) -> list[str]:
@@ -130,7 +187,7 @@ def _sensitive(entries: Sequence[Sensitivity], chosen: str) -> list[str]:
     for entry in worst:
         nodes = f"{entry.nodes[0]}-{entry.nodes[-1]}" if len(entry.nodes) > 1 else f"{entry.nodes[0]}"
         error = percent(entry.error) if math.isfinite(entry.error) else "useless"
-        lines += wrapped(f"{error:>7}  node {nodes} {entry.op} {entry.location}"[: WIDTH - 2], "  ")
+        lines.append("  " + _cut(printable(f"{error:>7}  node {nodes} {entry.op} {entry.location}"), WIDTH - 2))
     return lines
 
 
@@ -140,27 +197,37 @@ def _ratio(value: float) -> str:
 
 
 def _width(share: float) -> str:
-    """Half of an interval's width; a dash after a single process, which has none."""
-    return _DASH if not math.isfinite(share) else percent(share) if share < 1 else ">99%"
+    """Half of an interval's width, in four places; a dash after a single process, which has none."""
+    return _DASH if not math.isfinite(share) else percent(round(share, 3)) if share < 0.995 else ">99%"
 
 
 def _is_share(found: Accuracy) -> bool:
     return found.metric.startswith("top-") or found.metric == "miou"
 
 
-def _value(found: Accuracy, value: float) -> str:
+def _value(found: Accuracy, value: float, room: int | None = None) -> str:
+    return _number(found, value, "", room)
+
+
+def _signed(found: Accuracy, value: float, room: int | None = None) -> str:
+    return _number(found, value, "+", room)
+
+
+def _number(found: Accuracy, value: float, sign: str, room: int | None) -> str:
+    """A value of a metric with three digits, or as many as there is room for."""
     if not math.isfinite(value):
         return "unknown"
-    return f"{value:.1%}" if _is_share(found) else f"{value:.3g}"
+    if _is_share(found):
+        return f"{value:{sign}.1%}"
+    forms = [f"{value:{sign}.{digits}g}" for digits in (3, 2, 1)]
+    return next((form for form in forms if room is None or len(form) <= room), forms[-1])
 
 
-def _signed(found: Accuracy, value: float) -> str:
-    if not math.isfinite(value):
-        return "unknown"
-    return f"{value:+.1%}" if _is_share(found) else f"{value:+.3g}"
-
-
-def _short(name: str) -> str:
+def _short(name: str, room: int) -> str:
     """A name that fits its column; of a mix, the end matters most."""
     name = printable(name)
-    return name if len(name) <= _NAME else f"{name[: _NAME - 9]}…{name[-8:]}"
+    return name if len(name) <= room else f"{name[: room - 9]}…{name[-8:]}"
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"

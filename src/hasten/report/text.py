@@ -13,6 +13,7 @@ from hasten.core.units import interval_ms, milliseconds, percent, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.core.comparison import Comparison
     from hasten.core.doubts import Doubt
     from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan
@@ -44,7 +45,7 @@ def measurement_text(found: Measurement) -> str:
         ("memory", memory, "peak, above the process without the model"),
         ("CPU time", milliseconds(samples.cpu_ms), f"a run: {_times(samples.cpu_ms, samples.median_ms)} cores busy"),
         ("energy", energy, "a run" if samples.joules is not None else "no energy counter on this machine"),
-        ("samples", f"{samples.count:,}", f"runs in {_several(samples.processes, 'fresh process')}"),
+        ("samples", f"{samples.count:,}", f"runs in {several(samples.processes, 'fresh process')}"),
     ]
     name = f"{Path(found.model.path).name} ({size(found.model.size_bytes)})"
     lines = [
@@ -61,15 +62,13 @@ def comparison_text(found: ComparisonResult) -> str:
     comparison = found.comparison
     low, high = comparison.ci95
     interval = f"{low:.3f} - {high:.3f}" if math.isfinite(high) else "unknown"
-    found_from = percent(comparison.smallest_detectable)
     lines = [
         *wrapped(_verdict_sentence(found)),
         "",
         f"  ratio      {comparison.ratio:.3f}   95 % interval {interval} (B's latency over A's)",
         *_candidate_lines("A", found.first, found.second),
         *_candidate_lines("B", found.second, found.first),
-        f"  sharpness  differences from {found_from} would be found"
-        f" ({_several(comparison.rounds, 'process pair')}, {found.seconds:.0f} s)",
+        f"  sharpness  {_sharpness(comparison)} ({several(comparison.rounds, 'process pair')}, {found.seconds:.0f} s)",
         *doubts_text(_both_doubts(found)),
     ]
     return "\n".join(lines)
@@ -112,6 +111,11 @@ def wrapped(text: str, first: str = "", other: str = "  ") -> list[str]:
     return textwrap.wrap(printable(text), WIDTH, initial_indent=first, subsequent_indent=other)
 
 
+def several(number: int, thing: str) -> str:
+    """A number of things: 1 node, 2 nodes, 3 processes."""
+    return f"{number} {thing}" + ("" if number == 1 else "es" if thing.endswith("s") else "s")
+
+
 def printable(text: str) -> str:
     """The text in one line, without what would steer a terminal: names in a model file can hold anything."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
@@ -130,8 +134,11 @@ def _times(much: float, unit: float) -> str:
     return f"{much / unit:.1f}" if unit else "unknown"
 
 
-def _several(number: int, thing: str) -> str:
-    return f"{number} {thing}" + ("" if number == 1 else "es" if thing.endswith("s") else "s")
+def _sharpness(comparison: Comparison) -> str:
+    """From which difference on a verdict could be given. What a few pairs that differ say of it is no figure."""
+    if comparison.rounds < FEWEST_ROUNDS and not comparison.smallest_detectable < 1:
+        return "too few pairs to tell"
+    return f"differences from {percent(comparison.smallest_detectable)} would be found"
 
 
 def _verdict_sentence(found: ComparisonResult) -> str:

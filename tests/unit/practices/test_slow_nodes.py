@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.explain import Certainty, NodeMatch, NodeRow, Timing
-from hasten.core.quantization import BROKEN, FAILED, KEPT, VariantRow
+from hasten.core.quantization import BROKEN, FAILED, KEPT, SIZE, VariantRow
 from hasten.core.statistics import Interval
 from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.library import quantize
@@ -17,10 +18,12 @@ from hasten.model.samples import mobilenet_like
 from hasten.practices.node_gains import Gains, NodeGain, gains_from_rows
 from hasten.practices.pruned_variants import kernel_note
 from hasten.practices.quantize_records import QuantizeSettings
-from hasten.practices.slow_nodes import subject_of
+from hasten.practices.slow_nodes import leave_slow_nodes, subject_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from hasten.practices.quantize import QuantizePractice
 
 
 def row(node: int, before: float, after: float, spread: float = 0.001, *, op: str = "CONV_2D") -> NodeRow:
@@ -70,6 +73,11 @@ def test_the_static_int8_variant_that_keeps_the_floor_is_improved_on() -> None:
     assert found is not None
     assert found.recipe == "static_int8_mse"
     assert subject_of([variant("static_int16", 0.5), variant("static_int8", 0.5, FAILED)]) is None
+
+
+def test_who_asks_for_size_gets_no_larger_variant_and_waits_for_no_profile() -> None:
+    practice = SimpleNamespace(settings=QuantizeSettings(goal=SIZE), rows=[variant("static_int8", 0.9)])
+    leave_slow_nodes(cast("QuantizePractice", practice))  # it would profile with a target that is not there
 
 
 def test_pruned_layers_on_the_same_kernels_are_told_from_others() -> None:

@@ -9,7 +9,7 @@ from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.mixing import Sensitivity
 from hasten.core.plan import Plan
-from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, VariantRow, finding_of
+from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, UNKNOWN, VariantRow, finding_of
 from hasten.core.statistics import Interval
 from hasten.practices.quantize_records import QuantizeResult
 from hasten.report.quantize_text import quantize_text
@@ -108,3 +108,60 @@ def test_a_mix_says_how_much_of_it_is_integers() -> None:
     rows = (ROWS[0], replace(ROWS[2], integer_share=0.84))
     flat = " ".join(quantize_text("m.tflite", replace(FOUND, rows=rows)).split())
     assert "2 nodes stay float, 84% of the weights are integers" in flat
+
+
+def table_of(*rows: VariantRow) -> list[list[str]]:
+    """The table's cells, the head first; the verdict and its ratio are two."""
+    lines = quantize_text("m.tflite", replace(FOUND, rows=rows, sensitivity=())).splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("variant"))
+    return [line.split() for line in lines[begin : begin + 1 + len(rows)]]
+
+
+def test_a_variant_judged_on_other_samples_shows_its_change_and_not_a_value_to_compare() -> None:
+    early = replace(ROWS[2], choosing=replace(ACCURACY, value=0.793, samples=29), drop=0.069)
+    assert table_of(ROWS[0], early)[2][-2:] == ["-6.9%", "broken"]
+    flat = " ".join(quantize_text("m.tflite", replace(FOUND, rows=(ROWS[0], early))).split())
+    assert "79.3%" not in flat
+    assert "top-1 -6.9% against the original on 29 samples of the first half" in flat
+    assert "one with a sign is the change against the original" in flat
+
+
+def test_a_variant_that_broke_the_floor_on_the_other_half_shows_its_value_there() -> None:
+    late = replace(ROWS[1], floor=BROKEN, choosing=ACCURACY, drop=0.0)
+    assert table_of(ROWS[0], late)[2][-2:] == ["49.3%", "broken"]
+    flat = " ".join(quantize_text("m.tflite", replace(FOUND, rows=(ROWS[0], late))).split())
+    assert "figures are of the other half." in flat
+    assert "with a sign" not in flat
+
+
+def test_an_error_that_grows_is_a_loss() -> None:
+    mae = replace(ACCURACY, metric="mae", value=7.6213e-5)
+    worse = replace(ROWS[2], choosing=mae, drop=4.123e-3)
+    cells = table_of(replace(ROWS[0], accuracy=mae), worse)
+    assert (cells[0][-2], cells[1][-2], cells[2][-2]) == ("mae", "7.6e-05", "+0.0041")
+
+
+def test_agreement_stands_in_the_head_and_unknown_is_not_cut() -> None:
+    for kind in (Kind.AGREEMENT, Kind.UNKNOWN):
+        agreed = replace(ACCURACY, kind=kind, value=0.975)
+        cells = table_of(
+            replace(ROWS[0], accuracy=replace(agreed, value=1.0)),
+            replace(ROWS[2], choosing=agreed, drop=0.025, floor=UNKNOWN),
+        )
+        assert cells[0][-2] == "agreement"
+        assert cells[1][-2] == "100.0%"
+        assert cells[2][-2:] == ["97.5%", "unknown"]
+
+
+def test_a_metric_of_the_users_own_is_called_by_its_function() -> None:
+    for name, shown in (("md:score", "score"), ("my.metrics:weighted_recall", "weighted…")):
+        assert table_of(replace(ROWS[0], accuracy=replace(ACCURACY, metric=name)))[0][-2] == shown
+
+
+def test_what_is_cut_ends_in_an_ellipsis_and_one_is_not_plural() -> None:
+    rows = (ROWS[0], replace(ROWS[2], float_nodes=(1,)))
+    lines = quantize_text("m.tflite", replace(FOUND, rows=rows)).splitlines()
+    (sensitive,) = (line for line in lines if "CONV_2D and 1 more" in line)
+    assert len(sensitive) == 80
+    assert sensitive.endswith("…")
+    assert "1 node stays float" in " ".join(" ".join(lines).split())

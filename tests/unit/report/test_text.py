@@ -108,6 +108,12 @@ class TestComparison:
         assert "unknown" in text
         assert "1 process pair," in text
 
+    def test_two_pairs_that_differ_give_no_figure_of_sharpness(self) -> None:
+        text = comparison_text(comparison([0.1, 0.9]))
+        assert_fits(text)
+        assert "too few pairs to tell (2 process pairs" in text
+        assert "differences from 1.0% would be found" in comparison_text(comparison([0.1] * 5))
+
     def test_percentages_are_those_of_the_ratio(self) -> None:
         assert "39% less time" in comparison_text(comparison([-0.5] * 5))
         assert "65% more time" in comparison_text(comparison([0.5] * 5))
