@@ -14,7 +14,7 @@ import textwrap
 from typing import Final, NoReturn
 
 import hasten
-from hasten.cli.output import WIDTH, complain, give_up_output, prepare_streams, show
+from hasten.cli.output import WIDTH, complain, give_up_output, own_output, prepare_streams, show
 from hasten.core.errors import HastenError, UsageError
 
 # command → what it does, in the order in which a newcomer meets them. Each is a module of this room; it is imported
@@ -53,7 +53,8 @@ def main(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     prepare_streams()
     try:
-        return _run_or_explain(arguments)
+        with own_output():
+            return _run_or_explain(arguments)
     except BrokenPipeError:
         # Whoever read our output has gone, as `head` does; nothing is left to say, and nobody to say it to.
         give_up_output()

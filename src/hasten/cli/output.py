@@ -7,31 +7,44 @@ import os
 import shutil
 import sys
 import textwrap
-from typing import Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from hasten.core.errors import DataError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 WIDTH: Final = 80
+_kept: Final[list[TextIO | None]] = []
+"""Standard output, while `own_output` keeps it from others."""
 
 
 def prepare_streams() -> None:
-    """A terminal or file that knows no µ, and a file name that is no text, become a question mark and not an error.
-
-    Standard output is for `show` alone from then on, which programs may read: what functions of the user print, in
-    whatever thread, goes to standard error.
-    """
+    """A terminal or file that knows no µ, and a file name that is no text, become a question mark and not an error."""
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
-    sys.stdout = sys.stderr
+
+
+@contextlib.contextmanager
+def own_output() -> Iterator[None]:
+    """Standard output is for `show` alone meanwhile, as programs may read it: what functions of the user print, in
+    whatever thread, goes to standard error."""
+    _kept.append(sys.stdout)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _kept.pop()
 
 
 def show(text: str) -> None:
     """Print on standard output, at once. A reader that has gone is a BrokenPipeError, any other trouble a DataError."""
-    if sys.__stdout__ is None:  # closed by whoever started the command
+    stream = _output()
+    if stream is None:  # closed by whoever started the command
         return
     try:
-        print(text, file=sys.__stdout__, flush=True)
+        print(text, file=stream, flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -67,6 +80,11 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 
 def _silence_output() -> None:
-    if sys.__stdout__ is not None:
+    stream = _output()
+    if stream is not None:
         with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _output() -> TextIO | None:
+    return _kept[-1] if _kept else sys.stdout
