@@ -86,7 +86,7 @@ def _heading(found: Accuracy | None) -> str:
     if found is None:
         return "score"
     if found.kind is not Kind.ACCURACY:
-        return "agreement"
+        return _likeness(found)
     name = printable(found.metric.rpartition(":")[2])
     return name if len(name) <= _MOST_OF_HEADING else f"{name[: _MOST_OF_HEADING - 1]}…"
 
@@ -170,11 +170,16 @@ def _left_out(skipped: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _accuracy(found: Accuracy) -> str:
-    what = found.metric if found.kind is Kind.ACCURACY else f"agreement ({found.metric})"
+    what = found.metric if found.kind is Kind.ACCURACY else f"{_likeness(found)} ({found.metric})"
     if found.kind is Kind.UNKNOWN:
-        what = f"{UNKNOWN} accuracy, agreement on random inputs ({found.metric})"
+        what = f"{UNKNOWN} accuracy, {_likeness(found)} on random inputs ({found.metric})"
     interval = f"{_value(found, found.low)} to {_value(found, found.high)}"
     return f"{what} {_value(found, found.value)} ({interval}) on {several(found.samples, 'sample')}"
+
+
+def _likeness(found: Accuracy) -> str:
+    """What a figure without labels tells: how far a variant is with the original, or how far off it."""
+    return "deviation" if found.metric == _ERROR_METRIC else "agreement"
 
 
 def _sensitive(entries: Sequence[Sensitivity], chosen: str) -> list[str]:

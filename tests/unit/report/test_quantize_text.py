@@ -153,6 +153,13 @@ def test_agreement_stands_in_the_head_and_unknown_is_not_cut() -> None:
         assert cells[2][-2:] == ["97.5%", "unknown"]
 
 
+def test_an_error_without_labels_is_called_a_deviation() -> None:
+    agreed = replace(ACCURACY, kind=Kind.AGREEMENT, metric="mae", value=0.0)
+    assert table_of(replace(ROWS[0], accuracy=agreed))[0][-2] == "deviation"
+    text = quantize_text("m.tflite", replace(FOUND, rows=(replace(ROWS[0], accuracy=agreed),)))
+    assert "original: deviation (mae) 0 (" in text
+
+
 def test_a_metric_of_the_users_own_is_called_by_its_function() -> None:
     for name, shown in (("md:score", "score"), ("my.metrics:weighted_recall", "weighted…")):
         assert table_of(replace(ROWS[0], accuracy=replace(ACCURACY, metric=name)))[0][-2] == shown
