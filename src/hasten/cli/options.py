@@ -210,11 +210,23 @@ def positive_float(text: str) -> float:
 
 
 def percentage(text: str) -> float:
-    """`1%` or `0.01`."""
-    value = _number(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    """`1%` or `0.01`, between nothing and all."""
+    value = _share(text)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"must be a share such as 1% or 0.01, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a share above 0% and below 100%, such as 1% or 0.01, not {text!r}")
     return value
+
+
+def percentage_to_lose(text: str) -> float:
+    """`1%` or `0.01`, from nothing to all."""
+    value = _share(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be a share from 0% to 100%, such as 1% or 0.01, not {text!r}")
+    return value
+
+
+def _share(text: str) -> float:
+    return _number(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
 
 
 def _number(text: str) -> float:

@@ -38,8 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="FOLDER", help="for variants, session and chosen.tflite"
     )
     parser.add_argument(
-        "--max-drop", type=options.percentage, default=0.01, metavar="P", help="the most to lose (default: 1%%)"
-    )
+        "--max-drop", type=options.percentage_to_lose, default=0.01, metavar="P",
+        help="the most to lose, 0%% to 100%%; of mae and own metrics relative (default: 1%%)",
+    )  # fmt: skip
     parser.add_argument(
         "--for", dest="goal", choices=("speed", "size"), default="speed", help="what to gain (default: speed)"
     )

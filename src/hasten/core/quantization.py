@@ -44,6 +44,7 @@ class VariantRow:
     zipped_bytes: int = 0
     floor: str = ""
     why: str = ""
+    """What went wrong with it; of the original, why no variant can be judged by this data, in a clause."""
     choosing: Accuracy | None = None
     """On the half of the data by which it is chosen; on a part of it where the floor was decided early."""
     drop: float | None = None
@@ -173,16 +174,31 @@ def explain_choice(rows: Sequence[VariantRow], goal: str) -> str:
         if best.against is not None:
             gains.append(f"{best.against.verdict.value} (ratio {best.against.ratio:.2f})")
         return f"{best.recipe} keeps the floor and is {', '.join(gains)}."
-    if any(row.floor == UNKNOWN for row in rows[1:]):
-        return "the original stays: without data nothing shows that a variant keeps its accuracy."
-    kept = [row for row in rows[1:] if row.floor == KEPT and row.path]
+    return f"the original stays: {_why_none(rows, goal)}."
+
+
+def _why_none(rows: Sequence[VariantRow], goal: str) -> str:
+    """Why no variant is chosen."""
+    original, *variants = rows
+    judged = [row for row in variants if row.floor not in ("", FAILED)]
+    if not judged:
+        failed = next((row for row in variants if row.floor == FAILED), None)
+        if failed is None:
+            return "no variant has been judged yet"
+        return f"no variant could be made and run ({failed.recipe}: {failed.why.splitlines()[0].rstrip('.')})"
+    if original.why:
+        return f"no variant can be judged, as {original.why}"
+    if any(row.floor == UNKNOWN for row in judged):
+        return "without data nothing shows that a variant keeps its accuracy"
+    kept = [row for row in judged if row.floor == KEPT and row.path]
     if not kept:
-        return "the original stays: no variant keeps the floor."
+        return "no variant keeps the floor"
     if goal == SIZE:
-        return "the original stays: no variant that keeps the floor is smaller."
+        return "no variant that keeps the floor is smaller"
     smallest = min(kept, key=lambda row: row.size_bytes)
-    also = f"; {smallest.recipe} keeps it in {size(smallest.size_bytes)} (--for size)" if smallest.size_bytes else ""
-    return f"the original stays: no variant that keeps the floor is surely faster{also}."
+    smaller = smallest.size_bytes < original.size_bytes
+    also = f"; {smallest.recipe} keeps it in {size(smallest.size_bytes)} (--for size)" if smaller else ""
+    return f"no variant that keeps the floor is surely faster{also}"
 
 
 def finding_of(rows: Sequence[VariantRow], goal: str, already: str = "") -> Finding:
@@ -190,14 +206,18 @@ def finding_of(rows: Sequence[VariantRow], goal: str, already: str = "") -> Find
     if already:
         return Finding("quantize", Standing.GOOD, already)
     best, why = choose(rows, goal), explain_choice(rows, goal)
+    if rows[0].why:
+        return Finding("quantize", Standing.NOT_EXAMINED, why, "Give more labelled data, and see that its labels fit.")
     if any(row.floor == UNKNOWN for row in rows):
         return Finding("quantize", Standing.NOT_EXAMINED, why, "Give labelled data with --data.")
+    if all(row.floor in ("", FAILED) for row in rows[1:]):
+        return Finding("quantize", Standing.NOT_EXAMINED, why)
     return Finding("quantize", Standing.IMPROVED if best is not rows[0] else Standing.GOOD, why)
 
 
-def floor_of(kind: Kind, kept: bool) -> str:
-    """What may be said of the floor on data of this kind."""
-    return UNKNOWN if kind is Kind.UNKNOWN else KEPT if kept else BROKEN
+def floor_of(kind: Kind, kept: bool | None) -> str:
+    """What may be said of the floor on data of this kind; None where the data could not decide."""
+    return UNKNOWN if kind is Kind.UNKNOWN or kept is None else KEPT if kept else BROKEN
 
 
 def _change_data(change: PairedAccuracy) -> dict[str, Any]:

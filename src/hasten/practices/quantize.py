@@ -17,6 +17,7 @@ from hasten.core.floor import Decision
 from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, ORIGINAL, VariantRow, choose, explain_choice, finding_of, floor_of
 from hasten.data.preprocess import Preprocess
+from hasten.measure.bench import DEFAULT_SECONDS, bench
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 from hasten.model.reader import read_graph
 from hasten.model.variants.already import AlreadyQuantizedError, integer_share, refuse_quantized
@@ -25,8 +26,8 @@ from hasten.model.variants.variant import zipped_bytes
 from hasten.practices.mixed_precision import mix
 from hasten.practices.pruned_variants import Pruning, judge_pruned, note_kernels, note_sparsity
 from hasten.practices.quantize_border import border_notes, types_still
-from hasten.practices.quantize_folder import file_hash
-from hasten.practices.quantize_judge import CHOOSING, QuantizeJudge
+from hasten.practices.quantize_folder import FolderError, file_hash
+from hasten.practices.quantize_judge import CHOOSING, REPORTING, QuantizeJudge
 from hasten.practices.quantize_race import race, timed_row
 from hasten.practices.quantize_records import QuantizeResult
 from hasten.practices.quantize_reporting import report_on_other_half
@@ -60,7 +61,6 @@ class QuantizePractice:
     """What each node gains by a recipe, as far as it was measured."""
     maker: VariantMaker = field(init=False)
     judges: QuantizeJudge = field(init=False)
-    _notes: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature, self.settings.border)
@@ -99,13 +99,14 @@ class QuantizePractice:
             goal=self.settings.goal,
             data=self.data.dataset.source,
             sensitivity=tuple(self.folder.sensitivities),
-            notes=tuple(self._notes),
+            notes=self._notes(),
             already=self.already,
             resumed=self.folder.resumed,
-            skipped=tuple(self.judges.skipped.items()),
+            skipped=tuple({**self.folder.skipped, **self.judges.skipped}.items()),
             plan=self.candidate.plan,
             is_fed_as_is=self.data.preprocess == Preprocess() and not self.data.dataset.is_random,
             border=self.settings.border,
+            floor=self.folder.floor,
         )
 
     @property
@@ -119,7 +120,8 @@ class QuantizePractice:
 
     def note(self, *notes: str) -> None:
         """Keep a sentence for whoever reads the result; the same one is kept once."""
-        self._notes.update(dict.fromkeys(notes))
+        for text in notes:
+            self.folder.note(text)
 
     def judge(
         self, name: str, recipe: Recipe | Pruning, *, float_nodes: Collection[int] = (), share: float = 0.0
@@ -132,9 +134,10 @@ class QuantizePractice:
             row = self._made(name, recipe, tuple(float_nodes))
             self.tell(share, f"judging {name}")
             row = self._judged(row)
-        except UsageError:
+        except (UsageError, FolderError):
             raise  # something is missing for all of them
         except HastenError as error:
+            self.folder.check_room(self.candidate.model.size_bytes)  # a full disk is not this recipe's fault
             made = self.folder.rows.get(name) or VariantRow(name, float_nodes=tuple(float_nodes))
             row = replace(made, floor=FAILED, why=error.message)
         self.folder.save(row)
@@ -174,8 +177,9 @@ class QuantizePractice:
     def choose(self) -> None:
         """Put the best so far where the user looks for it."""
         best = choose(self.rows, self.settings.goal)
-        self.folder.choose(self.candidate.path if best.recipe == ORIGINAL else Path(best.path))
-        self.folder.keep("chosen", best.recipe, {"recipe": best.recipe, "sha256": best.sha256})
+        self.folder.choose(
+            best.recipe, self.candidate.path if best.recipe == ORIGINAL else Path(best.path), best.sha256
+        )
 
     def forget_file(self, row: VariantRow) -> VariantRow:
         """The row without its file, which nobody needs. The file goes first: one that no row names is foreign."""
@@ -196,6 +200,8 @@ class QuantizePractice:
             refuse_quantized(self.graph)
         except AlreadyQuantizedError as error:
             self.already = error.message
+        if self.already:
+            self._examine_as_it_is()
             return
         self.note(*self.data.dataset.notes, *border_notes(self.graph, self.candidate.workload, self.settings))
         note_sparsity(self)
@@ -237,16 +243,47 @@ class QuantizePractice:
             self.folder.save(row)
         else:
             self.folder.rows[ORIGINAL] = replace(before, path=str(path))
-            self.note(f"went on with the search in {self.folder.path}")
         self.choose()
 
     def _prepare(self) -> None:
         """What all recipes need: trouble with it is not that of one of them."""
         waiting = [name for name in self.settings.fitting if not self._is_judged(name)]
         if waiting:
-            self.judges.original(CHOOSING)
+            self._judge_original()
         if any(recipe_from_name(name).needs_calibration for name in waiting):
             self.calibration()
+
+    def _judge_original(self) -> None:
+        """What the floor means for this model and data, and whether it can be judged by at all."""
+        floor = self.judges.floor(CHOOSING)
+        self.folder.save_floor(floor.as_data())
+        self.folder.save_skipped(self.judges.skipped)
+        row = self.folder.rows[ORIGINAL]
+        if row.why != self.judges.against_choosing:
+            self.folder.save(replace(row, why=self.judges.against_choosing))
+
+    def _examine_as_it_is(self) -> None:
+        """A model that is the answer already has to run; with data, on it."""
+        row = self.folder.rows[ORIGINAL]
+        try:
+            if not self.data.dataset.is_random and row.accuracy is None:
+                row = replace(row, accuracy=self.judges.original(REPORTING).accuracy)
+                self.folder.save_skipped(self.judges.skipped)
+            if row.latency is None:
+                seconds = min(self.settings.seconds, DEFAULT_SECONDS)
+                found = bench(self.target, replace(self.candidate, label=ORIGINAL), seconds, self.progress)
+                if isinstance(found, Failure):
+                    raise RunnerFailed(found)
+                self.folder.keep("measurement", ORIGINAL, found.as_data())
+                row = replace(row, latency=found.samples.latency)
+        except (HastenError, RunnerFailed):
+            self.folder.choose_nothing()
+            raise
+        self.folder.save(row)
+
+    def _notes(self) -> tuple[str, ...]:
+        went_on = [f"went on with the search in {self.folder.path}"] if self.folder.resumed else []
+        return (*went_on, *self.folder.notes)
 
     def _is_judged(self, name: str, float_nodes: tuple[int, ...] = ()) -> bool:
         row = self.folder.rows.get(name)
@@ -271,7 +308,13 @@ class QuantizePractice:
         return self.maker.make(recipe.name, self.folder.making, samples, but=float_nodes or None)
 
     def _judged(self, row: VariantRow) -> VariantRow:
-        found = self.judges.against_floor(self.candidate_of(row))
-        kept = found.decision is not None and found.decision.decision is Decision.KEPT
-        drop = found.decision.mean_drop if found.decision is not None else None
-        return replace(row, choosing=found.accuracy, drop=drop, floor=floor_of(found.accuracy.kind, kept))
+        candidate = self.candidate_of(row)
+        found = self.judges.against_floor(candidate)
+        self.folder.save_skipped(self.judges.skipped)
+        decision = found.decision
+        assert decision is not None, "it was asked for"
+        kept = None if decision.decision is Decision.UNSURE else decision.decision is Decision.KEPT
+        return replace(
+            row, choosing=found.accuracy, drop=decision.mean_drop, floor=floor_of(found.accuracy.kind, kept),
+            why=self.judges.remarks.get(candidate.label, ""),
+        )  # fmt: skip

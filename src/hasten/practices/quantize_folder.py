@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,19 @@ CHOSEN: Final = "chosen.tflite"
 _MAKING: Final = ".making.tflite"
 _OWN: Final = (SESSION, CHOSEN, _MAKING)
 COMMAND: Final = "quantize"
+# Settings that are about the content behind a name; where a session has none, an earlier hasten has begun it.
+DATA_CONTENT: Final = "content of the data"
+CALIBRATION_CONTENT: Final = "content of the calibration data"
+METRIC_CONTENT: Final = "code of the metric"
+_NAMED_BY: Final = {DATA_CONTENT: "data", CALIBRATION_CONTENT: "calibration", METRIC_CONTENT: "metric"}
+# No more room than this is looked for after trouble.
+_MOST_ROOM_BYTES: Final = 1 << 26
+# What file managers leave behind, beside hidden files.
+_LITTER: Final = ("Thumbs.db", "desktop.ini")
+
+
+class FolderError(DataError):
+    """The folder cannot be written: nothing that is still to come could be saved."""
 
 
 class QuantizeFolder:
@@ -33,11 +47,18 @@ class QuantizeFolder:
         self.path = path
         self.rows: dict[str, VariantRow] = {}
         self.sensitivities: list[Sensitivity] = []
+        self.notes: dict[str, None] = {}
+        """Sentences for whoever reads the result, in their order."""
+        self.skipped: dict[str, str] = {}
+        """Samples that were left out, and why."""
+        self.floor: dict[str, Any] = {}
+        """What the largest drop means, once the original was judged."""
+        self._chosen = ""
         self._session = SessionWriter(path / SESSION, {"hasten": version, "command": COMMAND})
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(path)
-            present = sorted(entry.name for entry in path.iterdir())
+            present = sorted(entry.name for entry in path.iterdir() if not _is_litter(entry.name))
         except OSError as error:
             raise DataError(f"the folder {path} cannot be used: {error.strerror}", "Choose another with -o.") from None
         self.resumed = SESSION in present
@@ -59,7 +80,40 @@ class QuantizeFolder:
 
     def keep(self, kind: str, label: str, data: dict[str, Any]) -> None:
         """Save something to the session, at once."""
-        self._session.add(kind, label, data)
+        try:
+            self._session.add(kind, label, data)
+        except DataError as error:
+            raise self._trouble(error.__cause__ if isinstance(error.__cause__, OSError) else error) from error
+
+    def check_room(self, size_bytes: int) -> None:
+        """Raise where a file of this size cannot be written, which makes many things fail in ways of their own."""
+        try:
+            with self.making.open("ab") as stream:
+                stream.write(bytes(min(size_bytes, _MOST_ROOM_BYTES)))
+                stream.flush()
+                os.fsync(stream.fileno())
+            self.making.unlink()
+        except OSError as error:
+            raise self._trouble(error) from error
+
+    def note(self, text: str) -> None:
+        """Save a sentence; the same one is saved once."""
+        if text not in self.notes:
+            self.notes[text] = None
+            self.keep("note", "", {"text": text})
+
+    def save_skipped(self, skipped: Mapping[str, str]) -> None:
+        """Save which samples were left out; each is saved once."""
+        for name, reason in skipped.items():
+            if name not in self.skipped:
+                self.skipped[name] = reason
+                self.keep("skipped", name, {"reason": reason})
+
+    def save_floor(self, floor: dict[str, Any]) -> None:
+        """Save what the largest drop means."""
+        if floor != self.floor:
+            self.floor = floor
+            self.keep("floor", COMMAND, floor)
 
     def save(self, row: VariantRow) -> None:
         """Save a row; it takes the place of an earlier one of the same recipe."""
@@ -70,7 +124,10 @@ class QuantizeFolder:
         """Save a row whose file has just been made, and give the file its name. The row is first: an unknown file would
         be a foreign one."""
         self.save(row)
-        self.making.replace(row.path)
+        try:
+            self.making.replace(row.path)
+        except OSError as error:
+            raise self._trouble(error) from error
 
     def save_sensitivity(self, found: Sensitivity) -> None:
         """Save what one group of nodes came to."""
@@ -82,12 +139,23 @@ class QuantizeFolder:
         path = Path(row.path)
         return bool(row.path) and path.is_file() and file_hash(path) == row.sha256
 
-    def choose(self, source: Path) -> Path:
-        """Make a copy of this model the chosen one."""
+    def choose(self, recipe: str, source: Path, sha256: str) -> None:
+        """Make a copy of this model the chosen one, unless it is one already."""
         chosen = self.path / CHOSEN
-        shutil.copyfile(source, self.making)
-        self.making.replace(chosen)
-        return chosen
+        try:
+            if not chosen.is_file() or sha256 != (self._chosen or file_hash(chosen)):
+                shutil.copyfile(source, self.making)
+                self.making.replace(chosen)
+        except OSError as error:
+            raise self._trouble(error) from error
+        if self._chosen != sha256:
+            self.keep("chosen", recipe, {"recipe": recipe, "sha256": sha256})
+        self._chosen = sha256
+
+    def choose_nothing(self) -> None:
+        """Leave no chosen model, as even the original cannot be run."""
+        (self.path / CHOSEN).unlink(missing_ok=True)
+        self._chosen = ""
 
     def close(self) -> None:
         """Leave nothing half made."""
@@ -106,6 +174,12 @@ class QuantizeFolder:
                 self.rows[trial.label] = self._here(row_from_data(trial.data))
             elif trial.kind == "sensitivity":
                 self._add_sensitivity(sensitivity_from_data(trial.data))
+            elif trial.kind == "note":
+                self.notes[trial.data["text"]] = None
+            elif trial.kind == "skipped":
+                self.skipped[trial.label] = trial.data["reason"]
+            elif trial.kind == "floor":
+                self.floor = trial.data
 
     def _add_sensitivity(self, found: Sensitivity) -> None:
         others = [entry for entry in self.sensitivities if (entry.recipe, entry.nodes) != (found.recipe, found.nodes)]
@@ -119,6 +193,8 @@ class QuantizeFolder:
 
     def _compare(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         for key in {**before, **now}:
+            if key in _NAMED_BY:
+                continue
             # Nothing but types can be missing, on either side: that means float32.
             was, wanted = before.get(key, FLOAT), now.get(key, FLOAT)
             if was != wanted:
@@ -126,6 +202,27 @@ class QuantizeFolder:
                     f"{self.path} holds a search with another {key}: {was}, not {wanted}",
                     "Choose another folder with -o, or repeat the command as it was.",
                 )
+        for key, name in _NAMED_BY.items():
+            self._compare_content(str(now.get(name, "")), before.get(key), now.get(key))
+
+    def _compare_content(self, name: str, before: str | None, now: str | None) -> None:
+        if now is None or before == now:
+            return
+        if before is None:
+            self.notes[f"whether {name} is what it was when this search began was not recorded then"] = None
+            return
+        raise UsageError(
+            f"{name} has changed since the search in {self.path} began: its figures and new ones cannot be compared",
+            "Choose another folder with -o, or put back what it was.",
+        )
+
+    def _trouble(self, error: OSError | DataError) -> FolderError:
+        """Trouble with the disk as an error that says what to do."""
+        reason = error.message if isinstance(error, DataError) else error.strerror or str(error)
+        return FolderError(
+            f"{self.path} cannot be written: {reason}; what was found so far is saved",
+            "Make room there, and the same command goes on; or choose another folder with -o.",
+        )
 
     def _refuse_foreign(self, present: list[str]) -> None:
         rows = [row for row in self.rows.values() if row.path and row.recipe != ORIGINAL]
@@ -140,6 +237,11 @@ class QuantizeFolder:
             raise UsageError(
                 f"the folder {self.path} {what}", "Choose a new or empty folder with -o; nothing was changed."
             )
+
+
+def _is_litter(name: str) -> bool:
+    """Whether a file is of no account: hidden, or left behind by a file manager."""
+    return name in _LITTER or (name.startswith(".") and name != _MAKING)
 
 
 def file_hash(path: Path) -> str:

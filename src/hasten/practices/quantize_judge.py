@@ -5,17 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from hasten.core.accuracy import interval_of_scores
+from hasten.core.errors import DataError
 from hasten.core.failure import Failure
+from hasten.core.floor import Decision
+from hasten.core.units import percent
+from hasten.data.forms import forms_from_graph
+from hasten.data.metrics import FunctionMetric
 from hasten.measure.evaluate import EvaluationOptions, evaluate
 from hasten.measure.floor_guard import Floor
 from hasten.model.reader import read_graph
+from hasten.practices.other_outputs import RUINED, SAMPLES, OtherOutputs
 from hasten.practices.quantize_border import inputs_by_scale
 from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
+from hasten.practices.quantize_trust import trust_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hasten.data.dataset import Dataset
+    from hasten.data.metrics import Metric
     from hasten.measure.evaluation import Evaluation, Skipped
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
@@ -44,12 +55,18 @@ class QuantizeJudge:
         self.evaluations = 0
         """How many times a model was evaluated on a half, or on as much of it as it took."""
         self.samples_run = 0
+        self.against_choosing = ""
+        """Why nothing can be chosen by this data, in a clause; empty where something can, or nothing was judged yet."""
+        self.remarks: dict[str, str] = {}
+        """By a candidate's label: what is wrong with one that keeps the floor in the output that is judged."""
         self._target, self._candidate, self._graph = target, candidate, graph
         self._data, self._settings, self._tell, self._note = data, settings, tell, note
         self._halves: dict[str, Dataset] = {}
         self._originals: dict[str, Evaluation] = {}
         self._calibration: list[dict[str, Any]] = []
         self._few: list[dict[str, Any]] = []
+        self._outputs = forms_from_graph(graph, candidate.workload).outputs
+        self._others: Evaluation | None = None
 
     def half(self, name: str) -> Dataset:
         """One half of the data; always the same samples."""
@@ -67,12 +84,29 @@ class QuantizeJudge:
             for note in found.accuracy.notes:
                 if "bad samples" not in note:  # they are listed, of both halves together
                     self._note(note)
+            if half == CHOOSING:
+                self._weigh(found)
         return self._originals[half]
 
+    def floor(self, half: str) -> Floor:
+        """What may be lost on one half of the data."""
+        return Floor(self.original(half), self._settings.max_drop)
+
     def against_floor(self, candidate: Candidate) -> Evaluation:
-        """A variant on the choosing half, until it is clear whether it keeps the floor."""
-        original = self.original(CHOOSING)
-        return self._evaluate(candidate, CHOOSING, Floor(original, self._settings.max_drop), original)
+        """A variant on the choosing half, until it is clear whether it keeps the floor.
+
+        The decision is `unsure` where this data can decide nothing, and `broken` where another output is ruined.
+        """
+        floor = self.floor(CHOOSING)
+        found = self._evaluate(candidate, CHOOSING, floor, floor.original)
+        if found.decision is None:
+            return found
+        if self.against_choosing:
+            return replace(found, decision=replace(found.decision, decision=Decision.UNSURE))
+        if found.decision.decision is Decision.KEPT and (remark := self._ruined_output(candidate)):
+            self.remarks[candidate.label] = remark
+            return replace(found, decision=replace(found.decision, decision=Decision.BROKEN))
+        return found
 
     def reported(self, candidate: Candidate) -> Evaluation:
         """A variant on all of the reporting half."""
@@ -102,26 +136,102 @@ class QuantizeJudge:
         self._keep_skipped(skipped)
         return found
 
+    def _weigh(self, original: Evaluation) -> None:
+        """Note what speaks against a choice by this data, and which output it is about."""
+        found = trust_in(Floor(original, self._settings.max_drop), self._outputs[0].elements)
+        self.against_choosing = found.against
+        for doubt in found.doubts:
+            self._note(doubt)
+        if self._unseen_outputs(original.metric):
+            judged = f"{self._outputs[0].name!r} of {len(self._outputs)}"
+            self._note(
+                f"only the output {judged} was judged by {original.metric.name}; "
+                "whoever is far off in another is not chosen. A --metric module:function sees all of them"
+            )
+
+    def _unseen_outputs(self, metric: Metric) -> bool:
+        """Whether there are outputs that the metric does not see: the user's own functions are given all of them."""
+        built_in = type(metric).__module__.startswith("hasten.") and not isinstance(metric, FunctionMetric)
+        return len(self._outputs) > 1 and built_in
+
+    def _ruined_output(self, candidate: Candidate) -> str:
+        """What is wrong with an output that the metric does not see; empty where nothing is."""
+        if self.half(CHOOSING).is_random or not self._unseen_outputs(self.original(CHOOSING).metric):
+            return ""
+        metric = OtherOutputs(len(self._outputs) - 1)
+        if self._others is None:
+            self._others = self._evaluate_others(self._candidate, metric)
+        found = self._evaluate_others(candidate, self._others.metric, self._others)
+        assert isinstance(found.metric, OtherOutputs)
+        errors = found.metric.errors(found.statistics.sum(axis=0))
+        worst = int(np.argmax(errors))
+        if errors[worst] <= RUINED:
+            return ""
+        off = percent(errors[worst]) if errors[worst] < 10 else "more than 1000%"
+        return f"keeps the floor in {self._outputs[0].name!r}, but {self._outputs[worst + 1].name!r} is {off} off"
+
+    def _evaluate_others(self, candidate: Candidate, metric: Metric, original: Evaluation | None = None) -> Evaluation:
+        dataset = replace(self.half(CHOOSING), labelled=False)
+        return self._run(candidate, dataset, metric, samples=SAMPLES, original=original)
+
     def _evaluate(
         self, candidate: Candidate, half: str, floor: Floor | None = None, original: Evaluation | None = None
     ) -> Evaluation:
         dataset = self.half(half)
+        metric = self._data.metric if original is None else original.metric
+        found = self._run(candidate, dataset, metric, floor, None if dataset.labelled else original)
+        self.evaluations += 1
+        self.samples_run += len(found.positions)
+        if original is None:
+            self._keep_skipped(found.skipped)
+            return found
+        return _on_its_samples(original, found)
+
+    def _run(
+        self,
+        candidate: Candidate,
+        dataset: Dataset,
+        metric: Metric | None,
+        floor: Floor | None = None,
+        original: Evaluation | None = None,
+        *,
+        samples: int | None = None,
+    ) -> Evaluation:
         graph = read_graph(candidate.path)
         by_scale = inputs_by_scale(self._graph, graph, candidate.workload)
-        options = EvaluationOptions(skip_bad=self._settings.skip_bad, label_offset=self._settings.label_offset)
+        skip_bad, offset = self._settings.skip_bad, self._settings.label_offset
         found = evaluate(
-            self._target, candidate, dataset, replace(self._data.preprocess, by_scale=by_scale),
-            self._data.metric if original is None else original.metric,
-            options=options, original=None if dataset.labelled else original, floor=floor,
-            graph=graph,
+            self._target, candidate, dataset, replace(self._data.preprocess, by_scale=by_scale), metric,
+            options=EvaluationOptions(samples, skip_bad=skip_bad, label_offset=offset),
+            original=original, floor=floor, graph=graph,
         )  # fmt: skip
         if isinstance(found, Failure):
             raise found.error(candidate.plan)
-        self.evaluations += 1
-        self.samples_run += len(found.positions)
-        self._keep_skipped(found.skipped)
         return found
 
     def _keep_skipped(self, skipped: tuple[Skipped, ...]) -> None:
         for entry in skipped:
             self.skipped.setdefault(entry.name, entry.reason)
+
+
+def _on_its_samples(original: Evaluation, found: Evaluation) -> Evaluation:
+    """A variant's evaluation on the samples that the original was evaluated on, and on no others.
+
+    One that the original could be judged by and the variant not is the variant's fault: leaving it out would hide that.
+    """
+    known = set(original.names)
+    if failed := [entry for entry in found.skipped if entry.name in known]:
+        raise DataError(failed[0].reason)
+    positions = set(original.positions)
+    rows = [row for row, position in enumerate(found.positions) if position in positions]
+    if len(rows) == len(found.positions):
+        return found
+    statistics, metric = found.statistics[rows], found.metric
+    value = interval_of_scores(statistics, metric.value, proportion=metric.proportion)
+    return replace(
+        found,
+        accuracy=replace(found.accuracy, value=value.estimate, low=value.low, high=value.high, samples=len(rows)),
+        positions=tuple(found.positions[row] for row in rows),
+        names=tuple(found.names[row] for row in rows),
+        statistics=statistics,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.comparison import Verdict
@@ -13,6 +13,8 @@ from hasten.core.quantization import BROKEN, SPEED, VariantRow
 from hasten.data.preprocess import Preprocess
 from hasten.model.variants.border import FLOAT, FLOAT_BORDER, Border, fits
 from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
+from hasten.practices.data_fingerprint import data_fingerprint, metric_fingerprint
+from hasten.practices.quantize_folder import CALIBRATION_CONTENT, DATA_CONTENT, METRIC_CONTENT
 
 if TYPE_CHECKING:
     from hasten.core.finding import Finding
@@ -113,6 +115,8 @@ class QuantizeResult:
     """Whether the data needs no pre-processing."""
     border: Border = FLOAT_BORDER
     """The types that were asked for; the original keeps its own."""
+    floor: dict[str, Any] = field(default_factory=dict)
+    """What the largest drop means for this metric, as `Floor.as_data` tells; empty before the original was judged."""
 
     @property
     def hints(self) -> tuple[str, ...]:
@@ -137,7 +141,8 @@ class QuantizeResult:
         return {
             "variants": [row.as_data() for row in self.rows], "chosen": self.chosen, "path": self.path,
             "why": self.why, "sensitivity": [entry.as_data() for entry in self.sensitivity],
-            "max_drop": self.max_drop, "goal": self.goal, "data": self.data, "already_quantized": self.already,
+            "max_drop": self.max_drop, "floor": self.floor, "goal": self.goal, "data": self.data,
+            "already_quantized": self.already,
             "input_type": self.border.input_type, "output_type": self.border.output_type,
             "notes": list(self.notes), "resumed": self.resumed, "finding": self.finding.as_data(),
             "hints": list(self.hints),
@@ -159,9 +164,15 @@ def _plan_options(plan: Plan) -> list[str]:
 def settings_to_compare(candidate: Candidate, data: QuantizeData, settings: QuantizeSettings) -> dict[str, Any]:
     """What must be the same for a search to go on: figures of different settings do not belong in one table.
 
-    Types are named only where they are not float32: sessions from before they could be chosen name none.
+    Types are named only where they are not float32: sessions from before they could be chosen name none. The same name
+    may stand for other content later, so that this is told apart as well where it can be.
     """
     types = {"input type": settings.border.input_type, "output type": settings.border.output_type}
+    contents = {
+        DATA_CONTENT: data_fingerprint(data.dataset),
+        CALIBRATION_CONTENT: data_fingerprint(data.calibration),
+        METRIC_CONTENT: metric_fingerprint(data.metric),
+    }
     return {
         "model": candidate.model.sha256,
         "data": data.dataset.source,
@@ -174,4 +185,5 @@ def settings_to_compare(candidate: Candidate, data: QuantizeData, settings: Quan
         "plan": candidate.plan.describe(),
         "signature": candidate.workload.signature,
         **{end: dtype for end, dtype in types.items() if dtype != FLOAT},
+        **{what: content for what, content in contents.items() if content},
     }

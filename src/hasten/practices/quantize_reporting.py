@@ -49,7 +49,9 @@ def _report_all(practice: QuantizePractice) -> None:
     for row in rows:
         practice.tell(0.95, f"{row.recipe} on the reporting half")
         if row.recipe == ORIGINAL:
-            practice.folder.save(replace(row, accuracy=practice.judges.original(REPORTING).accuracy))
+            accuracy = practice.judges.original(REPORTING).accuracy
+            practice.folder.save_skipped(practice.judges.skipped)
+            practice.folder.save(replace(row, accuracy=accuracy))
         elif row.floor == KEPT:
             practice.folder.save(_reported(practice, row))
     practice.choose()
@@ -62,7 +64,7 @@ def _reported(practice: QuantizePractice, row: VariantRow) -> VariantRow:
         return replace(row, floor=FAILED, why=error.message)
     change = compare_evaluations(practice.judges.original(REPORTING), found)
     row = replace(row, accuracy=found.accuracy, change=change)
-    if change.drop <= practice.settings.max_drop + 1e-9:
+    if practice.judges.floor(REPORTING).keeps(change.drop):
         return row
     lost = percent(change.drop) if found.metric.proportion else f"{change.drop:.3g}"
     return replace(row, floor=BROKEN, why=f"keeps the floor on the choosing half, but loses {lost} on the other")

@@ -13,6 +13,7 @@ from hasten.core.comparison import Comparison, Verdict
 from hasten.core.finding import Standing
 from hasten.core.quantization import (
     BROKEN,
+    FAILED,
     KEPT,
     ORIGINAL,
     SIZE,
@@ -65,15 +66,42 @@ def test_without_data_nothing_is_chosen_and_the_finding_asks_for_some() -> None:
     assert "--data" in finding.what_to_do
 
 
+def test_a_larger_variant_is_not_advised_for_its_size() -> None:
+    assert "--for size" in explain_choice([START, variant("smaller", size=900)], SPEED)
+    assert "--for size" not in explain_choice([START, variant("larger", size=1900)], SPEED)
+
+
+def test_where_none_could_be_made_that_is_said_with_a_reason() -> None:
+    failed = VariantRow("float16", floor=FAILED, why="float16 changes nothing.\nlog line")
+    assert "no variant could be made and run (float16: float16 changes nothing)" in explain_choice(
+        [START, failed], SPEED
+    )
+    assert finding_of([START, failed], SPEED).standing is Standing.NOT_EXAMINED
+    assert "no variant keeps the floor" in explain_choice([START, failed, variant("wrong", BROKEN)], SPEED)
+    assert "judged yet" in explain_choice([START], SPEED)
+
+
+def test_an_original_that_data_cannot_judge_is_the_reason_for_no_choice() -> None:
+    rows = [replace(START, why="it is no better than chance"), variant("any", UNKNOWN, ratio=0.5)]
+    assert choose(rows, SPEED) is rows[0]
+    assert "no variant can be judged, as it is no better than chance" in explain_choice(rows, SPEED)
+    assert finding_of(rows, SPEED).standing is Standing.NOT_EXAMINED
+
+
 def test_already_quantised_is_a_good_answer() -> None:
     assert finding_of([START], SPEED, "it is quantised already").standing is Standing.GOOD
 
 
 @pytest.mark.parametrize(
     ("kind", "kept", "floor"),
-    [(Kind.ACCURACY, True, KEPT), (Kind.AGREEMENT, False, BROKEN), (Kind.UNKNOWN, True, UNKNOWN)],
+    [
+        (Kind.ACCURACY, True, KEPT),
+        (Kind.AGREEMENT, False, BROKEN),
+        (Kind.UNKNOWN, True, UNKNOWN),
+        (Kind.ACCURACY, None, UNKNOWN),
+    ],
 )
-def test_random_inputs_say_nothing_about_the_floor(kind: Kind, kept: bool, floor: str) -> None:
+def test_random_inputs_say_nothing_about_the_floor(kind: Kind, kept: bool | None, floor: str) -> None:
     assert floor_of(kind, kept) == floor
 
 

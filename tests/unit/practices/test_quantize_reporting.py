@@ -12,6 +12,8 @@ from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
 from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, SPEED, VariantRow, choose
+from hasten.data.metrics import TopK
+from hasten.measure.floor_guard import Floor
 from hasten.practices import quantize_reporting
 from hasten.practices.quantize_reporting import report_on_other_half
 
@@ -33,8 +35,11 @@ class Simulated:
         self.settings = SimpleNamespace(goal=SPEED, max_drop=0.01, mix=mix)
         self.drops, self.notes, self.looks = drops, list[str](), list[str]()
         self.saved = {row.recipe: row for row in (VariantRow(ORIGINAL, "m.tflite", "aa", 1000, 900, KEPT), *rows)}
-        self.folder = SimpleNamespace(rows=self.saved, save=self.save)
-        self.judges = SimpleNamespace(original=lambda half: SimpleNamespace(accuracy=ACCURACY), reported=self.reported)
+        self.folder = SimpleNamespace(rows=self.saved, save=self.save, save_skipped=lambda skipped: None)
+        original: Any = SimpleNamespace(accuracy=ACCURACY, metric=TopK(1))
+        self.judges = SimpleNamespace(
+            original=lambda half: original, reported=self.reported, floor=lambda half: Floor(original, 0.01), skipped={}
+        )
 
     @property
     def rows(self) -> list[VariantRow]:

@@ -1,0 +1,97 @@
+"""What data can decide: chance, few samples, floors that cannot be set."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hasten.core.accuracy import Accuracy, Kind
+from hasten.core.proportions import wilson_interval
+from hasten.data.metrics import Cosine, FunctionMetric, MeanAbsoluteError, MeanIoU, TopK
+from hasten.measure.floor_guard import Floor
+from hasten.practices.quantize_trust import trust_in
+
+
+def original(metric: Any, value: float, samples: int, *, kind: Kind = Kind.ACCURACY, references: Any = None) -> Any:
+    """An evaluation, as far as it is asked for."""
+    low, high = (0.0, 1.0)
+    if metric.proportion:
+        found = wilson_interval(round(value * samples), samples)
+        low, high = found.low, found.high
+    accuracy = Accuracy(metric.name, value, low, high, samples, "data.npz", kind)
+    return SimpleNamespace(
+        accuracy=accuracy, metric=metric, positions=tuple(range(samples)), references=references or {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("right", "samples", "classes"),
+    [(0, 50, 1001), (6, 50, 10), (12, 100, 10), (26, 50, 1), (27, 50, 2)],
+)
+def test_an_original_that_may_be_guessing_decides_nothing(right: int, samples: int, classes: int) -> None:
+    found = trust_in(Floor(original(TopK(1), right / samples, samples), 0.01), classes)
+    assert "no better than chance" in found.against
+    assert f"right in {right} of {samples} samples" in found.doubts[0]
+    assert f"1 in {max(2, classes)} classes" in found.doubts[0]
+    assert "--label-offset" in found.doubts[0]
+
+
+@pytest.mark.parametrize(("right", "classes"), [(10, 1001), (30, 10), (95, 2)])
+def test_one_that_is_surely_better_than_chance_is_trusted(right: int, classes: int) -> None:
+    found = trust_in(Floor(original(TopK(1), right / 100, 100), 0.01), classes)
+    assert (found.against, found.doubts) == ("", ())
+
+
+def test_top_5_of_4_classes_tells_nothing() -> None:
+    found = trust_in(Floor(original(TopK(5), 1.0, 100), 0.01), 4)
+    assert found.against
+    assert "always right" in found.doubts[0]
+
+
+def test_agreement_with_itself_is_no_matter_of_chance() -> None:
+    assert not trust_in(Floor(original(TopK(1), 1.0, 100, kind=Kind.AGREEMENT), 0.01), 2).against
+    assert not trust_in(Floor(original(TopK(1), 1.0, 2, kind=Kind.UNKNOWN), 0.01), 10).doubts
+
+
+def test_few_samples_are_a_doubt_and_fewer_decide_nothing() -> None:
+    few = trust_in(Floor(original(TopK(1), 1.0, 29), 0.01), 10)
+    assert not few.against
+    assert "with 29 samples to choose by, one miss is 3.4%" in few.doubts[0]
+    assert "a kept floor says little" in few.doubts[0]
+    assert trust_in(Floor(original(TopK(1), 1.0, 9), 0.01), 10).against == "there are only 9 samples to choose by"
+    assert not trust_in(Floor(original(TopK(1), 1.0, 40), 0.05), 10).doubts
+    assert not trust_in(Floor(original(TopK(1), 1.0, 100), 0.0), 10).doubts
+    assert "only 12 samples" in trust_in(Floor(original(Cosine(), 1.0, 12), 0.01), 10).doubts[0]
+
+
+@pytest.mark.parametrize("metric", [TopK(1), MeanIoU(), Cosine()])
+def test_shares_lose_points(metric: Any) -> None:
+    floor = Floor(original(metric, 0.5, 100), 0.01)
+    assert (floor.allowed, floor.as_data()["kind"]) == (0.01, "points")
+
+
+@pytest.mark.parametrize("metric", [MeanAbsoluteError(), FunctionMetric("my:metric", lambda outputs, label: 1.0)])
+def test_what_is_no_share_loses_a_part_of_its_value(metric: Any) -> None:
+    floor = Floor(original(metric, 7.6e-5, 100), 0.01)
+    assert floor.allowed == pytest.approx(7.6e-7)
+    assert not floor.keeps(1e-6)
+    assert floor.keeps(7.6e-7)
+    assert floor.as_data() | {"kind": "relative", "relative_to": 7.6e-5} == floor.as_data()
+    assert "1.0% (7.6e-07) worse than the original's 7.6e-05" in trust_in(floor, 10).doubts[0]
+
+
+def test_an_error_of_nothing_is_related_to_the_outputs_or_to_nothing() -> None:
+    references = {0: np.array([1.0, -3.0]), 1: np.array([4.0, 0.0])}
+    known = Floor(original(MeanAbsoluteError(), 0.0, 50, kind=Kind.AGREEMENT, references=references), 0.01)
+    assert known.allowed == pytest.approx(0.02)
+    assert "mean size of the outputs" in known.describe()
+    unknown = Floor(original(MeanAbsoluteError(), 0.0, 50), 0.01)
+    assert unknown.allowed is None
+    assert not unknown.keeps(0.0)
+    assert "mae is 0" in trust_in(unknown, 10).against
+    nothing_lost = Floor(original(MeanAbsoluteError(), 0.0, 50), 0.0)
+    assert nothing_lost.keeps(0.0)
+    assert not trust_in(nothing_lost, 10).against
