@@ -80,7 +80,8 @@ class VariantMaker:
         return variant_from_data(self._ask(Message({**body, "model": self._model})))
 
     def _give(self, samples: Samples) -> None:
-        arrays = [[(name, np.ascontiguousarray(values)) for name, values in sample.items()] for sample in samples]
+        # Unlike ascontiguousarray, this leaves a scalar one.
+        arrays = [[(name, np.asarray(values, order="C")) for name, values in sample.items()] for sample in samples]
         told = [[(name, str(values.dtype), list(values.shape)) for name, values in entries] for entries in arrays]
         frames = tuple(values.reshape(-1).view(np.uint8).data for entries in arrays for _, values in entries)
         self._ask(Message({"request": "samples", "samples": told}, frames))

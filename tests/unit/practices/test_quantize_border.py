@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hasten.practices.quantize_records import QuantizeResult
 
 INT8 = Border("int8", "int8")
-ABLE = ("static_int8", "static_int8_min_max", "static_int8_octav", "static_int8_mse")
+ABLE = ("static_int8", "static_int8_min_max", "static_int8_corrected", "static_int8_octav", "static_int8_mse")
 STATIC = QuantizeSettings(recipes=("static_int8_min_max",), seconds=0.1, mix=False, max_drop=0.5)
 
 

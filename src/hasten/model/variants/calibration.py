@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,8 @@ class Calibration:
     ranges: Ranges
     samples: int
     values: Mapping[str, Any]
+    means: Mapping[Any, Any] = field(default_factory=dict)
+    """The means of activations that biases are corrected by."""
 
     def check(self, graph: Graph, signature: str, recipe: Recipe) -> None:
         """Raise where it is of another model, another signature or another way to take ranges."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hasten.model.reader import read_graph
 from hasten.model.variants.already import quantized_in_part, refuse_quantized, refuse_sparse
+from hasten.model.variants.bias_correction import channel_means, correct_biases
 from hasten.model.variants.border import FLOAT_BORDER, Border, check_types
 from hasten.model.variants.calibration import Calibration, checked_samples, few_samples
 from hasten.model.variants.changes import changed_nodes, same_nodes
@@ -68,11 +69,13 @@ def make_variant(
         order = Order(recipe, pattern_of(selection), way_in.subgraph, border)
         made = Path(folder) / "made" / out_path.name
         made.parent.mkdir()
-        write_object(tagged.quantized(order, known), made, model_path)
+        quantized = tagged.quantized(order, known)
+        corrected = _corrected(tagged, quantized, order, known)
+        write_object(quantized, made, model_path)
         variant = read_graph(made)
         check_border(graph, variant, way_in.key, border)
         changed = [changed_nodes(*pair) for pair in zip(graph.subgraphs, variant.subgraphs, strict=True)]
-        notes = [*prepared.done, *check_weights(graph, variant, recipe, any(changed))]
+        notes = [*prepared.done, *check_weights(graph, variant, recipe, any(changed)), *corrected]
         nodes = same_nodes(changed[way_in.subgraph], graph.subgraphs[way_in.subgraph], given.subgraphs[way_in.subgraph])
         shutil.copyfile(made, out_path)
     if recipe.needs_calibration:
@@ -128,7 +131,16 @@ def _calibration(
         return calibration
     samples = checked_samples(graph, way_in, calibration)
     values = tagged.ranges(way_in, recipe, samples)
-    return Calibration(given.sha256, way_in.key, recipe.ranges, len(samples), values)
+    means = channel_means(tagged.model, tagged.raw, way_in, samples)
+    return Calibration(given.sha256, way_in.key, recipe.ranges, len(samples), values, means)
+
+
+def _corrected(tagged: TaggedModel, quantized: Any, order: Order, known: Calibration | None) -> list[str]:
+    """Correct the biases where the recipe says so, and tell of it."""
+    if not order.recipe.corrects_biases or known is None:
+        return []
+    layers = correct_biases(tagged.model, quantized, order.subgraph, known.means)
+    return [f"corrected the biases of {layers} layer{'s' if layers != 1 else ''}"]
 
 
 def _notes(graph: Graph, way_in: Signature, selection: Selection) -> list[str]:

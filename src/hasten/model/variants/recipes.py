@@ -34,6 +34,8 @@ class Recipe:
     computes_in_integers: bool = False
     ranges: Ranges = Ranges.MOVING_AVERAGE
     rounding: Rounding = Rounding.LARGEST
+    corrects_biases: bool = False
+    """Whether biases make up for what rounded weights add on average."""
 
     @property
     def needs_calibration(self) -> bool:
@@ -69,6 +71,15 @@ RECIPES: tuple[Recipe, ...] = (
         "int8",
         computes_in_integers=True,
         ranges=Ranges.MIN_MAX,
+    ),
+    Recipe(
+        "static_int8_corrected",
+        "as static_int8_min_max, and biases make up for what rounded weights add on average",
+        "int8",
+        "int8",
+        computes_in_integers=True,
+        ranges=Ranges.MIN_MAX,
+        corrects_biases=True,
     ),
     Recipe(
         "static_int8_octav",
