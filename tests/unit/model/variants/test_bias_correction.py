@@ -35,7 +35,7 @@ def _grouped(g: ModelBuilder, x: Value) -> Value:
     weights = g.constant(source.standard_normal((6, 1, 1, 2)).astype(np.float32))
     bias = g.constant(np.zeros(6, np.float32))
     options = {"strideW": 1, "strideH": 1, "dilationWFactor": 1, "dilationHFactor": 1}
-    (y,) = g.operator("CONV_2D", [x, weights, bias], [Spec((1, 6, 6, 6))], options_type="Conv2DOptions", **options)  # type: ignore[arg-type]
+    (y,) = g.operator("CONV_2D", [x, weights, bias], [Spec((1, 6, 6, 6))], options_type="Conv2DOptions", **options)
     return y
 
 
@@ -52,7 +52,7 @@ def mean_errors(model: Path, variant: Path) -> np.ndarray[Any, Any]:
         np.concatenate([answer["y"].reshape(-1, answer["y"].shape[-1]) for answer in answers(path, samples)])
         for path in (variant, model)
     )
-    return np.abs((found - right).mean(axis=0)) / np.ptp(right)
+    return np.asarray(np.abs((found - right).mean(axis=0)) / np.ptp(right))
 
 
 @pytest.mark.parametrize("kind", LAYERS)
