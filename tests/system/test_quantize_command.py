@@ -111,6 +111,52 @@ def test_another_floor_in_the_same_folder_is_refused(demo: tuple[Path, Finished]
     assert "another largest drop" in again.errors
 
 
+@pytest.mark.parametrize(
+    ("option", "given", "wanted"),
+    [
+        ("--max-drop", "150%", "from 0% to 100%"),
+        ("--max-drop", "much", "from 0% to 100%"),
+        ("--prune", "0%", "above 0% and below 100%"),
+        ("--prune", "100%", "above 0% and below 100%"),
+    ],
+)
+def test_a_share_out_of_range_is_told_with_its_range(option: str, given: str, wanted: str, tmp_path: Path) -> None:
+    done = hasten("quantize", "demo", f"{option}={given}", "-o", tmp_path / "out")
+    assert done.code == 2
+    assert wanted in done.errors
+
+
+def test_to_lose_nothing_is_a_floor(tmp_path: Path) -> None:
+    done = hasten(*DEMO, "-o", tmp_path / "out", *SHORT, "--recipe", "float16", "--max-drop", "0", "--json")
+    assert done.code == 0, done.errors
+    assert done.json()["max_drop"] == 0
+    assert done.json()["floor"]["kind"] == "points"
+    assert done.json()["variants"][1]["floor"] in ("kept", "broken")
+
+
+def test_wrong_labels_are_told_and_nothing_is_chosen_by_them(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.tflite"
+    path.write_bytes(mobilenet_like(8, 1, 16))
+    inputs = np.random.default_rng(0).random((40, 16, 16, 3), np.float32)
+    data = tmp_path / "data.npz"
+    np.savez(data, x=inputs, y=np.full(40, 9))
+    command = ("quantize", path, "--data", data, "-o", tmp_path / "out", "--recipe", "float16", *SHORT, "--for", "size")
+    done = hasten(*command)
+    assert done.code == 0, done.errors
+    said = " ".join(done.output.split())
+    assert "Chosen: original" in said
+    assert "! the original is right in 0 of 20 samples, no better than chance (1 in 10 classes)" in said
+
+    (tmp_path / "out" / ".DS_Store").write_bytes(b"")
+    again = hasten(*command)
+    assert again.code == 0, again.errors
+    assert "no better than chance (1 in 10 classes)" in " ".join(again.output.split())
+    np.savez(data, x=inputs, y=np.full(40, 8))
+    changed = hasten(*command)
+    assert changed.code == 2
+    assert "data.npz has changed since" in " ".join(changed.errors.split())
+
+
 def test_wrong_usage_is_told_before_anything_is_written(tmp_path: Path) -> None:
     unknown = hasten("quantize", "demo", "--recipe", "int9", "-o", tmp_path / "out")
     assert unknown.code == 2

@@ -142,7 +142,7 @@ def test_nothing_is_mixed_where_no_broken_recipe_promises_anything() -> None:
 def place(tmp_path: Path) -> Path:
     """A folder with a tiny model and inputs for it, without labels."""
     (tmp_path / "tiny.tflite").write_bytes(mobilenet_like(8, 1, 16))
-    np.savez(tmp_path / "inputs.npz", x=np.random.default_rng(0).random((16, 16, 16, 3), np.float32))
+    np.savez(tmp_path / "inputs.npz", x=np.random.default_rng(0).random((24, 16, 16, 3), np.float32))
     return tmp_path
 
 
@@ -182,7 +182,7 @@ def test_a_variant_is_probed_on_as_many_samples_as_are_next_to_nothing(place: Pa
     practice = study_quantize(place / "tiny.tflite", place / "out", data=str(place / "inputs.npz"))
     practice._begin()
     probe = Probe(practice)
-    assert len(probe.outputs_of(place / "tiny.tflite")) == 8  # all of the choosing half
+    assert len(probe.outputs_of(place / "tiny.tflite")) == 12  # all of the choosing half
     assert probe.error_of(place / "tiny.tflite") == 0
     (place / "broken.tflite").write_bytes(b"TFL3")
     assert probe.error_of(place / "broken.tflite") == math.inf
