@@ -170,11 +170,29 @@ def explain_choice(rows: Sequence[VariantRow], goal: str) -> str:
     best = choose(rows, goal)
     original = rows[0]
     if best is not original:
-        gains = [f"{percent(1 - best.size_bytes / original.size_bytes)} smaller"] if original.size_bytes else []
-        if best.against is not None:
-            gains.append(f"{best.against.verdict.value} (ratio {best.against.ratio:.2f})")
-        return f"{best.recipe} keeps the floor and is {', '.join(gains)}."
+        facts = [f"{best.recipe} keeps the floor", *_size_words(best, original), *_speed_words(best)]
+        return f"{', '.join(facts[:-1])} and {facts[-1]}." if len(facts) > 1 else f"{facts[0]}."
     return f"the original stays: {_why_none(rows, goal)}."
+
+
+def _size_words(best: VariantRow, original: VariantRow) -> list[str]:
+    if not original.size_bytes or not best.size_bytes:
+        return []
+    saved = 1 - best.size_bytes / original.size_bytes
+    return [f"is {percent(abs(saved))} {'smaller' if saved >= 0 else 'larger'}"]
+
+
+def _speed_words(best: VariantRow) -> list[str]:
+    if best.against is None:
+        return []
+    ratio = best.against.ratio
+    words = {
+        Verdict.FASTER: f"takes {percent(1 - ratio)} less time",
+        Verdict.SLOWER: f"takes {percent(ratio - 1)} more time" if ratio < 2 else f"takes {ratio:.1f} times as long",
+        Verdict.SAME: "is as fast",
+        Verdict.UNDECIDED: f"may be faster or slower (ratio {ratio:.2f}, undecided)",
+    }
+    return [words[best.against.verdict]]
 
 
 def _why_none(rows: Sequence[VariantRow], goal: str) -> str:

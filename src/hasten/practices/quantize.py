@@ -16,7 +16,6 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import Decision
 from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, ORIGINAL, VariantRow, choose, explain_choice, finding_of, floor_of
-from hasten.data.preprocess import Preprocess
 from hasten.measure.bench import DEFAULT_SECONDS, bench
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 from hasten.model.reader import read_graph
@@ -29,7 +28,7 @@ from hasten.practices.quantize_border import border_notes, types_still
 from hasten.practices.quantize_folder import FolderError, file_hash
 from hasten.practices.quantize_judge import CHOOSING, REPORTING, QuantizeJudge
 from hasten.practices.quantize_race import race, timed_row
-from hasten.practices.quantize_records import QuantizeResult
+from hasten.practices.quantize_records import QuantizeResult, feeding_options
 from hasten.practices.quantize_reporting import report_on_other_half
 from hasten.practices.slow_nodes import leave_slow_nodes
 from hasten.practices.variant_maker import VariantMaker
@@ -104,7 +103,8 @@ class QuantizePractice:
             resumed=self.folder.resumed,
             skipped=tuple({**self.folder.skipped, **self.judges.skipped}.items()),
             plan=self.candidate.plan,
-            is_fed_as_is=self.data.preprocess == Preprocess() and not self.data.dataset.is_random,
+            workload=self.candidate.workload,
+            feeding=feeding_options(self.data, skip_bad=self.settings.skip_bad),
             border=self.settings.border,
             floor=self.folder.floor,
         )

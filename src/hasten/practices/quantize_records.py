@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.comparison import Verdict
 from hasten.core.errors import UsageError
-from hasten.core.plan import Plan
+from hasten.core.plan import Plan, Workload
 from hasten.core.quantization import BROKEN, SPEED, VariantRow
 from hasten.data.preprocess import Preprocess
 from hasten.model.variants.border import FLOAT, FLOAT_BORDER, Border, fits
@@ -111,8 +111,9 @@ class QuantizeResult:
     skipped: tuple[tuple[str, str], ...] = ()
     """Samples that were left out, and why."""
     plan: Plan = Plan()
-    is_fed_as_is: bool = False
-    """Whether the data needs no pre-processing."""
+    workload: Workload = Workload()
+    feeding: tuple[str, ...] = ()
+    """The options by which another command is fed the same; none where the inputs were made up."""
     border: Border = FLOAT_BORDER
     """The types that were asked for; the original keeps its own."""
     floor: dict[str, Any] = field(default_factory=dict)
@@ -130,10 +131,10 @@ class QuantizeResult:
         return tuple(self._explaining(row, what) for row, what in asked if row is not None)
 
     def _explaining(self, row: VariantRow, what: str) -> str:
-        """The data is named where it can be fed as it is: compare knows no pre-processing."""
         words = ["hasten", "compare", self.rows[0].path, row.path, "--explain", *_plan_options(self.plan)]
-        if self.is_fed_as_is and "wrong" in what:
-            words += ["--data", self.data]
+        words += _workload_options(self.workload)
+        if "wrong" in what:
+            words += self.feeding
         return f"why is {row.recipe} {what}? {shlex.join(words)}"
 
     def as_data(self) -> dict[str, Any]:
@@ -159,6 +160,21 @@ def _plan_options(plan: Plan) -> list[str]:
         if getattr(plan, name) != getattr(default, name)
         for word in (f"--{name}", str(getattr(plan, name)))
     ]
+
+
+def _workload_options(workload: Workload) -> list[str]:
+    """What to run of the model, as the command line takes it."""
+    shapes = [f"{name}={'x'.join(map(str, shape))}" for name, shape in workload.shapes]
+    signature = ["--signature", workload.signature] if workload.signature else []
+    return [*signature, *(word for shape in shapes for word in ("--shape", shape))]
+
+
+def feeding_options(data: QuantizeData, *, skip_bad: bool) -> tuple[str, ...]:
+    """The options by which another command is fed the same data; none where it was made up."""
+    if data.dataset.is_random:
+        return ()
+    prepared = () if data.preprocess == Preprocess() else ("--preprocess", data.preprocess.describe())
+    return ("--data", data.dataset.source, *prepared, *(("--skip-bad",) if skip_bad else ()))
 
 
 def settings_to_compare(candidate: Candidate, data: QuantizeData, settings: QuantizeSettings) -> dict[str, Any]:

@@ -57,7 +57,8 @@ def quantize_text(model: str, found: QuantizeResult) -> str:
 
 def _floor(found: QuantizeResult, rows: Sequence[VariantRow]) -> str:
     """What was asked for, and which half of the data the figures are of."""
-    asked = f"Floor: at most {percent(found.max_drop)} lost, decided on one half of {found.data}"
+    limit = found.floor.get("text") or f"at most {percent(found.max_drop)} lost"
+    asked = f"Floor: {limit}, decided on one half of {found.data}"
     if any(_has_change_only(row) for row in rows):
         signed = "one with a sign is the change against the original on as many samples of the first as it took"
         return f"{asked}. Figures are of the other half; {signed}."

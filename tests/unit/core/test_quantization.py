@@ -51,7 +51,19 @@ def test_for_size_the_smallest_that_keeps_the_floor_is_chosen_however_slow() -> 
     small = variant("small", size=250, ratio=3.0)
     rows = [START, variant("half"), small, variant("tiny", BROKEN, size=100)]
     assert choose(rows, SIZE) is small
-    assert "75% smaller, slower (ratio 3.00)" in explain_choice(rows, SIZE)
+    assert explain_choice(rows, SIZE) == "small keeps the floor, is 75% smaller and takes 3.0 times as long."
+
+
+def test_a_choice_is_explained_in_words_that_its_measurements_bear() -> None:
+    fast = variant("fast", size=1100, ratio=0.8)
+    assert explain_choice([START, fast], SPEED) == "fast keeps the floor, is 10% larger and takes 20% less time."
+    unsure = Comparison(Verdict.UNDECIDED, 3.03, (0.1, 90.0), math.inf, 2)
+    small = replace(variant("small", size=380), against=unsure)
+    assert explain_choice([START, small], SIZE) == (
+        "small keeps the floor, is 62% smaller and may be faster or slower (ratio 3.03, undecided)."
+    )
+    untimed = replace(small, against=None)
+    assert explain_choice([START, untimed], SIZE) == "small keeps the floor and is 62% smaller."
 
 
 def test_a_variant_without_a_file_is_never_chosen() -> None:

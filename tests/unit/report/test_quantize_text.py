@@ -8,10 +8,12 @@ from dataclasses import replace
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.mixing import Sensitivity
-from hasten.core.plan import Plan
+from hasten.core.plan import Plan, Workload
 from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, UNKNOWN, VariantRow, finding_of
 from hasten.core.statistics import Interval
-from hasten.practices.quantize_records import QuantizeResult
+from hasten.data.dataset import Dataset
+from hasten.data.preprocess import preprocess_from_text
+from hasten.practices.quantize_records import QuantizeData, QuantizeResult, feeding_options
 from hasten.report.quantize_text import quantize_text
 
 ACCURACY = Accuracy("top-1", 0.493, 0.45, 0.53, 500, "data.npz")
@@ -34,6 +36,11 @@ FOUND = QuantizeResult(
     ROWS, "static_int8_min_max", "q/chosen.tflite", "it is faster.", finding_of(ROWS, "speed"), 0.01, "speed",
     "data.npz", (Sensitivity("r", (4, 5), "CONV_2D and 1 more", "layer/" * 40, 0.25, 0.1),), ("a note",),
 )  # fmt: skip
+
+
+FEEDING = feeding_options(
+    QuantizeData(Dataset("data.npz", [], labelled=True), preprocess=preprocess_from_text("std=255")), skip_bad=True
+)
 
 
 def test_the_text_fits_and_begins_with_the_choice() -> None:
@@ -86,11 +93,14 @@ def test_already_quantised_is_two_lines() -> None:
 def test_what_is_slower_or_wrong_comes_with_the_command_that_says_why() -> None:
     slower = replace(ROWS[1], against=replace(FASTER, verdict=Verdict.SLOWER))
     wrong = replace(ROWS[1], recipe="float16", path="q/my model.tflite", floor=BROKEN)
-    found = replace(FOUND, rows=(ROWS[0], slower, wrong), plan=Plan(threads=2), is_fed_as_is=True)
+    found = replace(FOUND, rows=(ROWS[0], slower, wrong), plan=Plan(threads=2), feeding=FEEDING)
     lines = quantize_text("m.tflite", found).splitlines()
     assert "why is static_int8_min_max slower?" in lines
     assert "  hasten compare m.tflite q/s.tflite --explain --threads 2" in lines
-    assert "  hasten compare m.tflite 'q/my model.tflite' --explain --threads 2 --data data.npz" in lines
+    command = "  hasten compare m.tflite 'q/my model.tflite' --explain --threads 2"
+    assert f"{command} --data data.npz --preprocess mean=0,std=255 --skip-bad" in lines
+    shaped = replace(found, plan=Plan(), workload=Workload("second", (("x", (1, 8)),)), feeding=())
+    assert "--explain --signature second --shape x=1x8" in shaped.hints[0]
     both = replace(FOUND, rows=(ROWS[0], replace(slower, floor=BROKEN)))
     assert "why is static_int8_min_max slower, and wrong?" in quantize_text("m.tflite", both)
     assert len(both.hints) == 1
@@ -172,3 +182,10 @@ def test_what_is_cut_ends_in_an_ellipsis_and_one_is_not_plural() -> None:
     assert len(sensitive) == 80
     assert sensitive.endswith("…")
     assert "1 node stays float" in " ".join(" ".join(lines).split())
+
+
+def test_the_floor_is_said_as_the_metric_takes_it() -> None:
+    found = replace(FOUND, floor={"text": "mae at most 1.0% (0.5) worse than the original's 50"})
+    assert "Floor: mae at most 1.0% (0.5) worse than the original's 50, decided on" in " ".join(
+        quantize_text("m.tflite", found).split()
+    )
