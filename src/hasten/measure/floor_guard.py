@@ -67,8 +67,10 @@ class Floor:
         """The floor in words."""
         name, value = self.original.metric.name, self.original.accuracy.value
         if not self.is_relative:
-            points = f"{self.max_drop:.3g}" if name == Cosine.name else f"{100 * self.max_drop:.3g} percentage points"
-            return f"at most {points} of {name} lost"
+            if name == Cosine.name:
+                return f"at most {self.max_drop:.3g} of {name} lost"
+            points = f"{100 * self.max_drop:.3g}"
+            return f"at most {points} percentage point{'' if points == '1' else 's'} of {name} lost"
         if self.allowed is None:
             return f"none: the original's {name} is 0, of which {percent(self.max_drop)} is nothing"
         if not value and self.max_drop:

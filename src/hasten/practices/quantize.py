@@ -243,6 +243,7 @@ class QuantizePractice:
             self.folder.save(row)
         else:
             self.folder.rows[ORIGINAL] = replace(before, path=str(path))
+            self.judges.against_choosing = before.why
         self.choose()
 
     def _prepare(self) -> None:

@@ -20,7 +20,7 @@ from hasten.model.reader import read_graph
 from hasten.practices.other_outputs import RUINED, SAMPLES, OtherOutputs
 from hasten.practices.quantize_border import inputs_by_scale
 from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
-from hasten.practices.quantize_trust import trust_in
+from hasten.practices.quantize_trust import BY_CHANCE, doubt_by_chance, trust_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ class QuantizeJudge:
         """How many times a model was evaluated on a half, or on as much of it as it took."""
         self.samples_run = 0
         self.against_choosing = ""
-        """Why nothing can be chosen by this data, in a clause; empty where something can, or nothing was judged yet."""
+        """Why nothing can be chosen by this data, in a clause; empty as long as nothing speaks against it."""
         self.remarks: dict[str, str] = {}
         """By a candidate's label: what is wrong with one that keeps the floor in the output that is judged."""
         self._target, self._candidate, self._graph = target, candidate, graph
@@ -86,6 +86,8 @@ class QuantizeJudge:
                     self._note(note)
             if half == CHOOSING:
                 self._weigh(found)
+            elif not self.against_choosing:
+                self._weigh_all()
         return self._originals[half]
 
     def floor(self, half: str) -> Floor:
@@ -139,7 +141,7 @@ class QuantizeJudge:
     def _weigh(self, original: Evaluation) -> None:
         """Note what speaks against a choice by this data, and which output it is about."""
         found = trust_in(Floor(original, self._settings.max_drop), self._outputs[0].elements)
-        self.against_choosing = found.against
+        self.against_choosing = self.against_choosing or found.against
         for doubt in found.doubts:
             self._note(doubt)
         if self._unseen_outputs(original.metric):
@@ -148,6 +150,12 @@ class QuantizeJudge:
                 f"only the output {judged} was judged by {original.metric.name}; "
                 "whoever is far off in another is not chosen. A --metric module:function sees all of them"
             )
+
+    def _weigh_all(self) -> None:
+        """Take the choice back where both halves together show that one of them was luck."""
+        if doubt := doubt_by_chance(list(self._originals.values()), self._outputs[0].elements):
+            self.against_choosing = BY_CHANCE
+            self._note(doubt)
 
     def _unseen_outputs(self, metric: Metric) -> bool:
         """Whether there are outputs that the metric does not see: the user's own functions are given all of them."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import HastenError
-from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, VariantRow, choose
+from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, UNKNOWN, VariantRow, choose
 from hasten.core.units import percent
 from hasten.measure.evaluation import compare_evaluations
 from hasten.practices.mixed_precision import mix, mix_further
@@ -29,7 +29,7 @@ def report_on_other_half(practice: QuantizePractice) -> None:
     while True:
         wanted = choose(practice.rows, practice.settings.goal)
         _report_all(practice)
-        if choose(practice.rows, practice.settings.goal).recipe == wanted.recipe:
+        if practice.judges.against_choosing or choose(practice.rows, practice.settings.goal).recipe == wanted.recipe:
             break
         setbacks.append(wanted.recipe)
         if len(setbacks) > MOST_SETBACKS or not practice.settings.mix:
@@ -51,7 +51,9 @@ def _report_all(practice: QuantizePractice) -> None:
         if row.recipe == ORIGINAL:
             accuracy = practice.judges.original(REPORTING).accuracy
             practice.folder.save_skipped(practice.judges.skipped)
-            practice.folder.save(replace(row, accuracy=accuracy))
+            practice.folder.save(replace(row, accuracy=accuracy, why=practice.judges.against_choosing))
+        elif practice.judges.against_choosing and row.floor == KEPT:
+            practice.folder.save(replace(row, floor=UNKNOWN))
         elif row.floor == KEPT:
             practice.folder.save(_reported(practice, row))
     practice.choose()

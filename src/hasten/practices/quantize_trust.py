@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.accuracy import Kind
+from hasten.core.proportions import wilson_interval
 from hasten.core.units import percent
 from hasten.data.metrics import TopK
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hasten.measure.evaluation import Evaluation
     from hasten.measure.floor_guard import Floor
 
 # With fewer nothing is chosen; with fewer than the second, what is chosen comes with a doubt.
 FEWEST_SAMPLES: Final = 10
 _FEW_SAMPLES: Final = 30
+BY_CHANCE: Final = "by this data the original itself is not surely better than chance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,33 +37,39 @@ def trust_in(floor: Floor, outputs: int) -> Trust:
     original = floor.original
     if original.accuracy.kind is Kind.UNKNOWN:
         return Trust()  # made up inputs decide nothing anyway, which is said elsewhere
-    if doubt := _by_chance(original, outputs):
-        return Trust("by this data the original itself is no better than chance", (doubt,))
+    if doubt := doubt_by_chance([original], outputs):
+        return Trust(BY_CHANCE, (doubt,))
     if floor.allowed is None:
         doubt = f"no floor can be set: {floor.describe().removeprefix('none: ')}; --max-drop 0 allows no loss at all"
         return Trust(f"the original's {original.metric.name} is 0, so that nothing says how much may be lost", (doubt,))
-    told = (_about_the_floor(floor),) if floor.is_relative else ()
     count = len(original.positions)
     if count < FEWEST_SAMPLES:
         doubt = f"{_samples(count)} to choose by: nothing is chosen by fewer than {FEWEST_SAMPLES} (half of the data)"
-        return Trust(f"{_only(count)} to choose by", (*told, doubt))
-    return Trust(doubts=(*told, *_coarse(floor, count)))
+        return Trust(f"{_only(count)} to choose by", (doubt,))
+    return Trust(doubts=tuple(_coarse(floor, count)))
 
 
-def _by_chance(original: Evaluation, outputs: int) -> str:
-    """A sentence where the share of right answers may be that of a model that guesses."""
-    found, metric = original.accuracy, original.metric
-    if found.kind is not Kind.ACCURACY or not isinstance(metric, TopK):
+def doubt_by_chance(originals: Sequence[Evaluation], outputs: int) -> str:
+    """A sentence where the share of right answers, on these parts of the data together, may be that of one who guesses;
+    empty where it surely is not, or where nothing is right or wrong."""
+    first = originals[0]
+    metric = first.metric
+    if first.accuracy.kind is not Kind.ACCURACY or not isinstance(metric, TopK):
         return ""
     classes = max(2, outputs)  # one value alone stands for two classes
     if metric.k >= classes:
         return f"{metric.name} of {classes} classes is always right, and tells nothing: choose another --metric"
-    if found.low > metric.k / classes:
+    count = sum(entry.accuracy.samples for entry in originals)
+    right = sum(round(entry.accuracy.value * entry.accuracy.samples) for entry in originals)
+    chance = metric.k / classes
+    if wilson_interval(right, count).low > chance:
         return ""
-    right = round(found.value * found.samples)
+    said, what = "no better", "are probably wrong"
+    if right / count > chance:
+        said, what = "not surely better", "may be wrong, or there is too little data"
     return (
-        f"the original is right in {right} of {_samples(found.samples)}, no better than chance ({metric.k} in "
-        f"{classes} classes): labels, --label-offset or --preprocess are probably wrong"
+        f"the original is right in {right} of {_samples(count)}, {said} than chance ({metric.k} in {classes} classes): "
+        f"labels, --label-offset or --preprocess {what}"
     )
 
 
@@ -74,10 +84,6 @@ def _coarse(floor: Floor, count: int) -> list[str]:
     if count < _FEW_SAMPLES:
         return [f"{_only(count)} to choose by, so that a kept floor says little. {more}"]
     return []
-
-
-def _about_the_floor(floor: Floor) -> str:
-    return f"the floor is relative, as the scores of {floor.original.metric.name} are no shares: {floor.describe()}"
 
 
 def _only(count: int) -> str:

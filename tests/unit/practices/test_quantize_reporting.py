@@ -11,7 +11,7 @@ import pytest
 from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
-from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, SPEED, VariantRow, choose
+from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, SPEED, UNKNOWN, VariantRow, choose
 from hasten.data.metrics import TopK
 from hasten.measure.floor_guard import Floor
 from hasten.practices import quantize_reporting
@@ -38,8 +38,9 @@ class Simulated:
         self.folder = SimpleNamespace(rows=self.saved, save=self.save, save_skipped=lambda skipped: None)
         original: Any = SimpleNamespace(accuracy=ACCURACY, metric=TopK(1))
         self.judges = SimpleNamespace(
-            original=lambda half: original, reported=self.reported, floor=lambda half: Floor(original, 0.01), skipped={}
-        )
+            original=lambda half: original, reported=self.reported, floor=lambda half: Floor(original, 0.01),
+            skipped={}, against_choosing="",
+        )  # fmt: skip
 
     @property
     def rows(self) -> list[VariantRow]:
@@ -101,6 +102,14 @@ def test_where_all_break_it_there_the_original_stays() -> None:
     names = [f"v{number}" for number in range(6)]
     practice = Simulated(dict.fromkeys(names, 0.5), *(variant(name, 0.5) for name in names))
     assert reported(practice).recipe == ORIGINAL
+
+
+def test_an_original_that_turns_out_to_guess_there_takes_all_choices_back() -> None:
+    practice = Simulated({"fast": 0.0}, variant("fast", 0.5))
+    practice.judges.against_choosing = "it guesses"
+    assert reported(practice).recipe == ORIGINAL
+    assert (practice.saved[ORIGINAL].why, practice.saved["fast"].floor) == ("it guesses", UNKNOWN)
+    assert practice.notes == []
 
 
 def test_one_that_fails_there_is_no_choice() -> None:

@@ -12,7 +12,7 @@ from hasten.core.accuracy import Accuracy, Kind
 from hasten.core.proportions import wilson_interval
 from hasten.data.metrics import Cosine, FunctionMetric, MeanAbsoluteError, MeanIoU, TopK
 from hasten.measure.floor_guard import Floor
-from hasten.practices.quantize_trust import trust_in
+from hasten.practices.quantize_trust import doubt_by_chance, trust_in
 
 
 def original(metric: Any, value: float, samples: int, *, kind: Kind = Kind.ACCURACY, references: Any = None) -> Any:
@@ -33,7 +33,9 @@ def original(metric: Any, value: float, samples: int, *, kind: Kind = Kind.ACCUR
 )
 def test_an_original_that_may_be_guessing_decides_nothing(right: int, samples: int, classes: int) -> None:
     found = trust_in(Floor(original(TopK(1), right / samples, samples), 0.01), classes)
-    assert "no better than chance" in found.against
+    assert "not surely better than chance" in found.against
+    said = "no better than chance" if right * max(2, classes) <= samples else "not surely better than chance"
+    assert said in found.doubts[0]
     assert f"right in {right} of {samples} samples" in found.doubts[0]
     assert f"1 in {max(2, classes)} classes" in found.doubts[0]
     assert "--label-offset" in found.doubts[0]
@@ -43,6 +45,12 @@ def test_an_original_that_may_be_guessing_decides_nothing(right: int, samples: i
 def test_one_that_is_surely_better_than_chance_is_trusted(right: int, classes: int) -> None:
     found = trust_in(Floor(original(TopK(1), right / 100, 100), 0.01), classes)
     assert (found.against, found.doubts) == ("", ())
+
+
+def test_two_halves_are_weighed_together() -> None:
+    lucky, unlucky, right = (original(TopK(1), share, 30) for share in (0.4, 0.03, 0.3))
+    assert "right in 13 of 60 samples" in doubt_by_chance([lucky, unlucky], 5)
+    assert doubt_by_chance([lucky, right], 5) == ""
 
 
 def test_top_5_of_4_classes_tells_nothing() -> None:
@@ -80,7 +88,7 @@ def test_what_is_no_share_loses_a_part_of_its_value(metric: Any) -> None:
     assert not floor.keeps(1e-6)
     assert floor.keeps(7.6e-7)
     assert floor.as_data() | {"kind": "relative", "relative_to": 7.6e-5} == floor.as_data()
-    assert "1.0% (7.6e-07) worse than the original's 7.6e-05" in trust_in(floor, 10).doubts[0]
+    assert "1.0% (7.6e-07) worse than the original's 7.6e-05" in floor.describe()
 
 
 def test_an_error_of_nothing_is_related_to_the_outputs_or_to_nothing() -> None:
