@@ -61,3 +61,8 @@ def _digits(value: float) -> str:
         return "0"
     decimals = max(0, 2 - math.floor(math.log10(abs(value))))
     return f"{value:.{decimals}f}"
+
+
+def several(count: int, what: str) -> str:
+    """A count with its noun: 1 sample, 2 samples, 3 processes."""
+    return f"{count} {what}" + ("" if count == 1 else "es" if what.endswith("s") else "s")

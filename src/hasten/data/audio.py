@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hasten.core.errors import DataError
-from hasten.data.words import several
+from hasten.core.units import several
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import DataError
+from hasten.core.units import several
 from hasten.data import audio, images
 from hasten.data.classes import CLASSES_FILE, classes_beside
 from hasten.data.dataset import Dataset, Sample
-from hasten.data.words import several
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from hasten.core.errors import DataError, UsageError
+from hasten.core.units import several
 from hasten.data.classes import is_class_number
 from hasten.data.functions import is_function_name, load_function
-from hasten.data.words import several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

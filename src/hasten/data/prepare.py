@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hasten.core.errors import DataError, ModelError, UsageError
+from hasten.core.units import several
 from hasten.data import audio, images
 from hasten.data.dataset import keys_in_order
 from hasten.data.forms import numpy_type, stored_from_real
 from hasten.data.preprocess import Preprocess, check_image, resolved
-from hasten.data.words import several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,9 +7,9 @@ import csv
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import DataError
+from hasten.core.units import several
 from hasten.data.classes import CLASSES_FILE, classes_beside
 from hasten.data.dataset import Dataset, Sample
-from hasten.data.words import several
 
 if TYPE_CHECKING:
     from pathlib import Path

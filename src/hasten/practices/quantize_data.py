@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.errors import DataError, UsageError
+from hasten.core.units import several
 from hasten.data.dataset import Dataset, LazySamples
 from hasten.data.forms import forms_from_graph
 from hasten.data.prepare import SKIP_HINT, Preparer
-from hasten.data.words import several
 from hasten.measure.evaluation import Skipped
 from hasten.model.metadata import read_metadata
 

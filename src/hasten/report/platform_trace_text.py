@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.app import PARTS
-from hasten.core.units import milliseconds, percent, size
+from hasten.core.units import milliseconds, percent, several, size
 from hasten.report.text import WIDTH, printable, wrapped
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ def _runs(found: PlatformResult) -> list[str]:
         return []
     runs = found.inferences
     counted = {"load": found.loads, "allocation": found.allocations}
-    counts = [_several(number, word) for word, number in counted.items() if number]
+    counts = [several(number, word) for word, number in counted.items() if number]
     lines = [
         "",
         *wrapped(
-            f"{_several(runs.count, 'run')}, {milliseconds(runs.median_ms)} median, p95 {milliseconds(runs.p95_ms)}, "
+            f"{several(runs.count, 'run')}, {milliseconds(runs.median_ms)} median, p95 {milliseconds(runs.p95_ms)}, "
             f"first {milliseconds(runs.first_ms)}" + "".join(f"; {text}" for text in counts)
         ),
     ]
@@ -91,7 +91,7 @@ def _operators(found: PlatformResult) -> list[str]:
     partitions = f", {found.partitions} of them whole partitions of a delegate" if found.partitions else ""
     what, seen, nodes = ("kernel", "samples", "") if found.sampled else ("operator", "calls", "nodes")
     head = _operator_line(what, nodes, seen, "time", "share")
-    lines = ["", *wrapped(f"{_several(len(found.operators), what)}{partitions}"), head]
+    lines = ["", *wrapped(f"{several(len(found.operators), what)}{partitions}"), head]
     for op, _, count, calls, ms, share in rows[:_MOST_ROWS]:
         number = "" if found.sampled else f"{count}"
         lines.append(_operator_line(op, number, f"{calls:,}", milliseconds(ms), percent(share)))
@@ -103,10 +103,6 @@ def _operators(found: PlatformResult) -> list[str]:
 
 def _operator_line(name: str, nodes: str, seen: str, time: str, share: str) -> str:
     return f"  {_cut(name, 43):<44}{nodes:>6}{seen:>9}{time:>11}{share:>7}".rstrip()
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count != 1 else ''}"
 
 
 def _instead(found: PlatformResult) -> list[str]:
@@ -127,7 +123,7 @@ def _instead_line(row: InsteadRow) -> str:
 def _findings(found: PlatformResult) -> list[str]:
     if not found.findings:
         return ["", "No fault that such a trace can show."]
-    lines = ["", _several(len(found.findings), "finding")]
+    lines = ["", several(len(found.findings), "finding")]
     for number, fault in enumerate(found.findings, 1):
         lines += _finding(number, fault)
     return lines

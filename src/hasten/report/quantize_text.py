@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.accuracy import Kind
 from hasten.core.quantization import FAILED, ORIGINAL, UNKNOWN
-from hasten.core.units import milliseconds, percent, size
+from hasten.core.units import milliseconds, percent, several, size
 from hasten.report.tables import rendered, table
-from hasten.report.text import WIDTH, printable, several, wrapped
+from hasten.report.text import WIDTH, printable, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

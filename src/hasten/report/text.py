@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import FEWEST_ROUNDS, Verdict
-from hasten.core.units import interval_ms, milliseconds, percent, size
+from hasten.core.units import interval_ms, milliseconds, percent, several, size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,11 +109,6 @@ def doubts_text(doubts: Sequence[Doubt]) -> list[str]:
 def wrapped(text: str, first: str = "", other: str = "  ") -> list[str]:
     """The text in lines that fit the width, each after its indent."""
     return textwrap.wrap(printable(text), WIDTH, initial_indent=first, subsequent_indent=other)
-
-
-def several(number: int, thing: str) -> str:
-    """A number of things: 1 node, 2 nodes, 3 processes."""
-    return f"{number} {thing}" + ("" if number == 1 else "es" if thing.endswith("s") else "s")
 
 
 def printable(text: str) -> str:

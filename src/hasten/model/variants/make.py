@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hasten.core.units import several
 from hasten.model.reader import read_graph
 from hasten.model.variants.already import quantized_in_part, refuse_quantized, refuse_sparse
 from hasten.model.variants.bias_correction import channel_means, correct_biases
@@ -140,7 +141,7 @@ def _corrected(tagged: TaggedModel, quantized: Any, order: Order, known: Calibra
     if not order.recipe.corrects_biases or known is None:
         return []
     layers = correct_biases(tagged.model, quantized, order.subgraph, known.means)
-    return [f"corrected the biases of {layers} layer{'s' if layers != 1 else ''}"]
+    return [f"corrected the biases of {several(layers, 'layer')}"]
 
 
 def _notes(graph: Graph, way_in: Signature, selection: Selection) -> list[str]:
