@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="a new folder for everything")
     parser.add_argument(
-        "--max-drop", type=options.percentage, default=0.01, metavar="P", help="the most to lose (default: 1%%)"
+        "--max-drop", type=options.percentage_to_lose, default=0.01, metavar="P", help="the most to lose (default: 1%%)"
     )
     parser.add_argument(
         "--limit", action="append", default=[], metavar="K=V", help="latency=5ms or size=1MB; may be repeated"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.mixing import MixSearch, Sensitivity
 from hasten.core.quantization import BUT, FOR_SIZE, SIZE, VariantRow, choose, worth_mixing
 from hasten.model.variants.recipes import recipe_from_name
+from hasten.practices.quantize_judge import CHOOSING
 from hasten.practices.sensitivity import SHARE, Probe, sensitivities
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def search_mix(practice: QuantizePractice, row: VariantRow) -> MixSearch:
     """Search for the mix of a recipe that gives back least."""
     order = _in_order(practice, row)
     error = Probe(practice).error_of(Path(row.path)) if row.path else math.inf
-    search, best = MixSearch(order, row.drop, practice.settings.max_drop, error), None
+    allowed = practice.judges.floor(CHOOSING).allowed or 0.0
+    search, best = MixSearch(order, row.drop, allowed, error), None
     while (count := search.next) is not None:
         tried = _try(practice, row, [*row.float_nodes, *(node for entry in order[:count] for node in entry.nodes)])
         search.tell(count, tried.kept_when_judged, tried.drop)

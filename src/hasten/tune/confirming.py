@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure
-from hasten.core.tuning import BROKEN, CHOSEN, DROPPED, FAILED, FINAL, KEPT, ORIGINAL
+from hasten.core.tuning import BROKEN, CHOSEN, DROPPED, FAILED, FINAL, KEPT, ORIGINAL, REPORTING, TIMED, UNKNOWN
 from hasten.core.units import percent
 from hasten.tune.final import Link, Proof, prove
 
@@ -68,7 +68,11 @@ class Confirmation:
             return True
         search.tell(f"{lane.trial.id} on the other half of the data")
         change = search.contest.guard.report(lane)
-        if change is None or change.drop <= self.settings.max_drop + 1e-9:
+        judge = self.workshop.judge
+        if change is not None and judge.against_choosing:  # seen only now that the original ran on both halves
+            search.lanes.update(lane, status=TIMED, floor=UNKNOWN, why=judge.against_choosing)
+            return False
+        if change is None or judge.floor(REPORTING).keeps(change.drop):
             return True
         lost = percent(change.drop)
         search.lanes.update(lane, status=BROKEN, floor=BROKEN, why=f"loses {lost} on the other half of the data")

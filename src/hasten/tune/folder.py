@@ -128,10 +128,12 @@ class TuneFolder:
                 f"{now['model']} is another model than the one that {self.path} was begun with",
                 "Put the earlier file back, or choose another folder with -o; nothing was changed.",
             )
+        known = before.get("compared", {})
         for key, value in now["compared"].items():
-            if before.get("compared", {}).get(key) != value:
+            # What an earlier version did not compare is not held against its folder.
+            if known.get(key, value) != value:
                 raise UsageError(
-                    f"{self.path} holds a tuning with another {key}: {before['compared'].get(key)}, not {value}",
+                    f"{self.path} holds a tuning with another {key}: {known[key]}, not {value}",
                     "Repeat the command as it was, or choose another folder with -o.",
                 )
 

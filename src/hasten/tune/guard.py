@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hasten.core.errors import HastenError, UsageError
 from hasten.core.floor import Decision
 from hasten.core.quantization import floor_of
-from hasten.core.tuning import ACCURACY, BROKEN, CHOOSING, FAILED, KEPT, ORIGINAL, REPORTING, UNKNOWN
+from hasten.core.tuning import ACCURACY, BROKEN, CHOOSING, FAILED, KEPT, ORIGINAL, REPORTING, TIMED, UNKNOWN
 from hasten.core.units import percent
 from hasten.measure.evaluation import compare_evaluations
 from hasten.tune.plans import keeps_numbers, numbers_of
@@ -65,10 +65,10 @@ class Guard:
         except HastenError as error:
             self.field.update(lane, status=FAILED, stage=ACCURACY, why=error.message)
             return
-        kept = found.decision is not None and found.decision.decision is Decision.KEPT
-        drop = found.decision.mean_drop if found.decision is not None else None
+        decision, drop = (found.decision.decision, found.decision.mean_drop) if found.decision else (None, None)
+        kept = None if decision is Decision.UNSURE else decision is Decision.KEPT
         floor = floor_of(found.accuracy.kind, kept)
-        why = "" if floor != BROKEN else f"it loses {percent(drop or 0.0)}, more than the floor allows"
+        why = self._why(lane, floor, drop or 0.0)
         status = _status(floor) if lane.is_racing else lane.trial.status
         why = why or ("" if lane.is_racing else lane.trial.why)
         self.field.update(
@@ -95,6 +95,13 @@ class Guard:
         self.field.update(lane, accuracy=found.accuracy, accuracy_on=REPORTING, drop=change.drop)
         return change
 
+    def _why(self, lane: Lane, floor: str, drop: float) -> str:
+        judge = self.workshop.judge
+        if floor == BROKEN:
+            remark = judge.remarks.get(lane.candidate.label)
+            return remark or f"it loses {percent(drop)}, more than the floor allows"
+        return judge.against_choosing if floor == UNKNOWN else ""
+
     def _share(self, known: Lane, other: Lane) -> None:
         trial = known.trial
         status = _status(trial.floor) if other.is_racing else other.trial.status
@@ -110,4 +117,4 @@ def _alike(one: Lane, other: Lane) -> bool:
 
 
 def _status(floor: str) -> str:
-    return {KEPT: KEPT, BROKEN: BROKEN}.get(floor, "timed")
+    return {KEPT: KEPT, BROKEN: BROKEN}.get(floor, TIMED)

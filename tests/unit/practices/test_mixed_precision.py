@@ -59,6 +59,7 @@ class Simulated:
 
     def __init__(self, goal: str, needed: int, *, crashes: bool = False) -> None:
         self.settings = SimpleNamespace(goal=goal, max_drop=0.01)
+        self.judges = SimpleNamespace(floor=lambda half: SimpleNamespace(allowed=0.01))
         self.needed, self.crashes = needed, crashes
         against = Comparison(Verdict.FASTER, 0.5, (0.49, 0.51), 0.01, 5)
         self.rows = [
