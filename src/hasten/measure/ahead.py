@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hasten.model.metadata import ModelMetadata
 
 _MOST_SAMPLES: Final = 256
-_MOST_BYTES: Final = 48 * 2**20
+_MOST_BYTES: Final = 128 * 2**20
 
 
 class Ahead:

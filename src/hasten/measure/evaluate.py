@@ -45,7 +45,10 @@ if TYPE_CHECKING:
     from hasten.targets.client import LoadReport
 
 _MOST_SAMPLES_A_REQUEST: Final = 64
-_MOST_BYTES_A_REQUEST: Final = 8 * 2**20
+# Few and large requests: around each one the runner waits for its next, and the parent for the interpreter's lock.
+_MOST_BYTES_A_REQUEST: Final = 16 * 2**20
+# For each runner, so that none waits long for the last one.
+_ROUNDS: Final = 16
 # Long enough to make a request cheap, short enough for a bar that moves and for an interruption.
 _MOST_MS_A_REQUEST: Final = 500.0
 
@@ -299,6 +302,5 @@ def _batch_size(load: LoadReport, total: int | None, runners: int) -> int:
     sample_bytes = sum(tensor.bytes for tensor in (*load.inputs, *load.outputs))
     by_bytes = _MOST_BYTES_A_REQUEST // max(1, sample_bytes)
     by_time = int(_MOST_MS_A_REQUEST / max(load.first_run_ms, 1e-3))
-    # A few rounds for each runner, so that none waits long for the last one.
-    by_count = (total or _MOST_SAMPLES_A_REQUEST * 16 * runners) // (16 * runners)
+    by_count = (total or _MOST_SAMPLES_A_REQUEST * _ROUNDS * runners) // (_ROUNDS * runners)
     return max(1, min(_MOST_SAMPLES_A_REQUEST, by_bytes, by_time, by_count))
