@@ -104,13 +104,15 @@ def main() -> int:
         f"mean_{key}": round(statistics.mean(found[key] for found in told), 3)
         for key in ("evaluations_ratio", "samples_ratio", "samples_ratio_with_its_own_ranking", "latency_ratio")
     }
+    summary["slowest_latency_ratio"] = max(found["latency_ratio"] for found in told)
     first = figures.get(_NAMED, {})
     reached = {
         "a_quarter_of_the_evaluations": totals[0] <= _WANTED_EVALUATIONS * totals[1],
         "a_quarter_of_the_samples_with_its_own_ranking": (
             summary["mean_samples_ratio_with_its_own_ranking"] <= _WANTED_EVALUATIONS
         ),
-        "at_most_3_percent_slower": all(found["latency_ratio"] <= _WANTED_SLOWER for found in told),
+        "at_most_3_percent_slower_on_average": summary["mean_latency_ratio"] <= _WANTED_SLOWER,
+        "at_most_3_percent_slower_everywhere": summary["slowest_latency_ratio"] <= _WANTED_SLOWER,
         "60_percent_integers": not first or first["ours"]["integer_weights"] >= _WANTED_INTEGERS,
     }
     return record("mixing", {"summary": summary, "reached": reached, **figures}, passed=all(reached.values()))

@@ -23,6 +23,8 @@ _HARDLY: Final = 1e-6
 _CLEARLY: Final = 10.0
 _MOST_TRIES: Final = 8
 _SMALLEST_SHARE: Final = 1e-4
+# What all weights in integers are worth, as a part of a run's time.
+_WORTH_OF_WEIGHTS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +40,21 @@ class Sensitivity:
     share: float
     """Their part of the weights, or of the time that integers save, as `share_of` says."""
     share_of: str = "weights"
+    weights: float = 0.0
+    """Their part of the weights, whatever the share is of."""
 
     @property
     def cost(self) -> float:
         """Error for each part of the gain: what has most of it goes back to float first. Errors of nodes that know
-        nothing of each other add up by their squares."""
-        return self.error**2 / max(self.share, _SMALLEST_SHARE)
+        nothing of each other add up by their squares. Who asks for speed has some use for a smaller file, too."""
+        return self.error**2 / max(self.share + _WORTH_OF_WEIGHTS * self.weights, _SMALLEST_SHARE)
 
     def as_data(self) -> dict[str, Any]:
         """The sensitivity as JSON can hold it."""
         return {
             "recipe": self.recipe, "nodes": list(self.nodes), "op": self.op, "location": self.location,
             "error": self.error if math.isfinite(self.error) else None, "share": self.share,
-            "share_of": self.share_of,
+            "share_of": self.share_of, "weights": self.weights,
         }  # fmt: skip
 
 
@@ -58,7 +62,8 @@ def sensitivity_from_data(data: Mapping[str, Any]) -> Sensitivity:
     """The sensitivity back from JSON."""
     error = math.inf if data["error"] is None else data["error"]
     nodes, share_of = tuple(data["nodes"]), data.get("share_of", "")
-    return Sensitivity(data["recipe"], nodes, data["op"], data["location"], error, data["share"], share_of)
+    weights = data.get("weights", 0.0)
+    return Sensitivity(data["recipe"], nodes, data["op"], data["location"], error, data["share"], share_of, weights)
 
 
 class MixSearch:

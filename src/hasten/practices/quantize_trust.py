@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.accuracy import Kind
 from hasten.core.proportions import wilson_interval
-from hasten.core.units import percent
+from hasten.core.units import percent, several
 from hasten.data.metrics import TopK
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def trust_in(floor: Floor, outputs: int) -> Trust:
         return Trust(f"the original's {original.metric.name} is 0, so that nothing says how much may be lost", (doubt,))
     count = len(original.positions)
     if count < FEWEST_SAMPLES:
-        doubt = f"{_samples(count)} to choose by: nothing is chosen by fewer than {FEWEST_SAMPLES} (half of the data)"
+        samples = several(count, "sample")
+        doubt = f"{samples} to choose by: nothing is chosen by fewer than {FEWEST_SAMPLES} (half of the data)"
         return Trust(f"{_only(count)} to choose by", (doubt,))
     return Trust(doubts=tuple(_coarse(floor, count)))
 
@@ -68,8 +69,8 @@ def doubt_by_chance(originals: Sequence[Evaluation], outputs: int) -> str:
     if right / count > chance:
         said, what = "not surely better", "may be wrong, or there is too little data"
     return (
-        f"the original is right in {right} of {_samples(count)}, {said} than chance ({metric.k} in {classes} classes): "
-        f"labels, --label-offset or --preprocess {what}"
+        f"the original is right in {right} of {several(count, 'sample')}, {said} than chance "
+        f"({metric.k} in {classes} classes): labels, --label-offset or --preprocess {what}"
     )
 
 
@@ -78,8 +79,8 @@ def _coarse(floor: Floor, count: int) -> list[str]:
     more = "More data would help"
     if floor.original.metric.proportion and 1 / count > floor.max_drop > 0:
         return [
-            f"with {_samples(count)} to choose by, one miss is {percent(1 / count)}: nothing that loses one more than "
-            f"it gains can keep {percent(floor.max_drop)}, and a kept floor says little. {more}"
+            f"with {several(count, 'sample')} to choose by, one miss is {percent(1 / count)}: nothing that loses one "
+            f"more than it gains can keep {percent(floor.max_drop)}, and a kept floor says little. {more}"
         ]
     if count < _FEW_SAMPLES:
         return [f"{_only(count)} to choose by, so that a kept floor says little. {more}"]
@@ -87,8 +88,4 @@ def _coarse(floor: Floor, count: int) -> list[str]:
 
 
 def _only(count: int) -> str:
-    return f"there {'is' if count == 1 else 'are'} only {_samples(count)}"
-
-
-def _samples(count: int) -> str:
-    return "1 sample" if count == 1 else f"{count} samples"
+    return f"there {'is' if count == 1 else 'are'} only {several(count, 'sample')}"

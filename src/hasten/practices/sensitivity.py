@@ -96,11 +96,11 @@ def sensitivities(practice: QuantizePractice, row: VariantRow) -> list[Sensitivi
     groups = grouped(row.nodes)
     if all(nodes in known and known[nodes].share_of == share_of for nodes in groups):
         return [known[nodes] for nodes in groups]
-    shares = _shares(practice, row)
+    shares, weights = _shares(practice, row), weight_shares_by_node(practice.graph)
 
     def save(entry: Sensitivity) -> None:
-        share = sum(shares.get(node, 0.0) for node in entry.nodes)
-        known[entry.nodes] = replace(entry, share=share, share_of=share_of)
+        share, stored = (sum(parts.get(node, 0.0) for node in entry.nodes) for parts in (shares, weights))
+        known[entry.nodes] = replace(entry, share=share, share_of=share_of, weights=stored)
         practice.folder.save_sensitivity(known[entry.nodes])
 
     for nodes in groups:

@@ -100,10 +100,17 @@ def test_a_group_that_cannot_be_quantised_at_all_does_not_end_the_search() -> No
 
 @pytest.mark.parametrize("error", [0.25, math.inf])
 def test_a_sensitivity_survives_the_session_file(error: float) -> None:
-    found = Sensitivity("static_int8", (3, 4), "CONV_2D and 1 more", "conv", error, 0.1)
+    found = Sensitivity("static_int8", (3, 4), "CONV_2D and 1 more", "conv", error, 0.1, "time", 0.3)
     assert sensitivity_from_data(json.loads(json.dumps(found.as_data(), allow_nan=False))) == found
 
 
 def test_what_hurts_most_for_its_gain_goes_back_first() -> None:
     cheap, dear = (Sensitivity("r", (node,), "CONV_2D", "", 0.1, share) for node, share in ((0, 0.5), (1, 0.01)))
     assert dear.cost > cheap.cost
+
+
+def test_of_two_that_take_as_long_the_one_with_fewer_weights_goes_back_first() -> None:
+    small, large = (
+        Sensitivity("r", (node,), "CONV_2D", "", 0.1, 0.02, "time", share) for node, share in ((0, 0), (1, 0.5))
+    )
+    assert small.cost > large.cost
