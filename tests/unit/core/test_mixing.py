@@ -70,7 +70,7 @@ def test_simulated_models_take_a_quarter_of_the_evaluations_of_giving_back_one_b
         ours, theirs = ours + search.evaluations, theirs + one_by_one
         slower.append(sum(entry.share for entry in order[one_by_one : search.enough]))
     assert ours <= theirs / 4
-    assert sum(slower) / len(slower) <= 0.05
+    assert sum(slower) / len(slower) <= 0.06
 
 
 def _worst(entry: Sensitivity) -> float:
