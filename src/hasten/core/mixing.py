@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 # An evaluation that promises to save less than this part of a run is not worth its while.
-WORTH: Final = 0.03
+WORTH: Final = 0.025
 # How a drop may follow from what is left of the squared error: times one of these, to one of these powers. Flips of
 # predictions grow with the error itself, net losses with its square; and errors promise too much more often than not.
 _FACTORS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
