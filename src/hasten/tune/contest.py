@@ -70,7 +70,7 @@ class Contest:
             close = self._close(lanes, leader, most_rounds)
             if not close or not self._has_time(until):
                 return
-            self._round([*([leader] if leader else []), *close[:MOST_AT_ONCE]], _SECONDS, f"{len(close)} close ones")
+            self._round([*([leader] if leader else []), *close[:MOST_AT_ONCE]], _SECONDS, f"{len(close)} close")
 
     def judge_promising(self, lanes: Sequence[Lane], until: float) -> None:
         """Test the fastest first, and only those that look faster than the leader."""

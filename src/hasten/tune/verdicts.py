@@ -199,4 +199,5 @@ def _accelerator_words(trial: TuneTrial) -> str:
 
 def _sentence(text: str) -> str:
     closed = text if text.endswith((".", "!", "?", ":")) else f"{text}:" if text[:1].isupper() else f"{text}."
-    return closed[:1].upper() + closed[1:]
+    # The name of a variant stays as it is.
+    return closed if "_" in closed.split(" ", 1)[0] else closed[:1].upper() + closed[1:]
