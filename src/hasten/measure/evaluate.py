@@ -27,6 +27,7 @@ from hasten.measure.ahead import Ahead
 from hasten.measure.crew import Crew
 from hasten.measure.evaluation import Evaluation, Skipped, kind_of
 from hasten.measure.floor_guard import Floor, FloorGuard
+from hasten.measure.loaded_forms import forms_as_loaded
 from hasten.measure.rounds import no_progress
 from hasten.measure.scoring import Score, Scorer
 from hasten.model.metadata import read_metadata
@@ -133,10 +134,7 @@ class _Work:
         original: Evaluation | None,
         ahead: Ahead,
     ) -> None:
-        forms = forms_from_graph(graph, candidate.workload).in_effect(
-            [(tensor.name, tensor.shape) for tensor in load.inputs],
-            [(tensor.name, tensor.shape) for tensor in load.outputs],
-        )
+        forms = forms_as_loaded(graph, candidate.workload, load)
         self._crew, self._dataset, self._options = crew, dataset, options
         self._preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
         # The engine may order its inputs in another way than the file, or give them other shapes.

@@ -13,8 +13,9 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.data import audio, images
 from hasten.data.classes import packed_labels
 from hasten.data.dataset import Sample
-from hasten.data.forms import forms_from_graph, real_from_bytes
+from hasten.data.forms import real_from_bytes
 from hasten.data.prepare import Preparer
+from hasten.measure.loaded_forms import forms_as_loaded
 from hasten.model.metadata import read_metadata
 
 if TYPE_CHECKING:
@@ -86,10 +87,7 @@ def predict(
     try:
         with target.start(candidate.plan) as runner:
             load = runner.load(candidate.path, candidate.workload)
-            forms = forms_from_graph(graph, candidate.workload).in_effect(
-                [(tensor.name, tensor.shape) for tensor in load.inputs],
-                [(tensor.name, tensor.shape) for tensor in load.outputs],
-            )
+            forms = forms_as_loaded(graph, candidate.workload, load)
             preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
             if isinstance(sample.inputs, dict):
                 sample = Sample(sample.name, _named(sample.inputs, [form.name for form in forms.inputs]))

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from hasten.core.session import Keep
     from hasten.measure.rounds import Rounds, Track
 
-"""Takes what is to be saved: a kind, a label and data."""
-
 # Twice as slow as the base in whole rounds is nothing that more rounds would mend.
 OUT_OF_THE_RACE: Final = 2.0
 _SECONDS_EACH: Final = 0.3

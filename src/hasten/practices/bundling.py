@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hasten.core.bundle import BundleTensor
-from hasten.data.forms import forms_from_graph
+from hasten.measure.loaded_forms import forms_as_loaded
 
 if TYPE_CHECKING:
     from hasten.core.plan import Workload
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 def bundle_tensors(graph: Graph, workload: Workload, load: LoadReport) -> tuple[Tensors, Tensors]:
     """The inputs and the outputs of a model that was loaded."""
-    forms = forms_from_graph(graph, workload).in_effect(
-        [(tensor.name, tensor.shape) for tensor in load.inputs],
-        [(tensor.name, tensor.shape) for tensor in load.outputs],
-    )
+    forms = forms_as_loaded(graph, workload, load)
     return tuple(map(_tensor, forms.inputs)), tuple(map(_tensor, forms.outputs))
 
 

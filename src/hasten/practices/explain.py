@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from hasten.core.comparison import Comparison
     from hasten.core.doubts import Doubt
+    from hasten.core.explain import Instructions
     from hasten.core.profile import Peaks, Profile
     from hasten.measure.rounds import Candidate, Progress
     from hasten.model.graph import Graph, Subgraph
@@ -76,7 +77,7 @@ def explain(
         if candidate.plan.kernel == "reference":
             return candidate, _NO_REFERENCE
     try:
-        machine = _machine(target, original.candidate)
+        instructions = instructions_of(_machine(target, original.candidate))
     except RunnerFailed as failed:
         return original.candidate, failed.failure
     if comparison is None:
@@ -86,21 +87,20 @@ def explain(
         comparison = raced.comparison
     turns = profile_in_turns(target, original, changed, seconds, peaks, _part(progress, 0.3, 0.9))
     if not isinstance(turns, tuple):
-        timed = _timed(original, changed, turns, comparison)
+        timed = _timed(original, changed, turns, comparison, instructions)
     elif turns[1].stage == "profile":
-        timed = _untimed(original, changed, *turns, comparison)
+        timed = _untimed(original, changed, *turns, comparison, instructions)
     else:
         return turns
     progress(0.9, "comparing numbers")
     errors = compare_numbers(target, original, changed, timed.rows, inputs)
     progress(1.0, "done")
-    return replace(
-        timed, rows=tuple(errors.rows), instructions=instructions_of(machine), peaks=peaks, errors=errors.view,
-        why_no_errors=errors.why_not,
-    )  # fmt: skip
+    return replace(timed, rows=tuple(errors.rows), peaks=peaks, errors=errors.view, why_no_errors=errors.why_not)
 
 
-def _timed(original: Subject, changed: Subject, turns: Turns, comparison: Comparison) -> Explanation:
+def _timed(
+    original: Subject, changed: Subject, turns: Turns, comparison: Comparison, instructions: Instructions
+) -> Explanation:
     """What the profiles tell, before anything is known of the numbers."""
     sides = SideBySide(match_nodes(original.subgraph, changed.subgraph), turns.whole, turns.rounds)
     rows = sides.rows()
@@ -115,14 +115,19 @@ def _timed(original: Subject, changed: Subject, turns: Turns, comparison: Compar
         rows=tuple(rows),
         causes=tuple(causes),
         outside_ms=sides.outside(),
-        instructions=instructions_of({}),
+        instructions=instructions,
         hints=hints_of(causes, before.invoke_ms) if before.model.sha256 != after.model.sha256 else (),
         doubts=_doubts(turns.whole),
     )
 
 
 def _untimed(
-    original: Subject, changed: Subject, refused: Candidate, failure: Failure, comparison: Comparison
+    original: Subject,
+    changed: Subject,
+    refused: Candidate,
+    failure: Failure,
+    comparison: Comparison,
+    instructions: Instructions,
 ) -> Explanation:
     """The nodes side by side without times, as one of the models cannot be profiled."""
     before, after = (
@@ -138,7 +143,7 @@ def _untimed(
         rows=tuple(NodeRow(m, None, None, _UNKNOWN) for m in match_nodes(original.subgraph, changed.subgraph)),
         causes=(),
         outside_ms=_UNKNOWN,
-        instructions=instructions_of({}),
+        instructions=instructions,
         why_no_times=f"{refused.label}: {failure.message}",
     )
 

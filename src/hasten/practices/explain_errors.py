@@ -13,8 +13,9 @@ from hasten.core.errors import ModelError
 from hasten.core.explain import ErrorView
 from hasten.core.failure import RunnerFailed
 from hasten.core.node_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
-from hasten.data.forms import forms_from_graph, real_from_bytes, stored_from_real
+from hasten.data.forms import real_from_bytes, stored_from_real
 from hasten.data.sources import random_dataset
+from hasten.measure.loaded_forms import forms_as_loaded
 from hasten.model.matching import Feeders
 from hasten.practices.explain_inputs import SAMPLES, GivenInputs, inputs_from_data
 from hasten.practices.inner_tensors import InnerTensors, is_comparable
@@ -154,10 +155,7 @@ def _feed(target: Target, original: Subject, changed: Subject, given: GivenInput
 
 def _load(runner: Runner, subject: Subject) -> ModelForms:
     load = runner.load(subject.candidate.path, subject.candidate.workload)
-    return forms_from_graph(subject.graph, subject.candidate.workload).in_effect(
-        [(tensor.name, tensor.shape) for tensor in load.inputs],
-        [(tensor.name, tensor.shape) for tensor in load.outputs],
-    )
+    return forms_as_loaded(subject.graph, subject.candidate.workload, load)
 
 
 def _counterparts(before: Sequence[TensorForm], after: Sequence[TensorForm]) -> list[tuple[int, TensorForm]]:

@@ -15,7 +15,8 @@ from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.mixing import Sensitivity
 from hasten.core.quantization import SIZE
-from hasten.data.forms import forms_from_graph, real_from_bytes
+from hasten.data.forms import real_from_bytes
+from hasten.measure.loaded_forms import forms_as_loaded
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.model.variants.recipes import recipe_from_name
@@ -65,10 +66,7 @@ class Probe:
         graph = read_graph(path)
         with self._practice.target.start(candidate.plan) as runner:
             load = runner.load(path, candidate.workload)
-            forms = forms_from_graph(graph, candidate.workload).in_effect(
-                [(tensor.name, tensor.shape) for tensor in load.inputs],
-                [(tensor.name, tensor.shape) for tensor in load.outputs],
-            )
+            forms = forms_as_loaded(graph, candidate.workload, load)
             self._count = self._count or _sample_count(load)
             frames = []
             for sample in self._practice.choosing_samples(self._count):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.quantization import BUT, FAILED, KEPT, SIZE, SLOW, VariantRow
+from hasten.core.units import several
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.model.variants.border import FLOAT_BORDER
@@ -90,5 +91,4 @@ def _note(gains: Gains) -> str:
     more = f" and {len(kinds) - _MOST_NAMED} more kinds" if len(kinds) > _MOST_NAMED else ""
     total = -sum(gain.saved_ms for gain in lost)
     named = ", ".join(kinds[:_MOST_NAMED])
-    count = "1 node" if len(lost) == 1 else f"{len(lost)} nodes"
-    return f"left float, as integers were {total:.2g} ms slower here: {count}, {named}{more}"
+    return f"left float, as integers were {total:.2g} ms slower here: {several(len(lost), 'node')}, {named}{more}"

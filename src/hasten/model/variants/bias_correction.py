@@ -16,7 +16,7 @@ import numpy as np
 from hasten.model.variants.model_object import constant_bytes, operator_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -82,7 +82,8 @@ def correct_biases(original: Any, quantized: Any, subgraph: int, means: Means) -
         mean = means.get((source.input, _columns(original, source)))
         if mean is None or not np.isfinite(mean).all():
             continue
-        shift = _shift(layer.kind, _real(quantized, subgraph, layer.weights), original, subgraph, source, mean)
+        errors = _real(quantized, subgraph, layer.weights) - _real(original, subgraph, source.weights)
+        shift = _shift(layer.kind, errors, mean)
         scales = tensors[layer.input].quantization.scale[0] * np.asarray(tensors[layer.weights].quantization.scale)
         buffer = _own_buffer(quantized, tensors[layer.bias])
         values = np.frombuffer(bytes(buffer.data), np.int32) - np.rint(shift / scales)
@@ -103,7 +104,7 @@ def _own_buffer(model: Any, tensor: Any) -> Any:
     return model.buffers[tensor.buffer]
 
 
-def _layers(model: Any, subgraph: int) -> Iterator[_Layer]:
+def _layers(model: Any, subgraph: int) -> list[_Layer]:
     """Layers with constant weights and bias. Weights or biases that several share are left alone: one correction cannot
     fit all of them."""
     from ai_edge_litert import schema_py_generated as schema
@@ -120,7 +121,7 @@ def _layers(model: Any, subgraph: int) -> Iterator[_Layer]:
         constants = [constant_bytes(model, graph.tensors[index]) for index in (layer.weights, layer.bias)]
         if all(data is not None for data in constants) and uses.count(layer.weights) == uses.count(layer.bias) == 1:
             found.append(layer)
-    return iter(found)
+    return found
 
 
 def _columns(model: Any, layer: _Layer) -> int:
@@ -153,9 +154,8 @@ def _real(model: Any, subgraph: int, index: int) -> Floats:
     return scaled
 
 
-def _shift(kind: str, rounded: Floats, original: Any, subgraph: int, source: _Layer, mean: Floats) -> Floats:
+def _shift(kind: str, errors: Floats, mean: Floats) -> Floats:
     """What the errors of the weights add to each output channel on average."""
-    errors = rounded - _real(original, subgraph, source.weights)
     if kind == "DEPTHWISE_CONV_2D":
         of_channel: Floats = errors.sum(axis=(0, 1, 2)) * np.repeat(mean, errors.shape[-1] // len(mean))
         return of_channel

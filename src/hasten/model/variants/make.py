@@ -18,7 +18,7 @@ from hasten.model.variants.check import added_operators, check_border, check_wei
 from hasten.model.variants.model_object import write_object
 from hasten.model.variants.prepare import prepare
 from hasten.model.variants.quantizer import Order
-from hasten.model.variants.recipes import Recipe, recipe_from_name
+from hasten.model.variants.recipes import RECIPES, Recipe, recipe_from_name
 from hasten.model.variants.selection import Nodes, Selection, select
 from hasten.model.variants.tagged import TaggedModel
 from hasten.model.variants.tags import pattern_of
@@ -132,7 +132,9 @@ def _calibration(
         return calibration
     samples = checked_samples(graph, way_in, calibration)
     values = tagged.ranges(way_in, recipe, samples)
-    means = channel_means(tagged.model, tagged.raw, way_in, samples)
+    # It serves all recipes that take ranges this way, of which one may correct biases.
+    corrects = any(other.corrects_biases for other in RECIPES if other.ranges is recipe.ranges)
+    means = channel_means(tagged.model, tagged.raw, way_in, samples) if corrects else {}
     return Calibration(given.sha256, way_in.key, recipe.ranges, len(samples), values, means)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hasten.core.units import several
 from hasten.model.build import DEFAULT_SIGNATURE
 from hasten.model.variants.model_object import (
     constant_bytes,
@@ -118,7 +119,7 @@ def fill_unused_tensors(model: Any) -> str | None:
             if index not in used and not tensor.isVariable:
                 _empty(model, tensor)
                 filled += 1
-    return f"emptied {filled} tensor{'' if filled == 1 else 's'} that nothing uses" if filled else None
+    return f"emptied {several(filled, 'tensor')} that nothing uses" if filled else None
 
 
 def _empty(model: Any, tensor: Any) -> None:
