@@ -118,6 +118,18 @@ def test_a_quick_preprocessing_is_no_fault(story: Story) -> None:
     assert story.told(loop(story, 50, pre=1, run=8)).result().findings == ()
 
 
+def test_a_few_frames_that_were_held_up_are_no_slow_preprocessing(story: Story) -> None:
+    end = loop(story, 100, pre=0.2)
+    for _ in range(5):
+        for number in range(60):
+            story.sample(end + number + 0.5, 20, end + number + 0.5, function="prepare")
+        end += 60
+        story.call(SET, end, end + 0.5)
+        story.call(RUN, end + 0.5, end + 2.5)
+        end += 2.5
+    assert story.told(end).result().findings == ()
+
+
 def test_a_cold_first_run_counts_only_in_a_loop(story: Story) -> None:
     story.call(RUN, 0, 50)
     for number in range(20):
