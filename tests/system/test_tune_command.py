@@ -147,7 +147,7 @@ def test_killed_at_ten_random_moments_it_goes_on(place: Path, tmp_path: Path, se
 
 def test_a_full_disk_is_a_sentence_and_what_was_saved_is_there(place: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    limit = 300_000  # bytes of a file: beyond the first measurement, and reached on the way, by the report at the latest
+    limit = 300_000  # bytes of a file: more than the first measurement takes, less than the session or the report
     done = subprocess.run(
         [sys.executable, "-m", "hasten", *map(str, command(place, out, "--budget", "20s"))],
         capture_output=True, text=True, check=False, timeout=100,
