@@ -36,7 +36,8 @@ class Budget:
     max_slowdown: float = DEFAULT_SLOWDOWN
     """How much slower than the baseline is no regression yet."""
     max_drop: float = DEFAULT_DROP
-    """How much less accurate than the baseline is no regression yet."""
+    """How much less accurate than the baseline is no regression yet; of mae and metrics of one's own, a part of the
+    baseline's value."""
 
     @property
     def is_timed(self) -> bool:

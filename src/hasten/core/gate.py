@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict
 from hasten.core.json_numbers import finite
@@ -156,27 +156,45 @@ def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Ro
     )  # fmt: skip
 
 
-def drop_row(baseline: str, found: PairedAccuracy, limit: float) -> Row:
-    """The accuracy against that of the baseline: broken if it is surely worse, and by more than the limit."""
+class Allowance(Protocol):
+    """What may be lost against a baseline; `measure.floor_guard.Floor` decides it for every command."""
+
+    @property
+    def allowed(self) -> float | None:
+        """The most that may be lost; None where nothing says how much that is."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """What a loss is counted in: share or value."""
+        ...
+
+    def keeps(self, drop: float) -> bool:
+        """Whether so much may be lost."""
+        ...
+
+    def describe(self, original: str) -> str:
+        """It in words, with the baseline's name."""
+        ...
+
+
+def drop_row(baseline: str, found: PairedAccuracy, allowance: Allowance) -> Row:
+    """The accuracy against that of the baseline: broken if it is surely worse, and by more than is allowed."""
     low, high = sorted((-found.low, -found.high) if found.higher_is_better else (found.low, found.high))
     counts = f"{found.lost} lost and {found.won} won of {found.samples}" if found.lost is not None else ""
     counts = counts or f"on {found.samples} samples"
-    if found.drop <= limit:
+    if found.drop <= 0 or allowance.keeps(found.drop):
         verdict, why = GateVerdict.PASSED, counts
+    elif allowance.allowed is None:
+        verdict, why = GateVerdict.UNDECIDED, counts
     elif low > 0:
         verdict, why = GateVerdict.FAILED, f"surely worse: {counts}"
     else:
-        verdict, why = GateVerdict.UNDECIDED, f"{counts}, which may be chance. More data may tell."
+        verdict, why = GateVerdict.UNDECIDED, f"{counts}, which may be chance: more data may tell"
     return Row(
-        f"accuracy lost against {baseline}",
-        "share",
-        found.drop + 0.0,
-        (low, high),
-        limit,
-        verdict,
-        why,
-        confidence=_SHOWN,
-    )
+        f"accuracy lost against {baseline}", allowance.unit, found.drop + 0.0, (low, high), allowance.allowed or 0.0,
+        verdict, f"{why}; allowed: {allowance.describe(baseline)}", confidence=_SHOWN,
+    )  # fmt: skip
 
 
 def slowdown_row(baseline: str, found: Comparison | None, margin: float) -> Row:

@@ -63,8 +63,20 @@ class Floor:
         scale = self.base if self.is_relative else 1.0
         return self.allowed is not None and drop <= self.allowed + _ROUNDING * scale
 
-    def describe(self) -> str:
-        """The floor in words."""
+    @property
+    def unit(self) -> str:
+        """What a loss is counted in: share, or value where the metric has a scale of its own."""
+        return "value" if self.is_relative or isinstance(self.original.metric, Cosine) else "share"
+
+    def lost(self, drop: float) -> str:
+        """A loss in words."""
+        if self.unit == "share":
+            return percent(drop)
+        part = f" ({percent(drop / self.base)} of {self._base_words()})" if self.is_relative and self.base else ""
+        return f"{drop:.3g} of {self.original.metric.name}{part}"
+
+    def describe(self, original: str = "the original") -> str:
+        """The floor in words, in which the original can have another name."""
         name, value = self.original.metric.name, self.original.accuracy.value
         if not self.is_relative:
             if name == Cosine.name:
@@ -72,10 +84,10 @@ class Floor:
             points = f"{100 * self.max_drop:.3g}"
             return f"at most {points} percentage point{'' if points == '1' else 's'} of {name} lost"
         if self.allowed is None:
-            return f"none: the original's {name} is 0, of which {percent(self.max_drop)} is nothing"
+            return f"none: {original}'s {name} is 0, of which {percent(self.max_drop)} is nothing"
         if not value and self.max_drop:
-            return f"{name} at most {self.allowed:.3g}, {percent(self.max_drop)} of the mean size of the outputs"
-        return f"{name} at most {percent(self.max_drop)} ({self.allowed:.3g}) worse than the original's {value:.3g}"
+            return f"{name} at most {self.allowed:.3g}, {percent(self.max_drop)} of {self._base_words()}"
+        return f"{name} at most {percent(self.max_drop)} ({self.allowed:.3g}) worse than {original}'s {value:.3g}"
 
     def as_data(self) -> dict[str, Any]:
         """The floor as JSON can hold it."""
@@ -83,6 +95,9 @@ class Floor:
             "max_drop": self.max_drop, "kind": "relative" if self.is_relative else "points",
             "allowed": self.allowed, "relative_to": self.base if self.is_relative else None, "text": self.describe(),
         }  # fmt: skip
+
+    def _base_words(self) -> str:
+        return "the original's" if self.original.accuracy.value else "the mean size of the outputs"
 
 
 class FloorGuard:

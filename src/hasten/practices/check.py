@@ -14,6 +14,7 @@ from hasten.core.gate_baseline import BaselineRun, session_row
 from hasten.core.session import keep_nothing
 from hasten.measure.evaluate import evaluate
 from hasten.measure.evaluation import compare_evaluations
+from hasten.measure.floor_guard import Floor
 from hasten.measure.gate import TimedGate
 from hasten.measure.rounds import no_progress
 
@@ -122,7 +123,8 @@ class CheckPractice:
             self._evaluated.append(accuracy_row(found.accuracy, budget.accuracy, higher_is_better=higher))
         if before is not None and self.baseline is not None:
             paired = compare_evaluations(before, found)
-            self._evaluated.append(drop_row(baseline_name(self.candidate, self.baseline), paired, budget.max_drop))
+            name = baseline_name(self.candidate, self.baseline)
+            self._evaluated.append(drop_row(name, paired, Floor(before, budget.max_drop)))
         return None
 
     def _evaluation(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import HastenError
 from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, UNKNOWN, VariantRow, choose
-from hasten.core.units import percent
 from hasten.measure.evaluation import compare_evaluations
 from hasten.practices.mixed_precision import mix, mix_further
 from hasten.practices.quantize_judge import REPORTING
@@ -66,7 +65,8 @@ def _reported(practice: QuantizePractice, row: VariantRow) -> VariantRow:
         return replace(row, floor=FAILED, why=error.message)
     change = compare_evaluations(practice.judges.original(REPORTING), found)
     row = replace(row, accuracy=found.accuracy, change=change)
-    if practice.judges.floor(REPORTING).keeps(change.drop):
+    floor = practice.judges.floor(REPORTING)
+    if floor.keeps(change.drop):
         return row
-    lost = percent(change.drop) if found.metric.proportion else f"{change.drop:.3g}"
+    lost = floor.lost(change.drop)
     return replace(row, floor=BROKEN, why=f"keeps the floor on the choosing half, but loses {lost} on the other")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from array import array
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,8 +35,17 @@ from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval
+from hasten.data.metrics import MeanAbsoluteError, TopK
+from hasten.measure.floor_guard import Floor
 
 PASSED, FAILED, UNDECIDED = GateVerdict.PASSED, GateVerdict.FAILED, GateVerdict.UNDECIDED
+
+
+def floor_of(metric: Any, value: float) -> Floor:
+    """What may be lost against an evaluation that came to this value."""
+    original: Any = SimpleNamespace(accuracy=Accuracy(metric.name, value, 0.0, 1.0, 100, "d"), metric=metric)
+    original.references = {}
+    return Floor(original, 0.01)
 
 
 def result(*verdicts: GateVerdict, **changes: Any) -> CheckResult:
@@ -91,16 +102,30 @@ def test_accuracy_on_given_data_is_a_fact_and_the_interval_is_for_other_data() -
 def test_a_drop_counts_if_it_is_sure_and_large(
     difference: float, low: float, high: float, verdict: GateVerdict
 ) -> None:
-    row = drop_row("old", PairedAccuracy("top-1", 100, difference, low, high, lost=3, won=0), 0.01)
+    floor = floor_of(TopK(1), 0.9)
+    row = drop_row("old", PairedAccuracy("top-1", 100, difference, low, high, lost=3, won=0), floor)
     assert row.verdict is verdict
     assert row.measured == pytest.approx(-difference)
     assert row.interval == pytest.approx((-high, -low))
+    assert (row.limit, row.unit) == (0.01, "share")
+    assert row.why.endswith("; allowed: at most 1 percentage point of top-1 lost")
 
 
-def test_a_metric_of_errors_drops_by_rising() -> None:
-    row = drop_row("old", PairedAccuracy("mae", 100, 0.5, 0.4, 0.6, higher_is_better=False), 0.1)
-    assert row.verdict is FAILED
-    assert row.interval == (0.4, 0.6)
+@pytest.mark.parametrize(
+    ("value", "difference", "verdict"), [(0.1, 0.005, FAILED), (50.0, 0.4, PASSED), (0.0, 0.5, UNDECIDED)]
+)
+def test_a_metric_of_errors_drops_by_rising_by_a_part_of_the_olds(
+    value: float, difference: float, verdict: GateVerdict
+) -> None:
+    paired = PairedAccuracy("mae", 100, difference, 0.004, 0.6, higher_is_better=False)
+    row = drop_row("old", paired, floor_of(MeanAbsoluteError(), value))
+    assert row.verdict is verdict
+    assert row.limit == pytest.approx(0.01 * value)
+    assert (row.unit, row.interval) == ("value", (0.004, 0.6))
+    if value:
+        assert f"mae at most 1.0% ({0.01 * value:.3g}) worse than old's {value:.3g}" in row.why
+    gained = replace(paired, difference=-0.1)
+    assert drop_row("old", gained, floor_of(MeanAbsoluteError(), value)).verdict is PASSED
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,7 @@ def test_few_samples_are_a_doubt_and_fewer_decide_nothing() -> None:
 def test_shares_lose_points(metric: Any) -> None:
     floor = Floor(original(metric, 0.5, 100), 0.01)
     assert (floor.allowed, floor.as_data()["kind"]) == (0.01, "points")
+    assert floor.lost(0.012) == ("0.012 of cosine" if metric.name == "cosine" else "1.2%")
 
 
 @pytest.mark.parametrize("metric", [MeanAbsoluteError(), FunctionMetric("my:metric", lambda outputs, label: 1.0)])
@@ -89,6 +90,7 @@ def test_what_is_no_share_loses_a_part_of_its_value(metric: Any) -> None:
     assert floor.keeps(7.6e-7)
     assert floor.as_data() | {"kind": "relative", "relative_to": 7.6e-5} == floor.as_data()
     assert "1.0% (7.6e-07) worse than the original's 7.6e-05" in floor.describe()
+    assert floor.lost(1.52e-6) == f"1.52e-06 of {metric.name} (2.0% of the original's)"
 
 
 def test_an_error_of_nothing_is_related_to_the_outputs_or_to_nothing() -> None:

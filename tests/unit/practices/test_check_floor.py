@@ -1,0 +1,42 @@
+"""The same drop is allowed by a gate as by a search for variants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from hasten.library import check, quantize
+from hasten.model.build import ModelBuilder
+from hasten.practices.check_request import CheckRequest, with_limits
+from hasten.practices.quantize_records import QuantizeSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def shifted(path: Path, by: float) -> Path:
+    """A model that adds a constant to its input."""
+    g = ModelBuilder()
+    g.output(g.add(g.input("x", (1, 4)), g.constant(np.full((1, 4), by, np.float32))), "y")
+    return g.write(path)
+
+
+@pytest.mark.parametrize(("allowed", "verdict"), [("1 %", "failed"), ("10 %", "passed")])
+def test_an_error_may_grow_by_a_part_of_the_older_models(tmp_path: Path, allowed: str, verdict: str) -> None:
+    old, new = shifted(tmp_path / "old.tflite", 0.1), shifted(tmp_path / "new.tflite", 0.105)
+    x = np.random.default_rng(0).random((40, 4), np.float32)
+    np.savez(tmp_path / "data.npz", x=x, y=x)
+    data = str(tmp_path / "data.npz")
+    request = CheckRequest(data=data, baseline_model=str(old), seconds=0.1)
+    found = check(new, with_limits(request, {"max_slowdown": 9.0, "max_drop": allowed}))
+    row = found.rows[-1]
+    assert row.verdict.value == verdict
+    floor = quantize(
+        old, tmp_path / "out", data=data,
+        settings=QuantizeSettings(recipes=("float16",), seconds=0.1, mix=False, max_drop=found.budget.max_drop),
+    ).floor  # fmt: skip
+    assert floor["kind"] == "relative"
+    assert row.limit == pytest.approx(floor["allowed"], rel=1e-3)
+    assert "worse than old.tflite's 0.1" in row.why
