@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.mixing import MixSearch, Sensitivity
 from hasten.core.quantization import BUT, FOR_SIZE, SIZE, VariantRow, choose, worth_mixing
-from hasten.model.variants.recipes import recipe_from_name
+from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
 from hasten.practices.quantize_judge import CHOOSING
 from hasten.practices.sensitivity import SHARE, Probe, sensitivities
 
@@ -27,7 +27,9 @@ _MOST_RECIPES: Final = 2
 def mix(practice: QuantizePractice) -> None:
     """Try mixes of the recipes that would be the choice if they kept the floor, until a mix is chosen."""
     goal = practice.settings.goal
-    for row in worth_mixing(practice.rows, goal)[:_MOST_RECIPES]:
+    best = choose(practice.rows, goal)
+    promising = [row for row in worth_mixing(practice.rows, goal) if not _same_kernels(row, best)]
+    for row in promising[:_MOST_RECIPES]:
         search_mix(practice, row)
         practice.time_all(0.8)
         if choose(practice.rows, goal).recipe.startswith(_prefix(row, goal)):
@@ -67,6 +69,14 @@ def search_mix(practice: QuantizePractice, row: VariantRow) -> MixSearch:
                 practice.forget_file(best)
             best = tried
     return search
+
+
+def _same_kernels(row: VariantRow, best: VariantRow) -> bool:
+    """Whether the choice runs the same kernels already: then the row's lead is noise, and a mix of it has fewer."""
+    if row.nodes != best.nodes or best.base_recipe not in RECIPE_NAMES:
+        return False
+    recipes = [recipe_from_name(entry.base_recipe) for entry in (row, best)]
+    return len({(recipe.weights, recipe.activations, recipe.computes_in_integers) for recipe in recipes}) == 1
 
 
 def _in_order(practice: QuantizePractice, row: VariantRow) -> list[Sensitivity]:

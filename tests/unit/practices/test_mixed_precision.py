@@ -119,6 +119,19 @@ def test_few_float_nodes_are_found_in_a_few_steps(goal: str, needed: int) -> Non
 
 
 @pytest.mark.usefixtures("known")
+def test_what_seems_faster_with_the_kernels_of_the_choice_is_not_mixed() -> None:
+    practice: Any = Simulated(SPEED, 3)
+    slower = Comparison(Verdict.FASTER, 0.55, (0.54, 0.56), 0.01, 5)
+    kept = replace(practice.rows[1], recipe="static_int8_corrected", path="c.tflite", floor=KEPT, against=slower)
+    practice.rows.append(kept)
+    mix(practice)
+    assert practice.tried == []
+    practice.rows[2] = replace(kept, nodes=NODES[:10])
+    mix(practice)
+    assert practice.tried != []
+
+
+@pytest.mark.usefixtures("known")
 def test_where_only_float_keeps_the_floor_there_is_no_mix() -> None:
     practice: Any = Simulated(SPEED, 20)
     mix(practice)
