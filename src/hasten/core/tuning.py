@@ -140,6 +140,8 @@ class TuneResult:
     files: tuple[str, ...] = ()
     command: str = ""
     max_drop: float = 0.0
+    floor: Mapping[str, Any] = field(default_factory=dict)
+    """What the largest drop means for this metric, as `Floor.as_data` tells; empty where nothing was judged."""
 
     @property
     def speedup(self) -> tuple[float, float, float] | None:
@@ -188,6 +190,7 @@ class TuneResult:
             "doubts": [dict(doubt) for doubt in self.doubts],
             "unreachable": list(self.unreachable), "notes": list(self.notes), "folder": self.folder,
             "files": list(self.files), "command": self.command, "max_drop": self.max_drop,
+            "floor": dict(self.floor),
         }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.tuning_words import times_words
-from hasten.core.units import milliseconds, percent
+from hasten.core.units import milliseconds
 from hasten.report.text import WIDTH, printable, wrapped
 
 if TYPE_CHECKING:
@@ -30,15 +30,21 @@ def tune_text(found: TuneResult) -> str:
         *(line for finding in found.findings for line in _finding(finding)),
         "",
     ]
-    if found.max_drop:
-        tried = f"{found.trials} ways to run it were timed in {found.seconds:.0f} s"
-        lines += wrapped(f"{tried}; floor: at most {percent(found.max_drop)} lost.")
+    lines += wrapped(f"{found.trials} ways to run it were timed in {found.seconds:.0f} s{_floor(found)}.")
     lines += [f"  {what:<9} {place}" for what, place in _places(found)]
     for doubt in found.doubts:
         lines += wrapped(f"{doubt['reason']}: {doubt['evidence']}", "! ")
     for note in found.notes:
         lines += wrapped(note, "! ")
     return "\n".join(lines)
+
+
+def _floor(found: TuneResult) -> str:
+    """What was allowed; nothing where there was no data to judge by."""
+    if found.original.accuracy is None:
+        return ""
+    # Sessions from before it was recorded know the number only.
+    return f"; floor: {found.floor.get('text') or f'a drop of at most {found.max_drop:g}'}"
 
 
 def _step(step: Step) -> list[str]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure
 from hasten.core.tuning import BROKEN, CHOSEN, DROPPED, FAILED, FINAL, KEPT, ORIGINAL, REPORTING, TIMED, UNKNOWN
-from hasten.core.units import percent
 from hasten.tune.final import Link, Proof, prove
 
 if TYPE_CHECKING:
@@ -72,9 +71,10 @@ class Confirmation:
         if change is not None and judge.against_choosing:  # seen only now that the original ran on both halves
             search.lanes.update(lane, status=TIMED, floor=UNKNOWN, why=judge.against_choosing)
             return False
-        if change is None or judge.floor(REPORTING).keeps(change.drop):
+        floor = judge.floor(REPORTING)
+        if change is None or floor.keeps(change.drop):
             return True
-        lost = percent(change.drop)
+        lost = floor.lost(change.drop)
         search.lanes.update(lane, status=BROKEN, floor=BROKEN, why=f"loses {lost} on the other half of the data")
         self.workshop.note(
             f"{lane.trial.id} kept the floor on one half of the data and lost {lost} on the other, which decided"

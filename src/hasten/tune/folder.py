@@ -35,6 +35,8 @@ class TuneFolder:
         self.path = path
         self.trials: dict[str, TuneTrial] = {}
         self.variants: dict[str, VariantRow] = {}
+        self.floor: dict[str, Any] = {}
+        """What the largest drop means for this metric and data; empty before the original was judged."""
         self.elapsed_s = 0.0
         """What earlier runs of this tuning took."""
         self._session = SessionWriter(path / SESSION, {"hasten": version, "command": COMMAND})
@@ -84,6 +86,11 @@ class TuneFolder:
         self.keep("trial", trial.id, trial.as_data())
         self.trials[trial.id] = trial
 
+    def save_floor(self, floor: dict[str, Any]) -> None:
+        """Save what may be lost."""
+        self.keep("floor", COMMAND, floor)
+        self.floor = floor
+
     def _begin(self) -> None:
         try:
             self._session.begin()
@@ -116,6 +123,8 @@ class TuneFolder:
                 self.elapsed_s = max(self.elapsed_s, self.trials[trial.label].elapsed_s)
             elif trial.kind == "variant":
                 self.variants[trial.label] = row_from_data(trial.data)
+            elif trial.kind == "floor":
+                self.floor = trial.data
 
     def _tidy(self) -> None:
         """A model without its plan is what a kill between the two has left of a bundle."""

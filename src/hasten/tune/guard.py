@@ -9,7 +9,6 @@ from hasten.core.errors import HastenError, UsageError
 from hasten.core.floor import Decision
 from hasten.core.quantization import floor_of
 from hasten.core.tuning import ACCURACY, BROKEN, CHOOSING, FAILED, KEPT, ORIGINAL, REPORTING, TIMED, UNKNOWN
-from hasten.core.units import percent
 from hasten.measure.evaluation import compare_evaluations
 from hasten.tune.plans import keeps_numbers, numbers_of
 
@@ -36,6 +35,7 @@ class Guard:
         known: dict[str, Any] = {"floor": KEPT, "status": KEPT}
         if self.has_data:
             known |= {"accuracy": self.workshop.judge.original(CHOOSING).accuracy, "accuracy_on": CHOOSING, "drop": 0.0}
+            self.workshop.folder.save_floor(self.workshop.judge.floor(CHOOSING).as_data())
         self.field.update(base, **known)
 
     def look_up(self, lane: Lane) -> bool:
@@ -99,7 +99,7 @@ class Guard:
         judge = self.workshop.judge
         if floor == BROKEN:
             remark = judge.remarks.get(lane.candidate.label)
-            return remark or f"it loses {percent(drop)}, more than the floor allows"
+            return remark or f"it loses {judge.floor(CHOOSING).lost(drop)}, more than the floor allows"
         return judge.against_choosing if floor == UNKNOWN else ""
 
     def _share(self, known: Lane, other: Lane) -> None:

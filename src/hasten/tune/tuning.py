@@ -132,7 +132,7 @@ class Tuning:
             interrupted=self.interrupted,
             unreachable=tuple(self.settings.limit.misses(lane.trial.median_ms, lane.trial.size_bytes)),
             notes=tuple(self.workshop.notes), folder=str(self.folder.path), files=tuple(self._files),
-            command=self.settings.command, max_drop=self.settings.max_drop,
+            command=self.settings.command, max_drop=self.settings.max_drop, floor=self.folder.floor,
         )  # fmt: skip
         return replace(result, verdict=verdict_sentence(result))
 

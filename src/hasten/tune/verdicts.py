@@ -140,8 +140,8 @@ def _quantize(known: Evidence) -> dict[str, Finding]:
     broken = [trial for trial in made if trial.floor == "broken" and trial.median_ms < known.best.median_ms]
     if broken:
         best = min(broken, key=lambda trial: trial.median_ms)
-        lost = "" if best.drop is None else f": it loses {percent(best.drop)}"
-        evidence = f"{best.variant} would be {_gain(known, best)}, and breaks the floor{lost}."
+        why = f": {best.why}" if best.why else ""
+        evidence = f"{best.variant} would be {_gain(known, best)}, and breaks the floor{why}."
         to_do = "Train with quantisation in mind, or allow more with --max-drop."
         return {"quantize": Finding("quantize", Standing.TO_DO, evidence, to_do)}
     evidence = f"None of {count} variants is surely faster on this device and keeps the floor; float stays."

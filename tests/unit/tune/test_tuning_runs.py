@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hasten.core.bundle import read_bundle
 from hasten.core.errors import ModelError
 from hasten.core.limits import Limit
 from hasten.core.session import read_session
-from hasten.core.tuning import CHOSEN, ORIGINAL, UNKNOWN
+from hasten.core.tuning import BROKEN, CHOSEN, ORIGINAL, UNKNOWN
 from hasten.library import run_tune, study_tune, tune
 from hasten.model.samples import mobilenet_like
 from hasten.report.tune_text import tune_text
@@ -88,10 +89,27 @@ def test_going_on_times_no_candidate_from_the_start(found: TuneResult, place: Pa
     assert all(after[name].items() >= levels.items() for name, levels in before.items())
 
 
+def test_a_floor_that_is_relative_is_said_so(place: Path) -> None:
+    data = np.load(place / "inputs.npz")["x"]
+    np.savez(place / "errors.npz", x=data, y=np.full((24, 10), 0.5, np.float32))
+    settings = replace(SHORT, recipes=("static_int8",), max_drop=0.0, budget_s=4.0)
+    found = tune(place / "tiny.tflite", place / "errors", data=str(place / "errors.npz"), settings=settings)
+    assert found.as_data()["floor"]["kind"] == "relative"
+    assert "floor: mae at most 0.0% (0) worse than the original's" in " ".join(tune_text(found).split())
+    again = study_tune(
+        place / "tiny.tflite", place / "errors", data=str(place / "errors.npz"), settings=settings, resume=True
+    )
+    again.close()
+    assert again.folder.floor == found.floor
+    broken = [trial for trial in _trials(place / "errors") if trial["floor"] == BROKEN]
+    assert all(" of mae (" in trial["why"] for trial in broken)
+
+
 def test_without_data_no_other_numbers_are_chosen(place: Path) -> None:
     found = tune(place / "tiny.tflite", place / "none", settings=SHORT)
     assert found.best.variant == ORIGINAL
     assert found.best.plan.accelerator == "cpu"
+    assert "floor:" not in tune_text(found)
     assert all(trial["floor"] in ("", UNKNOWN) for trial in _trials(place / "none") if trial["variant"] != ORIGINAL)
 
 
