@@ -70,6 +70,8 @@ WRONG = {
     "no time": ("bench", "MODEL", "--seconds", "0"),
     "endless time": ("bench", "MODEL", "--seconds", "inf"),
     "time in words": ("bench", "MODEL", "--seconds", "soon"),
+    "less than no time": ("bench", "MODEL", "--seconds", "-1s"),
+    "option in a value's place": ("bench", "MODEL", "--session", "-s"),
     "margin that is none": ("compare", "MODEL", "MODEL", "--margin", "much"),
     "unknown setting": ("bench", "MODEL@foo=1"),
     "setting without value": ("bench", "MODEL@threads"),
@@ -94,6 +96,27 @@ def test_wrong_usage_is_a_sentence_and_exit_code_2(case: str, tmp_path: Path) ->
     assert shown.code == 2, shown.errors
     assert shown.errors.startswith("hasten: ")
     assert shown.output == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("quantize", "demo", "--max-drop", "-5%"), "must be a share from 0% to 100%, such as 1% or 0.01, not '-5%'"),
+        (("tune", "demo", "--max-drop", "-.5%"), "not '-.5%'"),
+        (("compare", "demo", "demo", "--margin", "-3%"), "not '-3%'"),
+        (("tune", "demo", "-o", "out", "--budget", "-2m"), "-2m"),
+        (("bench", "demo", "--threads", "-2x"), "must be a whole number from 1, not '-2x'"),
+        (("bench", "demo", "--shape", "-x=1"), "--shape needs a value, and '-x=1' looks like an option"),
+        (("bench", "demo", "--threads"), "--threads needs a value\n"),
+        (("bench", "demo", "--threads", "--json"), "--threads needs a value\n"),
+        (("trace", "demo", "-o"), "-o/--output needs a value\n"),
+    ],
+)
+def test_a_value_that_is_missing_or_begins_with_a_minus(arguments: tuple[str, ...], said: str) -> None:
+    shown = hasten(*arguments)
+    assert shown.code == 2
+    assert said in shown.errors
+    assert "expected" not in shown.errors
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import difflib
 import importlib
 import json
 import os
+import re
 import shlex
 import signal
 import textwrap
@@ -39,6 +40,8 @@ COMMANDS: Final = {
 _INTERRUPTED: Final = 130
 _BUG: Final = 70
 _HELP: Final = ("-h", "--help", "help")
+_NO_VALUE: Final = re.compile(r"argument (\S+): expected one argument")
+_NEGATIVE: Final = re.compile(r"-\.?\d")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -46,7 +49,32 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise in place of printing all options and leaving."""
+        if missing := _NO_VALUE.fullmatch(message):
+            message = f"{missing[1]} needs a value"
         raise UsageError(message, f"{self.prog} --help shows all options and some examples.")
+
+    def with_values(self, words: list[str]) -> list[str]:
+        """The words, in which a value that begins with a minus hangs on its option: argparse takes others than plain
+        numbers for options, so that whoever reads the value could not say what is wrong with it."""
+        joined: list[str] = []
+        own = _own(words)
+        for word in own:
+            option = joined[-1] if joined else ""
+            if not self._lacks_value(option) or not word.startswith("-") or self._is_option(word):
+                joined.append(word)
+            elif _NEGATIVE.match(word):
+                joined[-1] = f"{option}={word}"
+            else:
+                self.error(f"{option} needs a value, and {word!r} looks like an option: {option}={word} if it is none")
+        return joined + words[len(own) :]
+
+    def _lacks_value(self, word: str) -> bool:
+        action = self._option_string_actions.get(word)
+        return action is not None and action.nargs is None
+
+    def _is_option(self, word: str) -> bool:
+        known = self._option_string_actions
+        return word.partition("=")[0] in known or word[:2] in known
 
 
 def main(arguments: list[str]) -> int:
@@ -104,7 +132,7 @@ def _run(arguments: list[str]) -> int:
     if any(word in ("-h", "--help") for word in _own(rest)):
         show(parser.format_help().rstrip())
         return 0
-    return int(module.run(parser.parse_args(rest)))
+    return int(module.run(parser.parse_args(parser.with_values(rest))))
 
 
 def _own(arguments: list[str]) -> list[str]:
