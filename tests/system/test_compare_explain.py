@@ -64,6 +64,20 @@ def test_bad_data_are_said_before_the_work(tmp_path: Path) -> None:
     assert shown.output == ""
 
 
+def test_data_are_prepared_once(tmp_path: Path) -> None:
+    """A function of the user may take long, or count."""
+    model = model_file(tmp_path, "one_operator")
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n\ndef samples():\n    for number in range(8):\n"
+        "        open('made.txt', 'a').write(f'{number}\\n')\n        yield (np.zeros((1, 4), np.float32),) * 2, None\n"
+    )
+    arguments = ("--seconds", "0.5", "--explain", "--data", "mine:samples")
+    shown = hasten("compare", model, "@threads=2", *arguments, cwd=tmp_path)
+    assert shown.code == 0, shown.errors
+    made = (tmp_path / "made.txt").read_text().split()
+    assert made.count("2") == 1, "the first sample is looked at before; no other is made twice"
+
+
 def test_options_about_data_need_data(tmp_path: Path) -> None:
     model = model_file(tmp_path, "one_operator")
     for option in (("--preprocess", "std=255"), ("--skip-bad",)):

@@ -76,8 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     data_name = options.data_named(arguments.data)
     preprocess, skip_bad = preprocess_from_text(arguments.preprocess), arguments.skip_bad
-    if data_name:  # bad data are said before the work, not after
-        inputs_to_explain(first[0], data_name, workload, preprocess=preprocess, skip_bad=skip_bad)
+    # Bad data are said before the work, not after.
+    inputs = (
+        inputs_to_explain(first[0], data_name, workload, preprocess=preprocess, skip_bad=skip_bad) if data_name else ""
+    )
     session = options.session_from(arguments, "compare")
     label = f"{arguments.first} {arguments.second}"
     with Keeper(session, "comparison", label) as keeper, progress_bar("comparing") as progress:
@@ -101,8 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
         with Keeper(session, "explanation", label) as keeper, progress_bar("explaining") as progress:
             explanation = explain(
                 first[0], second[0], second[1], workload, original_plan=first[1], target=target,
-                seconds=min(arguments.seconds, DEFAULT_SECONDS), data=data_name, preprocess=preprocess,
-                skip_bad=skip_bad, comparison=found.comparison, progress=progress,
+                seconds=min(arguments.seconds, DEFAULT_SECONDS), data=inputs, comparison=found.comparison,
+                progress=progress,
             )  # fmt: skip
             keeper.keep(explanation.as_data())
     except HastenError as error:

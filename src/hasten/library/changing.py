@@ -15,7 +15,7 @@ from hasten.library.opening import error_of, open_model
 from hasten.library.timing import peaks_of
 from hasten.measure.rounds import Progress, no_progress
 from hasten.practices import explain as explain_module
-from hasten.practices.explain_inputs import inputs_from_data
+from hasten.practices.explain_inputs import GivenInputs, inputs_from_data
 from hasten.practices.quantize import QuantizePractice
 from hasten.practices.quantize_folder import QuantizeFolder
 from hasten.practices.quantize_records import QuantizeData, QuantizeSettings, settings_to_compare
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from hasten.core.comparison import Comparison
     from hasten.core.explain import Explanation
     from hasten.model.graph import Graph
-    from hasten.practices.explain_inputs import GivenInputs
     from hasten.practices.quantize_records import QuantizeResult
     from hasten.targets.base import Target
 
@@ -42,7 +41,7 @@ def explain(
     target: Target | None = None,
     seconds: float = explain_module.DEFAULT_SECONDS,
     roofline: bool = False,
-    data: str = "",
+    data: str | GivenInputs = "",
     preprocess: Preprocess = Preprocess(),
     skip_bad: bool = False,
     comparison: Comparison | None = None,
@@ -51,10 +50,14 @@ def explain(
     """Why the changed model is slower, or wrong: both side by side, node by node.
 
     `data` names inputs (as open_dataset takes them) on which the numbers of both are compared, prepared for the
-    original as `preprocess` says; a `comparison` of these two that was made before saves making one here.
+    original as `preprocess` says; or it is what `inputs_to_explain` has prepared. A `comparison` of these two that was
+    made before saves making one here.
     """
-    # Bad data are said before the work, not after.
-    inputs = inputs_to_explain(original, data, workload, preprocess=preprocess, skip_bad=skip_bad) if data else None
+    inputs = None
+    if isinstance(data, GivenInputs):
+        inputs = data
+    elif data:  # bad data are said before the work, not after
+        inputs = inputs_to_explain(original, data, workload, preprocess=preprocess, skip_bad=skip_bad)
     subjects = [
         explain_module.Subject(*open_model(path, asked, workload))
         for path, asked in ((original, original_plan or plan), (changed, plan))
