@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from commandline import QUICK, finish, hasten, interrupt, start, wait_for_runners
+from commandline import QUICK, finish, hasten, interrupt, model_file, start, wait_for_runners
 
 import hasten as library
 from hasten.core.bundle import Bundle, write_bundle
@@ -54,11 +54,28 @@ def test_run_takes_pictures_and_named_arrays(bundle: Bundle, digit: tuple[Path, 
     path, label = digit
     image.fromarray(np.load(path)[..., 0]).resize((200, 150)).save(tmp_path / "digit.png")
     np.savez(tmp_path / "digit.npz", x=np.load(path))
-    for name in ("digit.png", "digit.npz"):
+    np.savez(tmp_path / "alone.npz", whatever=np.load(path))
+    for name in ("digit.png", "digit.npz", "alone.npz"):
         done = hasten("run", bundle.folder, "--input", tmp_path / name)
         assert done.code == 0, done.errors
         assert f"the digit {label}" in done.output.splitlines()[2]
         assert max(map(len, done.output.splitlines())) <= 80
+
+
+def test_run_takes_several_inputs_as_data_do(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "one_operator")
+    one, two = (np.full((1, 4), value, np.float32) for value in (1, 2))
+    np.savez(tmp_path / "names.npz", b=two, a=one)
+    np.savez(tmp_path / "order.npz", x1=two, x0=one)
+    for name in ("names.npz", "order.npz"):
+        done = hasten("run", model, "--input", tmp_path / name, "--json")
+        assert done.json()["outputs"][0]["values"] == [3.0] * 4
+    np.savez(tmp_path / "wrong.npz", a=one, c=two)
+    done = hasten("run", model, "--input", tmp_path / "wrong.npz")
+    assert done.code == 3
+    assert "has no values for input 'b'; it has a, c" in done.errors
+    np.savez(tmp_path / "few.npz", a=one)
+    assert "has 1 input, and the model takes 2" in hasten("run", model, "--input", tmp_path / "few.npz").errors
 
 
 def test_run_never_overwrites_and_refuses_what_it_cannot_read(

@@ -89,8 +89,6 @@ def predict(
             load = runner.load(candidate.path, candidate.workload)
             forms = forms_as_loaded(graph, candidate.workload, load)
             preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
-            if isinstance(sample.inputs, dict):
-                sample = Sample(sample.name, _named(sample.inputs, [form.name for form in forms.inputs]))
             answers = runner.evaluate([array.data for array in preparer.prepare(sample)])
     except RunnerFailed as failed:
         return failed.failure
@@ -118,19 +116,10 @@ def _inputs(source: Path) -> Inputs:
         if isinstance(found, np.ndarray):
             return (found,)
         with found:
-            return {name: found[name] for name in found.files}
+            arrays = {name: found[name] for name in found.files}
+        return tuple(arrays.values()) if len(arrays) == 1 else arrays  # one alone needs no name
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{source} cannot be read as arrays: {error}", _HINT) from None
-
-
-def _named(given: dict[str, Any], names: list[str]) -> Inputs:
-    """Arrays by the inputs' names; x, or x0, x1, … stand for the model's order."""
-    if set(names) <= set(given):
-        return {name: given[name] for name in names}
-    if len(names) == 1 and len(given) == 1:
-        return tuple(given.values())
-    numbered = [f"x{i}" for i in range(len(names))]
-    return tuple(given[key] for key in numbered) if set(numbered) <= set(given) else given
 
 
 def _top(outputs: dict[str, Array], labels: Sequence[str], offset: int) -> tuple[TopClass, ...]:
