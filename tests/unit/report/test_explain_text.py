@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from examples import ALL_DOUBTS, HOSTILE
+from tune_session import session_of
 
 from hasten.core.comparison import compare_rounds
 from hasten.core.explain import (
@@ -26,6 +27,7 @@ from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.statistics import Interval
 from hasten.report.explain_text import explanation_text
+from hasten.report.markdown import markdown_report
 
 
 def interval(value: float) -> Interval:
@@ -130,6 +132,10 @@ def test_operators_that_could_not_be_timed() -> None:
     assert "Delegated" not in text
     assert "in all, inside the engine" not in text
     assert "1 1 CONV_2D exact - - - 40.0 1" in text
+    report = markdown_report(session_of([("explanation", "a b", found.as_data())]))
+    assert "The operators were not timed. m.tflite: no profiler." in report
+    assert "| cause |" not in report
+    assert "| cause |" in markdown_report(session_of([("explanation", "a b", explanation().as_data())]))
 
 
 def test_broken_numbers_and_unclear_causes() -> None:

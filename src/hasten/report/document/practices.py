@@ -219,8 +219,11 @@ def explanations_section(summary: Summary) -> Section | None:
             )
             for row in view.rows
         )  # fmt: skip
-        headings = columns("cause", "operator", "#nodes", "#before", "#after", "#change", "kernels")
-        blocks.append(Sheet(f"explanation-table-{place}", "Causes of the change", headings, rows))
+        if why := text(view.more, "why_no_times"):
+            blocks.append(Prose(f"The operators were not timed. {why}."))
+        if rows:
+            headings = columns("cause", "operator", "#nodes", "#before", "#after", "#change", "kernels")
+            blocks.append(Sheet(f"explanation-table-{place}", "Causes of the change", headings, rows))
         blocks += [Prose(str(hint)) for hint in items(view.more, "hints")]
     return Section("explanations", "Why", tuple(blocks)) if blocks else None
 
