@@ -30,6 +30,8 @@ DATA_CONTENT: Final = "content of the data"
 CALIBRATION_CONTENT: Final = "content of the calibration data"
 METRIC_CONTENT: Final = "code of the metric"
 _NAMED_BY: Final = {DATA_CONTENT: "data", CALIBRATION_CONTENT: "calibration", METRIC_CONTENT: "metric"}
+SHAPE: Final = "shape"
+AS_IN_THE_FILE: Final = "as in the file"
 # No more room than this is looked for after trouble.
 _MOST_ROOM_BYTES: Final = 1 << 26
 # What file managers leave behind, beside hidden files.
@@ -195,8 +197,9 @@ class QuantizeFolder:
         for key in {**before, **now}:
             if key in _NAMED_BY:
                 continue
-            # Nothing but types can be missing, on either side: that means float32.
-            was, wanted = before.get(key, FLOAT), now.get(key, FLOAT)
+            # Nothing but types can be missing, on either side: that means float32; and the shape, in older sessions.
+            missing = AS_IN_THE_FILE if key == SHAPE else FLOAT
+            was, wanted = before.get(key, missing), now.get(key, missing)
             if was != wanted:
                 raise UsageError(
                     f"{self.path} holds a search with another {key}: {was}, not {wanted}",

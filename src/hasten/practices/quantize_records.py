@@ -14,7 +14,7 @@ from hasten.data.preprocess import Preprocess
 from hasten.model.variants.border import FLOAT, FLOAT_BORDER, Border, fits
 from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
 from hasten.practices.data_fingerprint import data_fingerprint, metric_fingerprint
-from hasten.practices.quantize_folder import CALIBRATION_CONTENT, DATA_CONTENT, METRIC_CONTENT
+from hasten.practices.quantize_folder import AS_IN_THE_FILE, CALIBRATION_CONTENT, DATA_CONTENT, METRIC_CONTENT, SHAPE
 
 if TYPE_CHECKING:
     from hasten.core.finding import Finding
@@ -154,19 +154,23 @@ class QuantizeResult:
 def _plan_options(plan: Plan) -> list[str]:
     """The options that differ from their defaults, as the command line takes them."""
     default = Plan()
-    return [
+    plain = [
         word
         for name in ("accelerator", "threads", "kernel", "precision", "delegate")
         if getattr(plan, name) != getattr(default, name)
         for word in (f"--{name}", str(getattr(plan, name)))
     ]
+    return [*plain, *(word for key, value in plan.options for word in ("--option", f"{key}={value}"))]
 
 
 def _workload_options(workload: Workload) -> list[str]:
     """What to run of the model, as the command line takes it."""
-    shapes = [f"{name}={'x'.join(map(str, shape))}" for name, shape in workload.shapes]
     signature = ["--signature", workload.signature] if workload.signature else []
-    return [*signature, *(word for shape in shapes for word in ("--shape", shape))]
+    return [*signature, *(word for shape in _shapes(workload) for word in ("--shape", shape))]
+
+
+def _shapes(workload: Workload) -> list[str]:
+    return [f"{name}={'x'.join(map(str, shape))}" for name, shape in workload.shapes]
 
 
 def feeding_options(data: QuantizeData, *, skip_bad: bool) -> tuple[str, ...]:
@@ -200,6 +204,7 @@ def settings_to_compare(candidate: Candidate, data: QuantizeData, settings: Quan
         "largest drop": settings.max_drop,
         "plan": candidate.plan.describe(),
         "signature": candidate.workload.signature,
+        SHAPE: ", ".join(sorted(_shapes(candidate.workload))) or AS_IN_THE_FILE,
         **{end: dtype for end, dtype in types.items() if dtype != FLOAT},
         **{what: content for what, content in contents.items() if content},
     }

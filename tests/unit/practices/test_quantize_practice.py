@@ -13,6 +13,7 @@ from hasten.core.accuracy import Kind
 from hasten.core.comparison import Verdict
 from hasten.core.errors import DataError, UsageError
 from hasten.core.failure import Failure
+from hasten.core.plan import Plan, Workload
 from hasten.core.quantization import KEPT, ORIGINAL, UNKNOWN, VariantRow
 from hasten.core.session import read_session
 from hasten.data.dataset import Dataset, Sample
@@ -89,6 +90,11 @@ def test_other_settings_are_refused_in_the_same_folder(found: QuantizeResult, pl
     other = replace(SETTINGS, max_drop=0.25)
     with pytest.raises(UsageError, match=r"another largest drop: 0\.5, not 0\.25"):
         study_quantize(place / "tiny.tflite", place / "out", data=str(place / "inputs.npz"), settings=other)
+    shaped = Workload(shapes=(("x", (1, 8, 8, 3)),))
+    with pytest.raises(UsageError, match="another shape: as in the file, not x=1x8x8x3"):
+        study_quantize(
+            place / "tiny.tflite", place / "out", Plan(), shaped, data=str(place / "inputs.npz"), settings=SETTINGS
+        )
 
 
 def test_an_interruption_leaves_a_model_and_the_rerun_goes_on(

@@ -99,6 +99,8 @@ def test_what_is_slower_or_wrong_comes_with_the_command_that_says_why() -> None:
     assert "  hasten compare m.tflite q/s.tflite --explain --threads 2" in lines
     command = "  hasten compare m.tflite 'q/my model.tflite' --explain --threads 2"
     assert f"{command} --data data.npz --preprocess mean=0,std=255 --skip-bad" in lines
+    optional = replace(found, plan=Plan(options=(("cpu.flags", "1"), ("cpu.cache", '"a b"'))))
+    assert "--explain --option cpu.flags=1 --option 'cpu.cache=\"a b\"'" in optional.hints[0]
     shaped = replace(found, plan=Plan(), workload=Workload("second", (("x", (1, 8)),)), feeding=())
     assert "--explain --signature second --shape x=1x8" in shaped.hints[0]
     both = replace(FOUND, rows=(ROWS[0], replace(slower, floor=BROKEN)))
