@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 from hasten.core.errors import DataError, ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hasten.core.plan import Workload
     from hasten.data.dataset import Array
     from hasten.model.graph import Graph, Tensor
+
+T = TypeVar("T")
 
 _NUMPY_TYPES: Final = frozenset(
     ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
@@ -63,9 +65,40 @@ class ModelForms:
 
     def in_effect(
         self, inputs: Iterable[tuple[str, tuple[int, ...]]], outputs: Iterable[tuple[str, tuple[int, ...]]]
-    ) -> ModelForms:
-        """The forms in the order, and with the shapes, that the engine gives them."""
-        return ModelForms(_arranged(self.inputs, list(inputs)), _arranged(self.outputs, list(outputs)))
+    ) -> LoadedForms:
+        """The forms with the shapes that the engine gives them, and the engine's order, by its names and shapes."""
+        (takes, places_in), (gives, places_out) = (
+            _loaded(forms, list(wanted)) for forms, wanted in ((self.inputs, inputs), (self.outputs, outputs))
+        )
+        return LoadedForms(takes, gives, tuple(places_in.index(at) for at in range(len(places_in))), places_out)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedForms(ModelForms):
+    """The forms of a model that an engine has loaded.
+
+    They keep the file's order, so that the first input and the first output are the same ones everywhere. The engine
+    may have another: what goes to it, and what comes from it, is turned here.
+    """
+
+    fed_from: tuple[int, ...]
+    """For each input of the engine, in its order, the place among ours."""
+    read_from: tuple[int, ...]
+    """For each of our outputs, the place among the engine's."""
+
+    @property
+    def in_engine_order(self) -> ModelForms:
+        """The same as the engine lists them."""
+        outputs = sorted(zip(self.read_from, self.outputs, strict=True), key=lambda entry: entry[0])
+        return ModelForms(tuple(self.fed(self.inputs)), tuple(form for _, form in outputs))
+
+    def fed(self, values: Sequence[T]) -> list[T]:
+        """What the inputs take, in the engine's order."""
+        return [values[place] for place in self.fed_from]
+
+    def read(self, answers: Sequence[T]) -> list[T]:
+        """What the engine answers, in our order."""
+        return [answers[place] for place in self.read_from]
 
 
 def forms_from_graph(graph: Graph, workload: Workload) -> ModelForms:
@@ -134,12 +167,17 @@ def _form(name: str, tensor: Tensor, wanted: tuple[int, ...] | None) -> TensorFo
     return TensorForm(name, tensor.name, shape, tensor.dtype, quantization.scales[0], (*quantization.zero_points, 0)[0])
 
 
-def _arranged(forms: tuple[TensorForm, ...], wanted: list[tuple[str, tuple[int, ...]]]) -> tuple[TensorForm, ...]:
-    by_name = {form.tensor_name: form for form in forms} | {form.name: form for form in forms}
-    if all(name in by_name for name, _ in wanted):
-        chosen = [by_name[name] for name, _ in wanted]
+def _loaded(
+    forms: tuple[TensorForm, ...], wanted: list[tuple[str, tuple[int, ...]]]
+) -> tuple[tuple[TensorForm, ...], tuple[int, ...]]:
+    """The forms that the engine names, with its shapes; and for each of them its place in the engine's order."""
+    places = {form.tensor_name: place for place, form in enumerate(forms)}
+    places |= {form.name: place for place, form in enumerate(forms)}
+    if all(name in places for name, _ in wanted):
+        chosen = [places[name] for name, _ in wanted]
     elif len(wanted) == len(forms):
-        chosen = list(forms)
+        chosen = list(range(len(forms)))
     else:
         raise ModelError("the engine sees other inputs and outputs in this model than its file lists")
-    return tuple(replace(form, shape=shape) for form, (_, shape) in zip(chosen, wanted, strict=True))
+    order = tuple(sorted(range(len(wanted)), key=lambda at: chosen[at]))
+    return tuple(replace(forms[chosen[at]], shape=wanted[at][1]) for at in order), order

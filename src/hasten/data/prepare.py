@@ -33,7 +33,8 @@ class Preparer:
     def __init__(
         self, forms: Sequence[TensorForm], given: Preprocess = Preprocess(), metadata: ModelMetadata | None = None
     ) -> None:
-        said = metadata.inputs if metadata is not None and len(metadata.inputs) == len(forms) else (None,) * len(forms)
+        known = {entry.tensor: entry for entry in metadata.inputs} if metadata is not None else {}
+        said = [known.get(form.tensor_name) for form in forms]
         self.forms, self._given = tuple(forms), given
         self.preprocess = tuple(resolved(given, form, entry) for form, entry in zip(forms, said, strict=True))
         self._rates = tuple(entry.sample_rate_hz if entry is not None else None for entry in said)

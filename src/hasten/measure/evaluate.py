@@ -20,7 +20,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.units import percent
 from hasten.data.classes import LabelReader, packed_labels
 from hasten.data.forms import forms_from_graph
-from hasten.data.metrics import default_metric
+from hasten.data.metrics import default_metric, telling_label
 from hasten.data.prepare import Preparer
 from hasten.data.preprocess import Preprocess
 from hasten.measure.ahead import Ahead
@@ -134,16 +134,16 @@ class _Work:
         original: Evaluation | None,
         ahead: Ahead,
     ) -> None:
-        forms = forms_as_loaded(graph, candidate.workload, load)
+        forms = self._forms = forms_as_loaded(graph, candidate.workload, load)
         self._crew, self._dataset, self._options = crew, dataset, options
         self._preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
-        # The engine may order its inputs in another way than the file, or give them other shapes.
+        # The engine may give its inputs other shapes than the file.
         self._ahead = ahead if ahead.forms == forms.inputs else None
         first = next((sample for _, sample in dataset.drawn(1, options.seed)), None)
         if first is None:
             raise DataError(f"{dataset.source} holds no samples")
         self._scorer = Scorer(
-            metric or default_metric(first.label, forms.outputs[0].shape),
+            metric or default_metric(telling_label(dataset, first.label), forms.outputs[0].shape),
             forms.outputs,
             LabelReader(dataset, packed_labels(graph), options.label_offset),
             output=options.output,
@@ -212,7 +212,7 @@ class _Work:
             except DataError as error:
                 results.append(self._skip(sample, error))
                 continue
-            inputs.append([array.reshape(-1).view(np.uint8).data for array in arrays])
+            inputs.append([array.reshape(-1).view(np.uint8).data for array in self._forms.fed(arrays)])
             good.append((len(results), position, sample, label))
             results.append(None)
         names, skip_bad = [sample.name for _, _, sample, _ in good], self._options.skip_bad
@@ -232,7 +232,7 @@ class _Work:
         if isinstance(answer, Failure):
             return Skipped(sample.name, answer.message)
         try:
-            return self._scorer.score(position, sample, label, answer)
+            return self._scorer.score(position, sample, label, self._forms.read(answer))
         except DataError as error:
             return self._skip(sample, error)
 

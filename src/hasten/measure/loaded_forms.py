@@ -8,13 +8,13 @@ from hasten.data.forms import forms_from_graph
 
 if TYPE_CHECKING:
     from hasten.core.plan import Workload
-    from hasten.data.forms import ModelForms
+    from hasten.data.forms import LoadedForms
     from hasten.model.graph import Graph
     from hasten.targets.client import LoadReport
 
 
-def forms_as_loaded(graph: Graph, workload: Workload, load: LoadReport) -> ModelForms:
-    """The forms in the engine's order and shapes, which need not be the file's."""
+def forms_as_loaded(graph: Graph, workload: Workload, load: LoadReport) -> LoadedForms:
+    """The forms with the engine's shapes; its order is known to them."""
     return forms_from_graph(graph, workload).in_effect(
         [(tensor.name, tensor.shape) for tensor in load.inputs],
         [(tensor.name, tensor.shape) for tensor in load.outputs],

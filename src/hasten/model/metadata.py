@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,9 @@ from hasten.model.reader import map_file, read_graph
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
+
+    from hasten.model.graph import Tensor
 
 BUFFER_NAME = "TFLITE_METADATA"
 FILE_IDENTIFIER = b"M001"
@@ -87,6 +90,8 @@ class TensorMetadata:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     files: tuple[AssociatedFile, ...]
+    tensor: str = ""
+    """The name of the tensor that it is about; empty where the file lists other tensors than its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,10 @@ def read_metadata(model: str | os.PathLike[str] | Graph) -> ModelMetadata | None
         raise ModelError(f"{graph.path.name} has metadata of an unknown format", "Only format M001 is known.")
     try:
         root = root_table(data)
-        return _model_metadata(root, _packed_names(graph))
+        found = _model_metadata(root, _packed_names(graph))
+        return replace(
+            found, inputs=_about(found.inputs, graph.inputs), outputs=_about(found.outputs, graph.outputs)
+        )
     except Damage as damage:
         message = f"the metadata of {graph.path.name} is damaged: {damage}"
         raise ModelError(
@@ -177,6 +185,12 @@ def _model_metadata(root: CheckedTable, packed: tuple[str, ...]) -> ModelMetadat
         files=_files(root, _Model.FILES) + _files(main, _Subgraph.FILES),
         packed_files=packed,
     )
+
+
+def _about(said: tuple[TensorMetadata, ...], tensors: Sequence[Tensor]) -> tuple[TensorMetadata, ...]:
+    if len(said) != len(tensors):
+        return said
+    return tuple(replace(entry, tensor=tensor.name) for entry, tensor in zip(said, tensors, strict=True))
 
 
 def _tensor(tensor: CheckedTable) -> TensorMetadata:

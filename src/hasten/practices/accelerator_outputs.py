@@ -43,10 +43,10 @@ def inputs_from_data(graph: Graph, workload: Workload, dataset: Dataset, preproc
     """Real inputs, the same for all: samples drawn from the data, prepared as the model wants them."""
 
     def make(tensors: Sequence[TensorInfo]) -> list[list[bytes]]:
-        arranged = forms_from_graph(graph, workload).in_effect([(item.name, item.shape) for item in tensors], ())
-        preparer = Preparer(arranged.inputs, preprocess, read_metadata(graph))
-        samples = [sample for _, sample in dataset.drawn(_SAMPLES_CHECKED, seed=0)]
-        return [[np.ascontiguousarray(array).tobytes() for array in preparer.prepare(sample)] for sample in samples]
+        forms = forms_from_graph(graph, workload).in_effect([(item.name, item.shape) for item in tensors], ())
+        preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
+        prepared = [forms.fed(preparer.prepare(sample)) for _, sample in dataset.drawn(_SAMPLES_CHECKED, seed=0)]
+        return [[np.ascontiguousarray(array).tobytes() for array in arrays] for arrays in prepared]
 
     return make
 

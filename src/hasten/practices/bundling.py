@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def bundle_tensors(graph: Graph, workload: Workload, load: LoadReport) -> tuple[Tensors, Tensors]:
-    """The inputs and the outputs of a model that was loaded."""
-    forms = forms_as_loaded(graph, workload, load)
+    """The inputs and the outputs of a model that was loaded, as code counts them."""
+    forms = forms_as_loaded(graph, workload, load).in_engine_order
     return tuple(map(_tensor, forms.inputs)), tuple(map(_tensor, forms.outputs))
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hasten.core.explain import NodeRow
-    from hasten.data.forms import ModelForms, TensorForm
+    from hasten.data.forms import LoadedForms, TensorForm
     from hasten.practices.explain import Subject
     from hasten.targets.base import Target
     from hasten.targets.client import Runner
@@ -49,7 +49,7 @@ class _Unlike(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Feed:
-    """The same samples for both models, in bytes, and both models' outputs as they are."""
+    """The same samples for both models, in bytes and in the engine's order, and both models' outputs as they are."""
 
     before: list[list[bytes]]
     after: list[list[bytes]]
@@ -145,6 +145,7 @@ def _feed(target: Target, original: Subject, changed: Subject, given: GivenInput
             again = _reals_from(stored, forms[1].inputs)
             for (at, form), values in zip(counterparts, again, strict=True):
                 meters[form.tensor_name].add(sample[at], values)
+        before, after = ([side.fed(sample) for sample in fed] for side, fed in zip(forms, (before, after), strict=True))
         outputs = (_outputs(runners[0], forms[0], before), _outputs(runners[1], forms[1], after))
     snr_db = {name: meter.snr_db for name, meter in meters.items()}
     return _Feed(
@@ -153,7 +154,7 @@ def _feed(target: Target, original: Subject, changed: Subject, given: GivenInput
     )  # fmt: skip
 
 
-def _load(runner: Runner, subject: Subject) -> ModelForms:
+def _load(runner: Runner, subject: Subject) -> LoadedForms:
     load = runner.load(subject.candidate.path, subject.candidate.workload)
     return forms_as_loaded(subject.graph, subject.candidate.workload, load)
 
@@ -172,7 +173,7 @@ def _counterparts(before: Sequence[TensorForm], after: Sequence[TensorForm]) -> 
 
 
 def _samples(
-    forms: ModelForms, counterparts: Sequence[tuple[int, TensorForm]], given: GivenInputs | None, original: Subject
+    forms: LoadedForms, counterparts: Sequence[tuple[int, TensorForm]], given: GivenInputs | None, original: Subject
 ) -> tuple[str, list[Reals]]:
     """Where they come from, and the real values of the original's inputs."""
     if given is not None:
@@ -202,10 +203,10 @@ def _reals_from(stored: Sequence[bytes], forms: Sequence[TensorForm]) -> Reals:
     return [real_from_bytes(data, form) for data, form in zip(stored, forms, strict=True)]
 
 
-def _outputs(runner: Runner, forms: ModelForms, samples: Sequence[Sequence[bytes]]) -> dict[str, Reals]:
+def _outputs(runner: Runner, forms: LoadedForms, samples: Sequence[Sequence[bytes]]) -> dict[str, Reals]:
     found: dict[str, Reals] = {form.name: [] for form in forms.outputs}
     for sample in samples:
-        for form, data in zip(forms.outputs, runner.evaluate(sample), strict=True):
+        for form, data in zip(forms.outputs, forms.read(runner.evaluate(sample)), strict=True):
             found[form.name].append(real_from_bytes(data, form))
     return found
 

@@ -72,8 +72,10 @@ class Probe:
             for sample in self._practice.choosing_samples(self._count):
                 names = [form.name for form in forms.inputs]
                 arrays = [sample[name] for name in names] if set(names) == set(sample) else list(sample.values())
-                frames.append([np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays])
-            answers = runner.evaluate_many(frames, fresh=graph.stateful)
+                frames.append(
+                    [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in forms.fed(arrays)]
+                )
+            answers = [forms.read(answer) for answer in runner.evaluate_many(frames, fresh=graph.stateful)]
             return [
                 [np.array(real_from_bytes(data, form)) for data, form in zip(answer, forms.outputs, strict=True)]
                 for answer in answers

@@ -34,7 +34,7 @@ def image_form(dtype: str, scale: float = 0.0, zero_point: int = 0) -> TensorFor
 
 
 def metadata(mean: tuple[float, ...] = (), std: tuple[float, ...] = (), rate: int | None = None) -> ModelMetadata:
-    entry = TensorMetadata("x", "", "image", "rgb", rate, None, mean, std, ())
+    entry = TensorMetadata("x", "", "image", "rgb", rate, None, mean, std, (), "x")
     return ModelMetadata("", "", "", "", "", (entry,), (), (), ())
 
 
@@ -353,13 +353,15 @@ def test_outputs_of_other_types_and_sizes() -> None:
     assert real_from_bytes(bytes(12), TensorForm("y", "y", (1, 2), "float32")).shape == (3,)
 
 
-def test_forms_follow_the_signature_and_the_engines_order(tmp_path: Path) -> None:
+def test_forms_keep_the_signatures_order_and_know_the_engines(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(samples_odd.two_signatures())
     forms = forms_from_graph(read_graph(path), Workload(signature="multiply"))
     assert [form.name for form in forms.inputs] == ["a", "b"]
     turned = forms.in_effect([("b", (1, 4)), ("a", (1, 4))], [(form.name, form.shape) for form in forms.outputs])
-    assert [form.name for form in turned.inputs] == ["b", "a"]
+    assert [form.name for form in turned.inputs] == ["a", "b"]
+    assert turned.fed("ab") == ["b", "a"]
+    assert [form.name for form in turned.in_engine_order.inputs] == ["b", "a"]
     with pytest.raises(ModelError, match="other inputs"):
         forms.in_effect([("z", (1, 4))], [])
     path.write_bytes(samples_odd.no_signature())

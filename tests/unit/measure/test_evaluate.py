@@ -20,7 +20,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import Decision
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.forms import forms_from_graph
-from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
+from hasten.data.metrics import Cosine, FunctionMetric, MeanAbsoluteError, TopK
 from hasten.data.preprocess import Preprocess, preprocess_from_text
 from hasten.data.sources import open_dataset, random_dataset
 from hasten.library import open_model
@@ -30,6 +30,7 @@ from hasten.measure.floor_guard import Floor
 from hasten.model import samples_odd
 from hasten.model.build import ModelBuilder
 from hasten.model.samples import mobilenet_like
+from hasten.model.variants.model_object import read_object, write_object
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
@@ -147,6 +148,41 @@ def test_signatures_inputs_by_name_and_chosen_outputs(tmp_path: Path) -> None:
     assert run(candidate, dataset, Preprocess(), MeanAbsoluteError()).accuracy.value == pytest.approx(3)
     with pytest.raises(UsageError, match="no output 'total'"):
         evaluate(LocalTarget(), candidate, dataset, options=EvaluationOptions(output="total"))
+
+
+def turned(folder: Path) -> Candidate:
+    """A model whose signature lists inputs and outputs the other way round than the engine: difference = a - b."""
+    g = ModelBuilder()
+    b, a = g.input("b", (1, 4)), g.input("a", (1, 4))
+    g.output(g.add(b, b), "twice")
+    g.output(g.sub(a, b), "difference")
+    path = folder / "turned.tflite"
+    path.write_bytes(g.build())
+    model = read_object(path)
+    for names in (model.signatureDefs[0].inputs, model.signatureDefs[0].outputs):
+        names.reverse()
+    write_object(model, path, path)
+    return open_model(path)[0]
+
+
+def test_the_signatures_order_counts_whatever_that_of_the_engine(tmp_path: Path) -> None:
+    candidate = turned(tmp_path)
+    first, second = np.random.default_rng(0).normal(size=(2, 6, 4)).astype(np.float32)
+    np.savez(tmp_path / "by_place.npz", x0=first, x1=second, y=first - second)
+    np.savez(tmp_path / "by_name.npz", b=second, a=first, y=first - second)
+    for name in ("by_place", "by_name"):
+        dataset = open_dataset(str(tmp_path / f"{name}.npz"))
+        found = run(candidate, dataset, Preprocess(), MeanAbsoluteError())
+        assert found.accuracy.value == pytest.approx(0, abs=1e-6)
+        seen: list[list[tuple[float, ...]]] = []
+
+        def look(outputs: Sequence[Any], label: Any, seen: list[Any] = seen) -> float:
+            seen.append([tuple(values.ravel().tolist()) for values in outputs])
+            return 0.0
+
+        run(candidate, dataset, Preprocess(), FunctionMetric("own", look))
+        expected = {(tuple((a - b).tolist()), tuple((b + b).tolist())) for a, b in zip(first, second, strict=True)}
+        assert {tuple(outputs) for outputs in seen} == expected
 
 
 def test_state_is_cleared_before_each_sample(tmp_path: Path) -> None:
