@@ -89,10 +89,9 @@ def predict(
             load = runner.load(candidate.path, candidate.workload)
             forms = forms_as_loaded(graph, candidate.workload, load)
             preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
-            answers = runner.evaluate([array.data for array in forms.fed(preparer.prepare(sample))])
+            answers = forms.read(runner.evaluate([array.data for array in forms.fed(preparer.prepare(sample))]))
     except RunnerFailed as failed:
         return failed.failure
-    answers = forms.read(answers)
     outputs = {
         form.name: real_from_bytes(answer, form).copy() for form, answer in zip(forms.outputs, answers, strict=True)
     }
