@@ -55,10 +55,18 @@ def open_function(text: str) -> Dataset:
 
 
 def _samples(text: str, function: Callable[[], Iterable[Any]]) -> Iterator[Sample]:
-    position = 0
+    position, is_labelled = 0, True
     try:
         for item in function():
-            yield _sample(f"{text}, sample {position}", item)
+            sample = _sample(f"{text}, sample {position}", item)
+            if position == 0:
+                is_labelled = sample.label is not None
+            elif sample.label is not None and not is_labelled:
+                # What was judged without labels until here cannot be judged by them from here on.
+                raise DataError(
+                    f"{sample.name} has a label, and sample 0 has none", "Give all samples labels, or none of them."
+                )
+            yield sample
             position += 1
     except DataError:
         raise

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hasten.data.dataset import Array, Label
+    from hasten.data.dataset import Array, Dataset, Label
 
     Floats = NDArray[np.float64]
 
@@ -232,6 +232,24 @@ def default_metric(label: Label, output_shape: Sequence[int]) -> Metric:
         return MeanIoU()
     is_class = is_class_number(label) and (values.dtype.kind != "f" or prod(output_shape) > 1)
     return TopK(1) if is_class else MeanAbsoluteError()
+
+
+def telling_label(dataset: Dataset, first: Label = None) -> Label:
+    """The label by which to choose a metric for all of them; None where there are none.
+
+    Some samples may lack theirs, and of numbers to be predicted some may be whole: one that is no class decides. Of a
+    function's samples the first with a label has to do, perhaps one that is known already.
+    """
+    if not dataset.labelled:
+        return None
+    if callable(dataset.samples):
+        found = (sample.label for sample in dataset.samples())
+        return first if first is not None else next((label for label in found if label is not None), None)
+    labels = (sample.label for sample in dataset.samples if sample.label is not None)
+    first = next(labels, None)
+    if isinstance(first, str) or not is_class_number(first):
+        return first
+    return next((label for label in labels if not is_class_number(label)), first)
 
 
 def class_scores(output: Array) -> Array:

@@ -16,7 +16,9 @@ from hasten.measure.evaluate import evaluate
 from hasten.measure.evaluation import compare_evaluations
 from hasten.measure.floor_guard import Floor
 from hasten.measure.gate import TimedGate
+from hasten.measure.label_check import check_labels
 from hasten.measure.rounds import no_progress
+from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
@@ -57,6 +59,9 @@ class CheckPractice:
 
     def run(self, progress: Progress = no_progress) -> Failed | None:
         """Measure all that the limits ask for; or say which candidate failed. RunnerFailed: the target itself did."""
+        if self.dataset is not None:
+            graph, request = read_graph(self.candidate.path), self.request
+            check_labels(graph, request.workload, self.dataset, self.metric, request.evaluation)
         timed = self.request.budget.is_timed or self.baseline is not None or self.runs is not None
         share = 0.6 if self.dataset is not None else 1.0
         failed = None

@@ -16,6 +16,7 @@ from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import FunctionMetric
 from hasten.measure.evaluate import EvaluationOptions, evaluate
 from hasten.measure.floor_guard import Floor
+from hasten.measure.label_check import check_labels, metric_by_labels
 from hasten.model.reader import read_graph
 from hasten.practices.other_outputs import RUINED, SAMPLES, OtherOutputs
 from hasten.practices.quantize_border import inputs_by_scale
@@ -63,6 +64,7 @@ class QuantizeJudge:
         self._data, self._settings, self._tell, self._note = data, settings, tell, note
         self._halves: dict[str, Dataset] = {}
         self._originals: dict[str, Evaluation] = {}
+        self._metric = data.metric
         self._calibration: list[dict[str, Any]] = []
         self._few: list[dict[str, Any]] = []
         self._outputs = forms_from_graph(graph, candidate.workload).outputs
@@ -78,9 +80,12 @@ class QuantizeJudge:
     def original(self, half: str) -> Evaluation:
         """The original on one half of the data, evaluated once."""
         if half not in self._originals:
+            if not self._originals:
+                self._look_at_labels()
             self._tell(f"evaluating the original on the {half} half")
             found = self._evaluate(self._candidate, half)
             self._originals[half] = found
+            self._metric = found.metric  # both halves have the same
             for note in found.accuracy.notes:
                 if "bad samples" not in note:  # they are listed, of both halves together
                     self._note(note)
@@ -138,6 +143,14 @@ class QuantizeJudge:
         self._keep_skipped(skipped)
         return found
 
+    def _look_at_labels(self) -> None:
+        """Choose the metric by all of them, and find a bad one of either half before the work on the first."""
+        workload, settings = self._candidate.workload, self._settings
+        self._metric = self._metric or metric_by_labels(self._graph, workload, self._data.dataset)
+        options = EvaluationOptions(skip_bad=settings.skip_bad, label_offset=settings.label_offset)
+        for half in (CHOOSING, REPORTING):
+            check_labels(self._graph, workload, self.half(half), self._metric, options)
+
     def _weigh(self, original: Evaluation) -> None:
         """Note what speaks against a choice by this data, and which output it is about."""
         found = trust_in(Floor(original, self._settings.max_drop), self._outputs[0].elements)
@@ -186,7 +199,7 @@ class QuantizeJudge:
         self, candidate: Candidate, half: str, floor: Floor | None = None, original: Evaluation | None = None
     ) -> Evaluation:
         dataset = self.half(half)
-        metric = self._data.metric if original is None else original.metric
+        metric = self._metric if original is None else original.metric
         found = self._run(candidate, dataset, metric, floor, None if dataset.labelled else original)
         self.evaluations += 1
         self.samples_run += len(found.positions)

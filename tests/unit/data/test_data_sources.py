@@ -280,6 +280,7 @@ def test_function_may_name_files_and_several_inputs(importable: Callable[[str], 
         ("", UsageError, "cannot be found"),
         ("def data(): return []", DataError, "gave no samples"),
         ("def data(): return [1]", DataError, "sample 0 is not a pair"),
+        ("def data():\n    yield [1], None\n    yield [1], 1", DataError, "sample 1 has a label"),
         ("def data():\n    yield [1], 1\n    raise OSError('gone')", DataError, "at sample 1: OSError: gone"),
     ],
 )

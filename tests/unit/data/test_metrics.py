@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hasten.core.errors import DataError, UsageError
+from hasten.data.dataset import Dataset, Sample
 from hasten.data.images import mask_from_file
 from hasten.data.metrics import (
     Cosine,
@@ -23,6 +24,7 @@ from hasten.data.metrics import (
     default_metric,
     metric_from_text,
     nearest_resized,
+    telling_label,
 )
 
 if TYPE_CHECKING:
@@ -153,3 +155,22 @@ def test_the_metric_follows_labels_then_outputs(tmp_path: Path) -> None:
     assert default_metric(np.zeros(3), (1, 3)).name == "mae"
     assert default_metric(None, (1, 10)).name == "top-1"
     assert default_metric(None, (1, 8, 8, 3)).name == "cosine"
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"),
+    [
+        ([None, 2.5, None], 2.5),
+        ([1.0, 2.0, 2.5], 2.5),
+        ([None, 3, 4], 3),
+        (["cat", None], "cat"),
+        ([None, None], None),
+    ],
+)
+def test_the_label_that_tells_is_neither_missing_nor_whole_by_chance(labels: list[Any], wanted: Any) -> None:
+    samples = [Sample(str(place), (), label) for place, label in enumerate(labels)]
+    assert telling_label(Dataset("d", samples, labelled=True)) == wanted
+    assert telling_label(Dataset("d", samples, labelled=False)) is None
+    stream = Dataset("d", lambda: samples, labelled=True)
+    assert telling_label(stream) == next((label for label in labels if label is not None), None)
+    assert telling_label(stream, 7) == 7

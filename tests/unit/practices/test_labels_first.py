@@ -1,0 +1,95 @@
+"""Labels are looked at before the work: all of them choose the metric, and a bad one does not turn up at the end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hasten.core.errors import DataError
+from hasten.core.quantization import FAILED
+from hasten.core.session import keep_nothing
+from hasten.library import quantize, run_check, run_quantize, study_check, study_quantize
+from hasten.model.samples import mobilenet_like
+from hasten.practices.check_request import CheckRequest, with_limits
+from hasten.practices.quantize_records import QuantizeSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FLOAT16 = QuantizeSettings(recipes=("float16",), seconds=0.1, mix=False, max_drop=0.5)
+COUNT = 6
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.tflite"
+    path.write_bytes(mobilenet_like(8, 1, 16))
+    return path
+
+
+def images_with(folder: Path, labels: list[str]) -> str:
+    """A table of images and their labels."""
+    for number in range(len(labels)):
+        Image.new("RGB", (16, 16), (40 * number,) * 3).save(folder / f"{number}.png")
+    lines = [f"{number}.png,{label}" for number, label in enumerate(labels)]
+    (folder / "labels.csv").write_text("\n".join(["file,label", *lines]) + "\n")
+    return str(folder / "labels.csv")
+
+
+def arrays_with(folder: Path, labels: list[int]) -> str:
+    inputs = np.random.default_rng(0).random((len(labels), 16, 16, 3), np.float32)
+    np.savez(folder / "data.npz", x=inputs, y=np.array(labels))
+    return str(folder / "data.npz")
+
+
+@pytest.mark.parametrize("bad", range(COUNT))
+def test_a_bad_label_of_either_half_is_found_before_the_work(model: Path, tmp_path: Path, bad: int) -> None:
+    numbers = [99 if row == bad else row for row in range(COUNT)]
+    for data in (arrays_with(tmp_path, numbers), images_with(tmp_path, list(map(str, numbers)))):
+        told: list[str] = []
+        practice = study_quantize(model, tmp_path / f"out{len(data)}", data=data, settings=FLOAT16)
+        with pytest.raises(DataError, match=rf"{bad}.* has the label 99, outside of the model's 10 classes"):
+            run_quantize(practice, lambda _, text, told=told: told.append(text))
+        assert told == []
+
+
+def test_a_gate_finds_it_before_anything_is_timed(model: Path, tmp_path: Path) -> None:
+    request = CheckRequest(data=arrays_with(tmp_path, [0, 1, -5, 2]), seconds=0.1)
+    kept: list[str] = []
+    practice = study_check(
+        model, with_limits(request, {"latency": "1 s", "accuracy": "1 %"}), keep=lambda kind, *_: kept.append(kind)
+    )
+    with pytest.raises(DataError, match=r"sample 2 .* has the label -5"):
+        run_check(practice)
+    assert kept == []
+    fewer = replace(request, evaluation=replace(request.evaluation, skip_bad=True))
+    practice = study_check(model, with_limits(fewer, {"accuracy": 0.0}), keep=keep_nothing)
+    run_check(practice)
+    assert "1 bad samples were left out" in practice.found().notes
+
+
+def test_bad_labels_are_left_out_and_listed_if_asked(model: Path, tmp_path: Path) -> None:
+    data = images_with(tmp_path, ["99", "1", "", "3", "4", "5", "6", "99"])
+    found = quantize(model, tmp_path / "out", data=data, settings=replace(FLOAT16, skip_bad=True))
+    assert sorted(name.split()[0] for name, _ in found.skipped) == ["0.png", "2.png", "7.png"]
+    assert found.rows[1].floor != FAILED
+
+
+def test_a_blank_label_is_named_and_has_no_part_in_the_metric(model: Path, tmp_path: Path) -> None:
+    for blank in range(4):
+        labels = ["" if row == blank else f"{row}.5" for row in range(4)]
+        data, out = images_with(tmp_path, labels), tmp_path / f"out{blank}"
+        with pytest.raises(DataError, match=rf"{blank}\.png \(line {blank + 2} of .* has no label, and others have"):
+            quantize(model, out, data=data, settings=FLOAT16)
+
+
+@pytest.mark.parametrize("whole", range(4))
+def test_numbers_to_be_predicted_may_be_whole(model: Path, tmp_path: Path, whole: int) -> None:
+    """Whichever half, and whichever place in it, the whole one is drawn for."""
+    labels = ["3.0" if row == whole else "2.5" for row in range(4)]
+    with pytest.raises(DataError, match="the output has 10 values, and the label 1"):
+        quantize(model, tmp_path / "out", data=images_with(tmp_path, labels), settings=FLOAT16)
