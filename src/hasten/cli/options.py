@@ -77,7 +77,12 @@ def add_data(parser: argparse.ArgumentParser, *, calibration: bool = True) -> No
     group.add_argument(
         "--label-offset", type=int, default=0, metavar="N", help="add N to labels: 1 if output 0 is the background"
     )
-    group.add_argument("--metric", default="", help="top-1, top-5, miou, mae, cosine or module:function")
+    group.add_argument(
+        "--metric",
+        default="",
+        help="top-1, top-5, miou, mae, cosine or module:function, of which higher is better unless it has an attribute "
+        "higher_is_better = False",
+    )
     group.add_argument("--skip-bad", action="store_true", help="leave out samples that cannot be used")
     group.add_argument("--samples", type=positive_int, metavar="N", help="at most so many, drawn at random")
 

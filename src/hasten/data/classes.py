@@ -74,6 +74,8 @@ class LabelReader:
             if label not in self._numbers:
                 raise DataError(f"{name} is labelled {label!r}, which is none of the classes ({self.source or 'none'})")
             label = self._numbers[label]
+        if is_one_hot(label):
+            label = int(np.argmax(np.asarray(label)))
         if not is_class_number(label):
             raise DataError(
                 f"{name} has no class as its label, but {_short(label)}", "Choose a metric for such labels: --metric."
@@ -102,6 +104,16 @@ def is_class_number(label: Label) -> bool:
     if values.size != 1 or values.dtype.kind not in "iubf":
         return False
     return values.dtype.kind != "f" or float(values.item()).is_integer()
+
+
+def is_one_hot(label: Label) -> bool:
+    """Whether a label is a class as a row of zeros with a single 1."""
+    if isinstance(label, (str, Path)):
+        return False
+    values = np.asarray(label)
+    if values.size < 2 or values.size not in values.shape or values.dtype.kind not in "iubf":
+        return False
+    return bool(np.count_nonzero(values) == 1 and values.max() == 1)
 
 
 def _short(label: Label) -> str:

@@ -13,7 +13,8 @@ import numpy as np
 
 from hasten.core.errors import DataError, UsageError
 from hasten.core.units import several
-from hasten.data.classes import is_class_number
+from hasten.data.class_maps import class_map, flat_mask, nearest_resized
+from hasten.data.classes import is_class_number, is_one_hot
 from hasten.data.functions import is_function_name, load_function
 
 if TYPE_CHECKING:
@@ -133,12 +134,21 @@ class Cosine(_Mean):
 
 
 class FunctionMetric(_Mean):
-    """The mean of a function of (outputs, label) that the user wrote. One call at a time, as it may not expect more."""
+    """The mean of a function of (outputs, label) that the user wrote. One call at a time, as it may not expect more.
+
+    Higher is better, unless the function has an attribute `higher_is_better` that says otherwise.
+    """
 
     labels = "anything"
 
     def __init__(self, name: str, function: Callable[[Sequence[Array], Any], float]) -> None:
         self.name, self._function, self._lock = name, function, threading.Lock()
+        said = getattr(function, "higher_is_better", None)
+        self.higher_is_better = said is None or bool(said)
+        self.notes = () if said is not None else (
+            f"higher is taken as better in {name}; where it is an error, say so in Python: "
+            f"{name.partition(':')[2]}.higher_is_better = False",
+        )  # fmt: skip
 
     def score(self, outputs: Sequence[Array], label: Any) -> Scored:
         """What the function returns."""
@@ -164,7 +174,8 @@ class MeanIoU:
 
     def score(self, outputs: Sequence[Array], label: Array) -> Scored:
         """Pixels of each class: shared, predicted, true."""
-        found = class_map(outputs[0])
+        label = flat_mask(label)
+        found = class_map(outputs[0], label.shape)
         wanted = nearest_resized(label, found.shape)
         counted = wanted != _IGNORED
         found, wanted = found[counted].astype(np.int64), wanted[counted].astype(np.int64)
@@ -220,10 +231,12 @@ def metric_from_text(text: str) -> Metric:
     return FunctionMetric(text, found)
 
 
-def default_metric(label: Label, output_shape: Sequence[int]) -> Metric:
-    """The metric that suits a label; without one, that suits an output. A whole number beside several outputs is a
-    class, whatever its type."""
+def default_metric(label: Label, output_shape: Sequence[int], *, is_probability: bool = False) -> Metric:
+    """The metric that suits a label; without one, that suits an output, which may be known to be a probability. A whole
+    number beside several outputs is a class, whatever its type, and so is a row with a single 1."""
     if label is None:
+        if prod(output_shape) == 1 and not is_probability:
+            return MeanAbsoluteError()
         return TopK(1) if sum(size > 1 for size in output_shape) <= 1 else Cosine()
     if isinstance(label, str):
         return TopK(1)
@@ -231,6 +244,7 @@ def default_metric(label: Label, output_shape: Sequence[int]) -> Metric:
     if values is None or (values.ndim >= 2 and values.dtype.kind in "iu"):
         return MeanIoU()
     is_class = is_class_number(label) and (values.dtype.kind != "f" or prod(output_shape) > 1)
+    is_class = is_class or (is_one_hot(label) and values.size == prod(output_shape))
     return TopK(1) if is_class else MeanAbsoluteError()
 
 
@@ -256,30 +270,6 @@ def class_scores(output: Array) -> Array:
     """An output as a score for each class; one value alone is the probability of class 1."""
     scores = output.reshape(-1)
     return np.array([1 - float(scores[0]), float(scores[0])]) if scores.size == 1 else scores
-
-
-def class_map(output: Array) -> Array:
-    """An output [height, width] of classes, or [height, width, classes] of scores, as classes."""
-    values = output[0] if output.ndim > 2 and output.shape[0] == 1 else output
-    if values.ndim == 3:
-        return values[..., 0] if values.shape[-1] == 1 else np.asarray(values.argmax(axis=-1))
-    if values.ndim != 2 or 1 in values.shape:
-        raise DataError(
-            f"an output of shape {list(output.shape)} is no map of classes", "Choose another metric, or another output."
-        )
-    return values
-
-
-def nearest_resized(mask: Array, shape: tuple[int, ...]) -> Array:
-    """A mask at another size: each pixel takes the class of the nearest one."""
-    flat = mask[..., 0] if mask.ndim == 3 and mask.shape[-1] == 1 else mask
-    if flat.ndim != 2:
-        raise DataError(f"a mask has height and width, not the shape {list(mask.shape)}")
-    rows, columns = (
-        (2 * np.arange(wanted) + 1) * found // (2 * wanted)  # whole numbers: a pixel's centre may fall on an edge
-        for found, wanted in zip(flat.shape, shape, strict=True)
-    )
-    return np.asarray(flat[rows[:, None], columns])
 
 
 def _alike(output: Array, label: Array) -> tuple[Floats, Floats]:

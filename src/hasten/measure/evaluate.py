@@ -30,6 +30,7 @@ from hasten.measure.floor_guard import Floor, FloorGuard
 from hasten.measure.loaded_forms import forms_as_loaded
 from hasten.measure.rounds import no_progress
 from hasten.measure.scoring import Score, Scorer
+from hasten.model.endings import maker_of
 from hasten.model.metadata import read_metadata
 from hasten.model.reader import read_graph
 
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
-    from hasten.data.dataset import Array, Dataset, Sample
+    from hasten.data.dataset import Array, Dataset, Label, Sample
+    from hasten.data.forms import LoadedForms
     from hasten.data.metrics import Metric
     from hasten.measure.crew import Answer
     from hasten.measure.rounds import Candidate, Progress
@@ -143,7 +145,7 @@ class _Work:
         if first is None:
             raise DataError(f"{dataset.source} holds no samples")
         self._scorer = Scorer(
-            metric or default_metric(telling_label(dataset, first.label), forms.outputs[0].shape),
+            metric or _default_metric(graph, forms, telling_label(dataset, first.label)),
             forms.outputs,
             LabelReader(dataset, packed_labels(graph), options.label_offset),
             output=options.output,
@@ -156,6 +158,7 @@ class _Work:
         self._notes = list(dataset.notes)
         if original is None and not dataset.labelled:
             self._notes.append("there are no labels: this is the original, which agrees with itself")
+        self._notes += getattr(self._scorer.metric, "notes", ())
         if graph.stateful:
             self._notes.append("the model keeps state, which is cleared before each sample")
         self._stop = threading.Event()
@@ -279,6 +282,11 @@ class _Work:
             runners=self._crew.size,
             retries=self._crew.retries,
         )  # fmt: skip
+
+
+def _default_metric(graph: Graph, forms: LoadedForms, label: Label) -> Metric:
+    output = forms.outputs[0]
+    return default_metric(label, output.shape, is_probability=maker_of(graph, output.tensor_name) == "LOGISTIC")
 
 
 def _spread(target: Target, candidate: Candidate, options: EvaluationOptions) -> tuple[Candidate, int]:

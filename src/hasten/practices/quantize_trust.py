@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.accuracy import Kind
 from hasten.core.proportions import wilson_interval
 from hasten.core.units import percent, several
-from hasten.data.metrics import TopK
+from hasten.data.metrics import Cosine, TopK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,8 @@ def trust_in(floor: Floor, outputs: int) -> Trust:
         return Trust()  # made up inputs decide nothing anyway, which is said elsewhere
     if doubt := doubt_by_chance([original], outputs):
         return Trust(BY_CHANCE, (doubt,))
+    if doubt := _blind(original, outputs):
+        return Trust(f"{original.metric.name} tells nothing here", (f"{doubt}: choose another --metric",))
     if floor.allowed is None:
         doubt = f"no floor can be set: {floor.describe().removeprefix('none: ')}; --max-drop 0 allows no loss at all"
         return Trust(f"the original's {original.metric.name} is 0, so that nothing says how much may be lost", (doubt,))
@@ -72,6 +74,17 @@ def doubt_by_chance(originals: Sequence[Evaluation], outputs: int) -> str:
         f"the original is right in {right} of {several(count, 'sample')}, {said} than chance "
         f"({metric.k} in {classes} classes): labels, --label-offset or --preprocess {what}"
     )
+
+
+def _blind(original: Evaluation, outputs: int) -> str:
+    """Why the metric cannot see a change, in a clause; empty where it can."""
+    if isinstance(original.metric, Cosine) and outputs == 1:
+        return "the cosine of one value is 1 whatever it is"
+    answers = [answer for answer in original.references.values() if answer is not None]
+    if isinstance(original.metric, TopK) and len(answers) >= FEWEST_SAMPLES and len(set(answers)) == 1:
+        samples = several(len(answers), "sample")
+        return f"the highest output is number {answers[0]} for all of {samples}, as a ruined variant's may be"
+    return ""
 
 
 def _coarse(floor: Floor, count: int) -> list[str]:

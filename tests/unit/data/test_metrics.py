@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hasten.core.errors import DataError, UsageError
+from hasten.data.class_maps import class_map, nearest_resized
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.images import mask_from_file
 from hasten.data.metrics import (
@@ -20,10 +21,8 @@ from hasten.data.metrics import (
     MeanAbsoluteError,
     MeanIoU,
     TopK,
-    class_map,
     default_metric,
     metric_from_text,
-    nearest_resized,
     telling_label,
 )
 
@@ -153,6 +152,12 @@ def test_the_metric_follows_labels_then_outputs(tmp_path: Path) -> None:
     assert default_metric(6.0, (1, 10)).name == "top-1"
     assert default_metric(6.5, (1, 10)).name == "mae"
     assert default_metric(np.zeros(3), (1, 3)).name == "mae"
+    assert default_metric(None, (1, 1)).name == "mae"
+    assert default_metric(None, (1, 1), is_probability=True).name == "top-1"
+    assert default_metric(np.eye(10)[3], (1, 10)).name == "top-1"
+    assert default_metric(np.eye(10)[3] / 2, (1, 10)).name == "mae"
+    assert default_metric(np.eye(10)[3] + np.eye(10)[4], (1, 10)).name == "mae"
+    assert default_metric(np.eye(5)[3], (1, 10)).name == "mae"
     assert default_metric(None, (1, 10)).name == "top-1"
     assert default_metric(None, (1, 8, 8, 3)).name == "cosine"
 
@@ -174,3 +179,16 @@ def test_the_label_that_tells_is_neither_missing_nor_whole_by_chance(labels: lis
     stream = Dataset("d", lambda: samples, labelled=True)
     assert telling_label(stream) == next((label for label in labels if label is not None), None)
     assert telling_label(stream, 7) == 7
+
+
+def test_a_function_says_itself_whether_it_is_an_error() -> None:
+    def error(outputs: Any, label: Any) -> float:
+        return 0.0
+
+    unsaid = FunctionMetric("mine:error", error)
+    assert unsaid.higher_is_better
+    assert any("error.higher_is_better = False" in note for note in unsaid.notes)
+    error.higher_is_better = False  # type: ignore[attr-defined]
+    said = FunctionMetric("mine:error", error)
+    assert not said.higher_is_better
+    assert said.notes == ()

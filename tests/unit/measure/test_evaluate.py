@@ -209,6 +209,33 @@ def _drawn(dataset: Dataset) -> list[Sample]:
     return list(dataset.samples)
 
 
+def one_value(folder: Path, *, probability: bool) -> Candidate:
+    g = ModelBuilder()
+    y = g.fully_connected(g.input("x", (1, 4)), 1)
+    g.output(g.reshape(g.logistic(y) if probability else y, (1, 1)), "y")
+    return model_of(folder, g.build(), f"{probability}.tflite")
+
+
+@pytest.mark.parametrize(("probability", "metric"), [(True, "top-1"), (False, "mae")])
+def test_without_labels_one_value_is_a_number_unless_it_is_a_probability(
+    tmp_path: Path, probability: bool, metric: str
+) -> None:
+    assert run(one_value(tmp_path, probability=probability), vectors(12)).accuracy.metric == metric
+
+
+def test_one_hot_labels_are_classes(tmp_path: Path) -> None:
+    candidate = doubler(tmp_path)
+    classes = [int(np.asarray(sample.inputs[0]).argmax()) for sample in _drawn(vectors(20))]  # type: ignore[index]
+    found = run(candidate, vectors(20, labels=list(np.eye(4, dtype=np.float32)[classes])))
+    assert (found.accuracy.metric, found.accuracy.value) == ("top-1", 1)
+
+
+def test_an_own_metric_that_does_not_say_its_direction_is_noted(tmp_path: Path) -> None:
+    metric = FunctionMetric("mine:f", lambda outputs, label: 1.0)
+    found = run(doubler(tmp_path), vectors(12, labels=[0] * 12), Preprocess(), metric)
+    assert any("higher is taken as better in mine:f" in note for note in found.accuracy.notes)
+
+
 def test_ties_are_counted(tmp_path: Path) -> None:
     samples = [
         Sample(str(i), (np.array([1, 1, 0, 0], np.float32) if i % 4 == 0 else np.eye(4, dtype=np.float32)[i % 4],), 0)

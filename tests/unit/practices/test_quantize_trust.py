@@ -53,6 +53,25 @@ def test_two_halves_are_weighed_together() -> None:
     assert doubt_by_chance([lucky, right], 5) == ""
 
 
+@pytest.mark.parametrize(
+    ("metric", "outputs", "references", "why"),
+    [
+        (Cosine(), 1, {}, "cosine of one value is 1"),
+        (TopK(1), 5, dict.fromkeys(range(20), 3), "number 3 for all of 20 samples"),
+    ],
+)
+def test_agreement_that_any_variant_would_reach_tells_nothing(
+    metric: Any, outputs: int, references: Any, why: str
+) -> None:
+    agrees = original(metric, 1.0, 20, kind=Kind.AGREEMENT, references=references)
+    found = trust_in(Floor(agrees, 0.01), outputs)
+    assert found.against
+    assert why in found.doubts[0]
+    assert "--metric" in found.doubts[0]
+    told = original(metric, 1.0, 20, kind=Kind.AGREEMENT, references={n: n % 2 for n in range(20)})
+    assert not trust_in(Floor(told, 0.01), 5).against
+
+
 def test_top_5_of_4_classes_tells_nothing() -> None:
     found = trust_in(Floor(original(TopK(5), 1.0, 100), 0.01), 4)
     assert found.against
