@@ -110,6 +110,13 @@ class Node:
         """The operator's name for people: the custom code where there is one."""
         return self.custom_code or self.op
 
+    @property
+    def called_subgraphs(self) -> tuple[int, ...]:
+        """The subgraphs that its options name: the body of a loop, the branches of a choice."""
+        named = [value for key, value in self.options.items() if "subgraph" in key]
+        indices = [index for value in named for index in (value if isinstance(value, tuple) else (value,))]
+        return tuple(index for index in indices if isinstance(index, int))
+
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
@@ -196,6 +203,18 @@ class Graph:
                 return signature
         known = ", ".join(repr(signature.key) for signature in self.signatures) or "none"
         raise ModelError(f"{self.path.name} has no signature {key!r}.", f"It has: {known}.")
+
+    def run_by(self, subgraph: int) -> frozenset[int]:
+        """The subgraphs that run when that one does: itself, and what its loops and branches call, however deep."""
+        found: set[int] = set()
+        waiting = {subgraph}
+        while waiting:
+            found |= waiting
+            nodes = (node for index in waiting for node in self.subgraphs[index].nodes)
+            called = {index for node in nodes for index in node.called_subgraphs}
+            # The reader has not checked those: they are options like others.
+            waiting = {index for index in called if 0 <= index < len(self.subgraphs)} - found
+        return frozenset(found)
 
     def node_location(self, node: Node) -> str:
         """The name of the first output of a node of the primary subgraph."""

@@ -16,6 +16,7 @@ from hasten.model.variants.calibration import Calibration, checked_samples, few_
 from hasten.model.variants.changes import changed_nodes, same_nodes
 from hasten.model.variants.check import added_operators, check_border, check_weights, left_in_float
 from hasten.model.variants.model_object import write_object
+from hasten.model.variants.other_graphs import left_as_they_were
 from hasten.model.variants.prepare import prepare
 from hasten.model.variants.quantizer import Order
 from hasten.model.variants.recipes import RECIPES, Recipe, recipe_from_name
@@ -81,7 +82,7 @@ def make_variant(
         shutil.copyfile(made, out_path)
     if recipe.needs_calibration:
         notes += left_in_float(given.subgraphs[way_in.subgraph], nodes, selection)
-    notes += _notes(given, way_in, selection) + few_samples(recipe, known.samples if known else 0)
+    notes += _notes(given, variant, way_in, selection) + few_samples(recipe, known.samples if known else 0)
     return Variant(
         path=out_path,
         recipe=recipe.name,
@@ -146,10 +147,8 @@ def _corrected(tagged: TaggedModel, quantized: Any, order: Order, known: Calibra
     return [f"corrected the biases of {several(layers, 'layer')}"]
 
 
-def _notes(graph: Graph, way_in: Signature, selection: Selection) -> list[str]:
+def _notes(graph: Graph, variant: Graph, way_in: Signature, selection: Selection) -> list[str]:
     notes = [quantized_in_part(graph)]
     if graph.stateful:
         notes.append("the model keeps state from run to run; operators on that state may stay float")
-    if len(graph.subgraphs) > 1 and not selection.others:
-        notes.append(f"only the graph of signature {way_in.key!r} was quantised, of {len(graph.subgraphs)} in the file")
-    return [note for note in notes if note]
+    return [note for note in notes if note] + left_as_they_were(graph, variant, way_in, selection)

@@ -22,12 +22,20 @@ class Selection:
 
     subgraph: int
     outputs: frozenset[int] | None
-    others: bool
-    """Whether subgraphs besides `subgraph` are quantised too."""
+    others: frozenset[int]
+    """Subgraphs besides `subgraph` that are quantised too."""
+
+    @property
+    def subgraphs(self) -> frozenset[int]:
+        """All subgraphs in which something may be quantised."""
+        return self.others | {self.subgraph}
 
 
 def select(graph: Graph, signature: Signature | None, only: Nodes | None, but: Nodes | None, static: bool) -> Selection:
-    """Find the nodes to quantise. Calibration sees one signature: a static recipe leaves other subgraphs alone."""
+    """Find the nodes to quantise, among those that the signature runs: whoever judges it runs no others.
+
+    Calibration does not see into loops and branches: a static recipe leaves what they call alone.
+    """
     subgraph = graph.subgraphs[signature.subgraph if signature else 0]
     if only is not None and but is not None:
         raise UsageError("Both `only` and `but` are given.", "Name either the nodes to quantise or those to leave.")
@@ -37,7 +45,8 @@ def select(graph: Graph, signature: Signature | None, only: Nodes | None, but: N
     elif but is not None:
         chosen = {node.index for node in subgraph.nodes} - _indices(subgraph, but)
     outputs = None if chosen is None else frozenset(_identity(subgraph.nodes[index]) for index in chosen)
-    return Selection(subgraph.index, outputs, others=not static and only is None)
+    others = graph.run_by(subgraph.index) - {subgraph.index} if not static and only is None else frozenset[int]()
+    return Selection(subgraph.index, outputs, others)
 
 
 def _indices(subgraph: Subgraph, nodes: Nodes) -> set[int]:

@@ -33,7 +33,8 @@ def pattern_of(selection: Selection) -> str:
     if selection.outputs is not None:
         # An empty alternative would match; no tensor has the index -1.
         here += "(" + "|".join(str(index) for index in sorted(selection.outputs | {-1})) + ")>"
-    return rf"{here}|^<(?!{selection.subgraph}\.)" if selection.others else here
+    others = "|".join(str(index) for index in sorted(selection.others))
+    return rf"{here}|^<({others})\." if others else here
 
 
 def take_tags_off(model: Any, names: list[list[bytes | None]]) -> None:

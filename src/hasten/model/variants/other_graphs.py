@@ -1,0 +1,45 @@
+"""What a variant's user should know of the graphs in the file that the recipe was not for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hasten.model.graph import Graph, Signature
+    from hasten.model.variants.selection import Selection
+
+
+def left_as_they_were(original: Graph, variant: Graph, way_in: Signature, selection: Selection) -> list[str]:
+    """Sentences on graphs that were left alone, weights they share, and signatures that change by the way."""
+    notes, count, total = [], len(selection.subgraphs), len(original.subgraphs)
+    if count < total:
+        what = (
+            f"the graph of signature {way_in.key!r} was"
+            if count == 1
+            else f"the {count} graphs that signature {way_in.key!r} runs were"
+        )
+        notes.append(f"only {what} quantised, of {total} in the file")
+        if _holds_weights_twice(original, variant, selection):
+            notes.append("weights that it shares with other graphs are in the file twice, quantised and as they were")
+    touched = [
+        repr(other.key)
+        for other in original.signatures
+        if other.subgraph != way_in.subgraph and original.run_by(other.subgraph) & selection.subgraphs
+    ]
+    if touched:
+        notes.append(f"other signatures run quantised graphs too: {', '.join(touched)}")
+    return notes
+
+
+def _holds_weights_twice(original: Graph, variant: Graph, selection: Selection) -> bool:
+    """Whether constants that changed in the selected graphs are still what they were in others."""
+    changed, kept = set(), set()
+    for before, after in zip(original.subgraphs, variant.subgraphs, strict=True):
+        for tensor in before.tensors:
+            if tensor.is_weight:
+                place, is_same = tensor.buffer_offset, after.tensors[tensor.index].dtype == tensor.dtype
+                if before.index in selection.subgraphs and not is_same:
+                    changed.add(place)
+                elif before.index not in selection.subgraphs and is_same:
+                    kept.add(place)
+    return bool(changed & kept)
