@@ -21,7 +21,7 @@ from hasten.model.reader import read_graph
 from hasten.practices.other_outputs import RUINED, SAMPLES, OtherOutputs
 from hasten.practices.quantize_border import inputs_by_scale
 from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
-from hasten.practices.quantize_trust import BY_CHANCE, doubt_by_chance, trust_in
+from hasten.practices.quantize_trust import BY_CHANCE, commonest_label, doubt_by_chance, trust_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,7 +153,9 @@ class QuantizeJudge:
 
     def _weigh(self, original: Evaluation) -> None:
         """Note what speaks against a choice by this data, and which output it is about."""
-        found = trust_in(Floor(original, self._settings.max_drop), self._outputs[0].elements)
+        found = trust_in(
+            Floor(original, self._settings.max_drop), self._outputs[0].elements, commonest_label(self.half(CHOOSING))
+        )
         self.against_choosing = self.against_choosing or found.against
         for doubt in found.doubts:
             self._note(doubt)

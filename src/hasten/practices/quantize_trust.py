@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from hasten.core.accuracy import Kind
 from hasten.core.proportions import wilson_interval
 from hasten.core.units import percent, several
+from hasten.data.classes import is_class_number, is_one_hot
 from hasten.data.metrics import Cosine, TopK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.data.dataset import Dataset
     from hasten.measure.evaluation import Evaluation
     from hasten.measure.floor_guard import Floor
 
@@ -32,8 +37,9 @@ class Trust:
     """Sentences for whoever reads the result."""
 
 
-def trust_in(floor: Floor, outputs: int) -> Trust:
-    """What an original's evaluation tells of the data; `outputs` is how many values its judged output has."""
+def trust_in(floor: Floor, outputs: int, commonest: float = 0.0) -> Trust:
+    """What an original's evaluation tells of the data; `outputs` is how many values its judged output has, `commonest`
+    the share of the commonest label."""
     original = floor.original
     if original.accuracy.kind is Kind.UNKNOWN:
         return Trust()  # made up inputs decide nothing anyway, which is said elsewhere
@@ -49,7 +55,7 @@ def trust_in(floor: Floor, outputs: int) -> Trust:
         samples = several(count, "sample")
         doubt = f"{samples} to choose by: nothing is chosen by fewer than {FEWEST_SAMPLES} (half of the data)"
         return Trust(f"{_only(count)} to choose by", (doubt,))
-    return Trust(doubts=tuple(_coarse(floor, count)))
+    return Trust(doubts=(*_lopsided(original, commonest), *_coarse(floor, count)))
 
 
 def doubt_by_chance(originals: Sequence[Evaluation], outputs: int) -> str:
@@ -76,6 +82,17 @@ def doubt_by_chance(originals: Sequence[Evaluation], outputs: int) -> str:
     )
 
 
+def commonest_label(dataset: Dataset) -> float:
+    """The share of samples that have the commonest label; 0 where they are no classes, or not known before the work."""
+    if not dataset.labelled or callable(dataset.samples):
+        return 0.0
+    labels = [sample.label for sample in dataset.samples if sample.label is not None]
+    if not labels or not all(isinstance(label, str) or is_class_number(label) or is_one_hot(label) for label in labels):
+        return 0.0
+    counts = Counter(label if isinstance(label, str) else tuple(np.asarray(label).ravel().tolist()) for label in labels)
+    return max(counts.values()) / len(labels)
+
+
 def _blind(original: Evaluation, outputs: int) -> str:
     """Why the metric cannot see a change, in a clause; empty where it can."""
     if isinstance(original.metric, Cosine) and outputs == 1:
@@ -85,6 +102,19 @@ def _blind(original: Evaluation, outputs: int) -> str:
         samples = several(len(answers), "sample")
         return f"the highest output is number {answers[0]} for all of {samples}, as a ruined variant's may be"
     return ""
+
+
+def _lopsided(original: Evaluation, commonest: float) -> list[str]:
+    """A sentence where whoever always gives the commonest label may be as good."""
+    metric, count = original.metric, original.accuracy.samples
+    if original.accuracy.kind is not Kind.ACCURACY or not isinstance(metric, TopK) or metric.k > 1:
+        return []
+    if wilson_interval(round(original.accuracy.value * count), count).low > commonest:
+        return []
+    return [
+        f"{percent(commonest)} of the samples have the same label: always giving it would not surely be worse than the "
+        f"original ({percent(original.accuracy.value)}), and such data cannot show whether pre-processing is right"
+    ]
 
 
 def _coarse(floor: Floor, count: int) -> list[str]:

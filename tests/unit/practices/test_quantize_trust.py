@@ -10,9 +10,10 @@ import pytest
 
 from hasten.core.accuracy import Accuracy, Kind
 from hasten.core.proportions import wilson_interval
+from hasten.data.dataset import Dataset, Sample
 from hasten.data.metrics import Cosine, FunctionMetric, MeanAbsoluteError, MeanIoU, TopK
 from hasten.measure.floor_guard import Floor
-from hasten.practices.quantize_trust import doubt_by_chance, trust_in
+from hasten.practices.quantize_trust import commonest_label, doubt_by_chance, trust_in
 
 
 def original(metric: Any, value: float, samples: int, *, kind: Kind = Kind.ACCURACY, references: Any = None) -> Any:
@@ -124,3 +125,20 @@ def test_an_error_of_nothing_is_related_to_the_outputs_or_to_nothing() -> None:
     nothing_lost = Floor(original(MeanAbsoluteError(), 0.0, 50), 0.0)
     assert nothing_lost.keeps(0.0)
     assert not trust_in(nothing_lost, 10).against
+
+
+@pytest.mark.parametrize(("value", "doubts"), [(0.97, 1), (0.9, 1), (1.0, 0)])
+def test_one_label_for_nearly_all_is_a_doubt(value: float, doubts: int) -> None:
+    found = trust_in(Floor(original(TopK(1), value, 200), 0.01), 10, commonest=0.96)
+    assert found.against == ""
+    assert len(found.doubts) == doubts
+    assert all("96% of the samples have the same label" in doubt for doubt in found.doubts)
+
+
+def test_the_commonest_label_is_counted_whatever_its_form() -> None:
+    def share(labels: list[Any]) -> float:
+        return commonest_label(Dataset("d", [Sample("s", (), label) for label in labels], labelled=True))
+
+    assert share([1, 1, 1, 0]) == share(["a", "a", "a", "b"]) == share([1.0, 1.0, 1.0, 2.0]) == 0.75
+    assert share(list(np.eye(3)[[1, 1, 1, 2]])) == 0.75
+    assert share([0.5, 0.5, 0.7]) == share([np.zeros(4)] * 3) == 0
