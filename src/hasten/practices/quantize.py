@@ -25,6 +25,7 @@ from hasten.model.variants.variant import zipped_bytes
 from hasten.practices.mixed_precision import mix
 from hasten.practices.pruned_variants import Pruning, judge_pruned, note_kernels, note_sparsity
 from hasten.practices.quantize_border import border_notes, types_still
+from hasten.practices.quantize_course import Course
 from hasten.practices.quantize_folder import FolderError, file_hash
 from hasten.practices.quantize_judge import CHOOSING, REPORTING, QuantizeJudge
 from hasten.practices.quantize_race import race, timed_row
@@ -60,8 +61,10 @@ class QuantizePractice:
     """What each node gains by a recipe, as far as it was measured."""
     maker: VariantMaker = field(init=False)
     judges: QuantizeJudge = field(init=False)
+    _course: Course = field(init=False)
 
     def __post_init__(self) -> None:
+        self._course = Course(mixes=self.settings.mix)
         self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature, self.settings.border)
         self.judges = QuantizeJudge(
             self.target, self.candidate, self.graph, self.data, self.settings,
@@ -115,8 +118,8 @@ class QuantizePractice:
         return list(self.folder.rows.values())
 
     def tell(self, share: float, text: str) -> None:
-        """Report progress, with the best so far."""
-        self.progress(share, f"{text}; best so far: {choose(self.rows, self.settings.goal).recipe}")
+        """Report a further step, with the best so far."""
+        self._report(self._course.step(share), text)
 
     def note(self, *notes: str) -> None:
         """Keep a sentence for whoever reads the result; the same one is kept once."""
@@ -152,10 +155,11 @@ class QuantizePractice:
         waiting = [row for row in waiting if row.recipe != ORIGINAL]
         if not waiting:
             return
-        begin = time.monotonic()
+        begin, place = time.monotonic(), self._course.step(share)
 
         def tell(state: str) -> None:
-            self.tell(min(0.9, share + 0.3 * (time.monotonic() - begin) / self.settings.seconds), f"timing, {state}")
+            spent = (time.monotonic() - begin) / self.settings.seconds
+            self._report(self._course.timing(place, spent), f"timing, {state}")
 
         candidates = [replace(self.candidate, label=ORIGINAL), *(self.candidate_of(row) for row in waiting)]
         rounds = Rounds(self.target, candidates)
@@ -219,6 +223,9 @@ class QuantizePractice:
         self.folder.keep("finding", "quantize", self.found().finding.as_data())
         self.tell(1.0, "done")
 
+    def _report(self, place: float, text: str) -> None:
+        self.progress(place, f"{text}; best so far: {choose(self.rows, self.settings.goal).recipe}")
+
     def _take_times(self, waiting: list[VariantRow], rounds: Rounds, *, only_decided: bool = False) -> None:
         """Save what was timed; of a race that was cut short, what is decided: the rest is timed again."""
         base, *tracks = rounds.tracks
@@ -227,7 +234,7 @@ class QuantizePractice:
             if only_decided:
                 return
             raise RunnerFailed(result)
-        if self.folder.rows[ORIGINAL].latency is None:
+        if self.folder.rows[ORIGINAL].latency is None or not only_decided:  # a race that was cut short says less
             self.folder.save(replace(self.folder.rows[ORIGINAL], latency=result.samples.latency))
         for row, track in zip(waiting, tracks, strict=True):
             timed = timed_row(row, base, track, only_decided=only_decided)

@@ -46,7 +46,7 @@ def report_on_other_half(practice: QuantizePractice) -> None:
 def _report_all(practice: QuantizePractice) -> None:
     rows = [row for row in practice.rows if row.floor not in ("", FAILED) and row.path and row.accuracy is None]
     for row in rows:
-        practice.tell(0.95, f"{row.recipe} on the reporting half")
+        practice.tell(0.9, f"{row.recipe} on the reporting half")
         if row.recipe == ORIGINAL:
             accuracy = practice.judges.original(REPORTING).accuracy
             practice.folder.save_skipped(practice.judges.skipped)
