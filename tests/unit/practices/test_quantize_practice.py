@@ -143,6 +143,11 @@ def test_an_interruption_while_timing_keeps_what_is_decided(place: Path, tmp_pat
     decided = rows["static_int16"].against  # many times slower, which three rounds show
     assert decided is None or decided.verdict is not Verdict.UNDECIDED
     assert rows["float16"].against is None or rows["float16"].against.verdict is not Verdict.UNDECIDED
+    again = quantize(
+        place / "tiny.tflite", tmp_path / "out", data=str(place / "inputs.npz"), settings=replace(settings, seconds=1.0)
+    )
+    timed_again = rows["float16"].against is None  # a race that went to its end says more of the original
+    assert (again.rows[0].latency != rows[ORIGINAL].latency) == timed_again
 
 
 def test_without_data_accuracy_is_unknown_and_the_original_stays(place: Path, tmp_path: Path) -> None:
