@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from hasten.core.errors import ModelError
-from hasten.model.graph import FLOAT_DTYPES
-from hasten.model.variants.variant import NothingToChangeError, weight_shares
+from hasten.model.variants.already import weight_bytes_by_dtype
+from hasten.model.variants.variant import NothingToChangeError
 
 if TYPE_CHECKING:
     from hasten.model.graph import Graph, Node, Signature, Subgraph, Tensor
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hasten.model.variants.recipes import Recipe
     from hasten.model.variants.selection import Selection
 
-# Less than this left in floats is biases and other small things, not worth a note.
+# Less than this left in floats is small things, not worth a note.
 WORTH_A_NOTE = 0.05
 
 
@@ -45,11 +45,17 @@ def check_weights(original: Graph, variant: Graph, recipe: Recipe, changed: bool
         kinds = ", ".join(sorted({node.label for node in original.main.nodes}))
         hint = f"The quantiser has nothing for it in the selected operators; the model has {kinds}."
         raise NothingToChangeError(f"{recipe.name} changes nothing in {original.path.name}.", hint)
-    left = weight_shares(variant).get("float32", 0.0)
-    operators = Counter(node.label for s in variant.subgraphs for node in s.nodes if _has_float_weights(s, node))
-    if left < WORTH_A_NOTE or not operators:
+    operators: Counter[str] = Counter()
+    spans: dict[int | None, int] = {}
+    for subgraph in variant.subgraphs:
+        for node in subgraph.nodes:
+            weights = _float32_weights(subgraph, node)
+            operators[node.label] += bool(weights)
+            spans.update((tensor.buffer_offset, tensor.buffer_bytes) for tensor in weights)
+    left = sum(spans.values()) / max(1, sum(weight_bytes_by_dtype(variant).values()))
+    if left < WORTH_A_NOTE:
         return []
-    names = ", ".join(f"{count} {name}" for name, count in operators.most_common())
+    names = ", ".join(f"{count} {name}" for name, count in operators.most_common() if count)
     return [f"{left:.0%} of the weights' bytes stay float32 (in {names})"]
 
 
@@ -77,9 +83,10 @@ def added_operators(original: Graph, variant: Graph, op: str) -> int:
     return counts[1] - counts[0]
 
 
-def _has_float_weights(subgraph: Subgraph, node: Node) -> bool:
+def _float32_weights(subgraph: Subgraph, node: Node) -> list[Tensor]:
+    """What the node reads of them; without vectors, as biases are to stay."""
     tensors = (subgraph.tensors[index] for index in node.inputs if index >= 0)
-    return any(tensor.is_weight and tensor.dtype in FLOAT_DTYPES and len(tensor.shape) > 1 for tensor in tensors)
+    return [tensor for tensor in tensors if tensor.is_weight and tensor.dtype == "float32" and len(tensor.shape) > 1]
 
 
 def _tensor(graph: Graph, signature: Signature, index: int) -> Tensor:

@@ -11,6 +11,7 @@ from variant_models import answers, inputs_of, int8_weights, model_file, worst_e
 from hasten.core.errors import ModelError
 from hasten.model import samples, samples_odd
 from hasten.model.build import ModelBuilder
+from hasten.model.build_graph import Spec
 from hasten.model.reader import read_graph
 from hasten.model.variants.already import AlreadyQuantizedError
 from hasten.model.variants.border import Border
@@ -34,6 +35,30 @@ def test_odd_files_are_quantised_all_the_same(name: str, recipe: str, tmp_path: 
     test_outputs, seen = answers(model, test), answers(out, test)
     expected = [dict(zip(s, e.values(), strict=True)) for e, s in zip(test_outputs, seen, strict=True)]
     assert worst_error(expected, seen) < 0.15
+
+
+@pytest.mark.parametrize("recipe", ["float16", "weight_only_int8", "dynamic_int8"])
+def test_what_stays_float32_is_told_by_the_operators_that_read_it(recipe: str, tmp_path: Path) -> None:
+    """float16 weights have a DEQUANTIZE behind them, biases stay float32 by design: neither is what stayed."""
+    g = ModelBuilder()
+    ids = g.input("ids", (1, 4), "int32")
+    table = g.constant(np.random.default_rng(0).standard_normal((64, 16)).astype(np.float32))
+    (rows,) = g.operator("GATHER", [table, ids], [Spec((1, 4, 16))], options_type="GatherOptions", axis=0)
+    g.output(g.fully_connected(g.fully_connected(rows, 64), 16), "y")
+    g.write(tmp_path / "m.tflite")
+    variant = make_variant(tmp_path / "m.tflite", recipe, tmp_path / "v.tflite")
+    biases, matrices = 4 * (64 + 16), {"float16": 2, "weight_only_int8": 1, "dynamic_int8": 1}[recipe] * 2 * 64 * 16
+    share = 4 * 64 * 16 / (4 * 64 * 16 + biases + matrices)
+    assert variant.notes == (f"{share:.0%} of the weights' bytes stay float32 (in 1 GATHER)",)
+
+
+def test_biases_alone_are_not_worth_a_note(tmp_path: Path) -> None:
+    g = ModelBuilder()
+    g.output(g.fully_connected(g.input("x", (1, 4)), 64), "y")
+    g.write(tmp_path / "m.tflite")
+    variant = make_variant(tmp_path / "m.tflite", "float16", tmp_path / "v.tflite")
+    assert variant.weight_shares["float32"] > 0.3
+    assert variant.notes == ()
 
 
 @pytest.mark.parametrize("border", [Border(), Border("int8", "int8")])
