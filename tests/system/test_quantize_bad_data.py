@@ -107,21 +107,25 @@ def test_what_cannot_be_calibrated_with_is_named_by_file_and_row_or_left_out(mod
 
 def test_what_the_users_functions_print_is_kept_apart_from_the_document(model: Path, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
+        "import ctypes, os\n"
         "import numpy as np\n"
         "print('loading')\n"
+        "ctypes.CDLL(None).puts(b'buffered')\n"
         "def samples():\n"
         "    for number in range(8):\n"
         "        print('reading')\n"
+        "        os.write(1, b'native ')\n"
         f"        yield np.full(({_SIZE}, {_SIZE}, 3), number / 8, np.float32), number % 3\n"
         "def metric(outputs, label):\n"
         "    print('scoring')\n"
+        "    os.system('echo child')\n"
         "    return 1.0\n"
     )
     own = ("--data", "own:samples", "--metric", "own:metric")
     done = hasten("quantize", model, *own, "-o", tmp_path / "out", *SHORT, "--json", cwd=tmp_path)
     assert done.code == 0, done.errors
     assert done.json()["variants"]
-    assert {"loading", "reading", "scoring"} <= set(done.errors.split())
+    assert {"loading", "buffered", "reading", "native", "scoring", "child"} <= set(done.errors.split())
 
 
 def test_bad_samples_are_left_out_counted_and_listed(model: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from hasten.cli import options
 from hasten.cli.files import refuse_existing, write_new
-from hasten.cli.output import complain, show
+from hasten.cli.output import complain, program_output, show
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import UsageError
 
@@ -68,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.library import study_app
 
     with tempfile.TemporaryDirectory(prefix="hasten-app-", ignore_cleanup_errors=True) as folder:
-        study = study_app(arguments.program, Path(folder), output=_STANDARD_ERROR if arguments.json else None)
+        output = _STANDARD_ERROR if arguments.json else program_output()
+        study = study_app(arguments.program, Path(folder), output=output)
         found = _measured(study, arguments.seconds)
         if arguments.trace:
             found = _with_trace(study, found, arguments.trace, force=arguments.force)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WIDTH: Final = 80
+_STDOUT: Final = 1
+_STDERR: Final = 2
 _kept: Final[list[TextIO | None]] = []
 """Standard output, while `own_output` keeps it from others."""
 
@@ -29,13 +31,19 @@ def prepare_streams() -> None:
 @contextlib.contextmanager
 def own_output() -> Iterator[None]:
     """Standard output is for `show` alone meanwhile, as programs may read it: what functions of the user print, in
-    whatever thread, goes to standard error."""
-    _kept.append(sys.stdout)
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            yield
-    finally:
-        _kept.pop()
+    whatever thread, and what C code in this process writes, goes to standard error."""
+    with _kept_apart(sys.stdout) as stream:
+        _kept.append(stream)
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                yield
+        finally:
+            _kept.pop()
+
+
+def program_output() -> int | None:
+    """The descriptor of standard output, for a program that writes there itself; None where it has none of its own."""
+    return _descriptor_of(_output())
 
 
 def show(text: str) -> None:
@@ -84,6 +92,45 @@ def _silence_output() -> None:
     if stream is not None:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextlib.contextmanager
+def _kept_apart(stream: TextIO | None) -> Iterator[TextIO | None]:
+    """A private duplicate of standard output; what it is duplicated from leads to standard error meanwhile.
+
+    A stream that is not the process's own, as a test may put in its place, is taken as it is.
+    """
+    if stream is None or _descriptor_of(stream) != _STDOUT:
+        yield stream
+        return
+    stream.flush()
+    # First, so that the duplicate does not take the place of a standard error that was closed.
+    errors = os.dup(_STDERR) if sys.stderr is not None else os.open(os.devnull, os.O_WRONLY)
+    private = os.fdopen(os.dup(_STDOUT), "w", encoding=stream.encoding, errors=stream.errors)
+    os.dup2(errors, _STDOUT)
+    os.close(errors)
+    try:
+        yield private
+    finally:
+        _flush_c_streams()
+        os.dup2(private.fileno(), _STDOUT)
+        with contextlib.suppress(OSError):  # its reader may have gone; whoever cares has been told
+            private.close()
+
+
+def _descriptor_of(stream: TextIO | None) -> int | None:
+    try:
+        return None if stream is None else stream.fileno()
+    except (OSError, ValueError):  # it has none, or is closed
+        return None
+
+
+def _flush_c_streams() -> None:
+    """C's printf keeps its text until the process ends, when standard output would be itself again."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # where there is no such library, as on Windows
+        ctypes.CDLL(None).fflush(None)
 
 
 def _output() -> TextIO | None:
