@@ -16,6 +16,7 @@ from hasten.core.units import several
 from hasten.data.class_maps import class_map, flat_mask, nearest_resized
 from hasten.data.classes import is_class_number, is_one_hot
 from hasten.data.functions import is_function_name, load_function
+from hasten.model.endings import maker_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hasten.data.dataset import Array, Dataset, Label
+    from hasten.data.forms import TensorForm
+    from hasten.model.graph import Graph
 
     Floats = NDArray[np.float64]
 
@@ -231,9 +234,17 @@ def metric_from_text(text: str) -> Metric:
     return FunctionMetric(text, found)
 
 
+def metric_for_output(graph: Graph, form: TensorForm, label: Label) -> Metric:
+    """The metric that suits an output of a model and what it is compared with; None where there are no labels."""
+    return default_metric(label, form.shape, is_probability=maker_of(graph, form.tensor_name) == "LOGISTIC")
+
+
 def default_metric(label: Label, output_shape: Sequence[int], *, is_probability: bool = False) -> Metric:
-    """The metric that suits a label; without one, that suits an output, which may be known to be a probability. A whole
-    number beside several outputs is a class, whatever its type, and so is a row with a single 1."""
+    """The metric that suits a label; without one, that suits an output, which may be known to be a probability.
+
+    A whole number beside several outputs is a class, whatever its type, and so is a row with a single 1. Beside one
+    value that is no probability it is a number to be predicted, as an age.
+    """
     if label is None:
         if prod(output_shape) == 1 and not is_probability:
             return MeanAbsoluteError()
@@ -243,7 +254,8 @@ def default_metric(label: Label, output_shape: Sequence[int], *, is_probability:
     values = None if isinstance(label, Path) else np.asarray(label)
     if values is None or (values.ndim >= 2 and values.dtype.kind in "iu"):
         return MeanIoU()
-    is_class = is_class_number(label) and (values.dtype.kind != "f" or prod(output_shape) > 1)
+    kinds = "iubf" if prod(output_shape) > 1 else "iub" if is_probability else "b"
+    is_class = is_class_number(label) and values.dtype.kind in kinds
     is_class = is_class or (is_one_hot(label) and values.size == prod(output_shape))
     return TopK(1) if is_class else MeanAbsoluteError()
 

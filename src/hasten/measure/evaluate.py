@@ -20,7 +20,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.units import percent
 from hasten.data.classes import LabelReader, packed_labels
 from hasten.data.forms import forms_from_graph
-from hasten.data.metrics import default_metric, telling_label
+from hasten.data.metrics import metric_for_output, telling_label
 from hasten.data.prepare import Preparer
 from hasten.data.preprocess import Preprocess
 from hasten.measure.ahead import Ahead
@@ -30,7 +30,6 @@ from hasten.measure.floor_guard import Floor, FloorGuard
 from hasten.measure.loaded_forms import forms_as_loaded
 from hasten.measure.rounds import no_progress
 from hasten.measure.scoring import Score, Scorer
-from hasten.model.endings import maker_of
 from hasten.model.metadata import read_metadata
 from hasten.model.reader import read_graph
 
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
-    from hasten.data.dataset import Array, Dataset, Label, Sample
-    from hasten.data.forms import LoadedForms
+    from hasten.data.dataset import Array, Dataset, Sample
     from hasten.data.metrics import Metric
     from hasten.measure.crew import Answer
     from hasten.measure.rounds import Candidate, Progress
@@ -145,7 +143,7 @@ class _Work:
         if first is None:
             raise DataError(f"{dataset.source} holds no samples")
         self._scorer = Scorer(
-            metric or _default_metric(graph, forms, telling_label(dataset, first.label)),
+            metric or metric_for_output(graph, forms.outputs[0], telling_label(dataset, first.label)),
             forms.outputs,
             LabelReader(dataset, packed_labels(graph), options.label_offset),
             output=options.output,
@@ -156,8 +154,9 @@ class _Work:
         self._total = dataset.count if options.samples is None else min(options.samples, dataset.count or 2**62)
         self._batch = _batch_size(load, self._total, crew.size)
         self._notes = list(dataset.notes)
-        if original is None and not dataset.labelled:
-            self._notes.append("there are no labels: this is the original, which agrees with itself")
+        if original is None and not dataset.labelled and not dataset.is_random:
+            # It is told beside the figures of all that are compared with this one.
+            self._notes.append("there are no labels: figures tell agreement with the original's answers, not accuracy")
         self._notes += getattr(self._scorer.metric, "notes", ())
         if graph.stateful:
             self._notes.append("the model keeps state, which is cleared before each sample")
@@ -282,11 +281,6 @@ class _Work:
             runners=self._crew.size,
             retries=self._crew.retries,
         )  # fmt: skip
-
-
-def _default_metric(graph: Graph, forms: LoadedForms, label: Label) -> Metric:
-    output = forms.outputs[0]
-    return default_metric(label, output.shape, is_probability=maker_of(graph, output.tensor_name) == "LOGISTIC")
 
 
 def _spread(target: Target, candidate: Candidate, options: EvaluationOptions) -> tuple[Candidate, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hasten.data.classes import LabelReader, packed_labels
 from hasten.data.forms import forms_from_graph
-from hasten.data.metrics import default_metric, telling_label
+from hasten.data.metrics import metric_for_output, telling_label
 from hasten.measure.scoring import Scorer
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def metric_by_labels(graph: Graph, workload: Workload, dataset: Dataset) -> Metr
     """The metric that suits all labels; None where they, or the model's outputs, are not known before the work."""
     if not _can_look(graph, workload, dataset):
         return None
-    return default_metric(telling_label(dataset), forms_from_graph(graph, workload).outputs[0].shape)
+    return metric_for_output(graph, forms_from_graph(graph, workload).outputs[0], telling_label(dataset))
 
 
 def check_labels(

@@ -27,6 +27,7 @@ from hasten.library import open_model
 from hasten.measure.evaluate import EvaluationOptions, evaluate
 from hasten.measure.evaluation import Evaluation, compare_evaluations
 from hasten.measure.floor_guard import Floor
+from hasten.measure.label_check import check_labels
 from hasten.model import samples_odd
 from hasten.model.build import ModelBuilder
 from hasten.model.samples import mobilenet_like
@@ -223,6 +224,17 @@ def test_without_labels_one_value_is_a_number_unless_it_is_a_probability(
     assert run(one_value(tmp_path, probability=probability), vectors(12)).accuracy.metric == metric
 
 
+@pytest.mark.parametrize(("probability", "metric"), [(True, "top-1"), (False, "mae")])
+def test_whole_labels_of_one_value_are_numbers_unless_it_is_a_probability(
+    tmp_path: Path, probability: bool, metric: str
+) -> None:
+    candidate = one_value(tmp_path, probability=probability)
+    labels = [number % 2 if probability else 40 + number for number in range(12)]
+    dataset = vectors(12, labels=labels)
+    check_labels(open_model(candidate.path)[1], candidate.workload, dataset, None, EvaluationOptions())
+    assert run(candidate, dataset).accuracy.metric == metric
+
+
 def test_one_hot_labels_are_classes(tmp_path: Path) -> None:
     candidate = doubler(tmp_path)
     classes = [int(np.asarray(sample.inputs[0]).argmax()) for sample in _drawn(vectors(20))]  # type: ignore[index]
@@ -254,6 +266,9 @@ def test_without_labels_it_is_agreement_with_the_original(tmp_path: Path) -> Non
     dataset = vectors(20)
     first = run(doubler(tmp_path), dataset)
     assert (first.accuracy.kind, first.accuracy.value) == (Kind.AGREEMENT, 1)
+    # The note stands beside all that is compared, not only beside the original.
+    told = "there are no labels: figures tell agreement with the original's answers, not accuracy"
+    assert told in first.accuracy.notes
     g = ModelBuilder()
     x = g.input("x", (1, 4))
     g.output(g.mul(x, g.constant(np.array([[1, 1, 1, -1]], np.float32))), "y")
