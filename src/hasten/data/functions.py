@@ -13,6 +13,7 @@ import numpy as np
 
 from hasten.core.errors import DataError, UsageError
 from hasten.data.dataset import Dataset, Sample
+from hasten.data.passes import SamePasses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,15 +44,16 @@ def load_function(text: str) -> Any:
 
 
 def open_function(text: str) -> Dataset:
-    """The samples that a function returns or yields: pairs of inputs and label."""
+    """The samples that a function returns or yields, the same at each call: pairs of inputs and label."""
     function = load_function(text)
     if not callable(function):
         raise UsageError(f"{text} is no function", "It must return an iterable of (inputs, label).")
-    first = next(iter(_samples(text, function)), None)
+    samples = SamePasses(text, lambda: _samples(text, function))
+    first = next(samples(), None)
     if first is None:
         raise DataError(f"{text} gave no samples")
     notes = ("samples come in the function's own order",)
-    return Dataset(text, lambda: _samples(text, function), first.label is not None, notes=notes)
+    return Dataset(text, samples, first.label is not None, notes=notes)
 
 
 def _samples(text: str, function: Callable[[], Iterable[Any]]) -> Iterator[Sample]:
