@@ -23,6 +23,8 @@ class Reason(enum.Enum):
     NOT_STEADY = "not-steady"
     FALLBACK = "fallback"
     PARTIAL = "partial"
+    UNSEEN = "unseen"
+    PROFILING = "profiling"
     MORE_CORES = "more-cores"
 
 
@@ -42,6 +44,9 @@ HINTS = {
     Reason.FALLBACK: "The accelerator that was asked for did not run the model.",
     Reason.MORE_CORES: "Compare it with a CPU plan of as many threads, or count its CPU time against it.",
     Reason.PARTIAL: "A part of the model ran elsewhere than asked; hasten profile shows which.",
+    Reason.UNSEEN: "The latency is measured without the profiler, and has all of it.",
+    Reason.PROFILING: "The profiler itself takes that, and more time does not change it: compare operators with each"
+    " other, not with the latency.",
 }
 
 

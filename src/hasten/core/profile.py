@@ -74,7 +74,7 @@ class PartitionTime:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A whole profile. Shares and coverage refer to the time inside the engine's Invoke, with profiling on."""
+    """A whole profile. Shares and coverage refer to `invoke_ms`."""
 
     model: Model
     plan: Plan
@@ -84,12 +84,26 @@ class Profile:
     """The mean of the quicker half of those runs: what `invoke_ms`, which is taken so, compares with."""
     profiled_ms: float
     invoke_ms: float
+    """The time inside the engine's Invoke, with profiling on, less `profiler_ms`."""
     coverage: float
     runs: int
     operators: tuple[OperatorTime, ...]
     partitions: tuple[PartitionTime, ...]
     peaks: Peaks | None = None
+    profiler_ms: float = 0.0
+    """What the profiler itself took inside operators that run other graphs (loops, branches), as far as it is known."""
     doubts: tuple[Doubt, ...] = field(default=())
+
+    @property
+    def profiling_cost(self) -> float:
+        """By which part of itself profiling makes a run longer."""
+        return (self.invoke_ms + self.profiler_ms) / self.plain_ms - 1 if self.plain_ms else 0.0
+
+    @property
+    def seen(self) -> float:
+        """Which part of a run the operators add up to; what only profiling takes is no part of it nor of theirs."""
+        whole_ms = min(self.invoke_ms, self.plain_ms or self.invoke_ms)
+        return sum(operator.ms for operator in self.operators) / whole_ms if whole_ms else 0.0
 
     def by_kind(self) -> list[tuple[str, int, float, int | None]]:
         """(operator, how many, milliseconds, MACs) by kind of operator, most time first."""
@@ -111,6 +125,7 @@ class Profile:
             "latency_ms": self.latency_ms,
             "plain_ms": self.plain_ms,
             "profiled_ms": self.profiled_ms,
+            "profiler_ms": self.profiler_ms,
             "coverage": self.coverage,
             "runs": self.runs,
             "ops": [_operator_data(operator) for operator in self.operators],

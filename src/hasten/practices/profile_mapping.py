@@ -37,7 +37,7 @@ def map_events(
 
     Which nodes a partition has is taken from what was seen placed, or worked out again where that was not seen.
     """
-    own = {timed.event.index for timed in events if _is_own(timed, subgraph)}
+    own = {timed.event.index for timed in events if is_own(timed, subgraph)}
     inside, outside = _delegated_nodes(subgraph, own, placement)
     operators: list[OperatorTime] = []
     partitions: list[PartitionTime] = []
@@ -78,7 +78,8 @@ def map_rewritten(events: Sequence[Timed]) -> tuple[list[OperatorTime], list[Par
     return operators, partitions
 
 
-def _is_own(timed: Timed, subgraph: Subgraph) -> bool:
+def is_own(timed: Timed, subgraph: Subgraph) -> bool:
+    """Whether it is an operator that the engine's own kernel ran."""
     # The engine numbers the nodes that stand for a whole delegated partition after those of the file.
     return timed.event.kind == "operator" and timed.event.index < len(subgraph.nodes)
 
@@ -89,7 +90,7 @@ def _units(subgraph: Subgraph, events: Sequence[Timed]) -> Iterator[tuple[str, l
     group: list[Timed] = []
     before = ""
     for timed in events:
-        kind = _KERNELS if timed.event.kind == "kernel" else _ENGINE if _is_own(timed, subgraph) else _OPAQUE
+        kind = _KERNELS if timed.event.kind == "kernel" else _ENGINE if is_own(timed, subgraph) else _OPAQUE
         begins_another = kind == _OPAQUE or (kind == _KERNELS and group and timed.event.index <= group[-1].event.index)
         if group and (kind != before or begins_another):
             yield before, group

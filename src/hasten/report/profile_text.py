@@ -39,10 +39,9 @@ def profile_text(profile: Profile, top: int, width: int | None = None) -> str:
 
 
 def _head(profile: Profile) -> str:
-    cost = profile.invoke_ms / profile.plain_ms - 1 if profile.plain_ms else 0.0
     lines = [
         *wrapped(f"{Path(profile.model.path).name} on {profile.plan.describe()}"),
-        f"  {milliseconds(profile.latency_ms)} a run; profiling costs {cost:+.1%},"
+        f"  {milliseconds(profile.latency_ms)} a run; profiling costs {profile.profiling_cost:+.1%},"
         f" operators explain {percent(profile.coverage)} of the time",
     ]
     if profile.peaks is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PRACTICES: Final = ("choose", "profile", "operators", "quantize", "threads", "copies", "app", "accelerators", "help")
 # An operator with less to win than this share of the run is not worth a kernel of one's own.
 _WORTH: Final = 0.10
+_MOSTLY_SEEN: Final = 0.5
 _LONGEST_NAME: Final = 48
 _WHY_NOT: Final = {
     "choose": ("other models were not looked at", "Tune each model that does the task, and compare."),
@@ -86,16 +87,24 @@ def _profile(known: Evidence) -> dict[str, Finding]:
     profile = after or before
     if profile is None:
         return {}
-    kinds = ", ".join(f"{op} {percent(ms / profile.invoke_ms)}" for op, _, ms, _ in profile.by_kind()[:3])
-    evidence = f"The run's {milliseconds(profile.invoke_ms)} go to {kinds}."
+    evidence = _where_time_goes(profile)
     if before is not None and after is not None and before is not after:
-        evidence += f" Before, it took {milliseconds(before.invoke_ms)}."
+        evidence += f" Before, it took {milliseconds(before.latency_ms)}."
     return {"profile": Finding("profile", Standing.GOOD, evidence), "operators": _operators(profile)}
+
+
+def _where_time_goes(profile: Profile) -> str:
+    run = milliseconds(profile.latency_ms)
+    if profile.seen < _MOSTLY_SEEN:
+        found = milliseconds(sum(operator.ms for operator in profile.operators))
+        return f"A run takes {run}, of which the profiler finds {found} in operators: too little to say where it goes."
+    kinds = ", ".join(f"{op} {percent(ms / profile.invoke_ms)}" for op, _, ms, _ in profile.by_kind()[:3])
+    return f"The run's {run} go to {kinds}."
 
 
 def _operators(profile: Profile) -> Finding:
     known = [operator for operator in profile.operators if operator.headroom_ms is not None]
-    if not known:
+    if not known or profile.seen < _MOSTLY_SEEN:
         why = "The engine does not tell what each operator takes with this plan, or the machine's peaks are not known."
         return Finding("operators", Standing.NOT_EXAMINED, why, "hasten profile shows what there is.")
     top = max(known, key=_headroom)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,7 +102,7 @@ def test_times_shares_and_coverage(dense: Graph) -> None:
     assert [op.share for op in found.operators] == pytest.approx([0.5025, 0.2525])
     assert found.coverage == pytest.approx(0.755)
     assert found.profiled_ms == pytest.approx(0.202)
-    assert Reason.PARTIAL in [doubt.reason for doubt in found.doubts]
+    assert Reason.UNSEEN in [doubt.reason for doubt in found.doubts]
 
 
 def test_kernel_of_no_time_is_given_none_back(dense: Graph) -> None:
@@ -205,11 +206,26 @@ def test_delegate_that_is_not_even_timed_is_a_row_without_time(chain: Graph) -> 
     found = profile_of(chain, raw_of(run_of(invoke(300))))
     assert [(row.op, row.kernels, row.ms) for row in found.operators] == [("DELEGATE", ("not reported",), 0.0)]
     assert found.coverage == 0.0
-    assert Reason.PARTIAL in [doubt.reason for doubt in found.doubts]
+    assert Reason.UNSEEN in [doubt.reason for doubt in found.doubts]
 
 
-def test_bodies_of_loops_are_counted_once(tmp_path: Path) -> None:
-    """The loop's own event has the time of its body in it: operators and kernels of other subgraphs do not count."""
+def test_kernels_too_short_for_the_profiler_are_not_said_to_run_elsewhere(dense: Graph) -> None:
+    events = (invoke(17), kernel("Fully Connected", 0, 0), kernel("Softmax", 1, 0))
+    unseen, profiling = profile_of(dense, raw_of(run_of(*events), latency_ms=0.002)).doubts
+    assert "0% of the run; 2 of 2 take less than the microsecond" in unseen.evidence
+    assert "elsewhere" not in unseen.hint
+    assert "750% longer" in profiling.evidence
+    assert "--seconds" not in profiling.hint
+
+
+def test_delegate_that_tells_nothing_is_what_the_doubt_names(chain: Graph) -> None:
+    (doubt,) = profile_of(chain, raw_of(run_of(invoke(300)))).doubts
+    assert doubt.evidence == "the operators add up to 0% of the run; a delegate does not report what it takes"
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Graph:
+    """CONV_2D, a WHILE around an ADD and a CONV_2D, CONV_2D."""
     g = ModelBuilder()
     condition, body = g.subgraph("condition"), g.subgraph("body")
     number = condition.input("count", (1,), "int32")
@@ -221,30 +237,45 @@ def test_bodies_of_loops_are_counted_once(tmp_path: Path) -> None:
     first = g.conv2d(g.input("x", (1, 8, 8, 2)), 2, 3)
     _, y = g.while_loop([g.constant(np.array([0], dtype=np.int32)), first], condition, body)
     g.output(g.conv2d(y, 2, 3), "y")
-    graph = graph_of(g, tmp_path)
-    loop = [node.op for node in graph.main.nodes].index("WHILE")
-    inside = [
-        event
-        for _ in range(3)
-        for event in (
-            invoke(3, 1), operator("LESS", 0, 1, 1),
-            invoke(60, 2), operator("ADD", 0, 1, 2), kernel("Convolution", 0, 50, 2),
-        )
-    ]  # fmt: skip
-    raw = raw_of(
-        run_of(
-            invoke(420),
-            kernel("Convolution", 0, 100),
-            operator("WHILE", loop, 200),
-            *inside,
-            kernel("Convolution", 0, 100),
-        )
-    )
-    found = profile_of(graph, raw)
+    return graph_of(g, tmp_path)
+
+
+def run_of_loop(graph: Graph, layer_us: int = 100) -> ProfiledRun:
+    """Two layers of 100 µs, and 200 µs of a loop between them."""
+    place = [node.op for node in graph.main.nodes].index("WHILE")
+    inside = (
+        invoke(3, 1), operator("LESS", 0, 1, 1),
+        invoke(60, 2), operator("ADD", 0, 1, 2), kernel("Convolution", 0, 50, 2),
+    )  # fmt: skip
+    before, after = kernel("Convolution", 0, layer_us), kernel("Convolution", 0, 100)
+    return run_of(invoke(420), before, operator("WHILE", place, 200), *inside * 3, after)
+
+
+def test_bodies_of_loops_are_counted_once(loop: Graph) -> None:
+    """The loop's own event has the time of its body in it: operators and kernels of other subgraphs do not count."""
+    found = profile_of(loop, raw_of(run_of_loop(loop)))
     assert [(op.op, op.mapped) for op in found.operators] == [
         ("CONV_2D", "exact"), ("WHILE", "engine"), ("CONV_2D", "exact"),
     ]  # fmt: skip
     assert found.coverage == pytest.approx((100.5 + 200 + 100.5) / 420)
+    assert found.profiler_ms == 0.0
+
+
+def test_a_loop_takes_no_more_than_there_is_in_a_plain_run(loop: Graph) -> None:
+    found = profile_of(loop, raw_of(run_of_loop(loop), latency_ms=0.231))
+    assert [op.ms for op in found.operators] == pytest.approx([0.1005, 0.030, 0.1005])
+    assert [part.ms for part in found.partitions] == pytest.approx([0.1005, 0.030, 0.1005])
+    assert (found.profiler_ms, found.invoke_ms) == pytest.approx((0.170, 0.250))
+    (doubt,) = found.doubts
+    assert "82% longer, mostly inside WHILE" in doubt.evidence
+    assert "--seconds" not in doubt.hint
+
+
+def test_an_operator_beside_a_loop_is_not_judged_by_one_disturbed_run(loop: Graph) -> None:
+    """What the profiler takes in the loop hides which runs were disturbed."""
+    disturbed = run_of_loop(loop, layer_us=1000)
+    found = profile_of(loop, raw_of(*[run_of_loop(loop)] * 5, replace(disturbed, total_us=1.0)))
+    assert [op.ms for op in found.operators] == pytest.approx([0.1005, 0.2, 0.1005])
 
 
 def test_disturbed_runs_and_runs_with_other_events_do_not_count(dense: Graph) -> None:
@@ -275,9 +306,9 @@ def test_time_that_only_profiling_takes_is_no_missing_part(dense: Graph) -> None
     """The operators add up to 75 % of the profiled run, and to all of a plain one."""
     events = (invoke(200), kernel("Fully Connected", 0, 100), kernel("Softmax", 1, 49))
     (doubt,) = profile_of(dense, raw_of(run_of(*events), latency_ms=0.15)).doubts
-    assert doubt.reason is Reason.NOISY
+    assert doubt.reason is Reason.PROFILING
     reasons = [doubt.reason for doubt in profile_of(dense, raw_of(run_of(*events), latency_ms=0.175)).doubts]
-    assert reasons == [Reason.PARTIAL, Reason.NOISY]
+    assert reasons == [Reason.UNSEEN, Reason.PROFILING]
 
 
 def test_other_signature_is_mapped_to_its_own_subgraph(tmp_path: Path) -> None:

@@ -110,6 +110,16 @@ def test_an_operator_with_headroom_is_to_do_with_its_worth() -> None:
     assert verdicts([BASE], profiles=(opaque, opaque))["operators"].standing is Standing.NOT_EXAMINED
 
 
+def test_a_run_too_short_for_the_profiler_is_said_to_be() -> None:
+    """17 µs with the profiler, 2 µs without, and kernels that it reports as 0."""
+    short = OperatorTime(0, "MUL", ("Multiply",), "here", "", 0.0, 0.0, 0, "exact")
+    profile = Profile(Model("m", 1, ""), Plan(), 0.00219, 0.002, 0.02, 0.0169, 0.0, 9, (short,), ())
+    found = verdicts([BASE], profiles=(profile, profile))
+    assert found["profile"].evidence.startswith("A run takes 2.19 µs, of which the profiler finds 0 ms in operators")
+    assert "%" not in found["profile"].evidence
+    assert found["operators"].standing is Standing.NOT_EXAMINED
+
+
 def test_the_text_has_the_verdict_the_steps_and_all_nine() -> None:
     final = Comparison(Verdict.FASTER, 0.5, (0.48, 0.52), 0.02, 6)
     step = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), "2 threads in place of 1")
