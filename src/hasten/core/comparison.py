@@ -24,7 +24,7 @@ _VERDICT_CONFIDENCE: Final = 0.99
 DEFAULT_MARGIN: Final = 0.01
 FEWEST_ROUNDS: Final = 5
 # A difference that nobody could overlook needs fewer: slow models leave no time for more.
-_FEWEST_WHEN_CLEAR: Final = 3
+FEWEST_WHEN_CLEAR: Final = 3
 _CLEAR: Final = 0.10
 
 
@@ -47,6 +47,23 @@ class Comparison:
     smallest_detectable: float
     """The smallest relative difference that so many rounds, this noisy, would find four times out of five."""
     rounds: int
+
+    @property
+    def needed_rounds(self) -> int:
+        """How many rounds a verdict on such a difference takes at least."""
+        return _rounds_for(math.log(self.ratio))
+
+    @property
+    def lacks_rounds(self) -> bool:
+        """Whether there is no verdict for the one reason that too few rounds were run."""
+        return self.verdict is Verdict.UNDECIDED and self.rounds < self.needed_rounds
+
+    @property
+    def leaning(self) -> Verdict:
+        """The verdict; without one for lack of rounds, what these few agree on."""
+        if not self.lacks_rounds or self.ci95[0] <= 1 <= self.ci95[1]:
+            return self.verdict
+        return Verdict.SLOWER if self.ratio > 1 else Verdict.FASTER
 
     def as_data(self) -> dict[str, Any]:
         """The comparison as JSON can hold it."""
@@ -86,9 +103,17 @@ def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) 
     )
 
 
+def is_clear(log_ratio: float) -> bool:
+    """Whether it is a difference that nobody could overlook."""
+    return abs(log_ratio) > _CLEAR
+
+
+def _rounds_for(log_ratio: float) -> int:
+    return FEWEST_WHEN_CLEAR if is_clear(log_ratio) else FEWEST_ROUNDS
+
+
 def _verdict(log_ratios: Sequence[float], shown: Interval, margin: float) -> Verdict:
-    clear = abs(shown.estimate) > _CLEAR
-    if len(log_ratios) < (_FEWEST_WHEN_CLEAR if clear else FEWEST_ROUNDS):
+    if len(log_ratios) < _rounds_for(shown.estimate):
         return Verdict.UNDECIDED
     strict = mean_interval(log_ratios, _VERDICT_CONFIDENCE)
     if strict.high < 0 and strict.estimate < -margin:

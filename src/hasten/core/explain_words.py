@@ -35,13 +35,14 @@ def verdict_sentences(comparison: Comparison, causes: Sequence[Cause], before_ms
     lost = _telling(losses(causes), smallest)
     won = _telling(gains(causes), smallest)
     speed = _speed(comparison)
-    if comparison.verdict is Verdict.SLOWER:
+    if comparison.leaning is Verdict.SLOWER:
         return _joined(speed, lost, "Against that, ", won)
-    if comparison.verdict is Verdict.FASTER:
+    if comparison.leaning is Verdict.FASTER:
         return _joined(speed, won, "Against that, ", lost)
     if not lost and not won:
         return f"{speed}, and no group of operators changed its time by more than {percent(_SMALLEST_PART)} of the run."
-    return _joined(speed, lost, "Against that, ", won) if lost else _joined(speed, won, "", [])
+    what = f"{speed}; what changed"
+    return _joined(what, lost, "Against that, ", won) if lost else _joined(what, won, "", [])
 
 
 def speed_sentence(comparison: Comparison) -> str:
@@ -117,10 +118,12 @@ def _telling(causes: list[Cause], smallest_ms: float) -> list[Cause]:
 
 def _speed(comparison: Comparison) -> str:
     ratio = comparison.ratio
-    if comparison.verdict is Verdict.SLOWER:
-        return f"It is {_times(ratio)} slower"
-    if comparison.verdict is Verdict.FASTER:
-        return f"It is {_times(1 / ratio)} faster"
+    few = f" by {comparison.rounds} pairs of processes, too few for a verdict" if comparison.lacks_rounds else ""
+    verb = "looks" if few else "is"
+    if comparison.leaning is Verdict.SLOWER:
+        return f"It {verb} {_times(ratio)} slower{few}"
+    if comparison.leaning is Verdict.FASTER:
+        return f"It {verb} {_times(1 / ratio)} faster{few}"
     if comparison.verdict is Verdict.SAME:
         return "It is as fast as before"
     return "Whether it is faster or slower is undecided"

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, compare_rounds, log_ratio_of_round
+from hasten.core.comparison import (
+    DEFAULT_MARGIN,
+    FEWEST_WHEN_CLEAR,
+    Comparison,
+    Verdict,
+    compare_rounds,
+    is_clear,
+    log_ratio_of_round,
+)
 from hasten.core.failure import Failure
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 
@@ -18,6 +27,8 @@ if TYPE_CHECKING:
 
 DEFAULT_SECONDS: Final = 15.0
 _SECONDS_EACH_A_ROUND: Final = 0.4
+# By so much of the time a comparison may take longer, if all that a clear difference lacks for a verdict are processes.
+_OVERTIME: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,9 @@ def compare(
     begin = time.monotonic()
     log_ratios: list[float] = []
     longest = 0.0
-    while not log_ratios or (time.monotonic() - begin + longest <= seconds and not _decided(log_ratios, margin)):
+    while not log_ratios or (
+        time.monotonic() - begin + longest <= _most_seconds(seconds, log_ratios) and not _decided(log_ratios, margin)
+    ):
         before = time.monotonic()
         progress(min((before - begin) / seconds, 1.0), _state(log_ratios, margin))
         rounds.run_one(_SECONDS_EACH_A_ROUND)
@@ -65,6 +78,11 @@ def compare(
         on_round(_result(rounds, compare_rounds(log_ratios, margin), time.monotonic() - begin))
     progress(1.0, _state(log_ratios, margin))
     return _result(rounds, compare_rounds(log_ratios, margin), time.monotonic() - begin)
+
+
+def _most_seconds(seconds: float, log_ratios: list[float]) -> float:
+    wanting = is_clear(fmean(log_ratios)) and len(log_ratios) < FEWEST_WHEN_CLEAR
+    return seconds * (1 + _OVERTIME) if wanting else seconds
 
 
 def _decided(log_ratios: list[float], margin: float) -> bool:

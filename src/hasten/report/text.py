@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.comparison import FEWEST_ROUNDS, Verdict
+from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Verdict
 from hasten.core.units import interval_ms, milliseconds, percent, several, size
 
 if TYPE_CHECKING:
@@ -131,22 +131,32 @@ def _times(much: float, unit: float) -> str:
 
 def _sharpness(comparison: Comparison) -> str:
     """From which difference on a verdict could be given. What a few pairs that differ say of it is no figure."""
-    if comparison.rounds < FEWEST_ROUNDS and not comparison.smallest_detectable < 1:
+    few = comparison.rounds < FEWEST_ROUNDS and not comparison.smallest_detectable < 1
+    if few or comparison.rounds < FEWEST_WHEN_CLEAR:
         return "too few pairs to tell"
     return f"differences from {percent(comparison.smallest_detectable)} would be found"
 
 
 def _verdict_sentence(found: ComparisonResult) -> str:
     ratio = found.comparison.ratio
-    few = found.comparison.rounds < FEWEST_ROUNDS
-    why_not = "too few processes for a verdict" if few else "the noise is larger than the difference"
     sentences = {
         Verdict.FASTER: f"B is faster than A: it takes {percent(1 - ratio)} less time.",
         Verdict.SLOWER: f"B is slower than A: it takes {percent(ratio - 1)} more time.",
         Verdict.SAME: "B is as fast as A, as far as anybody would care.",
-        Verdict.UNDECIDED: f"Undecided: {why_not}. More time (--seconds) may tell.",
+        Verdict.UNDECIDED: f"Undecided: {_why_undecided(found.comparison)} More time (--seconds) may tell.",
     }
     return sentences[found.comparison.verdict]
+
+
+def _why_undecided(comparison: Comparison) -> str:
+    if not comparison.lacks_rounds:
+        return "the noise is larger than the difference."
+    few = f"too few processes for a verdict ({comparison.rounds} of {comparison.needed_rounds} pairs)."
+    looks = {
+        Verdict.FASTER: f" So far B takes {percent(1 - comparison.ratio)} less time.",
+        Verdict.SLOWER: f" So far B takes {percent(comparison.ratio - 1)} more time.",
+    }
+    return few + looks.get(comparison.leaning, "")
 
 
 def _candidate_lines(name: str, found: Measurement, other: Measurement) -> list[str]:

@@ -176,6 +176,16 @@ def test_the_verdict_names_nothing_that_is_not_clear() -> None:
     assert "more than 2.0%" in verdict_sentences(compare_rounds([0.0] * 5), [], 5.0)
 
 
+def test_a_clear_ratio_of_too_few_processes_is_called_what_it_is() -> None:
+    causes = [cause(CauseKind.LEFT_DELEGATE, 0.3, 2), cause(CauseKind.KERNEL, -0.2, 1)]
+    slower = verdict_sentences(compare_rounds([3.35, 3.36]), causes, 1.0)
+    assert slower.startswith("It looks 28.6 times slower by 2 pairs of processes, too few for a verdict: 2 CONV_2D")
+    faster = verdict_sentences(compare_rounds([-0.61, -0.60]), causes, 1.0)
+    assert faster.startswith("It looks 1.8 times faster by 2 pairs of processes, too few for a verdict: one CONV_2D")
+    unknown = verdict_sentences(compare_rounds([0.1, -0.1]), causes, 1.0)
+    assert unknown.startswith("Whether it is faster or slower is undecided; what changed: 2 CONV_2D left")
+
+
 def test_operators_that_lost_by_leaving_the_delegate_are_a_hint() -> None:
     left = [cause(CauseKind.LEFT_DELEGATE, 1.0, op="TANH"), cause(CauseKind.LEFT_DELEGATE, 0.001, op="SOFTMAX")]
     (hint,) = hints_of([*left, cause(CauseKind.KERNEL, 2.0)], 2.0)

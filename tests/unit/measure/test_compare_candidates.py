@@ -50,7 +50,15 @@ def test_noise_uses_the_time_and_ends_undecided(clock: Clock) -> None:
     assert 10 < found.seconds < 17
 
 
-@pytest.mark.parametrize("seconds", [0.01, 3.0])
+def test_processes_that_only_a_verdict_lacks_may_take_some_overtime(clock: Clock) -> None:
+    alone = run_compare(clock, 2.0, seconds=0.01).seconds
+    found = run_compare(clock, 2.0, seconds=alone * 2.1)
+    assert (found.comparison.verdict, found.comparison.rounds) == (Verdict.SLOWER, 3)
+    assert found.seconds < 1.5 * alone * 2.1
+    assert run_compare(clock, 1.0, seconds=alone * 2.1).comparison.rounds == 2
+
+
+@pytest.mark.parametrize("seconds", [0.01, 1.5])
 def test_short_of_time_it_is_undecided_and_never_wrong(clock: Clock, seconds: float) -> None:
     found = run_compare(clock, 0.5, seconds=seconds)
     assert found.comparison.verdict is Verdict.UNDECIDED

@@ -93,7 +93,11 @@ class TestComparison:
             ([0.5] * 5, "B is slower than A"),
             ([0.0] * 5, "B is as fast as A"),
             ([0.3, -0.3, 0.2, -0.2, 0.1], "the noise is larger than the difference"),
-            ([0.5] * 2, "too few processes for a verdict"),
+            ([0.5] * 2, "too few processes for a verdict (2 of 3 pairs). So far B takes 65% more time."),
+            ([-0.5] * 2, "So far B takes 39% less time."),
+            ([0.5, 0.1, 0.5], "the noise is larger than the difference"),
+            ([0.05] * 4, "too few processes for a verdict (4 of 5 pairs)"),
+            ([0.5], "too few processes for a verdict (1 of 3 pairs). More time"),
         ],
     )
     def test_verdict_is_the_first_sentence(self, log_ratios: list[float], sentence: str) -> None:
@@ -112,6 +116,7 @@ class TestComparison:
         text = comparison_text(comparison([0.1, 0.9]))
         assert_fits(text)
         assert "too few pairs to tell (2 process pairs" in text
+        assert "too few pairs to tell (2 process pairs" in comparison_text(comparison([3.35, 3.36]))
         assert "differences from 1.0% would be found" in comparison_text(comparison([0.1] * 5))
 
     def test_percentages_are_those_of_the_ratio(self) -> None:
