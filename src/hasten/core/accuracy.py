@@ -51,12 +51,14 @@ class Accuracy:
     data: str
     kind: Kind = Kind.ACCURACY
     notes: tuple[str, ...] = ()
+    higher_is_better: bool = True
 
     def as_data(self) -> dict[str, Any]:
         """The accuracy as JSON can hold it."""
         return {
             "metric": self.metric, "value": finite(self.value), "ci95": [finite(self.low), finite(self.high)],
             "samples": self.samples, "data": self.data, "kind": self.kind.value, "notes": list(self.notes),
+            "higher_is_better": self.higher_is_better,
         }  # fmt: skip
 
 
@@ -72,6 +74,8 @@ def accuracy_from_data(data: dict[str, Any]) -> Accuracy:
         data=data["data"],
         kind=Kind(data["kind"]),
         notes=tuple(data["notes"]),
+        # Sessions from before it was recorded.
+        higher_is_better=data.get("higher_is_better", data["metric"] != "mae"),
     )
 
 

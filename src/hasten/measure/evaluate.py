@@ -266,7 +266,7 @@ class _Work:
         return Evaluation(
             accuracy=Accuracy(
                 metric.name, interval.estimate, interval.low, interval.high, len(scores),
-                self._dataset.source, kind, tuple(notes),
+                self._dataset.source, kind, tuple(notes), metric.higher_is_better,
             ),
             metric=metric,
             positions=tuple(entry.position for entry in scores),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.accuracy import Kind
 from hasten.core.quantization import FAILED, ORIGINAL, UNKNOWN
-from hasten.core.units import milliseconds, percent, several, size
+from hasten.core.units import interval_ms, milliseconds, percent, several, size
 from hasten.report.tables import rendered, table
 from hasten.report.text import WIDTH, printable, wrapped
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hasten.practices.quantize_records import QuantizeResult
 
 _DASH: Final = "-"
+_DELTA: Final = "\N{GREEK CAPITAL LETTER DELTA}"
 # A name and the metric's figure share the room that the other columns leave of 80.
 _NAME_AND_FIGURE: Final = 26
 _FIGURE: Final = 7
@@ -37,7 +38,7 @@ def quantize_text(model: str, found: QuantizeResult) -> str:
     head = found.why if found.already else f"{Path(model).name}: {found.why}"
     lines = [*wrapped(head), *wrapped(f"Chosen: {found.chosen}, copied to {found.path}")]
     if found.already:
-        return "\n".join(lines)
+        return "\n".join([*lines, *_as_it_is(found)])
     # Steps on the way to a mix left no file: programs see them, people see where they led.
     rows = [row for row in found.rows if row.path or not row.is_step]
     lines += ["", _table(rows), ""]
@@ -55,12 +56,30 @@ def quantize_text(model: str, found: QuantizeResult) -> str:
     return "\n".join(lines)
 
 
+def _as_it_is(found: QuantizeResult) -> list[str]:
+    """What was measured of a model that stays as it is. Without labels it was compared with itself, which says
+    nothing."""
+    row = found.rows[0]
+    accuracy = row.accuracy if row.accuracy is not None and row.accuracy.kind is Kind.ACCURACY else None
+    said = []
+    if row.latency is not None:
+        interval = interval_ms(row.latency.low, row.latency.high)
+        said.append(f"{milliseconds(row.latency.estimate)} a run (95 % interval {interval})")
+    if accuracy is not None:
+        said.append(f"{_accuracy(accuracy)}, one half of {found.data}")
+    notes = (*found.notes, *_left_out(found.skipped)) if accuracy is not None else ()
+    measured = wrapped(f"Measured: {'; '.join(said)}") if said else []
+    return [*measured, *(line for note in notes for line in wrapped(note, "! "))]
+
+
 def _floor(found: QuantizeResult, rows: Sequence[VariantRow]) -> str:
     """What was asked for, and which half of the data the figures are of."""
     limit = found.floor.get("text") or f"at most {percent(found.max_drop)} lost"
     asked = f"Floor: {limit}, decided on one half of {found.data}"
-    if any(_has_change_only(row) for row in rows):
-        signed = "one with a sign is the change against the original on as many samples of the first as it took"
+    changed = next((row.known_accuracy for row in rows if _has_change_only(row)), None)
+    if changed is not None:
+        mark = "a sign" if _is_share(changed) else _DELTA
+        signed = f"one with {mark} is the change against the original on as many samples of the first as it took"
         return f"{asked}. Figures are of the other half; {signed}."
     elsewhere = any(row.accuracy is None and row.choosing is not None for row in rows)
     first = ", or of the first where a variant got no further" if elsewhere else ""
@@ -108,11 +127,15 @@ def _cells(row: VariantRow, name: int) -> list[str]:
 
 def _figure(row: VariantRow) -> str:
     """The metric's value. That of a variant which was not reported on is of other samples than the original's, so only
-    the change says something; agreement is with the original, whatever the samples."""
+    the change says something; agreement is with the original, whatever the samples. Values in units of their own may
+    be below 0, so that a sign alone would not tell a change."""
     known = row.known_accuracy
     if known is None:
         return _DASH
-    return _signed(known, _change(row), _FIGURE) if _has_change_only(row) else _value(known, known.value, _FIGURE)
+    if not _has_change_only(row):
+        return _value(known, known.value, _FIGURE)
+    mark = "" if _is_share(known) else _DELTA
+    return mark + _signed(known, _change(row), _FIGURE - len(mark))
 
 
 def _has_change_only(row: VariantRow) -> bool:
@@ -123,7 +146,7 @@ def _has_change_only(row: VariantRow) -> bool:
 def _change(row: VariantRow) -> float:
     """What was lost on the choosing half, as a change of the metric: an error that grows is a loss as well."""
     known, drop = row.known_accuracy, row.drop or 0.0
-    return drop if known is not None and known.metric == _ERROR_METRIC else 0.0 - drop
+    return 0.0 - drop if known is None or known.higher_is_better else drop
 
 
 def _about(row: VariantRow, common: Sequence[str]) -> list[str]:

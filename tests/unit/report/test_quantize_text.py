@@ -85,9 +85,18 @@ def test_other_metrics_are_plain_numbers() -> None:
     assert "mae 12.5 (unknown to 0.53)" in " ".join(quantize_text("m.tflite", replace(FOUND, rows=rows)).split())
 
 
-def test_already_quantised_is_two_lines() -> None:
-    found = replace(FOUND, already="it is quantised already", why="it is quantised already", chosen=ORIGINAL)
-    assert len(quantize_text("m.tflite", found).splitlines()) == 2
+def test_what_is_quantised_already_is_told_with_what_was_measured_of_it() -> None:
+    timed = replace(ROWS[0], latency=Interval(1.25, 1.2, 1.3))
+    already = "it is quantised already"
+    found = replace(FOUND, rows=(timed,), already=already, why=already, chosen=ORIGINAL)
+    flat = " ".join(quantize_text("m.tflite", found).split())
+    assert flat.startswith("it is quantised already Chosen: original")
+    assert "Measured: 1.25 ms a run (95 % interval 1.20 - 1.30 ms); top-1 49.3% (45.0% to 53.0%) on 500" in flat
+    assert flat.endswith("one half of data.npz ! a note")
+    unlabelled = replace(timed, accuracy=replace(ACCURACY, kind=Kind.AGREEMENT, value=1.0))
+    assert quantize_text("m.tflite", replace(found, rows=(unlabelled,))).endswith("1.30 ms)")
+    unmeasured = replace(found, rows=(replace(timed, accuracy=None, latency=None),))
+    assert len(quantize_text("m.tflite", unmeasured).splitlines()) == 2
 
 
 def test_what_is_slower_or_wrong_comes_with_the_command_that_says_why() -> None:
@@ -146,11 +155,23 @@ def test_a_variant_that_broke_the_floor_on_the_other_half_shows_its_value_there(
     assert "with a sign" not in flat
 
 
+def test_a_change_is_not_taken_for_a_value_where_values_may_be_below_0() -> None:
+    own = replace(ACCURACY, metric="mine:likelihood", value=-3.47)
+    worse = replace(ROWS[2], choosing=replace(own, value=-5.66), drop=2.19)
+    rows = (replace(ROWS[0], accuracy=own), worse)
+    assert [cells[-2] for cells in table_of(*rows)[1:]] == ["-3.47", "Δ-2.19"]
+    flat = " ".join(quantize_text("m.tflite", replace(FOUND, rows=rows)).split())
+    assert "one with Δ is the change against the original" in flat
+    assert "mine:likelihood -2.19 against the original on 500 samples" in flat
+    error = replace(own, higher_is_better=False)
+    assert table_of(rows[0], replace(worse, choosing=error))[2][-2] == "Δ+2.19"
+
+
 def test_an_error_that_grows_is_a_loss() -> None:
-    mae = replace(ACCURACY, metric="mae", value=7.6213e-5)
+    mae = replace(ACCURACY, metric="mae", value=7.6213e-5, higher_is_better=False)
     worse = replace(ROWS[2], choosing=mae, drop=4.123e-3)
     cells = table_of(replace(ROWS[0], accuracy=mae), worse)
-    assert (cells[0][-2], cells[1][-2], cells[2][-2]) == ("mae", "7.6e-05", "+0.0041")
+    assert (cells[0][-2], cells[1][-2], cells[2][-2]) == ("mae", "7.6e-05", "Δ+0.004")
 
 
 def test_agreement_stands_in_the_head_and_unknown_is_not_cut() -> None:
