@@ -122,9 +122,7 @@ def read_metadata(model: str | os.PathLike[str] | Graph) -> ModelMetadata | None
     try:
         root = root_table(data)
         found = _model_metadata(root, _packed_names(graph))
-        return replace(
-            found, inputs=_about(found.inputs, graph.inputs), outputs=_about(found.outputs, graph.outputs)
-        )
+        return replace(found, inputs=_about(found.inputs, graph.inputs), outputs=_about(found.outputs, graph.outputs))
     except Damage as damage:
         message = f"the metadata of {graph.path.name} is damaged: {damage}"
         raise ModelError(

@@ -139,6 +139,17 @@ def test_a_cold_first_run_counts_only_in_a_loop(story: Story) -> None:
     assert fault.cost_ms == pytest.approx(46)
 
 
+@pytest.mark.parametrize(("cpu_ms", "faults"), [(5.0, 0), (48.0, 1)])
+def test_a_first_run_that_waited_for_a_core_is_not_cold(story: Story, cpu_ms: float, faults: int) -> None:
+    story.line(kind="queued", thread=MAIN, ns=100 * MS)
+    story.sample(0.5, 20, 0.5)
+    story.call(RUN, 1, 50)
+    story.sample(50.5, 20, 0.5 + cpu_ms)
+    for number in range(20):
+        story.call(RUN, 51 + 5 * number, 55 + 5 * number)
+    assert len(story.told(200).result().findings) == faults
+
+
 def test_a_disturbed_call_is_not_the_programs_fault(story: Story) -> None:
     """One copy of a thousand is held up by another program for 50 ms: the cost is that of the others."""
     story.line(kind="place", number=GET, fate="dropped", chain=[["app.py", "main", 13]])
