@@ -174,6 +174,42 @@ class Instructions:
 
 
 @dataclass(frozen=True, slots=True)
+class LossyInput:
+    """An input of the changed model whose type alone loses a part of what the original is fed."""
+
+    name: str
+    dtype: str
+    snr_db: float
+
+    def as_data(self) -> dict[str, Any]:
+        """The input as JSON can hold it."""
+        return {"name": self.name, "dtype": self.dtype, "snr_db": finite(self.snr_db)}
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """A quantised tensor of the changed model that has no room for a part of the original's values."""
+
+    node: int | None
+    """The node of the changed model whose output it is; None for an input."""
+    name: str
+    """The input's name."""
+    share: float
+    """Of the original's values, those beyond."""
+    original: tuple[float, float]
+    """The least and the largest value in the original."""
+    held: tuple[float, float]
+    """What the changed model's tensor can hold."""
+
+    def as_data(self) -> dict[str, Any]:
+        """The tensor as JSON can hold it."""
+        return {
+            "node": self.node, "input": self.name or None, "share": self.share,
+            "original": list(self.original), "held": list(self.held),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorView:
     """Where the numerical error enters. Nodes are those of the changed model."""
 
@@ -197,6 +233,10 @@ class ErrorView:
     delegate cannot fuse nodes whose outputs are asked for."""
     notes: tuple[str, ...] = ()
     """What had to be guessed of the inputs, and what was left out."""
+    lossy_inputs: tuple[LossyInput, ...] = ()
+    """Where these are, error enters there first, before any node."""
+    cut_off: tuple[CutOff, ...] = ()
+    """Worst first; inputs before nodes."""
 
     def as_data(self) -> dict[str, Any]:
         """The view as JSON can hold it."""
@@ -206,6 +246,8 @@ class ErrorView:
             "largest_drop": self.largest_drop, "first_below": self.first_below,
             "unread": [{"node": node, "why": why} for node, why in self.unread],
             "disturbance_db": finite(self.disturbance_db), "notes": list(self.notes),
+            "lossy_inputs": [one.as_data() for one in self.lossy_inputs],
+            "cut_off": [one.as_data() for one in self.cut_off],
         }  # fmt: skip
 
 

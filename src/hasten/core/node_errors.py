@@ -19,6 +19,8 @@ DROP_DB: Final = 6.0
 """A drop to tell of: the error's power grows four times in one node."""
 HARMLESS_DB: Final = 40.0
 """An error of a hundredth of the signal, which eight bits always cost."""
+CUT_OFF_DB: Final = 30.0
+"""An error of a thirtieth of the signal."""
 LARGE_ERROR_DB: Final = 20.0
 """An error of a tenth of the signal."""
 
@@ -56,6 +58,49 @@ class ErrorMeter:
         return 10 * math.log10(self.signal / self.error) if self.signal > 0 else -math.inf
 
 
+@dataclass(slots=True)
+class CutOffMeter:
+    """Sums up over samples which values of a tensor lie beyond the range that another one can hold."""
+
+    low: float
+    high: float
+    step: float
+    """Between neighbours in that range: what lies within half of it beyond an end is rounded, not cut off."""
+    smallest: float = math.inf
+    largest: float = -math.inf
+    values: int = 0
+    beyond: int = 0
+    signal: float = 0.0
+    error: float = 0.0
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Count one sample. Numbers that are not finite say nothing."""
+        known = values[np.isfinite(values)].astype(np.float64)
+        if not known.size:
+            return
+        excess = known - np.clip(known, self.low, self.high)
+        self.smallest, self.largest = min(self.smallest, float(known.min())), max(self.largest, float(known.max()))
+        self.values += known.size
+        self.beyond += int(np.count_nonzero(np.abs(excess) > self.step / 2))
+        self.signal += float(np.square(known).sum())
+        self.error += float(np.square(excess).sum())
+
+    @property
+    def share(self) -> float:
+        """Of the values, those beyond."""
+        return self.beyond / self.values if self.values else 0.0
+
+    @property
+    def snr_db(self) -> float:
+        """Signal over what is cut off."""
+        return 10 * math.log10(self.signal / self.error) if self.error else math.inf
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether cutting off alone costs clearly more than rounding to eight bits does."""
+        return self.beyond > 0 and self.snr_db < CUT_OFF_DB
+
+
 def drops(snr_db: Mapping[int, float], inputs_of: Mapping[int, Sequence[float]]) -> dict[int, float]:
     """For each node, how much lower its SNR is than the worst of its inputs'; a node fed by nothing known has a clean
     one."""
@@ -64,6 +109,11 @@ def drops(snr_db: Mapping[int, float], inputs_of: Mapping[int, Sequence[float]])
         worst = min((_limited(value) for value in inputs_of.get(node, ())), default=ROUNDING_DB)
         found[node] = worst - _limited(snr)
     return found
+
+
+def is_lossy(snr_db: float) -> bool:
+    """Whether there is an error at all, beyond rounding."""
+    return snr_db <= ROUNDING_DB - DROP_DB
 
 
 def first_drop(drop_db: Mapping[int, float]) -> int | None:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.core.errors import ModelError
-from hasten.core.explain import ErrorView
+from hasten.core.explain import ErrorView, LossyInput
 from hasten.core.failure import RunnerFailed
-from hasten.core.node_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
+from hasten.core.node_errors import ErrorMeter, drops, first_below, first_drop, is_lossy, largest_drop
 from hasten.data.forms import real_from_bytes, stored_from_real
 from hasten.data.sources import random_dataset
 from hasten.measure.loaded_forms import forms_as_loaded
 from hasten.model.matching import Feeders
-from hasten.practices.explain_inputs import SAMPLES, GivenInputs, inputs_from_data
+from hasten.practices.explain_cut_off import cut_off_inputs, cut_off_nodes
+from hasten.practices.explain_inputs import GivenInputs, inputs_from_data, samples_for
 from hasten.practices.inner_tensors import InnerTensors, is_comparable
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hasten.core.explain import NodeRow
+    from hasten.core.explain import CutOff, NodeRow
     from hasten.data.forms import LoadedForms, TensorForm
     from hasten.practices.explain import Subject
     from hasten.targets.base import Target
@@ -55,6 +56,8 @@ class _Feed:
     after: list[list[bytes]]
     input_snr_db: Mapping[str, float]
     """What the changed model's own input types lose already, by tensor."""
+    lossy_inputs: tuple[LossyInput, ...]
+    cut_off: list[CutOff]
     outputs: tuple[dict[str, Reals], dict[str, Reals]]
     source: str
     is_random: bool
@@ -105,6 +108,7 @@ def _compare(
         output_snr_db=_output_snr(*feed.outputs), first_drop=first_drop(drop_db),
         largest_drop=largest_drop(snr_db, drop_db), first_below=first_below(snr_db), unread=unread,
         disturbance_db=min(reader.disturbance.snr_db for reader in readers), notes=feed.notes,
+        lossy_inputs=feed.lossy_inputs, cut_off=(*feed.cut_off, *cut_off_nodes(changed.subgraph, pairs, found)),
     )  # fmt: skip
     return Numbers([_with_error(row, snr_db, drop_db) for row in rows], view)
 
@@ -148,8 +152,13 @@ def _feed(target: Target, original: Subject, changed: Subject, given: GivenInput
         before, after = ([side.fed(sample) for sample in fed] for side, fed in zip(forms, (before, after), strict=True))
         outputs = (_outputs(runners[0], forms[0], before), _outputs(runners[1], forms[1], after))
     snr_db = {name: meter.snr_db for name, meter in meters.items()}
+    lossy = [
+        LossyInput(form.name, form.dtype, snr_db[form.tensor_name])
+        for form in forms[1].inputs
+        if is_lossy(snr_db[form.tensor_name])
+    ]
     return _Feed(
-        before, after, snr_db, outputs, source,
+        before, after, snr_db, tuple(lossy), cut_off_inputs(fed, counterparts), outputs, source,
         is_random=given is None or given.is_random, notes=() if given is None else given.notes,
     )  # fmt: skip
 
@@ -178,7 +187,9 @@ def _samples(
     """Where they come from, and the real values of the original's inputs."""
     if given is not None:
         return given.source, [_reals_from(sample, forms.inputs) for sample in given.samples]
-    drawn = inputs_from_data(original.graph, original.candidate.workload, random_dataset(forms.inputs, SAMPLES))
+    workload = original.candidate.workload
+    random_inputs = random_dataset(forms.inputs, samples_for(original.graph, workload))
+    drawn = inputs_from_data(original.graph, workload, random_inputs)
     samples = [_reals_from(sample, forms.inputs) for sample in drawn.samples]
     wanted = {place: form for place, form in counterparts if form.is_quantized}
     random = np.random.default_rng(0)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from hasten.data.dataset import Dataset
     from hasten.model.graph import Graph
 
-SAMPLES: Final = 4
+_FEWEST_SAMPLES: Final = 4
+_MOST_SAMPLES: Final = 32
+# What all samples together may touch: they are run several times, and what inner tensors hold is kept.
+_MOST_BYTES: Final = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,16 @@ class GivenInputs:
     is_random: bool = False
     notes: tuple[str, ...] = ()
     """What had to be guessed, and what was left out."""
+
+
+def samples_for(graph: Graph, workload: Workload) -> int:
+    """How many samples are looked at: more of a small model, where they take a moment only."""
+    if workload.shapes:
+        return _FEWEST_SAMPLES  # the file does not tell how large inner tensors become
+    inner = sum(
+        (tensor.elements or 0) * 4 for part in graph.subgraphs for tensor in part.tensors if not tensor.is_constant
+    )
+    return max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, _MOST_BYTES // max(1, graph.size_bytes + inner)))
 
 
 def inputs_from_data(
@@ -44,8 +57,9 @@ def inputs_from_data(
     preparer = Preparer(forms_from_graph(graph, workload).inputs, preprocess, read_metadata(graph))
     found: list[tuple[bytes, ...]] = []
     bad: list[str] = []
+    wanted = samples_for(graph, workload)
     for _, sample in dataset.drawn():
-        if len(found) == SAMPLES:
+        if len(found) == wanted:
             break
         try:
             found.append(tuple(np.ascontiguousarray(values).tobytes() for values in preparer.prepare(sample)))

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.explain import Certainty
 from hasten.core.explain_words import cause_words
 from hasten.core.node_errors import DROP_DB, ROUNDING_DB
-from hasten.core.units import milliseconds
+from hasten.core.units import milliseconds, percent, several
 from hasten.report.tables import rendered, table
 from hasten.report.text import WIDTH, doubts_text, printable, wrapped
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hasten.core.explain import Cause, ErrorView, Explanation, NodeRow, Side
+    from hasten.core.explain import Cause, CutOff, ErrorView, Explanation, NodeRow, Side
 
 _SMALLEST_PART: Final = 0.005
 _ROWS: Final = 12
 _HARMED_ROWS: Final = 6
+_CUT_OFF_SHOWN: Final = 3
 
 
 def explanation_text(found: Explanation, rows: int = _ROWS) -> str:
@@ -77,7 +78,7 @@ def _rest(found: Explanation) -> list[str]:
     before, after = found.before.invoke_ms, found.after.invoke_ms
     lines = []
     if len(found.causes) > len(shown):
-        lines.append(f"{'':17} {_change(rest):>9} {len(found.causes) - len(shown)} smaller changes")
+        lines.append(f"{'':17} {_change(rest):>9} {several(len(found.causes) - len(shown), 'smaller change')}")
     lines.append(f"{'':17} {_change(found.outside_ms.estimate):>9} outside the operators")
     lines.append(f"{_ms(before):>8} {_ms(after):>8} {_change(after - before):>9} in all, inside the engine")
     return lines
@@ -91,12 +92,9 @@ def _partitions(found: Explanation) -> str:
 
 def _delegated(side: Side) -> str:
     if not side.nodes:
-        return f"a graph that the accelerator's compiler rewrote, in {_parts(side.delegated_partitions)},"
-    return f"{side.delegated_nodes} of {side.nodes} operators in {_parts(side.delegated_partitions)}"
-
-
-def _parts(number: int) -> str:
-    return f"{number} partition" + ("" if number == 1 else "s")
+        return f"a graph that the accelerator's compiler rewrote, in {several(side.delegated_partitions, 'partition')},"
+    operators, parts = several(side.nodes, "operator"), several(side.delegated_partitions, "partition")
+    return f"{side.delegated_nodes} of {operators} in {parts}"
 
 
 def _kinds(left: tuple[str, ...]) -> str:
@@ -137,11 +135,14 @@ def _errors(found: Explanation) -> list[str]:
         return wrapped(f"The numbers were not compared: {found.why_no_errors}.", other="")
     inputs = Path(view.inputs).name if not view.is_random else view.inputs
     lines = wrapped(
-        f"Numbers: {view.compared} nodes against the original's, on {view.samples} samples of {printable(inputs)}."
+        f"Numbers: {several(view.compared, 'node')} against the original's, on {several(view.samples, 'sample')} of"
+        f" {printable(inputs)}."
         f" {_outputs(view.output_snr_db)}",
         other="",
     )
     for sentence in _places(found, view):
+        lines += wrapped(sentence, "  ", "    ")
+    for sentence in _cut_off(found, view):
         lines += wrapped(sentence, "  ", "    ")
     for note in view.notes:
         lines += wrapped(f"{printable(note)}.", "! ")
@@ -155,7 +156,7 @@ def _errors(found: Explanation) -> list[str]:
         )
     for why in dict.fromkeys(why for _, why in view.unread):
         number = sum(1 for _, reason in view.unread if reason == why)
-        lines += wrapped(f"{number} nodes could not be read: {why}", "! ")
+        lines += wrapped(f"{several(number, 'node')} could not be read: {why}", "! ")
     return lines
 
 
@@ -170,14 +171,45 @@ def _outputs(snr_db: float | None) -> str:
 def _places(found: Explanation, view: ErrorView) -> list[str]:
     if view.compared == 0:
         return []
+    sentences = [
+        f"Error enters at the input {printable(lossy.name)!r}: its {lossy.dtype} keeps {_db(lossy.snr_db)} of what the"
+        " original is fed."
+        for lossy in view.lossy_inputs
+    ]
     if view.first_drop is None:
-        return ["No node is clearly worse than what feeds it."]
-    sentences = [f"Error enters first at {_node(found, view.first_drop)}."]
+        return [*sentences, "No node is clearly worse than what feeds it."]
+    first = "The first node to add to it is" if sentences else "Error enters first at"
+    sentences.append(f"{first} {_node(found, view.first_drop)}.")
     if view.largest_drop is not None and view.largest_drop != view.first_drop:
         sentences.append(f"Most is lost at {_node(found, view.largest_drop)}.")
     if view.first_below not in (None, view.first_drop, view.largest_drop):
         sentences.append(f"It exceeds a tenth of the signal first at {_node(found, view.first_below)}.")
     return sentences
+
+
+def _cut_off(found: Explanation, view: ErrorView) -> list[str]:
+    sentences = [_cut_off_sentence(found, cut) for cut in view.cut_off[:_CUT_OFF_SHOWN]]
+    if (more := len(view.cut_off) - len(sentences)) > 0:
+        sentences.append(f"{several(more, 'more tensor')} {'is' if more == 1 else 'are'} cut off as well (see --json).")
+    if sentences:
+        sentences.append(
+            "Calibrate with samples that reach as far, or take ranges from the least and the largest value"
+            " (static_int8_min_max in hasten quantize)."
+        )
+    return sentences
+
+
+def _cut_off_sentence(found: Explanation, cut: CutOff) -> str:
+    if cut.node is None:
+        where = f"The input {printable(cut.name)!r}"
+    else:
+        where = f"#{cut.node} {printable(found.row_of(cut.node).match.op)}"
+    low, high = (f"{value:.3g}" for value in cut.original)
+    least, most = (f"{value:.3g}" for value in cut.held)
+    return (
+        f"{where} is cut off: it holds {least} to {most}, and {percent(cut.share)} of the original's values, which go"
+        f" from {low} to {high}, lie beyond."
+    )
 
 
 def _node(found: Explanation, after: int) -> str:
@@ -243,6 +275,8 @@ def _legend(found: Explanation, rows: int) -> list[str]:
     original = [row for row in found.rows if row.match.before is not None]
     exact = sum(1 for row in original if row.match.certainty is Certainty.EXACT)
     text = f"{exact} of the original's {len(original)} nodes are matched exactly"
+    if len(original) == 1:
+        text = f"The original's one node is {'' if exact else 'not '}matched exactly"
     return wrapped(f"{text}; {left} more rows with --json." if left > 0 else f"{text}.", other="")
 
 

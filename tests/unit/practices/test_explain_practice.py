@@ -25,7 +25,7 @@ from hasten.model.build_bytes import serialised
 from hasten.model.matching import match_nodes
 from hasten.practices.explain import Subject
 from hasten.practices.explain_errors import Numbers, compare_numbers
-from hasten.practices.explain_inputs import inputs_from_data
+from hasten.practices.explain_inputs import inputs_from_data, samples_for
 from hasten.practices.inner_tensors import InnerTensors, real_values
 from hasten.targets.local import LocalTarget
 
@@ -152,6 +152,55 @@ def test_a_wrong_layer_stands_out_among_the_errors_of_eight_bits(tmp_path: Path)
     assert found.view is not None
     assert found.view.largest_drop == 6
     assert found.view.first_below == 6
+
+
+def standard_normal(samples: int) -> Dataset:
+    source = np.random.default_rng(0)
+    images = [Sample("normal", (source.standard_normal((32, 32, 3)).astype(np.float32),)) for _ in range(samples)]
+    return Dataset("normal numbers", images, labelled=False)
+
+
+def test_error_of_an_eight_bit_input_is_found_at_the_input(tmp_path: Path) -> None:
+    original = written(samples.mobilenet_like(), tmp_path, "original.tflite")
+    changed = written(samples.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
+    view = numbers(original, changed, standard_normal(2)).view
+    assert view is not None
+    (lossy,) = view.lossy_inputs
+    assert lossy.dtype == "int8"
+    assert 30 < lossy.snr_db < 50
+    same = numbers(original, original, standard_normal(2)).view
+    assert same is not None
+    assert same.lossy_inputs == ()
+
+
+def test_a_layer_without_room_for_the_values_of_the_original_is_found(tmp_path: Path) -> None:
+    original = written(with_scaled_weights(samples.mobilenet_like(), 7, 10.0), tmp_path, "original.tflite")
+    changed = written(samples.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
+    view = numbers(original, changed, standard_normal(40)).view
+    assert view is not None
+    assert view.samples == 32  # of a model this small
+    cut = next(cut for cut in view.cut_off if cut.node == 7)
+    assert cut.share > 0.05
+    assert cut.original[1] > cut.held[1]
+    assert not any(one.node is not None and one.node < 7 for one in view.cut_off)
+    assert view.as_data()["cut_off"][0]["share"] > 0
+
+
+def test_an_input_without_room_for_what_the_original_is_fed_is_found(tmp_path: Path) -> None:
+    original = written(samples.mobilenet_like(), tmp_path, "original.tflite")
+    changed = written(samples.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
+    large = Sample("large", (np.full((32, 32, 3), 1000.0, np.float32),))
+    view = numbers(original, changed, Dataset("large", [large], labelled=False)).view
+    assert view is not None
+    assert (view.cut_off[0].node, view.cut_off[0].share) == (None, 1.0)
+    assert view.cut_off[0].original == (1000.0, 1000.0)
+
+
+def test_large_models_are_looked_at_on_few_samples(tmp_path: Path) -> None:
+    g = ModelBuilder()
+    g.output(g.tanh(g.input("x", (1, 3000, 3000, 1))), "y")
+    one = subject(written(g.build(), tmp_path, "large.tflite"))
+    assert samples_for(one.graph, one.candidate.workload) == 4
 
 
 def test_the_same_model_has_no_error(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ from hasten.core.explain import (
     Cause,
     CauseKind,
     Certainty,
+    CutOff,
     ErrorView,
     Explanation,
     Instructions,
+    LossyInput,
     NodeMatch,
     NodeRow,
     Side,
@@ -92,11 +94,50 @@ def test_any_name_fits_into_80_columns(name: str) -> None:
         causes=(replace(cause(name, 1e6), kernel_before=name, ms_before=1e7), cause(name, -1e5)),
         before=side(name), after=side(name, (f"#1 {name}",), headroom_ms=1.0), doubts=ALL_DOUBTS,
         instructions=Instructions(name, (), ("x",)),
-        errors=replace(ERRORS, first_drop=1, inputs=name, is_random=True, disturbance_db=50.0, unread=((3, name),)),
+        errors=replace(
+            ERRORS, first_drop=1, inputs=name, is_random=True, disturbance_db=50.0, unread=((3, name),),
+            lossy_inputs=(LossyInput(name, "int8", 40.0),),
+            cut_off=(CutOff(None, name, 0.1, (-1e30, 1e-30), (0.0, 1e9)),),
+        ),
     )  # fmt: skip
     shown = explanation_text(found)
     assert max(map(len, shown.splitlines())) <= 80
     assert "\x1b" not in shown
+
+
+def test_one_of_a_thing_is_not_several() -> None:
+    one = replace(ERRORS, samples=1, compared=1, first_drop=0, unread=((0, "the engine does not show it"),))
+    found = explanation(
+        before=replace(side(), nodes=1, delegated_nodes=1), after=replace(side(), nodes=1, delegated_nodes=1),
+        rows=(row(0),), errors=replace(one, largest_drop=None, first_below=None),
+    )  # fmt: skip
+    text = flowing(explanation_text(found))
+    assert "Numbers: 1 node against the original's, on 1 sample of images.npz." in text
+    assert "1 of 1 operator in 1 partition before" in text
+    assert "1 smaller change " in text
+    assert "! 1 node could not be read" in text
+    assert "The original's one node is matched exactly." in text
+
+
+def test_error_that_enters_at_the_input_is_said_before_any_node() -> None:
+    view = replace(ERRORS, lossy_inputs=(LossyInput("image", "int8", 39.3),))
+    text = flowing(explanation_text(explanation(errors=view)))
+    at_input = "Error enters at the input 'image': its int8 keeps 39.3 dB of what the original is fed."
+    assert f"{at_input} The first node to add to it is #1 CONV_2D (45.0 dB" in text
+    assert "enters first" not in text
+    none = replace(view, first_drop=None, largest_drop=None, first_below=None)
+    assert f"{at_input} No node is clearly worse" in flowing(explanation_text(explanation(errors=none)))
+
+
+def test_tensors_without_room_for_the_values_of_the_original_are_named() -> None:
+    node, at_input = (CutOff(place, name, 0.53, (32.07, 71.2), (0.0, 49.2)) for place, name in ((2, ""), (None, "x")))
+    text = flowing(explanation_text(explanation(errors=replace(ERRORS, cut_off=(at_input, node, node, node)))))
+    said = "is cut off: it holds 0 to 49.2, and 53% of the original's values, which go from 32.1 to 71.2, lie beyond."
+    assert f"#2 CONV_2D {said}" in text
+    assert f"The input 'x' {said}" in text
+    assert "1 more tensor is cut off as well (see --json)." in text
+    assert "Calibrate with samples that reach as far" in text
+    assert "cut off" not in explanation_text(explanation())
 
 
 def test_random_inputs_and_disturbances_are_said() -> None:
