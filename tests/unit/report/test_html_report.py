@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -15,9 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tune_session import PRACTICES, Line, session_of, tune_lines
 
+from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.finding import Finding, Standing
 from hasten.core.plan import Plan
+from hasten.core.quantization import BROKEN, KEPT, VariantRow
 from hasten.core.session import Session
+from hasten.core.statistics import Interval
 from hasten.report.html.libraries import MISSING, chart_library
 from hasten.report.html.page import content, html_report
 from hasten.report.summary.build import summarise
@@ -196,15 +200,72 @@ def test_a_result_that_more_trials_follow_is_not_the_last_word() -> None:
     assert "Not finished" not in page_of(lines).text
 
 
-def test_accuracies_in_one_chart_are_of_the_same_half_of_the_data() -> None:
+def variant_lines(metric: str = "top-1", kind: Kind = Kind.ACCURACY) -> list[Line]:
+    """An original and three variants of 300 samples in each half; floors were decided after fewer."""
+    half = Accuracy(metric, 0.91, 0.87, 0.94, 300, "data.npz", kind, higher_is_better=metric != "mae")
+    early = [replace(half, value=0.957, samples=232), replace(half, value=0.95, samples=258), replace(half, samples=40)]
+    times = [Interval(number, number, number) for number in (4.0, 1.0, 2.0, 3.0)]
+    lost = PairedAccuracy(metric, 300, 0.0, -0.01, 0.01)
+    rows = [
+        VariantRow("original", "o.tflite", "aa", 900, 800, KEPT, accuracy=half, latency=times[0]),
+        VariantRow("static_int8", "s.tflite", "bb", 300, 200, KEPT, "", early[0], 0.004, half, lost, times[1]),
+        VariantRow("float16", "f.tflite", "cc", 500, 400, KEPT, "", early[1], 0.0, half, lost, times[2]),
+        VariantRow("static_int16", "i.tflite", "dd", 600, 500, BROKEN, "", early[2], 0.125, latency=times[3]),
+    ]
+    return [("variant", row.recipe, row.as_data()) for row in rows]
+
+
+def test_accuracies_in_one_chart_are_of_the_same_samples() -> None:
+    # The first three were reported on with the whole other half.
+    spec = page_of(variant_lines()[:3]).specs()["front"]
+    assert {value["name"]: value["y"] for value in spec["data"]["values"]} == {
+        "original": 0.91, "static_int8": 0.91, "float16": 0.91,
+    }  # fmt: skip
+    assert "top-1, on the reporting half of the data" in json.dumps(spec)
+    assert {(value["y_low"], value["y_high"]) for value in spec["data"]["values"]} == {(0.87, 0.94)}
+
+
+def test_accuracies_of_other_samples_are_drawn_as_changes_against_the_original() -> None:
+    page = page_of(variant_lines())
+    spec = page.specs()["front"]
+    told = {value["name"]: (value["y"], value["told_y"], value["label"]) for value in spec["data"]["values"]}
+    assert told == {
+        "original": (0.0, "+0.0 %", "original"), "static_int8": (-0.004, "-0.4 %", ""),
+        "float16": (0.0, "+0.0 %", ""), "static_int16": (-0.125, "-12.5 %", ""),
+    }  # fmt: skip
+    assert "change of top-1 against the original" in json.dumps(spec)
+    assert "judged by different samples" in page.text
+    assert "95.7" not in page.text
+
+
+def test_up_is_better_for_an_error_too_and_agreement_is_called_so() -> None:
+    spec = page_of(variant_lines("mae", Kind.AGREEMENT)).specs()["front"]
+    y = spec["layer"][0]["encoding"]["y"]
+    assert (y["scale"]["reverse"], y["title"].startswith("change of deviation (mae)")) == (True, True)
+    assert max(value["y"] for value in spec["data"]["values"]) == 0.125
+
+
+def test_a_trial_keeps_what_it_lost_where_all_others_were_judged() -> None:
     lines = tune_lines(10)
     for kind, _, data in list(lines):
         if kind == "trial" and data["accuracy"]:
-            deciding = {**data, "accuracy_on": "choosing", "accuracy": {**data["accuracy"], "value": 0.5}}
-            lines.insert(2, ("trial", data["id"], deciding))
+            judged = {**data["accuracy"], "samples": 100 + len(data["id"])}
+            lines.insert(2, ("trial", data["id"], {**data, "accuracy_on": "choosing", "accuracy": judged, "drop": 0.5}))
+            data["drop"], data["accuracy"]["samples"] = 0.25, 1000 + len(lines)
     spec = page_of(lines).specs()["front"]
-    assert {value["y"] for value in spec["data"]["values"]} == {0.5}
-    assert "on the half of the data that decides" in json.dumps(spec)
+    assert {value["y"] for value in spec["data"]["values"]} == {-0.5}
+
+
+def test_the_card_of_a_tuning_without_labels_says_agreement() -> None:
+    lines = tune_lines(10)
+    assert "Agreement (top-1)" not in page_of(lines).text
+    for _, _, data in lines:
+        accuracy = data.get("best", data).get("accuracy")
+        if isinstance(accuracy, dict):
+            accuracy["kind"] = "agreement"
+    page = page_of(lines)
+    assert "Agreement (top-1)" in page.text
+    assert " % before" not in page.text
 
 
 def test_a_ratio_that_the_latencies_contradict_is_in_doubt() -> None:

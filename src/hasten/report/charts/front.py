@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hasten.core.units import size as size_text
 from hasten.report.charts.style import log_scale, status_colour, status_of, tooltip, vega_lite
 from hasten.report.summary.commands import ORIGINAL
-from hasten.report.summary.words import accuracy_range, accuracy_text, interval_text, latency_text
+from hasten.report.summary.records import Figure
+from hasten.report.summary.words import (
+    accuracy_name,
+    accuracy_range,
+    accuracy_text,
+    change_text,
+    interval_text,
+    is_share,
+    latency_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,24 +33,26 @@ _LEAST_SPAN: Final = 0.02
 
 def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     """Accuracy against latency, a bubble's area for the file's size; without accuracies, size against latency."""
-    shown, half = comparable([row for row in rows if row.latency is not None][:_MOST_POINTS])
-    with_accuracy = sum(row.accuracy is not None for row in shown) >= _ENOUGH
-    if with_accuracy:
-        shown = [row for row in shown if row.accuracy is not None]
-    values = _with_envelope([_point(row, with_accuracy=with_accuracy) for row in shown], upward=with_accuracy)
+    rows = [row for row in rows if row.latency is not None][:_MOST_POINTS]
+    accuracies = comparable(rows)
+    with_accuracy, metric = len(accuracies.rows) >= _ENOUGH, accuracies.title
+    shown = accuracies.rows if with_accuracy else rows
+    rising = not with_accuracy or shown[0].higher_is_better
+    points = [_point(row, with_accuracy=with_accuracy, changes=accuracies.changes) for row in shown]
+    values = _with_envelope(points, upward=with_accuracy and rising)
     if len(values) < 2:
         return None
     first = next((value for value in values if value["variant"] == ORIGINAL and not value["label"]), None)
     if first is not None:
         first["label"] = ORIGINAL
-    metric = next((row.metric for row in shown if row.metric), "accuracy") + half
-    share = with_accuracy and all(0 <= value["y"] <= 1 for value in values)
-    x = {**_latency_axis([value["x"] for value in values]), "field": "x"}
     y = {
         "field": "y", "type": "quantitative", "title": metric if with_accuracy else "size, MB",
-        "scale": {"zero": False, "nice": True, "padding": 12, **(_least_span(values) if share else {})},
-        "axis": {"tickCount": 6, "format": ".1%" if share else "~g"},
+        "scale": {"zero": False, "nice": True, "padding": 12, "reverse": not rising},
+        "axis": {"tickCount": 6, "format": "~g"},
     }  # fmt: skip
+    if with_accuracy:
+        _show_shares(y, values, shown[0].metric, changes=accuracies.changes)
+    x = {**_latency_axis([value["x"] for value in values]), "field": "x"}
     marks = status_colour([value["status"] for value in values])
     area = {"field": "size", "type": "quantitative", "legend": None, "scale": {"range": [70, 700], "zero": True}}
     told = tooltip(
@@ -52,6 +63,7 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
         told_y=metric,
         told_range="its_95 %_interval",
     )
+    whisker = {"type": "rule", "opacity": 0.45, "strokeWidth": 1.2, "color": "@muted"}
     return vega_lite(
         380, values,
         layer=[
@@ -64,8 +76,12 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
                 "encoding": {"x": x, "y": y, "order": {"field": "x"}},
             },
             {
-                "mark": {"type": "rule", "opacity": 0.45, "strokeWidth": 1.2, "color": "@muted"},
+                "mark": whisker,
                 "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
+            },
+            {
+                "mark": whisker,
+                "encoding": {"x": x, "y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}},
             },
             {
                 "params": [{"name": "picked", "select": {"type": "point", "fields": ["status"]}, "bind": "legend"}],
@@ -85,21 +101,41 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     )  # fmt: skip
 
 
-def _least_span(values: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The limits of the axis, where the accuracies themselves lie closer together."""
-    low, high = (pick(value["y"] for value in values) for pick in (min, max))
-    if high - low >= _LEAST_SPAN:
-        return {}
-    top = min(1.0, (low + high + _LEAST_SPAN) / 2)
-    return {"domain": [max(0.0, top - _LEAST_SPAN), top]}
+def _show_shares(y: dict[str, Any], values: Sequence[dict[str, Any]], metric: str, *, changes: bool) -> None:
+    """Write an axis of shares in percent, and let it show no less than the least span."""
+    low, high = min(value["y_low"] for value in values), max(value["y_high"] for value in values)
+    known = is_share(metric) if changes else metric not in ("mae", "cosine") and 0 <= low <= high <= 1
+    sign = "+" if changes else ""
+    y["axis"]["format"] = f"{sign}.1%" if known else f"{sign}~g"
+    if known and high - low < _LEAST_SPAN:
+        top = min(1.0, (low + high + _LEAST_SPAN) / 2)
+        y["scale"]["domain"] = [top - _LEAST_SPAN if changes else max(0.0, top - _LEAST_SPAN), top]
 
 
-def comparable(rows: list[TrialRow]) -> tuple[list[TrialRow], str]:
-    """The rows with accuracies that may stand in one chart: all on the half of the data that decides, where there are
-    such; and what to say of them."""
-    if sum(row.choosing is not None for row in rows) < _ENOUGH:
-        return rows, ""
-    return [replace(row, accuracy=row.choosing) for row in rows], ", on the half of the data that decides"
+class Accuracies(NamedTuple):
+    """Rows with accuracies that may stand in one chart, what these are called, and whether they are changes."""
+
+    rows: Sequence[TrialRow]
+    title: str = ""
+    changes: bool = False
+
+
+def comparable(rows: Sequence[TrialRow]) -> Accuracies:
+    """Values where all are of the same samples; else what each lost or won against the original on those samples that
+    it took to judge it."""
+    valued = [row for row in rows if row.accuracy is not None]
+    if not valued:
+        return Accuracies([])
+    name, on = accuracy_name(valued[0].metric, valued[0].accuracy_kind), valued[0].accuracy_on
+    if len({(row.accuracy_on, row.accuracy_samples) for row in valued}) == 1:
+        return Accuracies(valued, f"{name}, on the {on} half of the data" if on else name)
+    paired = [replace(row, accuracy=Figure(_change(row))) for row in valued if row.lost is not None]
+    return Accuracies(paired, f"change of {name} against the original", changes=True)
+
+
+def _change(row: TrialRow) -> float:
+    lost = row.lost or 0.0
+    return 0.0 - lost if row.higher_is_better else lost
 
 
 def _with_envelope(values: list[dict[str, Any]], *, upward: bool) -> list[dict[str, Any]]:
@@ -145,18 +181,21 @@ def timeline_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     )  # fmt: skip
 
 
-def _point(row: TrialRow, *, with_accuracy: bool) -> dict[str, Any]:
+def _point(row: TrialRow, *, with_accuracy: bool, changes: bool = False) -> dict[str, Any]:
     latency = row.latency
     assert latency is not None
     size_mb = (row.size or 0) / 1e6
-    accuracy = row.accuracy.value if row.accuracy else None
+    accuracy = row.accuracy if with_accuracy else None
+    y = accuracy.value if accuracy else size_mb
     return {
-        "name": row.name, "status": status_of(row.status), "x": latency.value,
-        "y": accuracy if with_accuracy else size_mb,
+        "name": row.name, "status": status_of(row.status), "x": latency.value, "y": y,
+        "y_low": y if accuracy is None or accuracy.low is None else accuracy.low,
+        "y_high": y if accuracy is None or accuracy.high is None else accuracy.high,
         "low": latency.value if latency.low is None else latency.low,
         "high": latency.value if latency.high is None else latency.high,
         "size": size_mb, "latency": latency_text(latency), "interval": interval_text(latency),
-        "told_range": accuracy_range(row.accuracy, row.metric), "told_y": accuracy_text(row.accuracy, row.metric),
+        "told_range": accuracy_range(row.accuracy, row.metric),
+        "told_y": change_text(y, row.metric) if accuracy and changes else accuracy_text(row.accuracy, row.metric),
         "told_size": size_text(row.size) if row.size else "",
         "variant": row.variant, "label": "chosen" if row.status == "chosen" else "",
     }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.units import milliseconds, size
-from hasten.report.charts.front import front_spec, timeline_spec
+from hasten.report.charts.front import comparable, front_spec, timeline_spec
 from hasten.report.document.blocks import Cell, Chart, Prose, Section, Sheet, cell, columns
 from hasten.report.summary.words import accuracy_text, interval_text, inverse, latency_text
 
@@ -34,6 +34,8 @@ def front_section(summary: Summary) -> Section | None:
         told += f" Chosen: {chosen.name}, {_in_words(chosen)}."
     sheet = Sheet("front-table", "The trials on the front, the quickest first", _COLUMNS, _cells(front))
     lead = "Left is quicker, up is better; the larger the mark, the larger the file. Whiskers are 95 % intervals."
+    if comparable([row for row in rows if row.latency is not None]).changes:
+        lead += " Trials were judged by different samples: each is shown against the original on its own ones."
     return Section("front", "Accuracy, latency and size", (
         Prose(lead), Chart("front", "Accuracy, latency and size of the trials", told, spec, sheet),
     ))  # fmt: skip
@@ -44,7 +46,10 @@ def _latency_of(row: TrialRow) -> float:
 
 
 def _in_words(row: TrialRow) -> str:
-    parts = [latency_text(row.latency), accuracy_text(row.accuracy, row.metric), size(row.size) if row.size else ""]
+    accuracy = accuracy_text(row.accuracy, row.metric)
+    if accuracy and row.accuracy_on:
+        accuracy += f" on the {row.accuracy_on} half of the data"
+    parts = [latency_text(row.latency), accuracy, size(row.size) if row.size else ""]
     return ", ".join(part for part in parts if part)
 
 

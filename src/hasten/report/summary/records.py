@@ -42,9 +42,14 @@ class TrialRow:
     verdict: str = ""
     accuracy: Figure | None = None
     metric: str = ""
+    accuracy_kind: str = ""
+    """`agreement` where it was compared with the original's answers, for want of labels."""
     accuracy_on: str = ""
-    choosing: Figure | None = None
-    """On the half of the data that decides, where another half is reported on: only like may be compared with like."""
+    accuracy_samples: int | None = None
+    higher_is_better: bool = True
+    lost: float | None = None
+    """Against the original on the same samples, of the half of the data that decides where that is known. Accuracies
+    themselves are of as many samples as were needed, and only like may be compared with like."""
     size: int | None = None
     zipped_size: int | None = None
     memory_mb: float | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.errors import HastenError
 from hasten.core.measurement import measurement_from_data
 from hasten.core.plan import plan_from_mapping
-from hasten.report.summary.commands import command_of
+from hasten.report.summary.commands import ORIGINAL, command_of
 from hasten.report.summary.reading import at, items, number, records, text, whole
 from hasten.report.summary.records import DoubtRow, Figure, TrialRow
 
@@ -83,7 +83,8 @@ def _with_history(row: TrialRow, before: TrialRow | None) -> TrialRow:
     if before is None:
         return row
     elapsed = before.elapsed_s if before.latency is not None else row.elapsed_s
-    return replace(row, choosing=row.choosing or before.choosing, elapsed_s=elapsed)
+    lost = before.lost if before.accuracy_on == "choosing" else row.lost
+    return replace(row, lost=row.lost if lost is None else lost, elapsed_s=elapsed)
 
 
 def merged_rounds(trials: Iterable[Trial]) -> list[Trial]:
@@ -144,17 +145,26 @@ def measured_row(label: str, data: dict[str, Any]) -> TrialRow:
 
 def _tried(label: str, data: dict[str, Any]) -> TrialRow:
     name = text(data, "id") or label
-    accuracy = accuracy_figure(at(data, "accuracy"))
     return TrialRow(
         name=name, kind="trial", variant=text(data, "variant"), plan=plan_words(at(data, "plan")),
         status=text(data, "status"), stage=text(data, "stage"), latency=latency_figure(at(data, "latency")),
         ratio=figure(at(data, "against_original"), "ratio"), verdict=text(data, "against_original", "verdict"),
-        accuracy=accuracy, metric=text(data, "accuracy", "metric"), accuracy_on=text(data, "accuracy_on"),
-        choosing=accuracy if text(data, "accuracy_on") == "choosing" else None,
+        **_judged(data), lost=number(data, "drop"),
         size=whole(data, "size"), zipped_size=whole(data, "zipped_size"),
         memory_mb=number(data, "peak_memory_mb"), init_ms=number(data, "init_ms"), why=text(data, "why"),
         doubts=doubt_rows(at(data, "doubts"), name), elapsed_s=number(data, "elapsed_s"),
     )  # fmt: skip
+
+
+def _judged(data: dict[str, Any]) -> dict[str, Any]:
+    """What a row says of its accuracy. Sessions from before it was recorded do not name the direction."""
+    metric, higher = text(data, "accuracy", "metric"), at(data, "accuracy", "higher_is_better")
+    return {
+        "accuracy": accuracy_figure(at(data, "accuracy")), "metric": metric,
+        "accuracy_kind": text(data, "accuracy", "kind"), "accuracy_on": text(data, "accuracy_on"),
+        "accuracy_samples": whole(data, "accuracy", "samples"),
+        "higher_is_better": higher if isinstance(higher, bool) else metric != "mae",
+    }  # fmt: skip
 
 
 def _variant(label: str, data: dict[str, Any]) -> TrialRow:
@@ -162,9 +172,9 @@ def _variant(label: str, data: dict[str, Any]) -> TrialRow:
     return TrialRow(
         name=text(data, "recipe") or label, kind="variant", variant=label, status=text(data, "floor") or "made",
         latency=latency_figure(at(data, "latency")), ratio=figure(at(data, "against"), "ratio"),
-        verdict=text(data, "verdict"), accuracy=accuracy_figure(at(data, "accuracy")),
-        metric=text(data, "accuracy", "metric"), accuracy_on=text(data, "accuracy_on"), size=whole(data, "size"),
-        choosing=figure(at(data, "choosing")), zipped_size=whole(data, "zipped_size"),
+        verdict=text(data, "verdict"), **_judged(data),
+        lost=0.0 if label == ORIGINAL else number(data, "drop"),
+        size=whole(data, "size"), zipped_size=whole(data, "zipped_size"),
         why=f"{text(data, 'why')} {notes}".strip(),
     )  # fmt: skip
 
@@ -184,7 +194,11 @@ def with_front(rows: Sequence[TrialRow], named: Sequence[str]) -> list[TrialRow]
 
 def _undominated(rows: Sequence[TrialRow]) -> set[str]:
     """Those that nothing beats in latency, accuracy and size at once."""
-    known = [(goods, row.name) for row in rows if (goods := _goods(row)) is not None]
+    runs = [row for row in rows if row.kind in ("trial", "variant") and row.status not in ("failed", "broken")]
+    by_loss = all(row.lost is not None for row in runs if row.accuracy is not None)
+    known = [
+        ((row.latency.value, _badness(row, by_loss), float(row.size or 0)), row.name) for row in runs if row.latency
+    ]
     front: list[tuple[tuple[float, float, float], str]] = []
     # The quickest first: whatever beats one is already on the front by then.
     for mine, name in sorted(known):
@@ -194,11 +208,11 @@ def _undominated(rows: Sequence[TrialRow]) -> set[str]:
     return {name for _, name in front}
 
 
-def _goods(row: TrialRow) -> tuple[float, float, float] | None:
-    """Latency, accuracy and size, less is better; None for what is out of the question."""
-    if row.latency is None or row.kind not in ("trial", "variant") or row.status in ("failed", "broken"):
-        return None
-    return row.latency.value, -row.accuracy.value if row.accuracy else 0.0, float(row.size or 0)
+def _badness(row: TrialRow, by_loss: bool) -> float:
+    """How wrong a row is, less is better: by what it lost against the original, where that is known of all."""
+    if row.accuracy is None:
+        return 0.0
+    return row.lost or 0.0 if by_loss else -row.accuracy.value if row.higher_is_better else row.accuracy.value
 
 
 def front_names(result: dict[str, Any] | None) -> list[str]:

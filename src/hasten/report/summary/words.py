@@ -37,6 +37,24 @@ def accuracy_text(found: Figure | None, metric: str = "") -> str:
     return f"{found.value * 100:.1f} %" if share else f"{found.value:.4g}"
 
 
+def accuracy_name(metric: str, kind: str) -> str:
+    """What a figure is called: without labels it tells only how far a model is with the original."""
+    if kind in ("", "accuracy"):
+        return metric or "accuracy"
+    likeness = "deviation" if metric == "mae" else "agreement"
+    return f"{likeness} ({metric})" if metric else likeness
+
+
+def change_text(change: float, metric: str) -> str:
+    """A change of an accuracy, with its sign."""
+    return f"{change * 100:+.1f} %" if is_share(metric) else f"{change:+.3g}"
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is known to be a share of something."""
+    return metric.startswith("top-") or metric == "miou"
+
+
 def latency_text(found: Figure | None) -> str:
     """A latency without its interval."""
     return "" if found is None else milliseconds(found.value)
@@ -138,11 +156,14 @@ def _accuracy(result: dict[str, Any], original: TrialRow | None, chosen: TrialRo
     before = accuracy_figure(at(result, "best", "original_accuracy")) or (original.accuracy if original else None)
     after = accuracy_figure(at(result, "best", "accuracy")) or (chosen.accuracy if chosen else None)
     metric = text(result, "best", "accuracy", "metric") or (chosen.metric if chosen else "")
+    kind = text(result, "best", "accuracy", "kind") or (chosen.accuracy_kind if chosen else "")
     if after is None:
         return None
     note = "" if after.low is None else f"95 % interval {accuracy_range(after, metric)}"
-    told = f"{accuracy_text(before, metric)} before" if before else ""
-    return Fact(metric or "Accuracy", accuracy_text(after, metric), told, note)
+    name = accuracy_name(metric, kind)
+    # Without labels, the original's own figure is that it agrees with itself.
+    told = f"{accuracy_text(before, metric)} before" if before and kind in ("", "accuracy") else ""
+    return Fact(name[:1].upper() + name[1:] if name != metric else name, accuracy_text(after, metric), told, note)
 
 
 def accuracy_range(found: Figure | None, metric: str) -> str:
