@@ -13,7 +13,7 @@ from hasten.model.variants.recipes import Ranges
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hasten.model.graph import Graph, Signature, Tensor
+    from hasten.model.graph import Graph, Signature, Subgraph, Tensor
     from hasten.model.variants.recipes import Recipe
 
     Sample = Mapping[str, np.ndarray[Any, Any]]
@@ -53,6 +53,14 @@ def checked_samples(graph: Graph, signature: Signature, samples: Iterable[Sample
         hint = "Give some samples of its inputs (about 100): ranges of activations come from them."
         raise DataError("A static recipe needs calibration data, and there is none.", hint)
     return checked
+
+
+def unread_results(subgraph: Subgraph) -> list[int]:
+    """Results of loops and branches that nothing reads: the engine may give them no memory, and calibration would fail
+    on them (every recurrent layer of Keras has one)."""
+    read = {*subgraph.outputs, *(index for node in subgraph.nodes for index in node.inputs)}
+    callers = [node for node in subgraph.nodes if node.called_subgraphs]
+    return [index for node in callers for index in node.outputs if index not in read]
 
 
 def few_samples(recipe: Recipe, count: int) -> list[str]:

@@ -12,11 +12,11 @@ from hasten.model.reader import read_graph
 from hasten.model.variants.already import quantized_in_part, refuse_quantized, refuse_sparse
 from hasten.model.variants.bias_correction import channel_means, correct_biases
 from hasten.model.variants.border import FLOAT_BORDER, Border, check_types
-from hasten.model.variants.calibration import Calibration, checked_samples, few_samples
+from hasten.model.variants.calibration import Calibration, checked_samples, few_samples, unread_results
 from hasten.model.variants.changes import changed_nodes, same_nodes
 from hasten.model.variants.check import added_operators, check_border, check_weights, left_in_float
 from hasten.model.variants.model_object import write_object
-from hasten.model.variants.other_graphs import left_as_they_were
+from hasten.model.variants.other_graphs import called_in_float, left_as_they_were
 from hasten.model.variants.prepare import prepare
 from hasten.model.variants.quantizer import Order
 from hasten.model.variants.recipes import RECIPES, Recipe, recipe_from_name
@@ -82,6 +82,7 @@ def make_variant(
         shutil.copyfile(made, out_path)
     if recipe.needs_calibration:
         notes += left_in_float(given.subgraphs[way_in.subgraph], nodes, selection)
+        notes += called_in_float(given, given.subgraphs[way_in.subgraph])
     notes += _notes(given, variant, way_in, selection) + few_samples(recipe, known.samples if known else 0)
     return Variant(
         path=out_path,
@@ -132,7 +133,7 @@ def _calibration(
         calibration.check(given, way_in.key, recipe)
         return calibration
     samples = checked_samples(graph, way_in, calibration)
-    values = tagged.ranges(way_in, recipe, samples)
+    values = tagged.ranges(way_in, recipe, samples, unread_results(graph.subgraphs[way_in.subgraph]))
     # It serves all recipes that take ranges this way, of which one may correct biases.
     corrects = any(other.corrects_biases for other in RECIPES if other.ranges is recipe.ranges)
     means = channel_means(tagged.model, tagged.raw, way_in, samples) if corrects else {}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hasten.model.variants.recipes import RECIPES
+
 if TYPE_CHECKING:
-    from hasten.model.graph import Graph, Signature
+    from hasten.model.graph import Graph, Signature, Subgraph
     from hasten.model.variants.selection import Selection
 
 
@@ -29,6 +31,19 @@ def left_as_they_were(original: Graph, variant: Graph, way_in: Signature, select
     if touched:
         notes.append(f"other signatures run quantised graphs too: {', '.join(touched)}")
     return notes
+
+
+def called_in_float(original: Graph, subgraph: Subgraph) -> list[str]:
+    """A sentence on weights that a static recipe does not reach, as loops and branches run them."""
+    called = original.run_by(subgraph.index) - {subgraph.index}
+    if not any(tensor.is_weight for index in called for tensor in original.subgraphs[index].tensors):
+        return []
+    callers = sorted({node.label for node in subgraph.nodes if node.called_subgraphs})
+    recipes = [recipe.name for recipe in RECIPES if not recipe.needs_calibration]
+    return [
+        f"what {' and '.join(callers)} runs stays float, as calibration does not see into it;"
+        f" {', '.join(recipes[:-1])} and {recipes[-1]} quantise that too"
+    ]
 
 
 def _holds_weights_twice(original: Graph, variant: Graph, selection: Selection) -> bool:

@@ -12,7 +12,7 @@ from hasten.model.variants.quantizer import Order, calibrated_ranges, quantized_
 from hasten.model.variants.tags import put_tags, take_tags_off, with_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from hasten.model.graph import Signature
@@ -38,10 +38,20 @@ class TaggedModel:
         mend(self.model, quantized, order)
         return quantized
 
-    def ranges(self, way_in: Signature, recipe: Recipe, samples: list[dict[str, Any]]) -> dict[str, Any]:
-        """The ranges of activations, by tag."""
+    def ranges(
+        self, way_in: Signature, recipe: Recipe, samples: list[dict[str, Any]], unread: Collection[int] = ()
+    ) -> dict[str, Any]:
+        """The ranges of activations, by tag. Tensors of the signature's graph that are `unread` have none."""
+        raw = self._without_names(way_in.subgraph, unread) if unread else self.raw
         with self._own_names():
-            return calibrated_ranges(self.raw, way_in.subgraph, recipe.ranges, way_in.key, samples, self.file_name)
+            return calibrated_ranges(raw, way_in.subgraph, recipe.ranges, way_in.key, samples, self.file_name)
+
+    def _without_names(self, subgraph: int, tensors: Collection[int]) -> bytes:
+        """The model in which the quantiser passes over these tensors, as it does over all that have no name."""
+        model = object_from_bytes(self.raw)
+        for index in tensors:
+            model.subgraphs[subgraph].tensors[index].name = ""
+        return bytes_from_object(model)
 
     @contextlib.contextmanager
     def _own_names(self) -> Iterator[None]:

@@ -111,6 +111,37 @@ def test_what_a_loop_runs_belongs_to_its_signature(recipe: str, tmp_path: Path) 
     assert 0 < error(model, out, "main") == error(model, out, "twin") < 0.2
 
 
+def recurrent(path: Path) -> Path:
+    """As Keras writes recurrent layers: the loop also hands on what it only reads, and nothing takes that."""
+    g = ModelBuilder()
+    condition, body = g.subgraph("condition"), g.subgraph("body")
+    count = condition.input("count", (1,), "int32")
+    for name in ("state", "sequence"):
+        condition.input(name, (1, 64))
+    condition.output(condition.less(count, condition.constant(np.array([2], np.int32))))
+    count, state, sequence = body.input("count", (1,), "int32"), body.input("state", (1, 64)), body.input("s", (1, 64))
+    body.output(body.add(count, body.constant(np.array([1], np.int32))))
+    body.output(body.add(dense(body, state), sequence))
+    body.output(sequence)
+    x = g.input("x", (1, 64))
+    _, y, _ = g.while_loop([g.constant(np.array([0], np.int32)), x, g.tanh(x)], condition, body)
+    g.output(dense(g, y), "y")
+    return g.write(path)
+
+
+def test_static_recipes_quantise_what_is_around_a_recurrent_loop(tmp_path: Path) -> None:
+    model, out = recurrent(tmp_path / "m.tflite"), tmp_path / "v.tflite"
+    variant = make_variant(model, "static_int8_min_max", out, inputs_of(model, 30))
+    assert variant.weight_shares["int8"] == pytest.approx(0.2, abs=0.01)  # one layer of two, in a quarter of the bytes
+    assert 0 < worst_error(answers(model, inputs_of(model, 3)), answers(out, inputs_of(model, 3))) < 0.1
+    said = next(note for note in variant.notes if "WHILE" in note and "calibration" in note)
+    for recipe in WITHOUT_CALIBRATION:
+        assert recipe in said
+        made = make_variant(model, recipe, tmp_path / "other.tflite")
+        assert not any("calibration" in note for note in made.notes)
+        assert made.weight_shares.get("float32", 0.0) < 0.1
+
+
 def test_a_loop_is_no_reason_for_a_note(tmp_path: Path) -> None:
     g = ModelBuilder()
     condition, body = g.subgraph("condition"), g.subgraph("body")
