@@ -39,6 +39,7 @@ class Preparer:
         self.preprocess = tuple(resolved(given, form, entry) for form, entry in zip(forms, said, strict=True))
         self._rates = tuple(entry.sample_rate_hz if entry is not None else None for entry in said)
         self._notes: dict[str, None] = {}
+        self._forming = given.forming
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -51,6 +52,8 @@ class Preparer:
         They may be put into `rooms`, one for each input: fresh memory for each image costs as much as decoding it.
         """
         sources = self._sources(sample.inputs, sample.name)
+        if self._forming and not sample.is_prepared:
+            self._note_unused(sources)
         return tuple(
             self._input(position, source, sample, None if rooms is None else rooms[position])
             for position, source in enumerate(sources)
@@ -79,6 +82,21 @@ class Preparer:
             f"{name} has no values for input {missing!r}; it has {', '.join(inputs) or 'none'}", self._names_hint()
         )
 
+    def _note_unused(self, sources: Sequence[Source]) -> None:
+        """Images and sounds are brought into form, arrays of other numbers are not, whatever the user says."""
+        arrays = [np.asarray(source) for source in sources if not isinstance(source, Path)]
+        if len(arrays) < len(sources) or any(array.dtype == np.uint8 for array in arrays):
+            return
+        is_turned = any(
+            not _same_apart_from_ones(array.shape, form.shape) for array, form in zip(arrays, self.forms, strict=True)
+        )
+        unused = [word for word in self._forming if not (is_turned and word.startswith("layout="))]
+        if unused:
+            kinds = " and ".join(dict.fromkeys(str(array.dtype) for array in arrays))
+            self._notes[f"--preprocess {','.join(unused)} has no effect on arrays of {kinds}: "
+                        "only images and sounds are brought into form"] = None  # fmt: skip
+            self._forming = ()
+
     def _names_hint(self) -> str:
         wanted = ", ".join(form.name for form in self.forms)
         return f"Name them as the model does ({wanted}), or x0, x1, … in its order."
@@ -86,8 +104,13 @@ class Preparer:
     def _input(self, position: int, source: Source, sample: Sample, room: Array | None) -> Array:
         form, preprocess, name = self.forms[position], self.preprocess[position], sample.name
         values = self._read(position, source) if isinstance(source, Path) else np.asarray(source)
-        if values.dtype.hasobject or values.dtype.kind in "USV":
+        if values.dtype.hasobject or values.dtype.kind in "USVmM":
             raise DataError(f"{name} holds values of type {values.dtype}, which no input takes")
+        if values.dtype.kind == "c":
+            raise DataError(
+                f"{name} holds complex numbers, and input {form.name!r} takes {form.dtype}",
+                "Give real ones: magnitudes, or real and imaginary parts beside each other, as the model was trained.",
+            )
         # An input of integers would hide it, and an operator may; infinity, as in a mask, is a value like others.
         if values.dtype.kind == "f" and np.isnan(values).any():
             raise DataError(f"{name} has NaN in input {form.name!r}", SKIP_HINT)

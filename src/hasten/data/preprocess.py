@@ -80,6 +80,12 @@ class Preprocess:
         )
         return ",".join(words) or "raw"
 
+    @property
+    def forming(self) -> tuple[str, ...]:
+        """What is said of the form of images and sounds, a word for each: all but their values."""
+        words = replace(self, mean=None, std=None).describe().split(",")
+        return tuple(word for word in words if word not in ("raw", f"resize={Preprocess().resize}"))
+
     def as_data(self) -> dict[str, Any]:
         """The pre-processing as JSON can hold it."""
         return {**asdict(self), "text": self.describe()}
@@ -96,6 +102,8 @@ def preprocess_from_text(text: str) -> Preprocess:
             raise UsageError(
                 f"--preprocess does not know {part!r}", f"Write key=value; the keys are: {', '.join(_READERS)}."
             )
+        if key in given:
+            raise UsageError(f"--preprocess gives {key} more than once", f"Give one {key}=….")
         try:
             given[key] = _READERS[key](value.strip())
         except ValueError:

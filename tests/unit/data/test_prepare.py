@@ -93,6 +93,11 @@ def test_words_that_mean_nothing_are_refused(text: str) -> None:
         preprocess_from_text(text)
 
 
+def test_a_word_said_twice_is_refused() -> None:
+    with pytest.raises(UsageError, match="--preprocess gives mean more than once"):
+        preprocess_from_text("mean=1,mean=2")
+
+
 @given(st.text(max_size=30))
 def test_no_text_breaks_the_reader(text: str) -> None:
     with contextlib.suppress(UsageError):
@@ -275,6 +280,39 @@ def test_arrays_that_do_not_fit_are_named() -> None:
     assert np.isinf(prepared(FLOAT_IMAGE, np.full((4, 6, 3), -np.inf, np.float32))).all()
     with pytest.raises(ModelError, match="cannot make from data"):
         Preparer([TensorForm("x", "x", (1,), "string")]).prepare(Sample("s", (np.zeros(1),)))
+
+
+def test_complex_numbers_are_refused_in_a_sentence() -> None:
+    with pytest.raises(DataError, match="s holds complex numbers, and input 'x' takes float32") as caught:
+        Preparer([TensorForm("x", "x", (1, 4), "float32")]).prepare(Sample("s", (np.ones(4, np.complex64),)))
+    assert "real and imaginary parts" in caught.value.hint
+
+
+def test_options_for_images_that_arrays_do_not_heed_are_noted_once(tmp_path: Path) -> None:
+    form = image_form("float32")
+    preparer = Preparer([form], preprocess_from_text("size=8x8,channels=gray,layout=nchw,std=255"))
+    for _ in range(2):
+        preparer.prepare(Sample("s", (np.ones(form.sample_shape, np.float32),)))
+    assert preparer.notes == (
+        "--preprocess size=8x8,channels=gray,layout=nchw has no effect on arrays of float32: "
+        "only images and sounds are brought into form",
+    )
+    Image.fromarray(pixels()).save(tmp_path / "a.png")
+    height, width, _ = form.sample_shape
+    for text, source in (
+        ("std=255", np.ones(form.sample_shape, np.float32)),
+        (f"size={height}x{width},std=255", pixels()),
+        (f"size={height}x{width},std=255", tmp_path / "a.png"),
+    ):
+        heeding = Preparer([form], preprocess_from_text(text))
+        heeding.prepare(Sample("s", (source,)))
+        assert heeding.notes == ()
+
+
+def test_a_layout_that_turns_arrays_has_an_effect() -> None:
+    preparer = Preparer([TensorForm("x", "x", (1, 3, 4, 6), "float32")], preprocess_from_text("layout=nchw"))
+    preparer.prepare(Sample("s", (pixels().astype(np.float32),)))
+    assert preparer.notes == ()
 
 
 def test_inputs_are_found_by_name_or_order() -> None:
