@@ -175,15 +175,18 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class LossyInput:
-    """An input of the changed model whose type alone loses a part of what the original is fed."""
+    """An input of the changed model whose type, or that of what it becomes at once, loses a part of what the original
+    is fed."""
 
     name: str
     dtype: str
     snr_db: float
+    node: int | None = None
+    """The node that brings it into this type; None where the input itself has it."""
 
     def as_data(self) -> dict[str, Any]:
         """The input as JSON can hold it."""
-        return {"name": self.name, "dtype": self.dtype, "snr_db": finite(self.snr_db)}
+        return {"name": self.name, "dtype": self.dtype, "snr_db": finite(self.snr_db), "node": self.node}
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class _Feed:
     before: list[list[bytes]]
     after: list[list[bytes]]
     input_snr_db: Mapping[str, float]
-    """What the changed model's own input types lose already, by tensor."""
+    """What the changed model's inputs lose already by their types, by tensor."""
     lossy_inputs: tuple[LossyInput, ...]
     cut_off: list[CutOff]
     outputs: tuple[dict[str, Reals], dict[str, Reals]]
@@ -145,20 +145,21 @@ def _feed(target: Target, original: Subject, changed: Subject, given: GivenInput
         fed = [_reals_from(sample, forms[0].inputs) for sample in before]
         after = [_stored([sample[at] for at, _ in counterparts], forms[1].inputs) for sample in fed]
         meters = {form.tensor_name: ErrorMeter() for form in forms[1].inputs}
-        for sample, stored in zip(fed, after, strict=True):
-            again = _reals_from(stored, forms[1].inputs)
-            for (at, form), values in zip(counterparts, again, strict=True):
-                meters[form.tensor_name].add(sample[at], values)
+        held = [(at, *_held_form(changed, form)) for at, form in counterparts]
+        for sample in fed:
+            for at, form, _ in held:
+                meters[form.tensor_name].add(sample[at], _held(sample[at], form))
         before, after = ([side.fed(sample) for sample in fed] for side, fed in zip(forms, (before, after), strict=True))
         outputs = (_outputs(runners[0], forms[0], before), _outputs(runners[1], forms[1], after))
     snr_db = {name: meter.snr_db for name, meter in meters.items()}
     lossy = [
-        LossyInput(form.name, form.dtype, snr_db[form.tensor_name])
-        for form in forms[1].inputs
+        LossyInput(form.name, form.dtype, snr_db[form.tensor_name], node)
+        for _, form, node in held
         if is_lossy(snr_db[form.tensor_name])
     ]
+    cut_off = cut_off_inputs(fed, [(at, form) for at, form, _ in held])
     return _Feed(
-        before, after, snr_db, tuple(lossy), cut_off_inputs(fed, counterparts), outputs, source,
+        before, after, snr_db, tuple(lossy), cut_off, outputs, source,
         is_random=given is None or given.is_random, notes=() if given is None else given.notes,
     )  # fmt: skip
 
@@ -179,6 +180,25 @@ def _counterparts(before: Sequence[TensorForm], after: Sequence[TensorForm]) -> 
         if before[place].elements != form.elements:
             raise _Unlike(f"input {form.name!r} of the changed model has another shape than the original's")
     return found
+
+
+def _held_form(changed: Subject, form: TensorForm) -> tuple[TensorForm, int | None]:
+    """The form that an input's values have in the model, and the node that brings them into it: a float input may be
+    quantised before anything else reads it."""
+    subgraph = changed.subgraph
+    at = next((index for index in subgraph.inputs if subgraph.tensors[index].name == form.tensor_name), None)
+    readers = [node for node in subgraph.nodes if at in node.inputs]
+    if form.is_quantized or len(readers) != 1 or readers[0].op != "QUANTIZE":
+        return form, None
+    tensor = subgraph.tensors[readers[0].outputs[0]]
+    if tensor.quantization is None or tensor.quantization.per_channel:
+        return form, None
+    scale, zero_point = tensor.quantization.scales[0], (*tensor.quantization.zero_points, 0)[0]
+    return replace(form, dtype=tensor.dtype, scale=scale, zero_point=zero_point), readers[0].index
+
+
+def _held(values: NDArray[Any], form: TensorForm) -> NDArray[Any]:
+    return real_from_bytes(stored_from_real(values, form, form.name).tobytes(), form)
 
 
 def _samples(

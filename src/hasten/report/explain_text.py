@@ -16,7 +16,7 @@ from hasten.report.text import WIDTH, doubts_text, printable, wrapped
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hasten.core.explain import Cause, CutOff, ErrorView, Explanation, NodeRow, Side
+    from hasten.core.explain import Cause, CutOff, ErrorView, Explanation, LossyInput, NodeRow, Side
 
 _SMALLEST_PART: Final = 0.005
 _ROWS: Final = 12
@@ -172,7 +172,7 @@ def _places(found: Explanation, view: ErrorView) -> list[str]:
     if view.compared == 0:
         return []
     sentences = [
-        f"Error enters at the input {printable(lossy.name)!r}: its {lossy.dtype} keeps {_db(lossy.snr_db)} of what the"
+        f"Error enters at the input {printable(lossy.name)!r}: {_held_in(lossy)} keeps {_db(lossy.snr_db)} of what the"
         " original is fed."
         for lossy in view.lossy_inputs
     ]
@@ -185,6 +185,10 @@ def _places(found: Explanation, view: ErrorView) -> list[str]:
     if view.first_below not in (None, view.first_drop, view.largest_drop):
         sentences.append(f"It exceeds a tenth of the signal first at {_node(found, view.first_below)}.")
     return sentences
+
+
+def _held_in(lossy: LossyInput) -> str:
+    return f"its {lossy.dtype}" if lossy.node is None else f"{lossy.dtype} (#{lossy.node} QUANTIZE)"
 
 
 def _cut_off(found: Explanation, view: ErrorView) -> list[str]:

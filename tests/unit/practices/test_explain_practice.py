@@ -22,6 +22,7 @@ from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.model import samples
 from hasten.model.build import ModelBuilder
 from hasten.model.build_bytes import serialised
+from hasten.model.build_graph import signed_range
 from hasten.model.matching import match_nodes
 from hasten.practices.explain import Subject
 from hasten.practices.explain_errors import Numbers, compare_numbers
@@ -171,6 +172,25 @@ def test_error_of_an_eight_bit_input_is_found_at_the_input(tmp_path: Path) -> No
     same = numbers(original, original, standard_normal(2)).view
     assert same is not None
     assert same.lossy_inputs == ()
+
+
+def test_error_of_an_input_that_is_quantised_at_once_is_found_at_the_input(tmp_path: Path) -> None:
+    """As quantisers write models whose inputs stay float: the layers behind it add next to nothing."""
+    inputs = {}
+    for kind in ("float32", "int8"):
+        g = ModelBuilder()
+        x = g.input("x", (1, 32, 32, 3))
+        y = g.conv2d(x if kind == "float32" else g.quantize(x, signed_range(1.0)), 8, 3)
+        g.output(y if kind == "float32" else g.dequantize(y), "y")
+        inputs[kind] = written(g.build(), tmp_path, f"{kind}.tflite")
+    found = numbers(inputs["float32"], inputs["int8"], standard_normal(2))
+    assert found.view is not None
+    (lossy,) = found.view.lossy_inputs
+    assert (lossy.name, lossy.dtype, lossy.node) == ("x", "int8", 0)
+    assert 30 < lossy.snr_db < 50
+    layer = next(row for row in found.rows if row.match.op == "CONV_2D")
+    assert layer.snr_db is not None
+    assert layer.drop_db == pytest.approx(lossy.snr_db - layer.snr_db)
 
 
 def test_a_layer_without_room_for_the_values_of_the_original_is_found(tmp_path: Path) -> None:

@@ -125,6 +125,9 @@ def test_error_that_enters_at_the_input_is_said_before_any_node() -> None:
     at_input = "Error enters at the input 'image': its int8 keeps 39.3 dB of what the original is fed."
     assert f"{at_input} The first node to add to it is #1 CONV_2D (45.0 dB" in text
     assert "enters first" not in text
+    quantised = replace(view, lossy_inputs=(LossyInput("image", "int8", 39.3, node=0),))
+    text = flowing(explanation_text(explanation(errors=quantised)))
+    assert "Error enters at the input 'image': int8 (#0 QUANTIZE) keeps 39.3 dB" in text
     none = replace(view, first_drop=None, largest_drop=None, first_below=None)
     assert f"{at_input} No node is clearly worse" in flowing(explanation_text(explanation(errors=none)))
 
