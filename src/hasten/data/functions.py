@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,16 @@ def load_function(text: str) -> Any:
             found = getattr(found, name)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{text} cannot be found: {error}", "Write module:function, as in mydata:samples.") from None
+    except (Exception, SystemExit) as error:
+        raise DataError(f"{text} cannot be loaded: {words_of(error)}", "Importing the module must succeed.") from error
     return found
+
+
+def words_of(error: BaseException) -> str:
+    """What a user's function ended with. An exit is as much an error as others: it would end hasten without a word."""
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
+    return f"{type(error).__name__}: {error}"
 
 
 def open_function(text: str) -> Dataset:
@@ -48,7 +58,8 @@ def open_function(text: str) -> Dataset:
     function = load_function(text)
     if not callable(function):
         raise UsageError(f"{text} is no function", "It must return an iterable of (inputs, label).")
-    samples = SamePasses(text, lambda: _samples(text, function))
+    begun = _BegunAnew(text, function)
+    samples = SamePasses(text, lambda: _samples(text, begun))
     first = next(samples(), None)
     if first is None:
         raise DataError(f"{text} gave no samples")
@@ -72,8 +83,33 @@ def _samples(text: str, function: Callable[[], Iterable[Any]]) -> Iterator[Sampl
             position += 1
     except DataError:
         raise
-    except Exception as error:
-        raise DataError(f"{text} failed at sample {position}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise DataError(f"{text} failed at sample {position}: {words_of(error)}") from error
+
+
+class _BegunAnew:
+    """Calls a function that gives samples; a DataError where it gives what was read before, and cannot be again."""
+
+    def __init__(self, text: str, function: Callable[[], Iterable[Any]]) -> None:
+        self._text, self._function = text, function
+        self._before: Callable[[], object] = lambda: None
+
+    def __call__(self) -> Iterable[Any]:
+        """What the function returns."""
+        found = self._function()
+        if not isinstance(found, Iterator):
+            return found
+        if self._before() is found:
+            raise DataError(
+                f"{self._text} gives the same iterator at each call, and one can be read only once",
+                "Make it inside the function, so that each call gives a new one.",
+            )
+        try:
+            # What was left half read should not be kept open for this.
+            self._before = weakref.ref(found)
+        except TypeError:  # as zip and map
+            self._before = lambda: found
+        return found
 
 
 def _sample(name: str, item: Any) -> Sample:

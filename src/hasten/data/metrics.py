@@ -15,7 +15,7 @@ from hasten.core.errors import DataError, UsageError
 from hasten.core.units import several
 from hasten.data.class_maps import class_map, flat_mask, nearest_resized
 from hasten.data.classes import is_class_number, is_one_hot
-from hasten.data.functions import is_function_name, load_function
+from hasten.data.functions import is_function_name, load_function, words_of
 from hasten.model.endings import maker_of
 
 if TYPE_CHECKING:
@@ -158,8 +158,8 @@ class FunctionMetric(_Mean):
         try:
             with self._lock:
                 score = float(self._function(outputs, label))
-        except Exception as error:
-            raise DataError(f"the metric {self.name} failed: {type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise DataError(f"the metric {self.name} failed: {words_of(error)}") from error
         if not np.isfinite(score):
             raise DataError(f"the metric {self.name} returned {score}")
         return Scored(np.array([score]))

@@ -10,6 +10,7 @@ import numpy as np
 
 from hasten.core.errors import DataError, UsageError
 from hasten.data.forms import real_from_bytes
+from hasten.data.functions import words_of
 from hasten.data.images import mask_from_file
 
 if TYPE_CHECKING:
@@ -96,4 +97,6 @@ class Scorer:
             found = self.metric.score(outputs, reference if label is None else label)
         except DataError as error:
             raise DataError(f"{sample.name}: {error.message}", error.hint) from error
+        except SystemExit as error:  # in a metric that is a class of the user's own
+            raise DataError(f"{sample.name}: the metric {self.metric.name} failed: {words_of(error)}") from error
         return Score(position, sample.name, found.statistics, found.tied, reference)

@@ -265,6 +265,13 @@ def test_function_gives_samples_again_and_again(importable: Callable[[str], str]
     assert [position for position, _ in found.drawn(2)] == [0, 1]
 
 
+def test_function_may_give_a_new_iterator_of_any_kind(importable: Callable[[str], str]) -> None:
+    name = importable("def data(): return zip([[1.0], [2.0]], [1, 2])")
+    found = open_dataset(f"{name}:data")
+    for _ in range(3):
+        assert [sample.label for _, sample in found.drawn()] == [1, 2]
+
+
 def test_function_may_name_files_and_several_inputs(importable: Callable[[str], str]) -> None:
     name = importable("def data():\n    return [(('a.png', [1.0]), None), ({'x': [2]}, None)]\n")
     first, second = samples_of(open_dataset(f"{name}:data"))
@@ -282,6 +289,16 @@ def test_function_may_name_files_and_several_inputs(importable: Callable[[str], 
         ("def data(): return [1]", DataError, "sample 0 is not a pair"),
         ("def data():\n    yield [1], None\n    yield [1], 1", DataError, "sample 1 has a label"),
         ("def data():\n    yield [1], 1\n    raise OSError('gone')", DataError, "at sample 1: OSError: gone"),
+        ("import sys\ndef data(): sys.exit()", DataError, r"at sample 0: it called sys\.exit\(\)"),
+        (
+            "import sys\ndef data():\n    yield [1], 1\n    sys.exit(7)",
+            DataError,
+            r"at sample 1: it called sys\.exit\(7\)",
+        ),
+        ("import sys\nsys.exit(0)", DataError, r"cannot be loaded: it called sys\.exit\(0\)"),
+        ("open('nowhere')", DataError, "cannot be loaded: FileNotFoundError"),
+        ("g = (([i], i) for i in range(3))\ndef data(): return g", DataError, "same iterator at each call"),
+        ("g = zip([[1], [2]], [1, 2])\ndef data(): return g", DataError, "same iterator at each call"),
     ],
 )
 def test_bad_functions_are_named(

@@ -184,6 +184,14 @@ def test_the_label_that_tells_is_neither_missing_nor_whole_by_chance(labels: lis
     assert telling_label(stream, 7) == 7
 
 
+def test_a_function_that_exits_is_an_error_like_others() -> None:
+    def exits(outputs: Any, label: Any) -> float:
+        sys.exit(0)
+
+    with pytest.raises(DataError, match=r"the metric mine:exits failed: it called sys\.exit\(0\)"):
+        FunctionMetric("mine:exits", exits).score([np.zeros(2)], 0)
+
+
 def test_a_function_says_itself_whether_it_is_an_error() -> None:
     def error(outputs: Any, label: Any) -> float:
         return 0.0

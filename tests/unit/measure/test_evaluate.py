@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -246,6 +247,15 @@ def test_an_own_metric_that_does_not_say_its_direction_is_noted(tmp_path: Path) 
     metric = FunctionMetric("mine:f", lambda outputs, label: 1.0)
     found = run(doubler(tmp_path), vectors(12, labels=[0] * 12), Preprocess(), metric)
     assert any("higher is taken as better in mine:f" in note for note in found.accuracy.notes)
+
+
+def test_an_own_class_of_metric_that_exits_is_an_error(tmp_path: Path) -> None:
+    class Leaving(Cosine):
+        def score(self, outputs: Sequence[Any], label: Any) -> Any:
+            sys.exit(9)
+
+    with pytest.raises(DataError, match=r"0: the metric cosine failed: it called sys\.exit\(9\)"):
+        run(doubler(tmp_path), vectors(1, labels=[np.zeros(4)]), Preprocess(), Leaving())
 
 
 def test_ties_are_counted(tmp_path: Path) -> None:
