@@ -60,8 +60,9 @@ class Comparison:
 
     @property
     def leaning(self) -> Verdict:
-        """The verdict; without one for lack of rounds, what these few agree on."""
-        if not self.lacks_rounds or self.ci95[0] <= 1 <= self.ci95[1]:
+        """The verdict; without one for lack of rounds, a clear difference that these few agree on."""
+        agree = not self.ci95[0] <= 1 <= self.ci95[1]
+        if not (self.lacks_rounds and agree and is_clear(math.log(self.ratio))):
             return self.verdict
         return Verdict.SLOWER if self.ratio > 1 else Verdict.FASTER
 

@@ -182,8 +182,9 @@ def test_a_clear_ratio_of_too_few_processes_is_called_what_it_is() -> None:
     assert slower.startswith("It looks 28.6 times slower by 2 pairs of processes, too few for a verdict: 2 CONV_2D")
     faster = verdict_sentences(compare_rounds([-0.61, -0.60]), causes, 1.0)
     assert faster.startswith("It looks 1.8 times faster by 2 pairs of processes, too few for a verdict: one CONV_2D")
-    unknown = verdict_sentences(compare_rounds([0.1, -0.1]), causes, 1.0)
-    assert unknown.startswith("Whether it is faster or slower is undecided; what changed: 2 CONV_2D left")
+    for unclear in ([0.1, -0.1], [0.0315, 0.0316]):
+        unknown = verdict_sentences(compare_rounds(unclear), causes, 1.0)
+        assert unknown.startswith("Whether it is faster or slower is undecided; what changed: 2 CONV_2D left")
 
 
 def test_operators_that_lost_by_leaving_the_delegate_are_a_hint() -> None:
