@@ -104,7 +104,10 @@ def _where_time_goes(profile: Profile) -> str:
 
 def _operators(profile: Profile) -> Finding:
     known = [operator for operator in profile.operators if operator.headroom_ms is not None]
-    if not known or profile.seen < _MOSTLY_SEEN:
+    if profile.seen < _MOSTLY_SEEN:
+        why = "The profiler finds too little of the run in operators to say what each could win."
+        return Finding("operators", Standing.NOT_EXAMINED, why)
+    if not known:
         why = "The engine does not tell what each operator takes with this plan, or the machine's peaks are not known."
         return Finding("operators", Standing.NOT_EXAMINED, why, "hasten profile shows what there is.")
     top = max(known, key=_headroom)

@@ -118,6 +118,7 @@ def test_a_run_too_short_for_the_profiler_is_said_to_be() -> None:
     assert found["profile"].evidence.startswith("A run takes 2.19 µs, of which the profiler finds 0 ms in operators")
     assert "%" not in found["profile"].evidence
     assert found["operators"].standing is Standing.NOT_EXAMINED
+    assert "too little of the run" in found["operators"].evidence
 
 
 def test_the_text_has_the_verdict_the_steps_and_all_nine() -> None:
