@@ -115,6 +115,9 @@ class MeanAbsoluteError(_Mean):
     name = "mae"
     higher_is_better = False
 
+    def __init__(self, notes: tuple[str, ...] = ()) -> None:
+        self.notes = notes
+
     def score(self, outputs: Sequence[Array], label: Array) -> Scored:
         """The sample's mean error."""
         found, wanted = _alike(outputs[0], label)
@@ -204,6 +207,10 @@ class MeanIoU:
         return class_map(outputs[0]).astype(np.uint8)
 
 
+_NO_PROBABILITY: Final = (
+    "the output is one value that no sigmoid made, so labels are taken as numbers to be predicted (mae); "
+    "if they are classes, give --metric module:function"
+)
 _IGNORED: Final = 255
 _MOST_CLASSES: Final = 255
 _METRICS: Final[dict[str, Callable[[], Metric]]] = {
@@ -257,7 +264,13 @@ def default_metric(label: Label, output_shape: Sequence[int], *, is_probability:
     kinds = "iubf" if prod(output_shape) > 1 else "iub" if is_probability else "b"
     is_class = is_class_number(label) and values.dtype.kind in kinds
     is_class = is_class or (is_one_hot(label) and values.size == prod(output_shape))
-    return TopK(1) if is_class else MeanAbsoluteError()
+    if is_class:
+        return TopK(1)
+    # Those of two classes, perhaps, beside a score that no sigmoid has made a probability.
+    may_be_classes = (
+        prod(output_shape) == 1 and values.dtype.kind in "iu" and values.size == 1 and values.item() in (0, 1)
+    )
+    return MeanAbsoluteError((_NO_PROBABILITY,) if may_be_classes else ())
 
 
 def telling_label(dataset: Dataset, first: Label = None) -> Label:

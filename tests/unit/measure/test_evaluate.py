@@ -236,6 +236,14 @@ def test_whole_labels_of_one_value_are_numbers_unless_it_is_a_probability(
     assert run(candidate, dataset).accuracy.metric == metric
 
 
+@pytest.mark.parametrize(("first", "noted"), [(1, True), (40, False)])
+def test_labels_that_may_be_two_classes_are_noted_where_they_are_taken_as_numbers(
+    tmp_path: Path, first: int, noted: bool
+) -> None:
+    found = run(one_value(tmp_path, probability=False), vectors(12, labels=[first] * 12))
+    assert any("if they are classes, give --metric" in note for note in found.accuracy.notes) == noted
+
+
 def test_one_hot_labels_are_classes(tmp_path: Path) -> None:
     candidate = doubler(tmp_path)
     classes = [int(np.asarray(sample.inputs[0]).argmax()) for sample in _drawn(vectors(20))]  # type: ignore[index]
