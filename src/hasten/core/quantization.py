@@ -31,6 +31,8 @@ FAILED: Final = "failed"
 BUT: Final = "_but_"
 SLOW: Final = "slow_"
 FOR_SIZE: Final = "_size"
+# Of the samples that changed, so many are named in a session; all of them are counted.
+_MOST_NAMES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +241,9 @@ def floor_of(kind: Kind, kept: bool | None) -> str:
 
 
 def _change_data(change: PairedAccuracy) -> dict[str, Any]:
-    data = {**change.as_data(), "higher_is_better": change.higher_is_better}
-    return {key: value for key, value in data.items() if key not in ("lost_samples", "won_samples")}
+    names = {"lost_samples": change.lost_samples, "won_samples": change.won_samples}
+    first = {key: list(known[:_MOST_NAMES]) for key, known in names.items()}
+    return {**change.as_data(), "higher_is_better": change.higher_is_better, **first}
 
 
 def _change_from_data(data: Mapping[str, Any]) -> PairedAccuracy:
@@ -248,4 +251,5 @@ def _change_from_data(data: Mapping[str, Any]) -> PairedAccuracy:
     return PairedAccuracy(
         data["metric"], data["samples"], data["difference"], low, high, data["higher_is_better"],
         data["both_right"], data["lost"], data["won"], data["both_wrong"], data["p_value"],
+        tuple(data.get("lost_samples", ())), tuple(data.get("won_samples", ())),
     )  # fmt: skip

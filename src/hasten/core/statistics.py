@@ -101,7 +101,8 @@ def outlier_share(values: Floats) -> float:
 def relative_spread(values: Sequence[float]) -> float:
     """How far the middle half of the values is apart, as a share of their median."""
     lower, centre, upper = np.quantile(np.asarray(values, dtype=np.float64), [0.25, 0.5, 0.75])
-    return float((upper - lower) / centre) if centre else 0.0
+    with np.errstate(over="ignore"):  # beside a median of next to nothing, any spread is endless
+        return float((upper - lower) / centre) if centre else 0.0
 
 
 def trend(values: Sequence[float]) -> float:

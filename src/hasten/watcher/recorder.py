@@ -50,6 +50,9 @@ class Recorder:
         self.places: dict[tuple[int, int], Place] = {}
         self.flush_lock = _thread.allocate_lock()
         self.on_new_place: Callable[[], None] = lambda: None
+        self._flushers: set[int] = set()
+        """Threads that write, or are about to."""
+        self._waiting: list[Callable[[], None]] = []
         self._files: tuple[int, int, int] | None = None
         self._inodes: tuple[int, ...] = ()
         self._definitions: list[dict[str, Any]] = list(_described_objects.values())
@@ -87,18 +90,34 @@ class Recorder:
 
     def flush(self) -> None:
         """Write what there is. Never raises: a full disk must not end the program that is watched."""
-        if not self.flush_lock.acquire(timeout=1):
-            return  # a signal came in the middle of a flush
+        thread = _thread.get_ident()
+        self._flushers.add(thread)
         try:
-            self._flush()
-        except (OSError, ValueError, OverflowError):
-            self._left_out += 1
+            if not self.flush_lock.acquire(timeout=1):
+                return  # a signal came in the middle of a flush
+            try:
+                self._flush()
+            except (OSError, ValueError, OverflowError):
+                self._left_out += 1
+            finally:
+                self.flush_lock.release()
         finally:
-            self.flush_lock.release()
+            self._flushers.discard(thread)
+        waiting, self._waiting = self._waiting, []
+        for step in waiting:
+            step()
+
+    def put_off(self, step: Callable[[], None]) -> bool:
+        """Where a signal finds this thread in the middle of a flush: let the step wait for its end."""
+        if _thread.get_ident() not in self._flushers:
+            return False
+        self._waiting.append(step)
+        return True
 
     def begin_again(self) -> None:
         """After a fork: what the parent has not written yet is the parent's; the child has a file of its own."""
         self.flush_lock = _thread.allocate_lock()
+        self._flushers.clear()
         self.rows.clear()
         self._lines = list(self._definitions)
         self._written = 0

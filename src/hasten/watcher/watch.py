@@ -145,12 +145,13 @@ class Watch:
         if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
             return
 
-        def end(number: int, _frame: object) -> None:
+        def end() -> None:
             self.finish("terminated")
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
 
-        signal.signal(signal.SIGTERM, end)
+        # The worker may be about to write by itself, at its own end: ended in the middle of it, all that would be lost.
+        signal.signal(signal.SIGTERM, lambda _number, _frame: None if self.recorder.put_off(end) else end())
 
     def _before_fork(self) -> None:
         if self._active:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -113,3 +114,24 @@ def test_a_module_is_patched_when_it_is_imported(packages: Path, monkeypatch: py
 
 def test_the_cost_of_a_call_is_measured() -> None:
     assert 0 < cost_of_a_call_ns(400) < 1e6
+
+
+def test_a_signal_in_the_middle_of_writing_waits_for_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(str(tmp_path))
+    recorder.rows += range(rows.INTEGERS_A_ROW)
+    written: list[int] = []
+    write = os.write
+
+    def interrupted(file: int, data: bytes) -> int:
+        if file != sys.stderr.fileno() and not recorder.put_off(lambda: written.append(_rows_bytes(tmp_path))):
+            raise AssertionError("it is being written just now")
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", interrupted)
+    recorder.flush()
+    assert written == [8 * rows.INTEGERS_A_ROW]
+    assert not recorder.put_off(lambda: None)
+
+
+def _rows_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob(f"*{rows.ROWS_SUFFIX}"))
