@@ -88,6 +88,7 @@ class Sampler:
         ended = self._ended
         try:
             while self._running and not self._wake.acquire(timeout=self._seconds_apart()):
+                self._watch.insist_on_the_end()
                 now = time.perf_counter_ns()
                 # A thread may end while it is looked at, a dictionary change: one sample less, and no trouble.
                 with self.frames_lock, contextlib.suppress(Exception):

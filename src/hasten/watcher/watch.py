@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 import time
@@ -13,6 +14,7 @@ from .event_loops import loops_are_loaded
 from .import_hook import Finder, patch_loaded
 from .recorder import Recorder
 from .sampler import Sampler
+from .termination import Termination, is_ended_by_signal
 from .tracebacks import hide_our_frames, hide_our_frames_in_threads
 
 _LOOKED_AT_AGAIN: Final = 2
@@ -37,6 +39,7 @@ class Watch:
         self.recorder.on_new_place = self.look_for_loops
         self._active = False
         self._forked = False
+        self._termination: Termination | None = None
 
     def start(self) -> None:
         """Patch what is there, be ready for what will be imported, begin to sample."""
@@ -135,23 +138,15 @@ class Watch:
 
         return _exit
 
+    def insist_on_the_end(self) -> None:
+        """See that a worker ends that was told to."""
+        if self._termination is not None:
+            self._termination.insist()
+
     def _outlive_termination(self) -> None:
-        """Workers of multiprocessing are ended by a signal, often right after their work: write what they did first."""
-        spawned = "--multiprocessing-fork" in getattr(sys, "orig_argv", ())
-        if not spawned and not (self._forked and "multiprocessing.process" in sys.modules):
-            return
-        import signal
-
-        if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-            return
-
-        def end() -> None:
-            self.finish("terminated")
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGTERM)
-
-        # The worker may be about to write by itself, at its own end: ended in the middle of it, all that would be lost.
-        signal.signal(signal.SIGTERM, lambda _number, _frame: None if self.recorder.put_off(end) else end())
+        if is_ended_by_signal(forked=self._forked):
+            with contextlib.suppress(ValueError):  # not in the main thread
+                self._termination = Termination(self.recorder, self.finish)
 
     def _before_fork(self) -> None:
         if self._active:
@@ -170,6 +165,9 @@ class Watch:
             self.recorder.begin_again()
             self._began_ns = time.perf_counter_ns()
             self._sampler.forget_thread()
+            if self._termination is not None:
+                self._termination.undo()
+                self._termination = None
             self._introduce("fork")
             self.recorder.flush()
             self._sampler.start()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
+import subprocess
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -135,3 +137,38 @@ def test_a_signal_in_the_middle_of_writing_waits_for_its_end(tmp_path: Path, mon
 
 def _rows_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob(f"*{rows.ROWS_SUFFIX}"))
+
+
+
+_WORKER = """
+import _thread, os, signal, sys, threading, time
+from hasten.watcher.recorder import Recorder
+from hasten.watcher.termination import Termination
+
+recorder = Recorder(sys.argv[1])
+ending = Termination(recorder, lambda how: (recorder.note({"how": how}), recorder.flush()))
+
+def other():
+    time.sleep(0.2)  # the main thread waits by then
+    signal.pthread_kill(_thread.get_ident(), signal.SIGTERM)  # it comes to a thread that runs no handlers
+    while sys.argv[2] == "insist":
+        ending.insist()
+        time.sleep(0.01)
+
+threading.Thread(target=other).start()
+threading.Event().wait()
+"""
+
+
+def _end_of_worker(folder: Path, how: str, seconds: float) -> int:
+    return subprocess.run([sys.executable, "-c", _WORKER, folder, how], check=False, timeout=seconds).returncode
+
+
+def test_a_worker_that_waits_is_told_again_to_end(tmp_path: Path) -> None:
+    assert _end_of_worker(tmp_path, "insist", 60) == -signal.SIGTERM
+    assert "terminated" in "".join(path.read_text() for path in tmp_path.glob(f"*{rows.LINES_SUFFIX}"))
+
+
+def test_without_being_told_again_it_would_wait_without_end(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        _end_of_worker(tmp_path, "once", 3)
