@@ -139,7 +139,6 @@ def _rows_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob(f"*{rows.ROWS_SUFFIX}"))
 
 
-
 _WORKER = """
 import _thread, os, signal, sys, threading, time
 from hasten.watcher.recorder import Recorder
