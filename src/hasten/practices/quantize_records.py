@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.comparison import Verdict
 from hasten.core.errors import UsageError
 from hasten.core.plan import Plan, Workload
-from hasten.core.quantization import BROKEN, SPEED, VariantRow
+from hasten.core.quantization import BROKEN, GOALS, SPEED, VariantRow
 from hasten.data.preprocess import Preprocess
 from hasten.model.variants.border import FLOAT, FLOAT_BORDER, Border, fits
 from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
@@ -49,6 +50,14 @@ class QuantizeSettings:
     def __post_init__(self) -> None:
         for name in self.recipes:
             recipe_from_name(name)
+        if not 0 <= self.max_drop < math.inf:
+            raise UsageError(f"a largest drop of {self.max_drop} is none", "Give a share, as 0.01 for 1 %.")
+        if not 0 < self.seconds < math.inf:
+            raise UsageError(f"variants cannot be timed in {self.seconds} seconds", "Give more than 0.")
+        if self.goal not in GOALS:
+            raise UsageError(f"there is no goal {self.goal!r}", f"Choose among {', '.join(GOALS)}.")
+        if not self.recipes and not self.prune:
+            raise UsageError("no recipe is asked for", f"Choose among {', '.join(RECIPE_NAMES)}.")
         for share in self.prune:
             if not 0 < share < 1:
                 raise UsageError(f"a share of {share} cannot be pruned", "Give one between 0 and 1, as 0.5.")

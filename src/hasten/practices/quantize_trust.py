@@ -12,7 +12,7 @@ from hasten.core.accuracy import Kind
 from hasten.core.proportions import wilson_interval
 from hasten.core.units import percent, several
 from hasten.data.classes import is_class_number, is_one_hot
-from hasten.data.metrics import Cosine, TopK
+from hasten.data.metrics import Cosine, MeanIoU, TopK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,6 +97,8 @@ def _blind(original: Evaluation, outputs: int) -> str:
     """Why the metric cannot see a change, in a clause; empty where it can."""
     if isinstance(original.metric, Cosine) and outputs == 1:
         return "the cosine of one value is 1 whatever it is"
+    if isinstance(original.metric, MeanIoU) and len(original.metric.by_class(original.statistics.sum(axis=0))) == 1:
+        return "the masks hold a single class beside 255, whose pixels do not count (write 1 where 255 is a class)"
     answers = [answer for answer in original.references.values() if answer is not None]
     if isinstance(original.metric, TopK) and len(answers) >= FEWEST_SAMPLES and len(set(answers)) == 1:
         samples = several(len(answers), "sample")

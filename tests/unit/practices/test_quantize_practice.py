@@ -290,3 +290,18 @@ def test_a_place_that_is_a_file_is_told(tmp_path: Path) -> None:
 def test_the_model_itself_is_never_written(found: QuantizeResult, place: Path) -> None:
     assert (place / "tiny.tflite").read_bytes() == mobilenet_like(8, 1, 16)
     assert MODEL.is_file()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"max_drop": float("nan")}, "largest drop"),
+        ({"max_drop": -1.0}, "largest drop"),
+        ({"seconds": 0.0}, "cannot be timed in 0.0 seconds"),
+        ({"goal": "fast"}, "no goal 'fast'"),
+        ({"recipes": ()}, "no recipe"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        QuantizeSettings(**wrong)

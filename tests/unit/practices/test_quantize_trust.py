@@ -142,3 +142,16 @@ def test_the_commonest_label_is_counted_whatever_its_form() -> None:
     assert share([1, 1, 1, 0]) == share(["a", "a", "a", "b"]) == share([1.0, 1.0, 1.0, 2.0]) == 0.75
     assert share(list(np.eye(3)[[1, 1, 1, 2]])) == 0.75
     assert share([0.5, 0.5, 0.7]) == share([np.zeros(4)] * 3) == 0
+
+
+def test_masks_with_one_class_tell_nothing() -> None:
+    """Binary masks often hold 0 and 255, of which 255 is what does not count."""
+    mask = np.where(np.arange(64).reshape(8, 8) % 3 == 0, 255, 0).astype(np.uint8)
+    for label, is_blind in ((mask, True), (mask // 255, False)):
+        metric = MeanIoU()
+        scored = [metric.score([np.zeros((1, 8, 8))], label).statistics for _ in range(20)]
+        evaluated = original(metric, 1.0, 20)
+        evaluated.statistics = np.stack(scored)
+        found = trust_in(Floor(evaluated, 0.01), 64)
+        assert bool(found.against) == is_blind
+        assert any("single class beside 255" in doubt for doubt in found.doubts) == is_blind

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -132,10 +134,10 @@ def test_memory_that_the_system_does_not_tell(tmp_path: Path, monkeypatch: pytes
 
 
 def test_memory_counts_from_its_start() -> None:
-    meter = memory.MemoryMeter()
-    meter.start()
-    block = bytearray(b"x" * (64 << 20))
-    peak = meter.peak_mb()
-    assert len(block) == 64 << 20
-    assert peak is not None
-    assert 60 < peak < 160
+    # In a process of its own, as runners are: the one of the tests may give back what others took just then.
+    code = (
+        "from hasten.runner.memory import MemoryMeter; meter = MemoryMeter(); meter.start();"
+        "block = bytearray(b'x' * (64 << 20)); print(meter.peak_mb())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert 60 < float(done.stdout) < 160
