@@ -20,7 +20,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.units import percent
 from hasten.data.classes import LabelReader, packed_labels
 from hasten.data.forms import forms_from_graph
-from hasten.data.metrics import metric_for_output, telling_label
+from hasten.data.metric_choice import metric_for_output, telling_label
 from hasten.data.prepare import Preparer
 from hasten.data.preprocess import Preprocess
 from hasten.measure.ahead import Ahead

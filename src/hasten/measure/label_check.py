@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hasten.data.classes import LabelReader, packed_labels
 from hasten.data.forms import forms_from_graph
-from hasten.data.metrics import metric_for_output, telling_label
+from hasten.data.metric_choice import metric_for_output, telling_label
 from hasten.measure.scoring import Scorer
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.accuracy import Kind
 from hasten.core.quantization import FAILED, ORIGINAL, UNKNOWN
 from hasten.core.units import interval_ms, milliseconds, percent, several, size
+from hasten.report.summary.words import likeness
 from hasten.report.tables import rendered, table
 from hasten.report.text import WIDTH, printable, wrapped
 
@@ -26,7 +27,6 @@ _DELTA: Final = "\N{GREEK CAPITAL LETTER DELTA}"
 _NAME_AND_FIGURE: Final = 26
 _FIGURE: Final = 7
 _MOST_OF_HEADING: Final = 9
-_ERROR_METRIC: Final = "mae"
 _MOST_SENSITIVE: Final = 5
 _MOST_SKIPPED: Final = 3
 _LARGE: Final = 9.995
@@ -106,7 +106,7 @@ def _heading(found: Accuracy | None) -> str:
     if found is None:
         return "score"
     if found.kind is not Kind.ACCURACY:
-        return _likeness(found)
+        return likeness(found.metric)
     name = printable(found.metric.rpartition(":")[2])
     return name if len(name) <= _MOST_OF_HEADING else f"{name[: _MOST_OF_HEADING - 1]}…"
 
@@ -194,16 +194,11 @@ def _left_out(skipped: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _accuracy(found: Accuracy) -> str:
-    what = found.metric if found.kind is Kind.ACCURACY else f"{_likeness(found)} ({found.metric})"
+    what = found.metric if found.kind is Kind.ACCURACY else f"{likeness(found.metric)} ({found.metric})"
     if found.kind is Kind.UNKNOWN:
-        what = f"{UNKNOWN} accuracy, {_likeness(found)} on random inputs ({found.metric})"
+        what = f"{UNKNOWN} accuracy, {likeness(found.metric)} on random inputs ({found.metric})"
     interval = f"{_value(found, found.low)} to {_value(found, found.high)}"
     return f"{what} {_value(found, found.value)} ({interval}) on {several(found.samples, 'sample')}"
-
-
-def _likeness(found: Accuracy) -> str:
-    """What a figure without labels tells: how far a variant is with the original, or how far off it."""
-    return "deviation" if found.metric == _ERROR_METRIC else "agreement"
 
 
 def _sensitive(entries: Sequence[Sensitivity], chosen: str) -> list[str]:

@@ -15,15 +15,14 @@ from hasten.core.errors import DataError, UsageError
 from hasten.data.class_maps import class_map, nearest_resized
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.images import mask_from_file
+from hasten.data.metric_choice import default_metric, telling_label
 from hasten.data.metrics import (
     Cosine,
     FunctionMetric,
     MeanAbsoluteError,
     MeanIoU,
     TopK,
-    default_metric,
     metric_from_text,
-    telling_label,
 )
 
 if TYPE_CHECKING:

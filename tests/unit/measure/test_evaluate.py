@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
+from evaluating import doubler, drawn, model_of, run, vectors
 from PIL import Image
 
 from hasten import demo
@@ -21,49 +21,25 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import Decision
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.forms import forms_from_graph
-from hasten.data.metrics import Cosine, FunctionMetric, MeanAbsoluteError, TopK
+from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
 from hasten.data.preprocess import Preprocess, preprocess_from_text
 from hasten.data.sources import open_dataset, random_dataset
 from hasten.library import open_model
 from hasten.measure.evaluate import EvaluationOptions, evaluate
 from hasten.measure.evaluation import Evaluation, compare_evaluations
 from hasten.measure.floor_guard import Floor
-from hasten.measure.label_check import check_labels
 from hasten.model import samples_odd
 from hasten.model.build import ModelBuilder
 from hasten.model.samples import mobilenet_like
-from hasten.model.variants.model_object import read_object, write_object
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hasten.core.plan import Plan
-    from hasten.measure.rounds import Candidate
     from hasten.targets.client import Runner
 
 CASE = Path(__file__).parents[4] / "shared" / "cases" / "03_resnet8_cifar10"
-
-
-def model_of(folder: Path, content: bytes, name: str = "m.tflite") -> Candidate:
-    (folder / name).write_bytes(content)
-    return open_model(folder / name)[0]
-
-
-def run(candidate: Candidate, dataset: Dataset, *rest: Any, **named: Any) -> Evaluation:
-    found = evaluate(LocalTarget(), candidate, dataset, *rest, **named)
-    assert isinstance(found, Evaluation), found
-    return found
-
-
-def vectors(count: int, size: int = 4, labels: Sequence[Any] | None = None, seed: int = 0) -> Dataset:
-    values = np.random.default_rng(seed).normal(size=(count, size)).astype(np.float32)
-    samples = [Sample(f"v{i}", (values[i],), None if labels is None else labels[i]) for i in range(count)]
-    return Dataset("vectors", samples, labelled=labels is not None)
-
-
-def doubler(folder: Path) -> Candidate:
-    return model_of(folder, samples_odd.no_signature(), "double.tflite")
 
 
 @pytest.fixture(scope="module")
@@ -152,41 +128,6 @@ def test_signatures_inputs_by_name_and_chosen_outputs(tmp_path: Path) -> None:
         evaluate(LocalTarget(), candidate, dataset, options=EvaluationOptions(output="total"))
 
 
-def turned(folder: Path) -> Candidate:
-    """A model whose signature lists inputs and outputs the other way round than the engine: difference = a - b."""
-    g = ModelBuilder()
-    b, a = g.input("b", (1, 4)), g.input("a", (1, 4))
-    g.output(g.add(b, b), "twice")
-    g.output(g.sub(a, b), "difference")
-    path = folder / "turned.tflite"
-    path.write_bytes(g.build())
-    model = read_object(path)
-    for names in (model.signatureDefs[0].inputs, model.signatureDefs[0].outputs):
-        names.reverse()
-    write_object(model, path, path)
-    return open_model(path)[0]
-
-
-def test_the_signatures_order_counts_whatever_that_of_the_engine(tmp_path: Path) -> None:
-    candidate = turned(tmp_path)
-    first, second = np.random.default_rng(0).normal(size=(2, 6, 4)).astype(np.float32)
-    np.savez(tmp_path / "by_place.npz", x0=first, x1=second, y=first - second)
-    np.savez(tmp_path / "by_name.npz", b=second, a=first, y=first - second)
-    for name in ("by_place", "by_name"):
-        dataset = open_dataset(str(tmp_path / f"{name}.npz"))
-        found = run(candidate, dataset, Preprocess(), MeanAbsoluteError())
-        assert found.accuracy.value == pytest.approx(0, abs=1e-6)
-        seen: list[list[tuple[float, ...]]] = []
-
-        def look(outputs: Sequence[Any], label: Any, seen: list[Any] = seen) -> float:
-            seen.append([tuple(values.ravel().tolist()) for values in outputs])
-            return 0.0
-
-        run(candidate, dataset, Preprocess(), FunctionMetric("own", look))
-        expected = {(tuple((a - b).tolist()), tuple((b + b).tolist())) for a, b in zip(first, second, strict=True)}
-        assert {tuple(outputs) for outputs in seen} == expected
-
-
 def test_state_is_cleared_before_each_sample(tmp_path: Path) -> None:
     candidate = model_of(tmp_path, samples_odd.accumulator())
     dataset = vectors(6, labels=[None] * 6)
@@ -199,71 +140,11 @@ def test_state_is_cleared_before_each_sample(tmp_path: Path) -> None:
 
 
 def test_label_offset_skips_a_background_class(tmp_path: Path) -> None:
-    labels = [int(np.asarray(sample.inputs[0]).argmax()) - 1 for sample in _drawn(vectors(30))]  # type: ignore[index]
+    labels = [int(np.asarray(sample.inputs[0]).argmax()) - 1 for sample in drawn(vectors(30))]  # type: ignore[index]
     dataset = vectors(30, labels=labels)
     with pytest.raises(DataError, match="has the label -1"):
         run(doubler(tmp_path), dataset)
     assert run(doubler(tmp_path), dataset, options=EvaluationOptions(label_offset=1)).accuracy.value == 1
-
-
-def _drawn(dataset: Dataset) -> list[Sample]:
-    assert not callable(dataset.samples)
-    return list(dataset.samples)
-
-
-def one_value(folder: Path, *, probability: bool) -> Candidate:
-    g = ModelBuilder()
-    y = g.fully_connected(g.input("x", (1, 4)), 1)
-    g.output(g.reshape(g.logistic(y) if probability else y, (1, 1)), "y")
-    return model_of(folder, g.build(), f"{probability}.tflite")
-
-
-@pytest.mark.parametrize(("probability", "metric"), [(True, "top-1"), (False, "mae")])
-def test_without_labels_one_value_is_a_number_unless_it_is_a_probability(
-    tmp_path: Path, probability: bool, metric: str
-) -> None:
-    assert run(one_value(tmp_path, probability=probability), vectors(12)).accuracy.metric == metric
-
-
-@pytest.mark.parametrize(("probability", "metric"), [(True, "top-1"), (False, "mae")])
-def test_whole_labels_of_one_value_are_numbers_unless_it_is_a_probability(
-    tmp_path: Path, probability: bool, metric: str
-) -> None:
-    candidate = one_value(tmp_path, probability=probability)
-    labels = [number % 2 if probability else 40 + number for number in range(12)]
-    dataset = vectors(12, labels=labels)
-    check_labels(open_model(candidate.path)[1], candidate.workload, dataset, None, EvaluationOptions())
-    assert run(candidate, dataset).accuracy.metric == metric
-
-
-@pytest.mark.parametrize(("first", "noted"), [(1, True), (40, False)])
-def test_labels_that_may_be_two_classes_are_noted_where_they_are_taken_as_numbers(
-    tmp_path: Path, first: int, noted: bool
-) -> None:
-    found = run(one_value(tmp_path, probability=False), vectors(12, labels=[first] * 12))
-    assert any("if they are classes, give --metric" in note for note in found.accuracy.notes) == noted
-
-
-def test_one_hot_labels_are_classes(tmp_path: Path) -> None:
-    candidate = doubler(tmp_path)
-    classes = [int(np.asarray(sample.inputs[0]).argmax()) for sample in _drawn(vectors(20))]  # type: ignore[index]
-    found = run(candidate, vectors(20, labels=list(np.eye(4, dtype=np.float32)[classes])))
-    assert (found.accuracy.metric, found.accuracy.value) == ("top-1", 1)
-
-
-def test_an_own_metric_that_does_not_say_its_direction_is_noted(tmp_path: Path) -> None:
-    metric = FunctionMetric("mine:f", lambda outputs, label: 1.0)
-    found = run(doubler(tmp_path), vectors(12, labels=[0] * 12), Preprocess(), metric)
-    assert any("higher is taken as better in mine:f" in note for note in found.accuracy.notes)
-
-
-def test_an_own_class_of_metric_that_exits_is_an_error(tmp_path: Path) -> None:
-    class Leaving(Cosine):
-        def score(self, outputs: Sequence[Any], label: Any) -> Any:
-            sys.exit(9)
-
-    with pytest.raises(DataError, match=r"0: the metric cosine failed: it called sys\.exit\(9\)"):
-        run(doubler(tmp_path), vectors(1, labels=[np.zeros(4)]), Preprocess(), Leaving())
 
 
 def test_ties_are_counted(tmp_path: Path) -> None:
@@ -292,7 +173,7 @@ def test_without_labels_it_is_agreement_with_the_original(tmp_path: Path) -> Non
     g.output(g.mul(x, g.constant(np.array([[1, 1, 1, -1]], np.float32))), "y")
     second = run(model_of(tmp_path, g.build()), dataset, original=first)
     assert second.accuracy.kind is Kind.AGREEMENT
-    values = [np.asarray(sample.inputs[0]) for sample in _drawn(dataset)]  # type: ignore[index]
+    values = [np.asarray(sample.inputs[0]) for sample in drawn(dataset)]  # type: ignore[index]
     wanted = np.mean([v.argmax() == (v * [1, 1, 1, -1]).argmax() for v in values])
     assert second.accuracy.value == pytest.approx(wanted)
     paired = compare_evaluations(first, second)
@@ -321,7 +202,7 @@ def test_only_what_was_evaluated_by_both_is_compared(tmp_path: Path, demo_evalua
 
 def test_a_floor_ends_it_early(tmp_path: Path) -> None:
     dataset = vectors(400, labels=[0] * 400)
-    right = [int(np.asarray(sample.inputs[0]).argmax()) for sample in _drawn(dataset)]  # type: ignore[index]
+    right = [int(np.asarray(sample.inputs[0]).argmax()) for sample in drawn(dataset)]  # type: ignore[index]
     dataset = vectors(400, labels=right)
     original = run(doubler(tmp_path), dataset)
     g = ModelBuilder()
@@ -370,7 +251,7 @@ def test_bad_samples_end_it_or_are_listed(tmp_path: Path) -> None:
 def test_nan_is_told_with_its_sample(tmp_path: Path) -> None:
     dataset = vectors(8, labels=[0] * 8)
     for value, told in ((np.inf, "answered v5 with infinity"), (np.nan, "v5 has NaN in input 'x'")):
-        np.asarray(_drawn(dataset)[5].inputs[0])[1] = value  # type: ignore[index]
+        np.asarray(drawn(dataset)[5].inputs[0])[1] = value  # type: ignore[index]
         with pytest.raises(DataError, match=told):
             run(doubler(tmp_path), dataset)
         skipped = run(doubler(tmp_path), dataset, options=EvaluationOptions(skip_bad=True)).skipped
@@ -384,7 +265,7 @@ def test_nothing_usable_is_an_error(tmp_path: Path) -> None:
         run(doubler(tmp_path), vectors(0))
     with pytest.raises(UsageError, match="at least 1 sample"):
         EvaluationOptions(samples=0)
-    samples = [*_drawn(vectors(2, labels=[0, 0])), *_drawn(vectors(1))]
+    samples = [*drawn(vectors(2, labels=[0, 0])), *drawn(vectors(1))]
     with pytest.raises(DataError, match="has no label"):
         run(doubler(tmp_path), Dataset("mixed", samples, labelled=True), metric=TopK(1))
 
@@ -437,7 +318,7 @@ def test_a_runner_that_dies_once_costs_a_retry(tmp_path: Path) -> None:
 
 def test_a_second_death_is_a_failure_that_names_the_sample(tmp_path: Path) -> None:
     dataset = vectors(10)
-    poison = np.asarray(_drawn(dataset)[3].inputs[0]).tobytes()  # type: ignore[index]
+    poison = np.asarray(drawn(dataset)[3].inputs[0]).tobytes()  # type: ignore[index]
     target = Fragile(99, lambda batch: any(bytes(inputs[0]) == poison for inputs in batch))
     found = evaluate(target, doubler(tmp_path), dataset)
     assert isinstance(found, Failure)
@@ -446,7 +327,7 @@ def test_a_second_death_is_a_failure_that_names_the_sample(tmp_path: Path) -> No
 
 def test_a_sample_on_which_the_engine_fails_can_be_left_out(tmp_path: Path) -> None:
     dataset = vectors(10)
-    poison = np.asarray(_drawn(dataset)[3].inputs[0]).tobytes()  # type: ignore[index]
+    poison = np.asarray(drawn(dataset)[3].inputs[0]).tobytes()  # type: ignore[index]
     target = Fragile(99, lambda batch: any(bytes(inputs[0]) == poison for inputs in batch))
     found = evaluate(target, doubler(tmp_path), dataset, options=EvaluationOptions(skip_bad=True))
     assert isinstance(found, Evaluation)

@@ -17,6 +17,7 @@ from hasten.report.summary.words import (
     interval_text,
     is_share,
     latency_text,
+    may_be_share,
 )
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
 def _show_shares(y: dict[str, Any], values: Sequence[dict[str, Any]], metric: str, *, changes: bool) -> None:
     """Write an axis of shares in percent, and let it show no less than the least span."""
     low, high = min(value["y_low"] for value in values), max(value["y_high"] for value in values)
-    known = is_share(metric) if changes else metric not in ("mae", "cosine") and 0 <= low <= high <= 1
+    known = is_share(metric) if changes else may_be_share(metric, low, high)
     sign = "+" if changes else ""
     y["axis"]["format"] = f"{sign}.1%" if known else f"{sign}~g"
     if known and high - low < _LEAST_SPAN:

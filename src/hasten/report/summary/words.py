@@ -33,16 +33,19 @@ def accuracy_text(found: Figure | None, metric: str = "") -> str:
     """An accuracy: a share as a percentage, anything else as it is."""
     if found is None:
         return ""
-    share = 0 <= found.value <= 1 and metric not in ("mae", "cosine")
-    return f"{found.value * 100:.1f} %" if share else f"{found.value:.4g}"
+    return f"{found.value * 100:.1f} %" if may_be_share(metric, found.value, found.value) else f"{found.value:.4g}"
 
 
 def accuracy_name(metric: str, kind: str) -> str:
     """What a figure is called: without labels it tells only how far a model is with the original."""
     if kind in ("", "accuracy"):
         return metric or "accuracy"
-    likeness = "deviation" if metric == "mae" else "agreement"
-    return f"{likeness} ({metric})" if metric else likeness
+    return f"{likeness(metric)} ({metric})" if metric else likeness(metric)
+
+
+def likeness(metric: str) -> str:
+    """What a figure without labels tells: how far a variant is with the original, or how far off it."""
+    return "deviation" if metric == "mae" else "agreement"
 
 
 def change_text(change: float, metric: str) -> str:
@@ -53,6 +56,11 @@ def change_text(change: float, metric: str) -> str:
 def is_share(metric: str) -> bool:
     """Whether a metric is known to be a share of something."""
     return metric.startswith("top-") or metric == "miou"
+
+
+def may_be_share(metric: str, low: float, high: float) -> bool:
+    """Whether values from low to high can be shares, as those of a metric of the user's own may be."""
+    return 0 <= low <= high <= 1 and metric not in ("mae", "cosine")
 
 
 def latency_text(found: Figure | None) -> str:
