@@ -35,9 +35,13 @@ def main() -> int:
     loses = [name for name, found in models.items() if _falls_short(found["rows"].get("npu", {}))]
     longest = max(found["seconds"] for found in models.values())
     figures = {
-        "models": models, "absent": absent, "rows_complete": complete,
-        "npu_surely_faster": wins, "npu_slower_or_in_part": loses, "longest_seconds": longest,
-    }  # fmt: skip
+        "models": models,
+        "absent": absent,
+        "rows_complete": complete,
+        "npu_surely_faster": wins,
+        "npu_slower_or_in_part": loses,
+        "longest_seconds": longest,
+    }
     return record("accelerators", figures, passed=complete and bool(wins and loses) and longest <= _MOST_SECONDS)
 
 
@@ -58,11 +62,17 @@ def _figures(row: dict[str, Any]) -> dict[str, Any]:
     """What a table of results needs of a row."""
     latency, against = row["latency"] or {}, row["against_cpu"] or {}
     return {
-        "status": row["status"], "placed": f"{row['placed_ops']}/{row['total_ops']}", "max_error": row["max_error"],
-        "median_ms": latency.get("median_ms"), "ci95_ms": latency.get("ci95_ms"),
-        "ratio": against.get("ratio"), "ratio_ci95": against.get("ci95"), "verdict": against.get("verdict"),
-        "init_ms": row["init_ms"], "break_even_runs": row["break_even_runs"],
-    }  # fmt: skip
+        "status": row["status"],
+        "placed": f"{row['placed_ops']}/{row['total_ops']}",
+        "max_error": row["max_error"],
+        "median_ms": latency.get("median_ms"),
+        "ci95_ms": latency.get("ci95_ms"),
+        "ratio": against.get("ratio"),
+        "ratio_ci95": against.get("ci95"),
+        "verdict": against.get("verdict"),
+        "init_ms": row["init_ms"],
+        "break_even_runs": row["break_even_runs"],
+    }
 
 
 def _is_complete(rows: dict[str, dict[str, Any]]) -> bool:

@@ -22,12 +22,18 @@ from benchmarks.common import record
 _SYSTEM: Final = Path(__file__).parents[1] / "tests" / "system"
 _PLANTED: Final = _SYSTEM / "apps" / "planted.py"
 _RULES: Final = {
-    "reload": "model loaded again", "resize": "resized on every frame", "convert": "input converted",
-    "stride": "input converted", "unused": "output never used", "copied": "output copied",
-    "preprocess": "pre-processing dominates", "threads": "more threads than cores",
-    "fight": "interpreters fight for cores", "event_loop": "inference on the event loop",
+    "reload": "model loaded again",
+    "resize": "resized on every frame",
+    "convert": "input converted",
+    "stride": "input converted",
+    "unused": "output never used",
+    "copied": "output copied",
+    "preprocess": "pre-processing dominates",
+    "threads": "more threads than cores",
+    "fight": "interpreters fight for cores",
+    "event_loop": "inference on the event loop",
     "cold": "first run not warmed up",
-}  # fmt: skip
+}
 _WITHIN: Final = 0.2
 _BY_WALL: Final = ("threads", "fight", "event_loop", "cold")
 _SECONDS_AFTERWARDS: Final = {"reload": 4.0, "threads": 15.0, "fight": 10.0}
@@ -69,11 +75,15 @@ def _stage(models: Path, stage: str, pairs: int) -> dict[str, Any]:
             costs += [fault["cost_ms"] for fault in found if (fault["rule"], fault["line"]) == (_RULES[stage], line)]
     cost, gain = (median(costs) if costs else 0.0), median(saved)
     return {
-        "named": bool(costs), "line": line, "cost_ms": round(cost, 1), "saved_ms": round(gain, 1),
+        "named": bool(costs),
+        "line": line,
+        "cost_ms": round(cost, 1),
+        "saved_ms": round(gain, 1),
         "ratio": round(cost / gain, 3) if gain > 0 else None,
         "within": gain > 0 and abs(cost / gain - 1) <= _WITHIN,
-        "costs_ms": [round(value, 1) for value in costs], "all_saved_ms": [round(value, 1) for value in sorted(saved)],
-    }  # fmt: skip
+        "costs_ms": [round(value, 1) for value in costs],
+        "all_saved_ms": [round(value, 1) for value in sorted(saved)],
+    }
 
 
 def _line_of(stage: str) -> int:
@@ -86,19 +96,47 @@ def _line_of(stage: str) -> int:
 
 def _plain(models: Path, stage: str, repaired: str) -> float:
     done = subprocess.run(
-        [sys.executable, str(_PLANTED), str(models), "--only", stage, "--repaired", repaired, "--rounds", "2",
-         *(() if stage in _BY_WALL else ("--cpu",))],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            str(_PLANTED),
+            str(models),
+            "--only",
+            stage,
+            "--repaired",
+            repaired,
+            "--rounds",
+            "2",
+            *(() if stage in _BY_WALL else ("--cpu",)),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return float(json.loads(done.stdout)[stage])
 
 
 def _watched(models: Path, *options: str, seconds: float = 10.0) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "hasten", "app", "--seconds", f"{seconds:g}", "--json", "--",
-         sys.executable, str(_PLANTED), str(models), "--rounds", "2", *options],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "hasten",
+            "app",
+            "--seconds",
+            f"{seconds:g}",
+            "--json",
+            "--",
+            sys.executable,
+            str(_PLANTED),
+            str(models),
+            "--rounds",
+            "2",
+            *options,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

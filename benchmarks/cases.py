@@ -43,9 +43,14 @@ def opened_case(case: Case, folder: Path, settings: QuantizeSettings) -> Quantiz
     beside.mkdir(parents=True)
     data, calibration = case.prepared(beside)
     return study_quantize(
-        case.model, folder, data=data, calibration=calibration, preprocess=preprocess_from_text(case.preprocess),
-        metric=case.metric, settings=replace(settings, label_offset=case.label_offset),
-    )  # fmt: skip
+        case.model,
+        folder,
+        data=data,
+        calibration=calibration,
+        preprocess=preprocess_from_text(case.preprocess),
+        metric=case.metric,
+        settings=replace(settings, label_offset=case.label_offset),
+    )
 
 
 def _demo(_folder: Path) -> tuple[str, str]:

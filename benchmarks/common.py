@@ -32,9 +32,13 @@ def record(name: str, figures: dict[str, Any], *, passed: bool) -> int:
     machine = {key: greeting["machine"][key] for key in ("cpu", "cores", "memory_mb", "instructions", "hypervisor")}
     now = datetime.datetime.now(datetime.timezone.utc)
     result = {
-        "benchmark": name, "passed": passed, **figures,
-        "machine": machine, "engine": greeting["engine"], "date": f"{now:%Y-%m-%d}",
-    }  # fmt: skip
+        "benchmark": name,
+        "passed": passed,
+        **figures,
+        "machine": machine,
+        "engine": greeting["engine"],
+        "date": f"{now:%Y-%m-%d}",
+    }
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
     for key, value in figures.items():

@@ -98,18 +98,29 @@ def _examined(case: Case, seconds_a_cell: float) -> dict[str, Any]:
             max_drop=_MAX_DROP, budget_s=_BUDGET_SHARE * grid_s, extras=False, label_offset=case.label_offset
         )
         found = tune(
-            case.model, place / "tuned", data=data, calibration=calibration,
-            preprocess=preprocess_from_text(case.preprocess), metric=case.metric, settings=settings,
-        )  # fmt: skip
+            case.model,
+            place / "tuned",
+            data=data,
+            calibration=calibration,
+            preprocess=preprocess_from_text(case.preprocess),
+            metric=case.metric,
+            settings=settings,
+        )
         tune_s = time.monotonic() - begin
         chosen = found.as_data()["best"]
         regret = _regret(best, Path(chosen["model"]), plan_from_mapping(chosen["plan"]))
     figures = {
-        "grid_best": best.id, "tune_chose": found.best.id, **regret, "grid_seconds": round(grid_s, 1),
-        "tune_seconds": round(tune_s, 1), "cost": round(tune_s / grid_s, 3), "cells": len(cells),
-        "tune_trials": found.trials, "verdict": found.verdict,
+        "grid_best": best.id,
+        "tune_chose": found.best.id,
+        **regret,
+        "grid_seconds": round(grid_s, 1),
+        "tune_seconds": round(tune_s, 1),
+        "cost": round(tune_s / grid_s, 3),
+        "cells": len(cells),
+        "tune_trials": found.trials,
+        "verdict": found.verdict,
         "cells_ms": {cell.id: {"median_ms": cell.median_ms, "drop": cell.drop, "why": cell.why} for cell in cells},
-    }  # fmt: skip
+    }
     told = f"regret {figures['regret']:.1%}, cost {figures['cost']:.0%}"
     print(f"{case.name}: grid {best.id}, tune {found.best.id}: {told} ({grid_s:.0f} s + {tune_s:.0f} s)", flush=True)
     return figures
@@ -137,9 +148,13 @@ def _timed_grid(case: Case, calibration: str, place: Path, seconds: float) -> li
 def _variants(case: Case, calibration: str, place: Path) -> dict[str, Path]:
     candidate, graph = open_model(case.model)
     samples, _ = calibration_samples(
-        graph, candidate.workload, open_dataset(calibration), preprocess_from_text(case.preprocess),
-        limit=CALIBRATION_SAMPLES, skip_bad=False,
-    )  # fmt: skip
+        graph,
+        candidate.workload,
+        open_dataset(calibration),
+        preprocess_from_text(case.preprocess),
+        limit=CALIBRATION_SAMPLES,
+        skip_bad=False,
+    )
     maker, made = VariantMaker(case.model), {}
     try:
         for recipe in RECIPES:
@@ -196,10 +211,14 @@ class HalvesJudge:
         case = self._case
         metric = metric_from_text(case.metric) if case.metric else None
         found = evaluate(
-            LocalTarget(), candidate, half, preprocess_from_text(case.preprocess),
-            metric if original is None else original.metric, options=EvaluationOptions(label_offset=case.label_offset),
+            LocalTarget(),
+            candidate,
+            half,
+            preprocess_from_text(case.preprocess),
+            metric if original is None else original.metric,
+            options=EvaluationOptions(label_offset=case.label_offset),
             original=None if half.labelled else original,
-        )  # fmt: skip
+        )
         if isinstance(found, Failure):
             raise found.error(candidate.plan)
         return found
@@ -221,9 +240,11 @@ def _regret(best: _Cell, model: Path, plan: Plan) -> dict[str, Any]:
     found = compare((best.candidate.path, best.candidate.plan), (model, plan), seconds=_CONFIRM_SECONDS).comparison
     low, high = found.ci95
     return {
-        "regret": round(found.ratio - 1, 4), "regret_ci95": [round(low - 1, 4), round(high - 1, 4)],
-        "confirmed": found.verdict.value, "plan": asdict(plan),
-    }  # fmt: skip
+        "regret": round(found.ratio - 1, 4),
+        "regret_ci95": [round(low - 1, 4), round(high - 1, 4)],
+        "confirmed": found.verdict.value,
+        "plan": asdict(plan),
+    }
 
 
 if __name__ == "__main__":

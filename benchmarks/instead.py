@@ -82,9 +82,14 @@ def _examined(case: Case, budget_s: float) -> dict[str, Any]:
         data, calibration = case.prepared(place / "data")
         settings = TuneSettings(max_drop=_MAX_DROP, budget_s=budget_s, extras=False, label_offset=case.label_offset)
         found = tune(
-            case.model, place / "tuned", data=data, calibration=calibration,
-            preprocess=preprocess_from_text(case.preprocess), metric=case.metric, settings=settings,
-        )  # fmt: skip
+            case.model,
+            place / "tuned",
+            data=data,
+            calibration=calibration,
+            preprocess=preprocess_from_text(case.preprocess),
+            metric=case.metric,
+            settings=settings,
+        )
         best = found.as_data()["best"]
         ours, _ = open_model(best["model"], plan_from_mapping(best["plan"]))
         plain, _ = open_model(case.model)
@@ -109,11 +114,13 @@ def _judged(name: str, rivals: list[_Rival]) -> dict[str, Any]:
     for rival in rivals:
         against = compare_rounds([a - b for a, b in zip(ours.levels, rival.levels, strict=True)])
         rows[rival.name] = {
-            "what": rival.what, "median_ms": round(math.exp(float(np.median(rival.levels))), 4),
+            "what": rival.what,
+            "median_ms": round(math.exp(float(np.median(rival.levels))), 4),
             "keeps_floor": rival.keeps_floor,
-            "hasten_ratio": round(against.ratio, 3), "ci95": [round(bound, 3) for bound in against.ci95],
+            "hasten_ratio": round(against.ratio, 3),
+            "ci95": [round(bound, 3) for bound in against.ci95],
             "hasten_is": against.verdict.value,
-        }  # fmt: skip
+        }
     best = min((rival for rival in others if rival.keeps_floor), key=lambda rival: float(np.mean(rival.levels)))
     reached = rows[best.name]["hasten_is"] != Verdict.SLOWER.value
     told = ", ".join(f"{key} {row['median_ms']} ms" for key, row in rows.items())
@@ -169,9 +176,13 @@ def _recipes(case: Case, place: Path, calibration: str) -> Iterator[tuple[str, P
                 ranges = None
                 if name == "static":
                     samples, _ = calibration_samples(
-                        graph, plain.workload, open_dataset(calibration),
-                        preprocess_from_text(case.preprocess), limit=100, skip_bad=False,
-                    )  # fmt: skip
+                        graph,
+                        plain.workload,
+                        open_dataset(calibration),
+                        preprocess_from_text(case.preprocess),
+                        limit=100,
+                        skip_bad=False,
+                    )
                     key = graph.signatures[0].key if graph.signatures else None
                     ranges = quantizer.calibrate({key: samples})
                 quantizer.quantize(ranges).export_model(str(path), overwrite=True)
@@ -250,9 +261,13 @@ def _openvino_keeps_floor(case: Case, data: str, place: Path) -> bool:
     """Whether its answers differ from LiteRT's on no more samples than the floor allows to lose."""
     candidate, graph = open_model(case.model)
     samples, _ = calibration_samples(
-        graph, candidate.workload, open_dataset(data), preprocess_from_text(case.preprocess), limit=_CHECKED,
+        graph,
+        candidate.workload,
+        open_dataset(data),
+        preprocess_from_text(case.preprocess),
+        limit=_CHECKED,
         skip_bad=False,
-    )  # fmt: skip
+    )
     inputs = np.stack([next(iter(sample.values())) for sample in samples])
     np.savez(place / "checked.npz", x=inputs)
     form = forms_from_graph(graph, candidate.workload).outputs[0]

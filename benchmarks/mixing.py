@@ -72,13 +72,16 @@ class Cost:
     def as_data(self) -> dict[str, Any]:
         """The cost as JSON can hold it."""
         return {
-            "evaluations": self.evaluations, "samples_run_in_them": self.samples,
-            "sensitivities": self.small_evaluations, "samples_run_in_those": self.small_evaluations * MOST_SAMPLES,
+            "evaluations": self.evaluations,
+            "samples_run_in_them": self.samples,
+            "sensitivities": self.small_evaluations,
+            "samples_run_in_those": self.small_evaluations * MOST_SAMPLES,
             "seconds": round(self.seconds, 1),
             "float_nodes": None if self.row is None else len(self.row.float_nodes),
-            "drop": None if self.row is None else self.row.drop, "drop_on_the_other_half": self.reporting_drop,
+            "drop": None if self.row is None else self.row.drop,
+            "drop_on_the_other_half": self.reporting_drop,
             "integer_weights": None if self.row is None else round(self.row.integer_share or 0.0, 3),
-        }  # fmt: skip
+        }
 
 
 def main() -> int:

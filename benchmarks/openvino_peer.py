@@ -25,8 +25,10 @@ def main() -> None:
     try:
         graph = openvino.Core().read_model(model)
         # A batch that the file leaves open is one sample, as in LiteRT.
-        shapes = {tensor: [1 if size.is_dynamic else size.get_length() for size in tensor.partial_shape]
-                  for tensor in graph.inputs}  # fmt: skip
+        shapes = {
+            tensor: [1 if size.is_dynamic else size.get_length() for size in tensor.partial_shape]
+            for tensor in graph.inputs
+        }
         graph.reshape(shapes)
         compiled = openvino.Core().compile_model(graph, "CPU", options)
     except RuntimeError as error:

@@ -24,10 +24,19 @@ _MOST_SECONDS: Final = 60
 _MOST_MEMORY_MB: Final = 2000
 _PID, _TID, _OTHER = 4100, 4123, 777
 _SECTIONS: Final = (
-    (0, "processFrame"), (10, "convertToBitmap"), (2_000, None), (2_100, "Invoke@0/0"),
-    (2_110, "TfLiteXNNPackDelegate@66/0"), (7_000, None), (7_010, "CONV_2D@64/0"), (8_000, None), (8_010, None),
-    (8_100, "updateOverlay"), (9_000, None), (9_100, None),
-)  # fmt: skip
+    (0, "processFrame"),
+    (10, "convertToBitmap"),
+    (2_000, None),
+    (2_100, "Invoke@0/0"),
+    (2_110, "TfLiteXNNPackDelegate@66/0"),
+    (7_000, None),
+    (7_010, "CONV_2D@64/0"),
+    (8_000, None),
+    (8_010, None),
+    (8_100, "updateOverlay"),
+    (9_000, None),
+    (9_100, None),
+)
 _SWITCHES: Final = (
     (3_000, _TID, 256, _OTHER),
     (4_000, _OTHER, 256, _TID),
@@ -79,15 +88,17 @@ def _perfetto() -> Iterator[bytes]:
     """A packet with a bundle of kernel events for each frame."""
     for begin_us in _times():
         events = [
-            _number(1, (begin_us + after) * 1000) + _number(2, _TID)
+            _number(1, (begin_us + after) * 1000)
+            + _number(2, _TID)
             + _bytes(3, _bytes(2, f"B|{_PID}|{name}\n".encode() if name else f"E|{_PID}\n".encode()))
             for after, name in _SECTIONS
-        ]  # fmt: skip
+        ]
         events += [
-            _number(1, (begin_us + after) * 1000) + _number(2, before)
+            _number(1, (begin_us + after) * 1000)
+            + _number(2, before)
             + _bytes(4, _number(2, before) + _number(4, state) + _number(6, to))
             for after, before, state, to in _SWITCHES
-        ]  # fmt: skip
+        ]
         yield _bytes(1, _bytes(1, _number(1, 0) + b"".join(_bytes(2, event) for event in events)))
 
 

@@ -66,14 +66,18 @@ def _figures(case: Case) -> dict[str, Any]:
 def _row(row: VariantRow) -> dict[str, Any]:
     known = row.known_accuracy
     return {
-        "recipe": row.recipe, "size": row.size_bytes, "zipped": row.zipped_bytes, "floor": row.floor,
+        "recipe": row.recipe,
+        "size": row.size_bytes,
+        "zipped": row.zipped_bytes,
+        "floor": row.floor,
         "latency_ms": None if row.latency is None else round(row.latency.estimate, 4),
         "against": None if row.against is None else [row.against.verdict.value, round(row.against.ratio, 3)],
         "accuracy": None if known is None else [known.metric, round(known.value, 4), known.samples],
-        "on": "reporting" if row.accuracy else "choosing", "why": row.why,
+        "on": "reporting" if row.accuracy else "choosing",
+        "why": row.why,
         "integer_weights": None if row.integer_share is None else round(row.integer_share, 3),
         "float_nodes": len(row.float_nodes),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

@@ -59,9 +59,14 @@ def _figures(rounds: list[dict[str, list[float]]]) -> dict[str, Any]:
     filled, filled_ci95 = ratio("copying", "filled")
     times = {name: round(statistics.median(t for turn in rounds for t in turn[name]), 1) for name in rounds[0]}
     return {
-        "faster": faster, "faster_ci95": faster_ci95, "over_bare": over_bare, "over_bare_ci95": over_bare_ci95,
-        "faster_filled": filled, "faster_filled_ci95": filled_ci95, "median_us": times,
-    }  # fmt: skip
+        "faster": faster,
+        "faster_ci95": faster_ci95,
+        "over_bare": over_bare,
+        "over_bare_ci95": over_bare_ci95,
+        "faster_filled": filled,
+        "faster_filled_ci95": filled_ci95,
+        "median_us": times,
+    }
 
 
 def _in_fresh_process(path: Path) -> dict[str, list[float]]:

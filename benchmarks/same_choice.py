@@ -45,17 +45,23 @@ def _examined(case: Case, budget_s: float) -> dict[str, Any]:
         settings = TuneSettings(budget_s=budget_s, extras=False, label_offset=case.label_offset)
         found = [
             tune(
-                case.model, place / f"run{number}", data=data, calibration=calibration,
-                preprocess=preprocess_from_text(case.preprocess), metric=case.metric, settings=settings,
+                case.model,
+                place / f"run{number}",
+                data=data,
+                calibration=calibration,
+                preprocess=preprocess_from_text(case.preprocess),
+                metric=case.metric,
+                settings=settings,
             )
             for number in range(_RUNS)
-        ]  # fmt: skip
+        ]
         choices = [_choice(entry.as_data()["best"]) for entry in found]
         verdicts = [_against(choices[0], choice) for choice in choices[1:]]
     figures = {
-        "choices": [entry.best.id for entry in found], "against_the_first": verdicts,
+        "choices": [entry.best.id for entry in found],
+        "against_the_first": verdicts,
         "reached": all(verdict["is"] in ("identical", Verdict.SAME.value) or verdict["close"] for verdict in verdicts),
-    }  # fmt: skip
+    }
     print(f"{case.name}: {figures}", flush=True)
     return figures
 

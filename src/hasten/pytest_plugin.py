@@ -133,10 +133,13 @@ class Hasten:
             given = self._found(budget) if isinstance(budget, str | os.PathLike) else budget
             asked = with_limits(CheckRequest() if given is None else request_from(given), limits)
             asked = replace(
-                asked, plan=_plan(plan or asked.plan, threads), data=self._found(data) if data else asked.data,
+                asked,
+                plan=_plan(plan or asked.plan, threads),
+                data=self._found(data) if data else asked.data,
                 baseline_model=self._found(baseline_model) if baseline_model else asked.baseline_model,
-                seconds=seconds or asked.seconds, strict=strict,
-            )  # fmt: skip
+                seconds=seconds or asked.seconds,
+                strict=strict,
+            )
             found = check(self._found(model), asked, target=target)
             self._note(*(row_sentence(row) for row in found.rows))
         if not found.passed:

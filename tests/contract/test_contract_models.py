@@ -27,10 +27,27 @@ if TYPE_CHECKING:
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 SIZES_IN_BITS = {
-    "bool": 8, "int8": 8, "uint8": 8, "int16": 16, "uint16": 16, "int32": 32, "uint32": 32, "int64": 64, "uint64": 64,
-    "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "complex64": 64, "complex128": 128,
-    "float8_e4m3fn": 8, "float8_e5m2": 8, "int4": 4, "uint4": 4, "int2": 2,
-}  # fmt: skip
+    "bool": 8,
+    "int8": 8,
+    "uint8": 8,
+    "int16": 16,
+    "uint16": 16,
+    "int32": 32,
+    "uint32": 32,
+    "int64": 64,
+    "uint64": 64,
+    "float16": 16,
+    "bfloat16": 16,
+    "float32": 32,
+    "float64": 64,
+    "complex64": 64,
+    "complex128": 128,
+    "float8_e4m3fn": 8,
+    "float8_e5m2": 8,
+    "int4": 4,
+    "uint4": 4,
+    "int2": 2,
+}
 
 
 def cases_file(name: str) -> Path:
@@ -121,9 +138,8 @@ def test_state_lives_on_from_run_to_run(target: Target, write_model: WriteModel)
     ("asked", "inside", "outside"), [((), (1, 8, 8, 3), (1, 3)), ((4, 8, 8, 3), (4, 8, 8, 3), (4, 3))]
 )
 def test_an_open_batch_is_one_or_what_was_asked(
-    loads: Loads, write_model: WriteModel,
-    asked: tuple[int, ...], inside: tuple[int, ...], outside: tuple[int, ...],
-) -> None:  # fmt: skip
+    loads: Loads, write_model: WriteModel, asked: tuple[int, ...], inside: tuple[int, ...], outside: tuple[int, ...]
+) -> None:
     workload = Workload(shapes=(("x", asked),) if asked else ())
     report = loads(write_model(samples_odd.dynamic_batch()), workload=workload)
     assert (report.inputs[0].shape, report.outputs[0].shape) == (inside, outside)

@@ -41,9 +41,15 @@ class Finished:
 def hasten(*arguments: str | Path, cwd: Path | None = None, environment: dict[str, str] | None = None) -> Finished:
     """Run a command to its end. A traceback is never what a user should see."""
     done = subprocess.run(
-        _command(*arguments), capture_output=True, text=True, timeout=_HANG_SECONDS, check=False, cwd=cwd,
-        env={**_ENVIRONMENT, **(environment or {})}, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        _command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=_HANG_SECONDS,
+        check=False,
+        cwd=cwd,
+        env={**_ENVIRONMENT, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+    )
     assert "Traceback" not in done.stdout + done.stderr
     assert "bug in hasten" not in done.stderr
     return Finished(done.returncode, done.stdout, done.stderr)

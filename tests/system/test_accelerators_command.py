@@ -18,9 +18,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEYS = {
-    "name", "status", "placed_ops", "total_ops", "partitions", "max_error", "latency", "init_ms", "break_even_runs",
+    "name",
+    "status",
+    "placed_ops",
+    "total_ops",
+    "partitions",
+    "max_error",
+    "latency",
+    "init_ms",
+    "break_even_runs",
     "why",
-}  # fmt: skip
+}
 
 
 def rows_of(found: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -42,10 +42,24 @@ def planted_faults() -> set[tuple[str, int]]:
 def watched(*program: str | Path, seconds: str = "0", trace: Path | None = None) -> dict[str, Any]:
     timeline = ["--trace", str(trace)] if trace else []
     done = subprocess.run(
-        [sys.executable, "-m", "hasten", "app", "--seconds", seconds, *timeline, "--json", "--", sys.executable,
-         *map(str, program)],
-        capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "hasten",
+            "app",
+            "--seconds",
+            seconds,
+            *timeline,
+            "--json",
+            "--",
+            sys.executable,
+            *map(str, program),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -131,8 +145,12 @@ def test_the_fixture_fails_a_test_with_a_fault_and_lets_others_pass(models: Path
     )
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", str(tmp_path)],
-        capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        cwd=tmp_path,
+    )
     assert "3 passed, 1 error" in done.stdout, done.stdout
     assert re.search(r"planted.py:\d+: input converted", done.stdout)
 

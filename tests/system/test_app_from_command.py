@@ -15,9 +15,7 @@ RECORDED: Final = ROOT / "tests" / "data" / "platform_traces"
 
 def test_a_recorded_trace_is_shown_and_kept(tmp_path: Path) -> None:
     timeline, session = tmp_path / "timeline.json", tmp_path / "session.jsonl"
-    done = hasten(
-        "app", "--from", RECORDED / "pyspy.speedscope.json", "--trace", timeline, "--session", session
-    )  # fmt: skip
+    done = hasten("app", "--from", RECORDED / "pyspy.speedscope.json", "--trace", timeline, "--session", session)
 
     assert done.code == 0
     assert max(map(len, done.output.splitlines())) <= 80 + len(str(timeline))

@@ -25,8 +25,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _watched(*program: str | Path, **options: Any) -> Finished:
     done = subprocess.run(
         [sys.executable, "-m", "hasten", "app", "--seconds", "0", "--json", "--", *map(str, program)],
-        capture_output=True, text=True, timeout=100, check=False, **options,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        **options,
+    )
     return Finished(done.returncode, done.stdout, done.stderr)
 
 

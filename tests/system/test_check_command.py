@@ -30,9 +30,17 @@ def test_a_budget_file_that_is_kept_and_what_is_left_behind(tmp_path: Path) -> N
     )
     session, summary = tmp_path / "s.jsonl", tmp_path / "summary.md"
     shown = hasten(
-        "check", MODEL, "--budget", tmp_path / "budget.toml", "--json", "--session", session, "--markdown", summary,
+        "check",
+        MODEL,
+        "--budget",
+        tmp_path / "budget.toml",
+        "--json",
+        "--session",
+        session,
+        "--markdown",
+        summary,
         *QUICK,
-    )  # fmt: skip
+    )
     assert shown.code == 0, shown.errors
     found = shown.json()
     assert found["passed"] is True
@@ -79,9 +87,19 @@ def test_a_slower_model_fails_against_the_older_one_and_a_like_one_does_not(tmp_
     # Data without labels: the older model's answers are what is right.
     np.savez(tmp_path / "x.npz", x=np.load(DATA)["x"][:20])
     like = hasten(
-        "check", "demo", "--baseline-model", shutil.copy(MODEL, tmp_path / "old.tflite"), *QUICK, "--json",
-        "--limit", "max_slowdown=50%", "--limit", "accuracy=99%", "--data", tmp_path / "x.npz",
-    )  # fmt: skip
+        "check",
+        "demo",
+        "--baseline-model",
+        shutil.copy(MODEL, tmp_path / "old.tflite"),
+        *QUICK,
+        "--json",
+        "--limit",
+        "max_slowdown=50%",
+        "--limit",
+        "accuracy=99%",
+        "--data",
+        tmp_path / "x.npz",
+    )
     assert like.code == 0, like.output
     names = ["latency against old.tflite", "accuracy", "accuracy lost against old.tflite"]
     assert [row["what"] for row in like.json()["rows"]] == names
@@ -148,14 +166,22 @@ def test_the_example_for_github_runs_as_it_is_written(tmp_path: Path) -> None:
     shutil.copy(MODEL, tmp_path / "main.tflite")
     (tmp_path / "budget.toml").write_text('[budget]\nsize = "2 MB"\nlatency = "10 s"\nmax_slowdown = "900 %"\n')
     environment = {
-        **os.environ, "MODEL": str(MODEL), "BUDGET": "budget.toml", "RUNNER_TEMP": str(tmp_path),
+        **os.environ,
+        "MODEL": str(MODEL),
+        "BUDGET": "budget.toml",
+        "RUNNER_TEMP": str(tmp_path),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }  # fmt: skip
+    }
     done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
+        ["bash", "-e", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "latency against main.tflite" in (tmp_path / "summary.md").read_text()
     assert (tmp_path / "check.jsonl").exists()
@@ -164,9 +190,18 @@ def test_the_example_for_github_runs_as_it_is_written(tmp_path: Path) -> None:
 def test_control_c_shows_how_it_stood(tmp_path: Path) -> None:
     session = tmp_path / "s.jsonl"
     process = start(
-        "check", MODEL, "--limit", "latency=1s", "--limit", "size=2MB", "--baseline-model", f"{MODEL}@threads=2",
-        "--json", "--session", session,
-    )  # fmt: skip
+        "check",
+        MODEL,
+        "--limit",
+        "latency=1s",
+        "--limit",
+        "size=2MB",
+        "--baseline-model",
+        f"{MODEL}@threads=2",
+        "--json",
+        "--session",
+        session,
+    )
     wait_for_runners(process, 4)
     interrupt(process)
     output, errors = finish(process, 15)

@@ -16,12 +16,10 @@ from hasten.demo import MODEL
 if TYPE_CHECKING:
     from pathlib import Path
 
-BENCH_KEYS = {
-    *("model", "plan", "effective", "latency", "init_ms", "first_run_ms", "peak_memory_mb", "doubts"),
-}
+BENCH_KEYS = {*("model", "plan", "effective", "latency", "init_ms", "first_run_ms", "peak_memory_mb", "doubts")}
 COMPARE_KEYS = {"verdict", "ratio", "ci95", "smallest_detectable", "seconds"}
 OPERATOR_KEYS = {
-    *("index", "op", "kernel", "location", "ms", "share", "macs", "bytes", "gflops", "headroom_ms", "mapped"),
+    *("index", "op", "kernel", "location", "ms", "share", "macs", "bytes", "gflops", "headroom_ms", "mapped")
 }
 
 

@@ -47,8 +47,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_command_of_the_readme_runs(command: str, folder: Path) -> None:
     finished = subprocess.run(
         [sys.executable, "-m", *_shortened(shlex.split(command))],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout
 

@@ -151,9 +151,12 @@ def test_a_full_disk_is_a_sentence_and_what_was_saved_is_there(place: Path, tmp_
     limit = 300_000  # bytes of a file: more than the first measurement takes, less than the session or the report
     done = subprocess.run(
         [sys.executable, "-m", "hasten", *map(str, command(place, out, "--budget", "20s"))],
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-    )  # fmt: skip
+    )
     assert done.returncode == 3, done.stderr
     assert "cannot be written" in done.stderr
     assert "--resume" in done.stderr

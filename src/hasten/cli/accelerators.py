@@ -45,9 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cache", default="", metavar="DIR", help="let them keep caches there; shows what that saves")
     parser.add_argument(
-        "--pays-from", action="store_true",
+        "--pays-from",
+        action="store_true",
         help="also find the size of a network from which on each pays; takes about --seconds once more",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--all", action="store_true", help="list NPUs of other vendors as well, and what is missing for them"
     )
@@ -83,9 +84,14 @@ def run(arguments: argparse.Namespace) -> int:
     (recommended, why), finding = recommend(rows), finding_of(rows)
     compared_on = arguments.data or "seeded noise"
     data = {
-        "model": model, "rows": [row.as_data() for row in rows], "recommended": recommended, "why": why,
-        "finding": finding.as_data(), "interrupted": interrupted, "compared_on": compared_on,
-    }  # fmt: skip
+        "model": model,
+        "rows": [row.as_data() for row in rows],
+        "recommended": recommended,
+        "why": why,
+        "finding": finding.as_data(),
+        "interrupted": interrupted,
+        "compared_on": compared_on,
+    }
     if session:
         session.add("accelerators", model, data)
         session.add("finding", "accelerators", finding.as_data())
@@ -105,11 +111,18 @@ def _examine(
     try:
         with progress_bar("examining") as progress:
             rows = accelerators(
-                model, workload,
-                threads=arguments.threads, delegates=arguments.delegate, target=target, seconds=arguments.seconds,
-                progress=progress, cache=arguments.cache, keep=session.add if session else None,
-                data=options.data_named(arguments.data), preprocess=preprocess_from_text(arguments.preprocess),
-            )  # fmt: skip
+                model,
+                workload,
+                threads=arguments.threads,
+                delegates=arguments.delegate,
+                target=target,
+                seconds=arguments.seconds,
+                progress=progress,
+                cache=arguments.cache,
+                keep=session.add if session else None,
+                data=options.data_named(arguments.data),
+                preprocess=preprocess_from_text(arguments.preprocess),
+            )
         if arguments.pays_from:
             with progress_bar("sizes") as progress:
                 rows = accelerators_pay_from(rows, target=target, seconds=arguments.seconds, progress=progress)

@@ -43,9 +43,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write a timeline for Perfetto or Chrome (.json)")
     parser.add_argument("--force", action="store_true", help="replace the timeline if it exists")
     parser.add_argument(
-        "--seconds", type=_seconds, default=DEFAULT_SECONDS, metavar="S",
+        "--seconds",
+        type=_seconds,
+        default=DEFAULT_SECONDS,
+        metavar="S",
         help=f"measure its models so long after its end: operators, threads (default: {DEFAULT_SECONDS:.0f}; 0: not)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--from", dest="from_trace", type=Path, metavar="FILE", help="read what a platform tool recorded"
     )

@@ -42,9 +42,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="about how long to measure (default: 6)",
     )
     parser.add_argument(
-        "--sustained", type=options.positive_float, metavar="MINUTES",
+        "--sustained",
+        type=options.positive_float,
+        metavar="MINUTES",
         help="run without a pause; a median for each minute, and when throttling sets in",
-    )  # fmt: skip
+    )
     options.add_plan(parser)
     options.add_workload(parser)
     options.add_target(parser)
@@ -63,9 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
     session = options.session_from(arguments, "bench")
     with Keeper(session, "measurement", model) as keeper, progress_bar("timing") as progress:
         found = bench(
-            model, plan, workload, target=target, seconds=arguments.seconds, progress=progress,
+            model,
+            plan,
+            workload,
+            target=target,
+            seconds=arguments.seconds,
+            progress=progress,
             on_round=lambda so_far: keeper.keep(so_far.as_data()),
-        )  # fmt: skip
+        )
     show(options.as_json(bench_data(found)) if arguments.json else measurement_text(found))
     return 0
 
@@ -78,9 +85,13 @@ def bench_data(found: Measurement) -> dict[str, Any]:
         "plan": asdict(found.plan),
         "effective": asdict(found.effective),
         "latency": {
-            "median_ms": samples.median_ms, "ci95_ms": [samples.latency.low, samples.latency.high],
-            "plain_median_ms": samples.plain_median_ms, "disturbed_share": samples.disturbed_share,
-            "p95_ms": samples.p95_ms, "min_ms": samples.min_ms, "samples": samples.count,
+            "median_ms": samples.median_ms,
+            "ci95_ms": [samples.latency.low, samples.latency.high],
+            "plain_median_ms": samples.plain_median_ms,
+            "disturbed_share": samples.disturbed_share,
+            "p95_ms": samples.p95_ms,
+            "min_ms": samples.min_ms,
+            "samples": samples.count,
             "processes": samples.processes,
         },
         "init_ms": found.init_ms,
@@ -90,7 +101,7 @@ def bench_data(found: Measurement) -> dict[str, Any]:
         "cpu_ms": samples.cpu_ms,
         "energy_mj": None if samples.joules is None else samples.joules * 1e3,
         "doubts": [doubt.as_data() for doubt in found.doubts],
-    }  # fmt: skip
+    }
 
 
 def _run_sustained(arguments: argparse.Namespace, model: str, plan: Plan, workload: Workload, target: Target) -> int:

@@ -43,9 +43,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
     parser.add_argument("--budget", type=Path, metavar="FILE", help="limits, plan, data and baseline in a TOML file")
     parser.add_argument(
-        "--limit", action="append", default=[], metavar="NAME=VALUE",
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
         help="latency, p95, init, memory, size, accuracy, max_slowdown or max_drop; may be repeated",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--baseline-model", default="", metavar="OLD", help="an older model, timed beside this one in the same rounds"
     )
@@ -53,9 +56,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--baseline", default="", metavar="SESSION", help="an older session of check, made on a machine like this one"
     )
     parser.add_argument(
-        "--seconds", type=options.positive_float, default=20.0, metavar="S",
+        "--seconds",
+        type=options.positive_float,
+        default=20.0,
+        metavar="S",
         help="for timing, at most about so long (default: 20); less if all is clear",
-    )  # fmt: skip
+    )
     parser.add_argument("--strict", action="store_true", help="what is undecided fails, too")
     options.add_data(parser, calibration=False)
     options.add_plan(parser)
@@ -126,14 +132,18 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
     base = _plan(arguments, asked.plan)
     model, plan = options.model_and_plan(arguments.model, base)
     changed: dict[str, Any] = {
-        "plan": plan, "data": options.data_named(arguments.data or asked.data), "strict": arguments.strict,
-        "seconds": arguments.seconds, "metric": arguments.metric or asked.metric,
+        "plan": plan,
+        "data": options.data_named(arguments.data or asked.data),
+        "strict": arguments.strict,
+        "seconds": arguments.seconds,
+        "metric": arguments.metric or asked.metric,
         "evaluation": replace(
-            asked.evaluation, samples=arguments.samples or asked.evaluation.samples,
+            asked.evaluation,
+            samples=arguments.samples or asked.evaluation.samples,
             skip_bad=arguments.skip_bad or asked.evaluation.skip_bad,
             label_offset=asked.evaluation.label_offset if arguments.label_offset is None else arguments.label_offset,
         ),
-    }  # fmt: skip
+    }
     if arguments.signature or arguments.shape:
         changed["workload"] = options.workload_from(arguments)
     if arguments.preprocess:

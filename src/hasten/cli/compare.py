@@ -84,10 +84,15 @@ def run(arguments: argparse.Namespace) -> int:
     label = f"{arguments.first} {arguments.second}"
     with Keeper(session, "comparison", label) as keeper, progress_bar("comparing") as progress:
         found = compare(
-            first, second, workload,
-            target=target, seconds=arguments.seconds, margin=arguments.margin, progress=progress,
+            first,
+            second,
+            workload,
+            target=target,
+            seconds=arguments.seconds,
+            margin=arguments.margin,
+            progress=progress,
             on_round=lambda so_far: keeper.keep(so_far.as_data()),
-        )  # fmt: skip
+        )
     data = {
         **found.comparison.as_data(),
         "seconds": found.seconds,
@@ -102,10 +107,17 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with Keeper(session, "explanation", label) as keeper, progress_bar("explaining") as progress:
             explanation = explain(
-                first[0], second[0], second[1], workload, original_plan=first[1], target=target,
-                seconds=min(arguments.seconds, DEFAULT_SECONDS), data=inputs, comparison=found.comparison,
+                first[0],
+                second[0],
+                second[1],
+                workload,
+                original_plan=first[1],
+                target=target,
+                seconds=min(arguments.seconds, DEFAULT_SECONDS),
+                data=inputs,
+                comparison=found.comparison,
                 progress=progress,
-            )  # fmt: skip
+            )
             keeper.keep(explanation.as_data())
     except HastenError as error:
         if not arguments.json:

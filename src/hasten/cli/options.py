@@ -33,9 +33,12 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--precision", choices=PRECISIONS, default="default", help="arithmetic on the GPU")
     group.add_argument("--delegate", default="", metavar="LIB[:K=V;…]", help="an external delegate library")
     group.add_argument(
-        "--option", action="append", default=[], metavar="GROUP.KEY=VALUE",
+        "--option",
+        action="append",
+        default=[],
+        metavar="GROUP.KEY=VALUE",
         help="an engine option as it is, e.g. cpu.flags=1 (groups: runtime, cpu, gpu, npu)",
-    )  # fmt: skip
+    )
 
 
 def add_workload(parser: argparse.ArgumentParser) -> None:
@@ -113,9 +116,13 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
             raise UsageError(f"--option {text!r} is not of the form GROUP.KEY=VALUE")
         options.append((key, value))
     return Plan(
-        accelerator=arguments.accelerator, threads=arguments.threads, kernel=arguments.kernel,
-        precision=arguments.precision, delegate=arguments.delegate, options=tuple(sorted(options)),
-    )  # fmt: skip
+        accelerator=arguments.accelerator,
+        threads=arguments.threads,
+        kernel=arguments.kernel,
+        precision=arguments.precision,
+        delegate=arguments.delegate,
+        options=tuple(sorted(options)),
+    )
 
 
 def workload_from(arguments: argparse.Namespace) -> Workload:

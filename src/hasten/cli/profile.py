@@ -61,9 +61,14 @@ def run(arguments: argparse.Namespace) -> int:
     session = options.session_from(arguments, "profile")
     with Keeper(session, "profile", model) as keeper, progress_bar("profiling") as progress:
         found = profile(
-            model, plan, workload,
-            target=target, seconds=arguments.seconds, roofline=not arguments.no_roofline, progress=progress,
-        )  # fmt: skip
+            model,
+            plan,
+            workload,
+            target=target,
+            seconds=arguments.seconds,
+            roofline=not arguments.no_roofline,
+            progress=progress,
+        )
         keeper.keep(found.as_data())
     if arguments.csv:
         write_new(arguments.csv, profile_csv(found), force=arguments.force)

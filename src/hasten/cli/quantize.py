@@ -38,9 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="FOLDER", help="for variants, session and chosen.tflite"
     )
     parser.add_argument(
-        "--max-drop", type=options.percentage_to_lose, default=0.01, metavar="P",
+        "--max-drop",
+        type=options.percentage_to_lose,
+        default=0.01,
+        metavar="P",
         help="the most to lose, 0%% to 100%%; of mae and own metrics relative (default: 1%%)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--for", dest="goal", choices=("speed", "size"), default="speed", help="what to gain (default: speed)"
     )
@@ -48,9 +51,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--recipe", action="append", default=[], metavar="NAME", help="try only this one; may be repeated"
     )
     parser.add_argument(
-        "--prune", action="append", type=options.percentage, default=[], metavar="P",
+        "--prune",
+        action="append",
+        type=options.percentage,
+        default=[],
+        metavar="P",
         help="also with that share of weights set to zero, e.g. 50%%; may be repeated",
-    )  # fmt: skip
+    )
     for end in ("input", "output"):
         parser.add_argument(
             f"--{end}-type",
@@ -81,18 +88,29 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.report.quantize_text import quantize_text
 
     settings = QuantizeSettings(
-        recipes=tuple(dict.fromkeys(arguments.recipe)) or RECIPE_NAMES, max_drop=arguments.max_drop,
-        goal=arguments.goal, mix=not arguments.no_mix, seconds=arguments.seconds, samples=arguments.samples,
-        skip_bad=arguments.skip_bad, label_offset=arguments.label_offset, prune=tuple(dict.fromkeys(arguments.prune)),
+        recipes=tuple(dict.fromkeys(arguments.recipe)) or RECIPE_NAMES,
+        max_drop=arguments.max_drop,
+        goal=arguments.goal,
+        mix=not arguments.no_mix,
+        seconds=arguments.seconds,
+        samples=arguments.samples,
+        skip_bad=arguments.skip_bad,
+        label_offset=arguments.label_offset,
+        prune=tuple(dict.fromkeys(arguments.prune)),
         border=Border(arguments.input_type, arguments.output_type),
-    )  # fmt: skip
+    )
     practice = study_quantize(
-        model, arguments.output, plan, workload,
+        model,
+        arguments.output,
+        plan,
+        workload,
         data=options.data_named(arguments.data),
         calibration=options.data_named(arguments.calibration, calibration=True),
-        preprocess=preprocess_from_text(arguments.preprocess), metric=arguments.metric,
-        settings=settings, target=target,
-    )  # fmt: skip
+        preprocess=preprocess_from_text(arguments.preprocess),
+        metric=arguments.metric,
+        settings=settings,
+        target=target,
+    )
     interrupted = _search(practice)
     found = practice.found()
     data = {"model": model, **found.as_data(), "interrupted": interrupted}

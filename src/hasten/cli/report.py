@@ -38,9 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("session", type=Path, metavar="SESSION", help="a session file, or a folder that has one")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="F",
+        "-o",
+        "--output",
+        type=Path,
+        metavar="F",
         help="the file to write, or the folder for pictures (Markdown and JSON: default is to print)",
-    )  # fmt: skip
+    )
     parser.add_argument("--format", choices=(*_TEXTS, *_PICTURES), help="default: what the file's name says, else html")
     parser.add_argument("--force", action="store_true", help="replace files that exist")
     parser.add_argument("--watch", action="store_true", help="serve the page on this machine, as the session grows")
@@ -82,9 +85,13 @@ def run(arguments: argparse.Namespace) -> int:
     lines = f"{len(session.trials):,} line{'s' if len(session.trials) != 1 else ''}"
     said = f"{arguments.output}: {lines} of {path.name}, {size / 1e6:.2f} MB"
     document = {
-        "report": str(arguments.output), "format": form, "bytes": size, "lines": len(session.trials),
-        "lost_lines": session.lost_lines, "charts": _has_charts(form),
-    }  # fmt: skip
+        "report": str(arguments.output),
+        "format": form,
+        "bytes": size,
+        "lines": len(session.trials),
+        "lost_lines": session.lost_lines,
+        "charts": _has_charts(form),
+    }
     show(options.as_json(document) if arguments.json else said + _without(form))
     return 0
 

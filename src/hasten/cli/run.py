@@ -59,9 +59,15 @@ def run(arguments: argparse.Namespace) -> int:
     with progress_bar("running") as progress:
         progress(0.0, "loading the model")
         found = run_once(
-            model, arguments.input, plan, workload, preprocess=preprocess, target=target,
-            labels=bundle.labels if bundle else (), label_offset=bundle.label_offset if bundle else 0,
-        )  # fmt: skip
+            model,
+            arguments.input,
+            plan,
+            workload,
+            preprocess=preprocess,
+            target=target,
+            labels=bundle.labels if bundle else (),
+            label_offset=bundle.label_offset if bundle else 0,
+        )
     if arguments.output:
         _save(arguments.output, found)
     if arguments.json:

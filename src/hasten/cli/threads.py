@@ -36,9 +36,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--counts", type=_counts, default=(), metavar="N,…", help="try these (default: 1 to all cores)")
     parser.add_argument(
-        "--seconds", type=options.positive_float, default=0.0, metavar="S",
+        "--seconds",
+        type=options.positive_float,
+        default=0.0,
+        metavar="S",
         help="at most about so long (default: 25 for each count)",
-    )  # fmt: skip
+    )
     options.add_plan(parser)
     options.add_workload(parser)
     options.add_target(parser)
@@ -55,10 +58,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     session = options.session_from(arguments, "threads")
     practice = study_threads(
-        model, plan, workload,
-        target=target, load=arguments.load, counts=arguments.counts, seconds=arguments.seconds,
+        model,
+        plan,
+        workload,
+        target=target,
+        load=arguments.load,
+        counts=arguments.counts,
+        seconds=arguments.seconds,
         keep=session.add if session else None,
-    )  # fmt: skip
+    )
     interrupted = _measure(practice)
     found = practice.found()
     if session:

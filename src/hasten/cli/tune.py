@@ -77,18 +77,31 @@ def run(arguments: argparse.Namespace) -> int:
 
     recipes = tuple(recipe_from_name(name).name for name in dict.fromkeys(arguments.recipe))
     settings = TuneSettings(
-        max_drop=arguments.max_drop, limit=limit, budget_s=budget_s, seed=arguments.seed,
-        recipes=recipes or RECIPE_NAMES, mix=not arguments.no_mix, extras=not arguments.only_race,
-        samples=arguments.samples, skip_bad=arguments.skip_bad, label_offset=arguments.label_offset,
+        max_drop=arguments.max_drop,
+        limit=limit,
+        budget_s=budget_s,
+        seed=arguments.seed,
+        recipes=recipes or RECIPE_NAMES,
+        mix=not arguments.no_mix,
+        extras=not arguments.only_race,
+        samples=arguments.samples,
+        skip_bad=arguments.skip_bad,
+        label_offset=arguments.label_offset,
         command=f"hasten {shlex.join(sys.argv[1:])}",
-    )  # fmt: skip
+    )
     tuning = study_tune(
-        model, arguments.output, plan, workload,
+        model,
+        arguments.output,
+        plan,
+        workload,
         data=options.data_named(arguments.data),
         calibration=options.data_named(arguments.calibration, calibration=True),
-        preprocess=preprocess_from_text(arguments.preprocess), metric=arguments.metric,
-        settings=settings, target=target, resume=arguments.resume,
-    )  # fmt: skip
+        preprocess=preprocess_from_text(arguments.preprocess),
+        metric=arguments.metric,
+        settings=settings,
+        target=target,
+        resume=arguments.resume,
+    )
     with _watching(arguments.output) if arguments.watch else contextlib.nullcontext():
         interrupted = _tune(tuning)
     found = tuning.found()

@@ -91,22 +91,32 @@ class AcceleratorRow:
         """The row with the keys that the command line promises."""
         latency = self.latency
         return {
-            "name": self.name, "status": self.status, "placed_ops": self.placed_ops, "total_ops": self.total_ops,
-            "partitions": self.partitions, "placed_macs": self.placed_macs, "placed_bytes": self.placed_bytes,
+            "name": self.name,
+            "status": self.status,
+            "placed_ops": self.placed_ops,
+            "total_ops": self.total_ops,
+            "partitions": self.partitions,
+            "placed_macs": self.placed_macs,
+            "placed_bytes": self.placed_bytes,
             "refused": list(self.refused),
             "max_error": None if self.error is None else finite(self.error.worst),
             "typical_error": None if self.error is None else finite(self.error.typical),
-            "latency": None if latency is None else {
-                **latency_data(latency), "p95_ms": self.p95_ms, "processes": self.processes,
-            },
-            "init_ms": self.init_ms, "first_run_ms": self.first_run_ms, "peak_memory_mb": self.peak_memory_mb,
+            "latency": None
+            if latency is None
+            else {**latency_data(latency), "p95_ms": self.p95_ms, "processes": self.processes},
+            "init_ms": self.init_ms,
+            "first_run_ms": self.first_run_ms,
+            "peak_memory_mb": self.peak_memory_mb,
             "against_cpu": None if self.against_cpu is None else self.against_cpu.as_data(),
-            "break_even_runs": self.break_even_runs, "cached_start_ms": self.cached_start_ms,
-            "stand_in": self.stand_in or None, "doubts": [doubt.as_data() for doubt in self.doubts],
+            "break_even_runs": self.break_even_runs,
+            "cached_start_ms": self.cached_start_ms,
+            "stand_in": self.stand_in or None,
+            "doubts": [doubt.as_data() for doubt in self.doubts],
             "failure": None if self.failure is None else {"stage": self.failure.stage, "kind": self.failure.kind},
-            "why": self.why, "plan": asdict(self.plan),
+            "why": self.why,
+            "plan": asdict(self.plan),
             **({} if self.pays is None else self.pays.as_data()),
-        }  # fmt: skip
+        }
 
 
 def output_error(

@@ -56,10 +56,15 @@ class Accuracy:
     def as_data(self) -> dict[str, Any]:
         """The accuracy as JSON can hold it."""
         return {
-            "metric": self.metric, "value": finite(self.value), "ci95": [finite(self.low), finite(self.high)],
-            "samples": self.samples, "data": self.data, "kind": self.kind.value, "notes": list(self.notes),
+            "metric": self.metric,
+            "value": finite(self.value),
+            "ci95": [finite(self.low), finite(self.high)],
+            "samples": self.samples,
+            "data": self.data,
+            "kind": self.kind.value,
+            "notes": list(self.notes),
             "higher_is_better": self.higher_is_better,
-        }  # fmt: skip
+        }
 
 
 def accuracy_from_data(data: dict[str, Any]) -> Accuracy:
@@ -122,11 +127,19 @@ class PairedAccuracy:
     def as_data(self) -> dict[str, Any]:
         """The comparison as JSON can hold it."""
         return {
-            "metric": self.metric, "samples": self.samples, "difference": self.difference,
-            "ci95": [finite(self.low), finite(self.high)], "change": self.change.value,
-            "both_right": self.both_right, "lost": self.lost, "won": self.won, "both_wrong": self.both_wrong,
-            "p_value": self.p_value, "lost_samples": list(self.lost_samples), "won_samples": list(self.won_samples),
-        }  # fmt: skip
+            "metric": self.metric,
+            "samples": self.samples,
+            "difference": self.difference,
+            "ci95": [finite(self.low), finite(self.high)],
+            "change": self.change.value,
+            "both_right": self.both_right,
+            "lost": self.lost,
+            "won": self.won,
+            "both_wrong": self.both_wrong,
+            "p_value": self.p_value,
+            "lost_samples": list(self.lost_samples),
+            "won_samples": list(self.won_samples),
+        }
 
 
 def interval_of_scores(statistics: Floats, value: ValueOfSums, *, proportion: bool, seed: int = 0) -> Interval:

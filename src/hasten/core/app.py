@@ -41,9 +41,15 @@ class AppFinding:
     def as_data(self) -> dict[str, Any]:
         """The finding with the keys that the command line promises, and more."""
         return {
-            "rule": self.rule, "file": self.file, "line": self.line, "cost_ms": self.cost_ms, "fix": self.fix,
-            "function": self.function, "share": self.share, "evidence": self.evidence,
-        }  # fmt: skip
+            "rule": self.rule,
+            "file": self.file,
+            "line": self.line,
+            "cost_ms": self.cost_ms,
+            "fix": self.fix,
+            "function": self.function,
+            "share": self.share,
+            "evidence": self.evidence,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +66,13 @@ class CodeTime:
     def as_data(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return {
-            "part": self.part, "file": self.file, "function": self.function, "line": self.line, "ms": self.ms,
+            "part": self.part,
+            "file": self.file,
+            "function": self.function,
+            "line": self.line,
+            "ms": self.ms,
             "samples": self.samples,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +88,12 @@ class ThreadSplit:
     def as_data(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return {
-            "process": self.process, "thread": self.thread, "wall_ms": self.wall_ms, "runs": self.runs,
+            "process": self.process,
+            "thread": self.thread,
+            "wall_ms": self.wall_ms,
+            "runs": self.runs,
             "split": {f"{part}_ms": self.split.get(part, 0.0) for part in PARTS},
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +116,17 @@ class ModelUse:
     def as_data(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return {
-            "model": self.path, "package": self.package, "type": self.kind, "threads": self.threads,
-            "loads": self.loads, "runs": self.runs, "first_ms": self.first_ms, "median_ms": self.median_ms,
+            "model": self.path,
+            "package": self.package,
+            "type": self.kind,
+            "threads": self.threads,
+            "loads": self.loads,
+            "runs": self.runs,
+            "first_ms": self.first_ms,
+            "median_ms": self.median_ms,
             "p95_ms": self.p95_ms,
             "operators": [{"op": op, "count": count, "share": share} for op, count, share in self.operators],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +148,14 @@ class Frames:
         """As JSON can hold it."""
         names = ("frame", "at_ms", "ms", "inference_ms")
         return {
-            "count": self.count, "median_ms": self.median_ms, "p95_ms": self.p95_ms, "first_ms": self.first_ms,
+            "count": self.count,
+            "median_ms": self.median_ms,
+            "p95_ms": self.p95_ms,
+            "first_ms": self.first_ms,
             "first_at_ms": self.first_at_ms,
             "slowest": [dict(zip(names, entry, strict=True)) for entry in self.slowest],
             "course": [list(entry) for entry in self.course],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +176,13 @@ class Overhead:
     def as_data(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return {
-            "total_ms": self.total_ms, "calls": self.calls, "call_ns": self.call_ns, "samples": self.samples,
-            "sampler_ms": self.sampler_ms, "start_ms": self.start_ms,
-        }  # fmt: skip
+            "total_ms": self.total_ms,
+            "calls": self.calls,
+            "call_ns": self.call_ns,
+            "samples": self.samples,
+            "sampler_ms": self.sampler_ms,
+            "start_ms": self.start_ms,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +218,13 @@ class AppResult:
         first = self.findings[0]
         cost = sum(found.cost_ms for found in self.findings)
         return Finding(
-            "app", Standing.TO_DO,
+            "app",
+            Standing.TO_DO,
             f"{evidence}; {len(self.findings)} faults cost {cost:.0f} ms, most of all {first.rule} at line {first.line}"
-            if len(self.findings) > 1 else f"{evidence}; {first.rule} at line {first.line} costs {cost:.0f} ms",
+            if len(self.findings) > 1
+            else f"{evidence}; {first.rule} at line {first.line} costs {cost:.0f} ms",
             first.fix,
-        )  # fmt: skip
+        )
 
     def as_data(self) -> dict[str, Any]:
         """The result with the keys that the command line promises, and more."""

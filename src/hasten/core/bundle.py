@@ -92,9 +92,18 @@ def write_bundle(
         new_model, new_plan = folder / f".{MODEL_FILE}.new", folder / f".{PLAN_FILE}.new"
         shutil.copyfile(model, new_model)
         bundle = Bundle(
-            folder, MODEL_FILE, _sha256(new_model), plan, workload, tuple(inputs), tuple(outputs),
-            preprocess, label_offset, tuple(labels), measured or {},
-        )  # fmt: skip
+            folder,
+            MODEL_FILE,
+            _sha256(new_model),
+            plan,
+            workload,
+            tuple(inputs),
+            tuple(outputs),
+            preprocess,
+            label_offset,
+            tuple(labels),
+            measured or {},
+        )
         text = json.dumps(bundle.as_data(), indent=2, allow_nan=False)
         with new_plan.open("w", encoding="utf-8") as stream:
             stream.write(text + "\n")

@@ -87,9 +87,12 @@ def comparison_from_data(data: Mapping[str, Any]) -> Comparison:
     """The comparison back from JSON."""
     smallest = data["smallest_detectable"]
     return Comparison(
-        Verdict(data["verdict"]), data["ratio"], bounds_from_data(data["ci95"]),
-        math.inf if smallest is None else smallest, data["rounds"],
-    )  # fmt: skip
+        Verdict(data["verdict"]),
+        data["ratio"],
+        bounds_from_data(data["ci95"]),
+        math.inf if smallest is None else smallest,
+        data["rounds"],
+    )
 
 
 def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) -> Comparison:

@@ -78,8 +78,12 @@ class NodeRow:
     def as_data(self) -> dict[str, Any]:
         """The row as JSON can hold it: what a table or a plot needs."""
         return {
-            "before": self.match.before, "after": self.match.after, "match": self.match.certainty.value,
-            "op": self.match.op, "location": self.match.location, "shape": self.match.shape,
+            "before": self.match.before,
+            "after": self.match.after,
+            "match": self.match.certainty.value,
+            "op": self.match.op,
+            "location": self.match.location,
+            "shape": self.match.shape,
             "ms_before": None if self.before is None else self.before.ms,
             "ms_after": None if self.after is None else self.after.ms,
             "change_ms": _interval_data(self.change_ms),
@@ -87,9 +91,10 @@ class NodeRow:
             "kernel_after": None if self.after is None else self.after.kernel,
             "headroom_ms_before": None if self.before is None else self.before.headroom_ms,
             "headroom_ms_after": None if self.after is None else self.after.headroom_ms,
-            "snr_db": finite(self.snr_db), "same_to_the_bit": self.snr_db == math.inf,
+            "snr_db": finite(self.snr_db),
+            "same_to_the_bit": self.snr_db == math.inf,
             "drop_db": finite(self.drop_db),
-        }  # fmt: skip
+        }
 
 
 class CauseKind(enum.Enum):
@@ -126,10 +131,16 @@ class Cause:
     def as_data(self) -> dict[str, Any]:
         """The cause as JSON can hold it."""
         return {
-            "kind": self.kind.value, "op": self.op, "kernel_before": self.kernel_before,
-            "kernel_after": self.kernel_after, "nodes": self.nodes, "ms_before": self.ms_before,
-            "ms_after": self.ms_after, "change_ms": _interval_data(self.change_ms), "clear": self.is_clear,
-        }  # fmt: skip
+            "kind": self.kind.value,
+            "op": self.op,
+            "kernel_before": self.kernel_before,
+            "kernel_after": self.kernel_after,
+            "nodes": self.nodes,
+            "ms_before": self.ms_before,
+            "ms_after": self.ms_after,
+            "change_ms": _interval_data(self.change_ms),
+            "clear": self.is_clear,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +163,14 @@ class Side:
         known = not math.isnan(self.invoke_ms)
         return {
             "model": {"path": self.model.path, "size_bytes": self.model.size_bytes, "sha256": self.model.sha256},
-            "latency_ms": finite(self.latency_ms), "invoke_ms": finite(self.invoke_ms), "nodes": self.nodes,
+            "latency_ms": finite(self.latency_ms),
+            "invoke_ms": finite(self.invoke_ms),
+            "nodes": self.nodes,
             "delegated_nodes": self.delegated_nodes if known else None,
             "delegated_partitions": self.delegated_partitions if known else None,
-            "left": list(self.left), "headroom_ms": self.headroom_ms,
-        }  # fmt: skip
+            "left": list(self.left),
+            "headroom_ms": self.headroom_ms,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +221,12 @@ class CutOff:
     def as_data(self) -> dict[str, Any]:
         """The tensor as JSON can hold it."""
         return {
-            "node": self.node, "input": self.name or None, "share": self.share,
-            "original": list(self.original), "held": list(self.held),
-        }  # fmt: skip
+            "node": self.node,
+            "input": self.name or None,
+            "share": self.share,
+            "original": list(self.original),
+            "held": list(self.held),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,14 +261,20 @@ class ErrorView:
     def as_data(self) -> dict[str, Any]:
         """The view as JSON can hold it."""
         return {
-            "samples": self.samples, "inputs": self.inputs, "random": self.is_random, "compared": self.compared,
-            "output_snr_db": finite(self.output_snr_db), "first_drop": self.first_drop,
-            "largest_drop": self.largest_drop, "first_below": self.first_below,
+            "samples": self.samples,
+            "inputs": self.inputs,
+            "random": self.is_random,
+            "compared": self.compared,
+            "output_snr_db": finite(self.output_snr_db),
+            "first_drop": self.first_drop,
+            "largest_drop": self.largest_drop,
+            "first_below": self.first_below,
             "unread": [{"node": node, "why": why} for node, why in self.unread],
-            "disturbance_db": finite(self.disturbance_db), "notes": list(self.notes),
+            "disturbance_db": finite(self.disturbance_db),
+            "notes": list(self.notes),
             "lossy_inputs": [one.as_data() for one in self.lossy_inputs],
             "cut_off": [one.as_data() for one in self.cut_off],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,11 +115,15 @@ class SideBySide:
         after = [row.after for row in rows if row.after is not None]
         nodes = sum(1 for row in rows if not _stands_for_delegate(row))
         return Cause(
-            kind, op, kernel_before, kernel_after, nodes,
+            kind,
+            op,
+            kernel_before,
+            kernel_after,
+            nodes,
             sum(timing.ms - (0.0 if whole else timing.conversion_ms) for timing in before),
             sum(timing.ms - (0.0 if whole else timing.conversion_ms) for timing in after),
             self._change([row.match for row in rows], _whole_change if whole else _working_change),
-        )  # fmt: skip
+        )
 
     def _conversions(self, rows: Sequence[NodeRow]) -> Cause | None:
         """Types changed on the way into matched nodes, by kernels that they brought along."""
@@ -129,10 +133,15 @@ class SideBySide:
         before = [row.before for row in inside if row.before is not None]
         after = [row.after for row in inside if row.after is not None]
         return Cause(
-            CauseKind.CONVERSIONS, "inputs of layers", "", _CONVERTING_KERNEL, len(inside),
-            sum(timing.conversion_ms for timing in before), sum(timing.conversion_ms for timing in after),
+            CauseKind.CONVERSIONS,
+            "inputs of layers",
+            "",
+            _CONVERTING_KERNEL,
+            len(inside),
+            sum(timing.conversion_ms for timing in before),
+            sum(timing.conversion_ms for timing in after),
             self._change([row.match for row in inside], _converting_change),
-        )  # fmt: skip
+        )
 
 
 class _Timings:

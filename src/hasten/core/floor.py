@@ -61,9 +61,14 @@ class FloorDecision:
     def as_data(self) -> dict[str, Any]:
         """The decision as JSON can hold it."""
         return {
-            "decision": self.decision.value, "max_drop": self.max_drop, "mean_drop": self.mean_drop,
-            "samples": self.samples, "total": self.total, "saved": self.saved, "risk": self.risk,
-        }  # fmt: skip
+            "decision": self.decision.value,
+            "max_drop": self.max_drop,
+            "mean_drop": self.mean_drop,
+            "samples": self.samples,
+            "total": self.total,
+            "saved": self.saved,
+            "risk": self.risk,
+        }
 
 
 class FloorTest:

@@ -96,11 +96,17 @@ class CheckResult:
     def as_data(self) -> dict[str, Any]:
         """The result as JSON can hold it."""
         return {
-            "model": asdict(self.model), "plan": asdict(self.plan), "passed": self.passed,
-            "rows": [row.as_data() for row in self.rows], "budget": self.budget.as_data(), "strict": self.strict,
-            "seconds": self.seconds, "doubts": [doubt.as_data() for doubt in self.doubts],
-            "notes": list(self.notes), "interrupted": self.interrupted,
-        }  # fmt: skip
+            "model": asdict(self.model),
+            "plan": asdict(self.plan),
+            "passed": self.passed,
+            "rows": [row.as_data() for row in self.rows],
+            "budget": self.budget.as_data(),
+            "strict": self.strict,
+            "seconds": self.seconds,
+            "doubts": [doubt.as_data() for doubt in self.doubts],
+            "notes": list(self.notes),
+            "interrupted": self.interrupted,
+        }
 
 
 def exact_row(what: str, unit: str, measured: float, limit: float) -> Row:
@@ -151,9 +157,16 @@ def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Ro
     if not sure:
         why += "; on others of their kind it could go the other way"
     return Row(
-        "accuracy", "share" if found.high <= 1 and found.low >= 0 else "value", found.value, (found.low, found.high),
-        limit, GateVerdict.PASSED if kept else GateVerdict.FAILED, why, at_least=higher_is_better, confidence=_SHOWN,
-    )  # fmt: skip
+        "accuracy",
+        "share" if found.high <= 1 and found.low >= 0 else "value",
+        found.value,
+        (found.low, found.high),
+        limit,
+        GateVerdict.PASSED if kept else GateVerdict.FAILED,
+        why,
+        at_least=higher_is_better,
+        confidence=_SHOWN,
+    )
 
 
 class Allowance(Protocol):
@@ -192,9 +205,15 @@ def drop_row(baseline: str, found: PairedAccuracy, allowance: Allowance) -> Row:
     else:
         verdict, why = GateVerdict.UNDECIDED, f"{counts}, which may be chance: more data may tell"
     return Row(
-        f"accuracy lost against {baseline}", allowance.unit, found.drop + 0.0, (low, high), allowance.allowed or 0.0,
-        verdict, f"{why}; allowed: {allowance.describe(baseline)}", confidence=_SHOWN,
-    )  # fmt: skip
+        f"accuracy lost against {baseline}",
+        allowance.unit,
+        found.drop + 0.0,
+        (low, high),
+        allowance.allowed or 0.0,
+        verdict,
+        f"{why}; allowed: {allowance.describe(baseline)}",
+        confidence=_SHOWN,
+    )
 
 
 def slowdown_row(baseline: str, found: Comparison | None, margin: float) -> Row:

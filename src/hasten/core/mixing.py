@@ -52,10 +52,15 @@ class Sensitivity:
     def as_data(self) -> dict[str, Any]:
         """The sensitivity as JSON can hold it."""
         return {
-            "recipe": self.recipe, "nodes": list(self.nodes), "op": self.op, "location": self.location,
-            "error": self.error if math.isfinite(self.error) else None, "share": self.share,
-            "share_of": self.share_of, "weights": self.weights,
-        }  # fmt: skip
+            "recipe": self.recipe,
+            "nodes": list(self.nodes),
+            "op": self.op,
+            "location": self.location,
+            "error": self.error if math.isfinite(self.error) else None,
+            "share": self.share,
+            "share_of": self.share_of,
+            "weights": self.weights,
+        }
 
 
 def sensitivity_from_data(data: Mapping[str, Any]) -> Sensitivity:

@@ -31,9 +31,14 @@ class OperatorRow:
     def as_data(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return {
-            "op": self.op, "node": self.node, "subgraph": self.subgraph, "delegate": self.delegate,
-            "count": self.count, "ms": self.ms, "share": self.share,
-        }  # fmt: skip
+            "op": self.op,
+            "node": self.node,
+            "subgraph": self.subgraph,
+            "delegate": self.delegate,
+            "count": self.count,
+            "ms": self.ms,
+            "share": self.share,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +58,14 @@ class InsteadRow:
     def as_data(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return {
-            "what": self.what, "where": self.where, "part": self.part, "ms": self.ms, "count": self.count,
-            "file": self.file, "line": self.line,
-        }  # fmt: skip
+            "what": self.what,
+            "where": self.where,
+            "part": self.part,
+            "ms": self.ms,
+            "count": self.count,
+            "file": self.file,
+            "line": self.line,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +79,7 @@ class Inferences:
 
     def as_data(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return {
-            "count": self.count, "first_ms": self.first_ms, "median_ms": self.median_ms, "p95_ms": self.p95_ms,
-        }  # fmt: skip
+        return {"count": self.count, "first_ms": self.first_ms, "median_ms": self.median_ms, "p95_ms": self.p95_ms}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +129,16 @@ class PlatformResult:
         for row in self.operators:
             groups.setdefault((row.op, row.delegate), []).append(row)
         rows = [
-            (op, delegate, len(group), sum(row.count for row in group), sum(row.ms for row in group),
-             sum(row.share for row in group))
+            (
+                op,
+                delegate,
+                len(group),
+                sum(row.count for row in group),
+                sum(row.ms for row in group),
+                sum(row.share for row in group),
+            )
             for (op, delegate), group in groups.items()
-        ]  # fmt: skip
+        ]
         return sorted(rows, key=lambda row: -row[4])
 
     def as_data(self) -> dict[str, Any]:
@@ -143,11 +157,12 @@ class PlatformResult:
             "loads": self.loads,
             "allocations": self.allocations,
             "inferences": None if self.inferences is None else self.inferences.as_data(),
-            "scheduling": None if ready is None
+            "scheduling": None
+            if ready is None
             else {"running_ms": ready[0], "no_core_ms": ready[1], "waiting_ms": ready[2]},
             "partitions": self.partitions,
             "operators": [row.as_data() for row in self.operators],
             "instead": [row.as_data() for row in self.instead],
             "finding": self.finding.as_data(),
             "doubts": [doubt.as_data() for doubt in self.doubts],
-        }  # fmt: skip
+        }

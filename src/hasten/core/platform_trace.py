@@ -91,9 +91,13 @@ class TraceSource:
     def as_data(self) -> dict[str, Any]:
         """The source as JSON can hold it."""
         return {
-            "path": self.path, "kind": self.kind, "format": self.title, "size": self.size_bytes,
-            "complete": self.complete, "lost": list(self.lost),
-        }  # fmt: skip
+            "path": self.path,
+            "kind": self.kind,
+            "format": self.title,
+            "size": self.size_bytes,
+            "complete": self.complete,
+            "lost": list(self.lost),
+        }
 
 
 @dataclass(frozen=True, slots=True)

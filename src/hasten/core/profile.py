@@ -137,23 +137,39 @@ class Profile:
 
 def _operator_data(operator: OperatorTime) -> dict[str, Any]:
     return {
-        "index": operator.index, "op": operator.op, "kernel": " + ".join(operator.kernels) or None,
-        "location": operator.location, "shapes": operator.shapes, "ms": operator.ms, "share": operator.share,
-        "macs": operator.macs, "flops": operator.flops, "bytes": operator.bytes, "gflops": operator.gflops,
-        "bound": operator.bound, "headroom_ms": operator.headroom_ms, "mapped": operator.mapped,
-        "partition": operator.partition, "fused": list(operator.fused),
-    }  # fmt: skip
+        "index": operator.index,
+        "op": operator.op,
+        "kernel": " + ".join(operator.kernels) or None,
+        "location": operator.location,
+        "shapes": operator.shapes,
+        "ms": operator.ms,
+        "share": operator.share,
+        "macs": operator.macs,
+        "flops": operator.flops,
+        "bytes": operator.bytes,
+        "gflops": operator.gflops,
+        "bound": operator.bound,
+        "headroom_ms": operator.headroom_ms,
+        "mapped": operator.mapped,
+        "partition": operator.partition,
+        "fused": list(operator.fused),
+    }
 
 
 def _partition_data(partition: PartitionTime) -> dict[str, Any]:
     return {
-        "number": partition.number, "delegated": partition.delegated, "nodes": list(partition.nodes),
-        "operators": list(partition.operators), "ms": partition.ms,
-    }  # fmt: skip
+        "number": partition.number,
+        "delegated": partition.delegated,
+        "nodes": list(partition.nodes),
+        "operators": list(partition.operators),
+        "ms": partition.ms,
+    }
 
 
 def _peaks_data(peaks: Peaks) -> dict[str, Any]:
     return {
-        "threads": peaks.threads, "float_gflops": peaks.float_gflops, "int8_gops": peaks.int8_gops,
+        "threads": peaks.threads,
+        "float_gflops": peaks.float_gflops,
+        "int8_gops": peaks.int8_gops,
         "bandwidth": [list(entry) for entry in peaks.bandwidth],
-    }  # fmt: skip
+    }

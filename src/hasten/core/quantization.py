@@ -94,8 +94,11 @@ class VariantRow:
         """The row as JSON can hold it."""
         known = self.known_accuracy
         return {
-            "recipe": self.recipe, "path": self.path, "sha256": self.sha256,
-            "size": self.size_bytes, "zipped_size": self.zipped_bytes,
+            "recipe": self.recipe,
+            "path": self.path,
+            "sha256": self.sha256,
+            "size": self.size_bytes,
+            "zipped_size": self.zipped_bytes,
             "accuracy": None if known is None else known.as_data(),
             "accuracy_on": "" if known is None else "reporting" if self.accuracy else "choosing",
             "choosing": None if self.choosing is None else self.choosing.as_data(),
@@ -105,9 +108,12 @@ class VariantRow:
             "latency": None if self.latency is None else latency_data(self.latency),
             "verdict": None if self.against is None else self.against.verdict.value,
             "against": None if self.against is None else self.against.as_data(),
-            "nodes": list(self.nodes), "float_nodes": list(self.float_nodes), "integer_share": self.integer_share,
-            "why": self.why, "notes": list(self.notes),
-        }  # fmt: skip
+            "nodes": list(self.nodes),
+            "float_nodes": list(self.float_nodes),
+            "integer_share": self.integer_share,
+            "why": self.why,
+            "notes": list(self.notes),
+        }
 
 
 def row_from_data(data: Mapping[str, Any]) -> VariantRow:
@@ -249,7 +255,17 @@ def _change_data(change: PairedAccuracy) -> dict[str, Any]:
 def _change_from_data(data: Mapping[str, Any]) -> PairedAccuracy:
     low, high = bounds_from_data(data["ci95"])
     return PairedAccuracy(
-        data["metric"], data["samples"], data["difference"], low, high, data["higher_is_better"],
-        data["both_right"], data["lost"], data["won"], data["both_wrong"], data["p_value"],
-        tuple(data.get("lost_samples", ())), tuple(data.get("won_samples", ())),
-    )  # fmt: skip
+        data["metric"],
+        data["samples"],
+        data["difference"],
+        low,
+        high,
+        data["higher_is_better"],
+        data["both_right"],
+        data["lost"],
+        data["won"],
+        data["both_wrong"],
+        data["p_value"],
+        tuple(data.get("lost_samples", ())),
+        tuple(data.get("won_samples", ())),
+    )

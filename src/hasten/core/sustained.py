@@ -50,16 +50,20 @@ class Sustained:
             "slice_seconds": self.slice_seconds,
             "minutes": [
                 {
-                    "minute": minute.number, "median_ms": minute.latency.estimate,
-                    "ci95_ms": [finite(minute.latency.low), finite(minute.latency.high)], "p95_ms": minute.p95_ms,
-                    "runs": minute.runs, "temperature_c": minute.temperature_c, "frequency_mhz": minute.frequency_mhz,
+                    "minute": minute.number,
+                    "median_ms": minute.latency.estimate,
+                    "ci95_ms": [finite(minute.latency.low), finite(minute.latency.high)],
+                    "p95_ms": minute.p95_ms,
+                    "runs": minute.runs,
+                    "temperature_c": minute.temperature_c,
+                    "frequency_mhz": minute.frequency_mhz,
                 }
                 for minute in self.minutes
             ],
             "throttling_onset": self.onset,
             "slowdown": self.slowdown,
             "cut_short": self.cut_short or None,
-        }  # fmt: skip
+        }
 
 
 def sustained_from_blocks(blocks: Sequence[Block], slice_seconds: float) -> Sustained:

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from hasten.core.measurement import Measurement
 
 QUIET: Final = "quiet"
-SITUATIONS: Final = {
-    QUIET: "alone",
-    "shared": "beside work on half of the cores",
-    "busy": "beside work on all cores",
-}
+SITUATIONS: Final = {QUIET: "alone", "shared": "beside work on half of the cores", "busy": "beside work on all cores"}
 """What a user can name as the situation → the same in words."""
 LOAD_KINDS: Final = {"compute": "computing", "memory": "copying memory"}
 # A second thread that keeps less than this of a core busy does nothing.
@@ -90,14 +86,24 @@ class Row:
     def as_data(self) -> dict[str, Any]:
         """The row with the keys that the command line promises, and more."""
         return {
-            "threads": self.option.threads, "load": self.condition.situation, "median_ms": self.latency.estimate,
-            "p95_ms": self.p95_ms, "cpu_seconds": self.cpu_seconds, "cores": list(self.option.cores),
-            "load_kind": self.condition.kind or None, "load_workers": self.condition.workers,
-            "ci95_ms": [self.latency.low, self.latency.high], "spread": self.spread,
-            "cores_used": self.cores_used, "effective_threads": self.threads_seen,
-            "energy_mj": None if self.joules is None else self.joules * 1e3, "other_cores_busy": self.other_cores_busy,
-            "rounds": self.rounds, "samples": self.runs, "doubts": [doubt.as_data() for doubt in self.doubts],
-        }  # fmt: skip
+            "threads": self.option.threads,
+            "load": self.condition.situation,
+            "median_ms": self.latency.estimate,
+            "p95_ms": self.p95_ms,
+            "cpu_seconds": self.cpu_seconds,
+            "cores": list(self.option.cores),
+            "load_kind": self.condition.kind or None,
+            "load_workers": self.condition.workers,
+            "ci95_ms": [self.latency.low, self.latency.high],
+            "spread": self.spread,
+            "cores_used": self.cores_used,
+            "effective_threads": self.threads_seen,
+            "energy_mj": None if self.joules is None else self.joules * 1e3,
+            "other_cores_busy": self.other_cores_busy,
+            "rounds": self.rounds,
+            "samples": self.runs,
+            "doubts": [doubt.as_data() for doubt in self.doubts],
+        }
 
 
 class Effect(enum.Enum):
@@ -119,9 +125,11 @@ class EffectOfOption:
     def as_data(self) -> dict[str, Any]:
         """The effect as JSON can hold it."""
         return {
-            "threads": self.option.threads, "cores": list(self.option.cores),
-            "effect": self.effect.value, "evidence": self.evidence,
-        }  # fmt: skip
+            "threads": self.option.threads,
+            "cores": list(self.option.cores),
+            "effect": self.effect.value,
+            "evidence": self.evidence,
+        }
 
 
 def row_from_measurement(option: Option, condition: Condition, found: Measurement) -> Row:

@@ -147,12 +147,15 @@ class ThreadStudy:
                     "cores": list(cores),
                     "points": [
                         {
-                            "threads": row.option.threads, "median_ms": row.latency.estimate,
-                            "low_ms": row.latency.low, "high_ms": row.latency.high, "p95_ms": row.p95_ms,
+                            "threads": row.option.threads,
+                            "median_ms": row.latency.estimate,
+                            "low_ms": row.latency.low,
+                            "high_ms": row.latency.high,
+                            "p95_ms": row.p95_ms,
                         }
                         for row in sorted(rows, key=lambda row: row.option)
                     ],
                 }
                 for (condition, cores), rows in series.items()
             ],
-        }  # fmt: skip
+        }

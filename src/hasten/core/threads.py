@@ -59,11 +59,18 @@ class Step:
     def as_data(self) -> dict[str, Any]:
         """The step as JSON can hold it."""
         return {
-            "threads": self.option.threads, "cores": list(self.option.cores),
-            "against_threads": self.leader.threads, "against_cores": list(self.leader.cores),
-            "ratio": self.ratio, "ci95": list(self.ci95), "rounds": self.rounds, "needed": self.needed,
-            "took_the_lead": not self.refused, "refused": self.refused, "sure": self.sure,
-        }  # fmt: skip
+            "threads": self.option.threads,
+            "cores": list(self.option.cores),
+            "against_threads": self.leader.threads,
+            "against_cores": list(self.leader.cores),
+            "ratio": self.ratio,
+            "ci95": list(self.ci95),
+            "rounds": self.rounds,
+            "needed": self.needed,
+            "took_the_lead": not self.refused,
+            "refused": self.refused,
+            "sure": self.sure,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +90,12 @@ class Choice:
     def as_data(self) -> dict[str, Any]:
         """The choice as JSON can hold it."""
         return {
-            "threads": self.option.threads, "cores": list(self.option.cores), "why": self.why, "sure": self.sure,
+            "threads": self.option.threads,
+            "cores": list(self.option.cores),
+            "why": self.why,
+            "sure": self.sure,
             "steps": [step.as_data() for step in self.steps],
-        }  # fmt: skip
+        }
 
 
 def choose_threads(

@@ -64,32 +64,51 @@ class TuneTrial:
     def as_data(self) -> dict[str, Any]:
         """The trial as a session file holds it."""
         return {
-            "id": self.id, "variant": self.variant, "plan": asdict(self.plan), "status": self.status,
-            "stage": self.stage, "floor": self.floor,
+            "id": self.id,
+            "variant": self.variant,
+            "plan": asdict(self.plan),
+            "status": self.status,
+            "stage": self.stage,
+            "floor": self.floor,
             "latency": None if self.latency is None else latency_data(self.latency),
             "against_original": None if self.against is None else self.against.as_data(),
-            "accuracy": None if self.accuracy is None else self.accuracy.as_data(), "accuracy_on": self.accuracy_on,
-            "drop": self.drop, "size": self.size_bytes, "zipped_size": self.zipped_bytes,
-            "peak_memory_mb": self.peak_memory_mb, "init_ms": self.init_ms, "why": self.why,
-            "doubts": [dict(doubt) for doubt in self.doubts], "elapsed_s": self.elapsed_s,
+            "accuracy": None if self.accuracy is None else self.accuracy.as_data(),
+            "accuracy_on": self.accuracy_on,
+            "drop": self.drop,
+            "size": self.size_bytes,
+            "zipped_size": self.zipped_bytes,
+            "peak_memory_mb": self.peak_memory_mb,
+            "init_ms": self.init_ms,
+            "why": self.why,
+            "doubts": [dict(doubt) for doubt in self.doubts],
+            "elapsed_s": self.elapsed_s,
             "levels": {str(number): level for number, level in self.levels.items()},
-        }  # fmt: skip
+        }
 
 
 def trial_from_data(data: Mapping[str, Any]) -> TuneTrial:
     """The trial back from a session file."""
     latency, against, accuracy = data["latency"], data["against_original"], data["accuracy"]
     return TuneTrial(
-        variant=data["variant"], plan=plan_from_mapping(data["plan"]), status=data["status"], stage=data["stage"],
+        variant=data["variant"],
+        plan=plan_from_mapping(data["plan"]),
+        status=data["status"],
+        stage=data["stage"],
         floor=data["floor"],
         latency=None if latency is None else latency_from_data(latency),
         against=None if against is None else comparison_from_data(against),
-        accuracy=None if accuracy is None else accuracy_from_data(accuracy), accuracy_on=data["accuracy_on"],
-        drop=data["drop"], size_bytes=data["size"], zipped_bytes=data["zipped_size"],
-        peak_memory_mb=data["peak_memory_mb"], init_ms=data["init_ms"], why=data["why"],
-        doubts=tuple(data["doubts"]), elapsed_s=data["elapsed_s"],
+        accuracy=None if accuracy is None else accuracy_from_data(accuracy),
+        accuracy_on=data["accuracy_on"],
+        drop=data["drop"],
+        size_bytes=data["size"],
+        zipped_bytes=data["zipped_size"],
+        peak_memory_mb=data["peak_memory_mb"],
+        init_ms=data["init_ms"],
+        why=data["why"],
+        doubts=tuple(data["doubts"]),
+        elapsed_s=data["elapsed_s"],
         levels={int(number): level for number, level in data["levels"].items()},
-    )  # fmt: skip
+    )
 
 
 def trial_id(variant: str, plan: Plan) -> str:
@@ -111,9 +130,13 @@ class Step:
     def as_data(self) -> dict[str, Any]:
         """The step as JSON can hold it."""
         return {
-            "practice": self.practice, "from_ms": self.from_ms, "to_ms": self.to_ms, "ratio": self.ratio,
-            "ci95": [finite(bound) for bound in self.ci95], "what": self.what,
-        }  # fmt: skip
+            "practice": self.practice,
+            "from_ms": self.from_ms,
+            "to_ms": self.to_ms,
+            "ratio": self.ratio,
+            "ci95": [finite(bound) for bound in self.ci95],
+            "what": self.what,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +187,14 @@ class TuneResult:
         times = self.speedup or (1.0, 1.0, 1.0)
         best, original = self.best, self.original
         return {
-            "model": self.model, "verdict": self.verdict,
+            "model": self.model,
+            "verdict": self.verdict,
             "verdicts": [finding.as_data() for finding in self.findings],
             "best": {
-                "model": self.path, "variant": best.variant, "plan": asdict(best.plan), "speedup": times[0],
+                "model": self.path,
+                "variant": best.variant,
+                "plan": asdict(best.plan),
+                "speedup": times[0],
                 "ci95": [finite(bound) for bound in times[1:]],
                 "confirmed": self.final is not None and self.final.verdict is Verdict.FASTER,
                 "latency_ms": finite(best.median_ms),
@@ -179,19 +206,26 @@ class TuneResult:
             },
             "front": [
                 {
-                    "id": trial.id, "latency_ms": finite(trial.median_ms),
+                    "id": trial.id,
+                    "latency_ms": finite(trial.median_ms),
                     "accuracy": None if trial.accuracy is None else trial.accuracy.as_data()["value"],
                     "size": trial.size_bytes,
                 }
                 for trial in self.front
             ],
             "steps": [step.as_data() for step in self.steps],
-            "trials": self.trials, "seconds": self.seconds, "interrupted": self.interrupted,
+            "trials": self.trials,
+            "seconds": self.seconds,
+            "interrupted": self.interrupted,
             "doubts": [dict(doubt) for doubt in self.doubts],
-            "unreachable": list(self.unreachable), "notes": list(self.notes), "folder": self.folder,
-            "files": list(self.files), "command": self.command, "max_drop": self.max_drop,
+            "unreachable": list(self.unreachable),
+            "notes": list(self.notes),
+            "folder": self.folder,
+            "files": list(self.files),
+            "command": self.command,
+            "max_drop": self.max_drop,
             "floor": dict(self.floor),
-        }  # fmt: skip
+        }
 
 
 def pareto_front(trials: Sequence[TuneTrial]) -> list[TuneTrial]:

@@ -145,10 +145,14 @@ class FunctionMetric(_Mean):
         self.name, self._function, self._lock = name, function, threading.Lock()
         said = getattr(function, "higher_is_better", None)
         self.higher_is_better = said is None or bool(said)
-        self.notes = () if said is not None else (
-            f"higher is taken as better in {name}; where it is an error, say so in Python: "
-            f"{name.partition(':')[2]}.higher_is_better = False",
-        )  # fmt: skip
+        self.notes = (
+            ()
+            if said is not None
+            else (
+                f"higher is taken as better in {name}; where it is an error, say so in Python: "
+                f"{name.partition(':')[2]}.higher_is_better = False",
+            )
+        )
 
     def score(self, outputs: Sequence[Array], label: Any) -> Scored:
         """What the function returns."""

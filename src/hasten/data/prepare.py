@@ -93,8 +93,10 @@ class Preparer:
         unused = [word for word in self._forming if not (is_turned and word.startswith("layout="))]
         if unused:
             kinds = " and ".join(dict.fromkeys(str(array.dtype) for array in arrays))
-            self._notes[f"--preprocess {','.join(unused)} has no effect on arrays of {kinds}: "
-                        "only images and sounds are brought into form"] = None  # fmt: skip
+            self._notes[
+                f"--preprocess {','.join(unused)} has no effect on arrays of {kinds}: "
+                "only images and sounds are brought into form"
+            ] = None
             self._forming = ()
 
     def _names_hint(self) -> str:
@@ -163,12 +165,16 @@ class Preparer:
             return values
         is_bytes = values.dtype == np.uint8
         if is_bytes and form.dtype == "int8":
-            self._notes["images are fed to the int8 input as raw values less 128, which is a guess: "
-                        "give --preprocess mean=…,std=… if the model was trained on others"] = None  # fmt: skip
+            self._notes[
+                "images are fed to the int8 input as raw values less 128, which is a guess: "
+                "give --preprocess mean=…,std=… if the model was trained on others"
+            ] = None
             return (values.astype(np.int16) - 128).astype(np.int8)
         if is_bytes and form.is_float:
-            self._notes["the model does not say which range its float input takes; raw values of 0..255 are a guess: "
-                        "give --preprocess mean=…,std=… if it was trained on others"] = None  # fmt: skip
+            self._notes[
+                "the model does not say which range its float input takes; raw values of 0..255 are a guess: "
+                "give --preprocess mean=…,std=… if it was trained on others"
+            ] = None
         return stored_from_real(values, form, name)
 
 

@@ -44,10 +44,7 @@ class Runner:
     """
 
     def __init__(
-        self,
-        model: str | os.PathLike[str],
-        plan: Plan | None = None,
-        workload: Workload | None = None,
+        self, model: str | os.PathLike[str], plan: Plan | None = None, workload: Workload | None = None
     ) -> None:
         path = Path(model)
         self.bundle: Bundle | None = read_bundle(path) if is_bundle(path) else None

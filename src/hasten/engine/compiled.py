@@ -180,8 +180,12 @@ class CompiledModel:
         dimensions = (c.c_int * len(chosen))(*chosen)
         self._library.call(
             "LiteRtCompiledModelResizeInputTensorNonStrict",
-            self.compiled, self._signature_index, position, dimensions, len(chosen),
-        )  # fmt: skip
+            self.compiled,
+            self._signature_index,
+            position,
+            dimensions,
+            len(chosen),
+        )
         kind.layout.rank = len(chosen)
         kind.layout.dimensions[: len(chosen)] = list(chosen)
         return True

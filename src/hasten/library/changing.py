@@ -65,9 +65,8 @@ def explain(
     where = target or LocalTarget()
     peaks = peaks_of(where, plan, progress) if roofline else None
     result = explain_module.explain(
-        where, *subjects,
-        seconds=seconds, peaks=peaks, inputs=inputs, comparison=comparison, progress=progress,
-    )  # fmt: skip
+        where, *subjects, seconds=seconds, peaks=peaks, inputs=inputs, comparison=comparison, progress=progress
+    )
     if isinstance(result, tuple):
         failed, failure = result
         raise error_of(failure, failed)
@@ -103,9 +102,17 @@ def quantize(
 ) -> QuantizeResult:
     """Variants of a model with measured accuracy, size and speed, and the best that keeps its accuracy."""
     practice = study_quantize(
-        model, folder, plan, workload, data=data, calibration=calibration, preprocess=preprocess, metric=metric,
-        settings=settings, target=target,
-    )  # fmt: skip
+        model,
+        folder,
+        plan,
+        workload,
+        data=data,
+        calibration=calibration,
+        preprocess=preprocess,
+        metric=metric,
+        settings=settings,
+        target=target,
+    )
     run_quantize(practice, progress)
     return practice.found()
 
@@ -147,6 +154,8 @@ def data_to_judge_by(
     """The user's data; without any, random inputs, on which only agreement can be told."""
     dataset = open_dataset(data) if data else random_dataset(forms_from_graph(graph, workload).inputs)
     return QuantizeData(
-        dataset, open_dataset(calibration) if calibration else None, preprocess,
+        dataset,
+        open_dataset(calibration) if calibration else None,
+        preprocess,
         metric_from_text(metric) if metric else None,
-    )  # fmt: skip
+    )

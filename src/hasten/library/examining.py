@@ -164,8 +164,13 @@ def copies_found(practice: copies_module.CopiesPractice, language: str = "python
     found, candidate = practice.found(), practice.candidate
     inputs, outputs = practice.tensors()
     as_bundle = Bundle(
-        candidate.path.parent, candidate.path.name, candidate.model.sha256, candidate.plan, candidate.workload,
-        inputs, outputs,
-    )  # fmt: skip
+        candidate.path.parent,
+        candidate.path.name,
+        candidate.model.sha256,
+        candidate.plan,
+        candidate.workload,
+        inputs,
+        outputs,
+    )
     snippet = snippet_in(language, as_bundle, str(candidate.path), runner=found.recommended in ("host", "locked"))
     return replace(found, language=language, snippet=snippet)

@@ -53,11 +53,14 @@ def study_check(
     if request.baseline_model:
         baseline, _ = open_model(request.baseline_model, request.baseline_plan or request.plan, request.workload)
     practice = CheckPractice(
-        target or LocalTarget(), candidate, request, baseline,
+        target or LocalTarget(),
+        candidate,
+        request,
+        baseline,
         baseline_runs(read_session(Path(request.baseline_session))) if request.baseline_session else None,
         open_dataset(request.data) if request.data else None,
         metric_from_text(request.metric) if request.metric else None,
-    )  # fmt: skip
+    )
     if keep is not None:
         practice.keep = keep
     return practice

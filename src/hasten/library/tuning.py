@@ -43,9 +43,18 @@ def tune(
 ) -> TuneResult:
     """The fastest model and plan that keep the accuracy asked for, with proof, in a folder ready to ship."""
     tuning = study_tune(
-        model, folder, plan, workload, data=data, calibration=calibration, preprocess=preprocess, metric=metric,
-        settings=settings, target=target, resume=resume,
-    )  # fmt: skip
+        model,
+        folder,
+        plan,
+        workload,
+        data=data,
+        calibration=calibration,
+        preprocess=preprocess,
+        metric=metric,
+        settings=settings,
+        target=target,
+        resume=resume,
+    )
     run_tune(tuning, progress)
     return tuning.found()
 

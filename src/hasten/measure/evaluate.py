@@ -100,9 +100,14 @@ def evaluate(
     graph = graph or read_graph(candidate.path)
     candidate, runners = _spread(target, candidate, options)
     ahead = Ahead(
-        dataset, forms_from_graph(graph, candidate.workload).inputs, preprocess, read_metadata(graph),
-        samples=options.samples, seed=options.seed, threads=max(1, runners),
-    )  # fmt: skip
+        dataset,
+        forms_from_graph(graph, candidate.workload).inputs,
+        preprocess,
+        read_metadata(graph),
+        samples=options.samples,
+        seed=options.seed,
+        threads=max(1, runners),
+    )
     with Crew(target, candidate, runners) as crew:
         try:
             load = crew.open()
@@ -265,8 +270,15 @@ class _Work:
         kind = kind_of(labelled=self._against_labels, is_random=self._dataset.is_random)
         return Evaluation(
             accuracy=Accuracy(
-                metric.name, interval.estimate, interval.low, interval.high, len(scores),
-                self._dataset.source, kind, tuple(notes), metric.higher_is_better,
+                metric.name,
+                interval.estimate,
+                interval.low,
+                interval.high,
+                len(scores),
+                self._dataset.source,
+                kind,
+                tuple(notes),
+                metric.higher_is_better,
             ),
             metric=metric,
             positions=tuple(entry.position for entry in scores),
@@ -280,7 +292,7 @@ class _Work:
             seconds=seconds,
             runners=self._crew.size,
             retries=self._crew.retries,
-        )  # fmt: skip
+        )
 
 
 def _spread(target: Target, candidate: Candidate, options: EvaluationOptions) -> tuple[Candidate, int]:

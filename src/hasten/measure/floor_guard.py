@@ -92,9 +92,12 @@ class Floor:
     def as_data(self) -> dict[str, Any]:
         """The floor as JSON can hold it."""
         return {
-            "max_drop": self.max_drop, "kind": "relative" if self.is_relative else "points",
-            "allowed": self.allowed, "relative_to": self.base if self.is_relative else None, "text": self.describe(),
-        }  # fmt: skip
+            "max_drop": self.max_drop,
+            "kind": "relative" if self.is_relative else "points",
+            "allowed": self.allowed,
+            "relative_to": self.base if self.is_relative else None,
+            "text": self.describe(),
+        }
 
     def _base_words(self) -> str:
         return "the original's" if self.original.accuracy.value else "the mean size of the outputs"

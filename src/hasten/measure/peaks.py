@@ -112,7 +112,9 @@ def _write(path: Path, peaks: Peaks) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         data = {
-            "threads": peaks.threads, "float_gflops": peaks.float_gflops, "int8_gops": peaks.int8_gops,
+            "threads": peaks.threads,
+            "float_gflops": peaks.float_gflops,
+            "int8_gops": peaks.int8_gops,
             "bandwidth": peaks.bandwidth,
-        }  # fmt: skip
+        }
         path.write_text(json.dumps(data))

@@ -60,9 +60,14 @@ class Prediction:
         return {
             "outputs": [
                 {
-                    "name": name, "type": str(values.dtype), "shape": list(values.shape),
-                    **({"min": float(values.min()), "max": float(values.max()), "mean": float(values.mean())}
-                       if values.size and values.dtype.kind in "fiub" else {}),
+                    "name": name,
+                    "type": str(values.dtype),
+                    "shape": list(values.shape),
+                    **(
+                        {"min": float(values.min()), "max": float(values.max()), "mean": float(values.mean())}
+                        if values.size and values.dtype.kind in "fiub"
+                        else {}
+                    ),
                     "values": values.ravel()[:_FIRST_VALUES].tolist(),
                 }
                 for name, values in self.outputs.items()
@@ -70,7 +75,7 @@ class Prediction:
             "top": [{"index": entry.index, "label": entry.label, "value": entry.value} for entry in self.top],
             "preprocess": self.preprocess,
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def predict(
@@ -98,9 +103,13 @@ def predict(
     if not labels:
         labels, label_offset = packed_labels(graph), 0
     return Prediction(
-        candidate.label, candidate.plan, outputs, _top(outputs, labels, label_offset),
-        preparer.preprocess[0].describe() if preparer.preprocess else "", preparer.notes,
-    )  # fmt: skip
+        candidate.label,
+        candidate.plan,
+        outputs,
+        _top(outputs, labels, label_offset),
+        preparer.preprocess[0].describe() if preparer.preprocess else "",
+        preparer.notes,
+    )
 
 
 def _inputs(source: Path) -> Inputs:

@@ -9,13 +9,7 @@ import numpy as np
 from hasten.core.errors import UsageError
 from hasten.model.build_bytes import Quantization
 from hasten.model.build_graph import Spec, Value, signed_range
-from hasten.model.build_layers import (
-    LayerBuilder,
-    activated_range,
-    activation_code,
-    padding_code,
-    windowed_shape,
-)
+from hasten.model.build_layers import LayerBuilder, activated_range, activation_code, padding_code, windowed_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

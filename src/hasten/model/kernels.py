@@ -109,10 +109,22 @@ SEVERAL_MAINS: Final = frozenset({"CONCATENATION", "PACK", "SPLIT"})
 # Operators that often have no kernel of their own, because they only rename a shape, or are folded into a neighbour.
 OFTEN_WITHOUT_KERNEL: Final = frozenset(
     {
-        "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "DEQUANTIZE", "QUANTIZE", "PAD", "PADV2", "TRANSPOSE", "CAST",
-        "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "CONCATENATION",
+        "RESHAPE",
+        "SQUEEZE",
+        "EXPAND_DIMS",
+        "DEQUANTIZE",
+        "QUANTIZE",
+        "PAD",
+        "PADV2",
+        "TRANSPOSE",
+        "CAST",
+        "RELU",
+        "RELU6",
+        "RELU_N1_TO_1",
+        "RELU_0_TO_1",
+        "CONCATENATION",
     }
-)  # fmt: skip
+)
 
 
 def kind_of_kernel(tag: str) -> str:

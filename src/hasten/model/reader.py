@@ -18,17 +18,7 @@ import numpy as np
 
 from hasten.core.errors import ModelError
 from hasten.model.flatbuffer import CheckedTable, Damage, root_table, text_from_bytes
-from hasten.model.graph import (
-    BITS_OF_DTYPE,
-    Graph,
-    Node,
-    OptionValue,
-    Quantization,
-    Shape,
-    Signature,
-    Subgraph,
-    Tensor,
-)
+from hasten.model.graph import BITS_OF_DTYPE, Graph, Node, OptionValue, Quantization, Shape, Signature, Subgraph, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -39,9 +39,11 @@ def something_else_ran(plan: Plan, load: LoadReport) -> Failure | None:
         others[partition.delegate] += len(partition.nodes)
     seen = ", ".join(f"{name} ({count} operators)" for name, count in others.most_common())
     return Failure(
-        "load", "accelerator", f"it was asked for, but what took the model's operators is {seen}",
+        "load",
+        "accelerator",
+        f"it was asked for, but what took the model's operators is {seen}",
         "Its time would be that of something else, so it was not timed.",
-    )  # fmt: skip
+    )
 
 
 def placement_fields(graph: Graph, plan: Plan, load: LoadReport) -> dict[str, Any]:
@@ -62,18 +64,23 @@ def placement_fields(graph: Graph, plan: Plan, load: LoadReport) -> dict[str, An
         share = 1.0 if left == 0 else None
         placed = max(0, total - left)
         return {
-            "total_ops": total, "placed_ops": placed, "partitions": len(ours),
-            "placed_macs": share, "placed_bytes": share,
-        }  # fmt: skip
+            "total_ops": total,
+            "placed_ops": placed,
+            "partitions": len(ours),
+            "placed_macs": share,
+            "placed_bytes": share,
+        }
     taken = {(partition.graph, node) for partition in ours for node in partition.nodes}
     nodes = [(index, node) for index in graphs for node in graph.subgraphs[index].nodes]
     refused = Counter(node.label for index, node in nodes if (index, node.index) not in taken)
     return {
-        "total_ops": total, "placed_ops": total - refused.total(), "partitions": len(ours),
+        "total_ops": total,
+        "placed_ops": total - refused.total(),
+        "partitions": len(ours),
         "refused": tuple(f"{op} x{count}" for op, count in refused.most_common()),
         "placed_macs": _share(graph, graphs, taken, "macs"),
         "placed_bytes": _share(graph, graphs, taken, "bytes_written"),
-    }  # fmt: skip
+    }
 
 
 def _is_delegated(plan: Plan) -> bool:

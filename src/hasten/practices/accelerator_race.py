@@ -21,9 +21,13 @@ def race(
 ) -> None:
     """Rounds until about that time (of the monotonic clock), one at least; after the first only for the promising."""
     run_race(
-        rounds, until, base=_base, fewest=1,
-        tell=lambda state: tell(f"{state}: {', '.join(track.candidate.label for track in rounds.alive)}"), keep=keep,
-    )  # fmt: skip
+        rounds,
+        until,
+        base=_base,
+        fewest=1,
+        tell=lambda state: tell(f"{state}: {', '.join(track.candidate.label for track in rounds.alive)}"),
+        keep=keep,
+    )
 
 
 def _base(rounds: Rounds) -> Track | None:

@@ -199,16 +199,29 @@ def _row(graph: Graph, entry: _Entry, error: OutputError | None, base: Track | N
     if entry.failure is not None or load is None:
         return _failed_row(entry)
     row = AcceleratorRow(
-        entry.name, plan, RUNS, "", error=error, init_ms=load.init_ms, first_run_ms=load.first_run_ms,
-        cached_start_ms=entry.cached_start_ms, stand_in=entry.stand_in, **placement_fields(graph, plan, load),
-    )  # fmt: skip
+        entry.name,
+        plan,
+        RUNS,
+        "",
+        error=error,
+        init_ms=load.init_ms,
+        first_run_ms=load.first_run_ms,
+        cached_start_ms=entry.cached_start_ms,
+        stand_in=entry.stand_in,
+        **placement_fields(graph, plan, load),
+    )
     result = entry.track.result() if entry.track else None
     if entry.track is not None and result is not None and not isinstance(result, Failure):
         row = replace(
-            row, latency=result.samples.latency, p95_ms=result.samples.p95_ms, init_ms=result.init_ms,
-            first_run_ms=result.first_run_ms, peak_memory_mb=result.peak_memory_mb,
-            processes=result.samples.processes, doubts=tuple(result.doubts),
-        )  # fmt: skip
+            row,
+            latency=result.samples.latency,
+            p95_ms=result.samples.p95_ms,
+            init_ms=result.init_ms,
+            first_run_ms=result.first_run_ms,
+            peak_memory_mb=result.peak_memory_mb,
+            processes=result.samples.processes,
+            doubts=tuple(result.doubts),
+        )
         if base is not None and base is not entry.track:
             row = _against(row, base, entry.track)
     row = replace(row, status=_status(row, load))

@@ -105,9 +105,13 @@ class AfterTheRun:
 
     def _with_operators(self, models: list[ModelUse], group: _Group) -> list[ModelUse]:
         found = profile_model(
-            self._target, group.candidate, read_graph(group.candidate.path), self._seconds / _PARTS / 2, None,
+            self._target,
+            group.candidate,
+            read_graph(group.candidate.path),
+            self._seconds / _PARTS / 2,
+            None,
             lambda share, text: None,
-        )  # fmt: skip
+        )
         if isinstance(found, Failure):
             return models
         profile = found[0]

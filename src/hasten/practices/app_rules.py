@@ -102,10 +102,12 @@ def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
             costs[int(events.place[index])].append(_loading_ms(subject, own))
     for place, times in costs.items():
         yield subject.finding(
-            "model loaded again", place, _typical_ms(times),
+            "model loaded again",
+            place,
+            _typical_ms(times),
             f"loaded {len(times)} more times than needed, {milliseconds(median(times))} each with its first run",
             "Make the interpreter once, outside of the loop, and keep it.",
-        )  # fmt: skip
+        )
 
 
 def _loading_ms(subject: Subject, own: Events) -> float:
@@ -133,10 +135,12 @@ def _resized(subject: Subject) -> Iterator[AppFinding]:
         place = _most_common(blamed.place)
         changes = int((resizes.flags & rows.CHANGED).sum())
         yield subject.finding(
-            "resized on every frame", place, _allocating_ms(later) + _shaken_ms(own, later),
+            "resized on every frame",
+            place,
+            _allocating_ms(later) + _shaken_ms(own, later),
             f"{len(later)} calls of resize or allocate in {len(runs)} runs; {changes} changed the shape",
             "Keep an interpreter for each shape, allocated once, or bring all frames to one shape.",
-        )  # fmt: skip
+        )
 
 
 def _allocating_ms(later: Events) -> float:
@@ -167,10 +171,12 @@ def _input_made_fit(subject: Subject) -> Iterator[AppFinding]:
         what = seen[0]["what"]
         name = "an array that is not contiguous" if what == "non-contiguous" else f"a {what}, not an array"
         yield subject.finding(
-            "input converted", place, cost,
+            "input converted",
+            place,
+            cost,
             f"{name} of {size(seen[0]['bytes'])}, {len(odd)} times; one that fits takes {milliseconds(fit_ms)}",
             "Write into a contiguous array of the input's type from the start, best into interpreter.tensor(index)().",
-        )  # fmt: skip
+        )
 
 
 def _input_from_double(subject: Subject) -> Iterator[AppFinding]:
@@ -187,10 +193,15 @@ def _input_from_double(subject: Subject) -> Iterator[AppFinding]:
         each = median(note["ns"] + note["free_ns"] for note in notes) * len(notes) / max(1, looked_at) / 1e6
         cost = each * int((runs.place == place).sum())
         yield AppFinding(
-            "input converted", file, line, function, cost, cost / max(subject.wall_ms, 1e-9),
+            "input converted",
+            file,
+            line,
+            function,
+            cost,
+            cost / max(subject.wall_ms, 1e-9),
             f"float64 of {notes[0]['elements']} numbers converted in every frame, {milliseconds(each)} each",
             "Compute in float32 from the start: np.float32(x), dtype=np.float32, out=… instead of astype at the end.",
-        )  # fmt: skip
+        )
 
 
 def _outputs(subject: Subject) -> Iterator[AppFinding]:
@@ -205,9 +216,12 @@ def _outputs(subject: Subject) -> Iterator[AppFinding]:
         if how in ("dropped", "unread"):
             what = f"put into {name}, which nobody reads" if name else "dropped at once"
             yield subject.finding(
-                "output never used", place, _typical_ms(own.ms + _freeing_ms(notes.get(place, ()))),
-                f"read {len(own)} times, and {what}", "Leave out this read.",
-            )  # fmt: skip
+                "output never used",
+                place,
+                _typical_ms(own.ms + _freeing_ms(notes.get(place, ()))),
+                f"read {len(own)} times, and {what}",
+                "Leave out this read.",
+            )
         elif seen := notes.get(place):
             yield from _copied(subject, place, own, seen)
 
@@ -222,10 +236,12 @@ def _copied(subject: Subject, place: int, own: Events, seen: list[dict[str, Any]
         return
     saved_ms = _freeing_ms(seen) - median(note["view_ns"] for note in seen) / 1e6
     yield subject.finding(
-        "output copied", place, _typical_ms(np.maximum(own.ms + saved_ms, 0.0)),
+        "output copied",
+        place,
+        _typical_ms(np.maximum(own.ms + saved_ms, 0.0)),
         f"{size(seen[0]['bytes'])} copied {len(own)} times, and gone before the next run",
         "Ask once for output = interpreter.tensor(index), then read output() in the loop and keep no reference to it.",
-    )  # fmt: skip
+    )
 
 
 def _slow_preprocessing(subject: Subject) -> Iterator[AppFinding]:
@@ -245,12 +261,16 @@ def _slow_preprocessing(subject: Subject) -> Iterator[AppFinding]:
         (file, function), lines = max(functions.items(), key=lambda entry: sum(entry[1].values()))
         cost = sum(lines.values()) * subject.quiet
         yield AppFinding(
-            _DOMINATES, file, max(lines, key=lambda line: lines[line]), function, cost,
+            _DOMINATES,
+            file,
+            max(lines, key=lambda line: lines[line]),
+            function,
+            cost,
             cost / subject.wall_ms,
             f"{milliseconds(pre / len(runs))} before each run of {milliseconds(inference / len(runs))}, most of it in"
             f" {function}; the cost is all of its time, the most that can be saved",
             f"Speed up {function} (whole arrays instead of loops), or prepare the next frame in another thread.",
-        )  # fmt: skip
+        )
 
 
 def _own_code_ms(events: Events, place: int) -> Any:
@@ -275,10 +295,12 @@ def _blocks_loop(subject: Subject) -> Iterator[AppFinding]:
         own = on_loop.where(on_loop.place == place)
         if np.median(own.ms) >= _FELT_MS:
             yield subject.finding(
-                "inference on the event loop", place, float(own.ms.sum()) * subject.quiet,
+                "inference on the event loop",
+                place,
+                float(own.ms.sum()) * subject.quiet,
                 f"{len(own)} runs, {milliseconds(float(np.max(own.ms)))} at most, during which nothing else goes on",
                 "Run it in a thread: await loop.run_in_executor(pool, run), or a worker thread beside the interface.",
-            )  # fmt: skip
+            )
 
 
 def _cold(subject: Subject) -> Iterator[AppFinding]:
@@ -297,10 +319,12 @@ def _cold(subject: Subject) -> Iterator[AppFinding]:
         slow = max(_COLD_RATIO * warm, _BEYOND_DISTURBED * float(np.quantile(same.ms[1:], 0.95)))
         if late >= _LATE_MS and same.ms[0] >= slow:
             yield subject.finding(
-                "first run not warmed up", int(runs.place[0]), late * subject.quiet,
+                "first run not warmed up",
+                int(runs.place[0]),
+                late * subject.quiet,
                 f"the first takes {milliseconds(float(same.ms[0]))}, the others {milliseconds(warm)}",
                 "Run the model once on any input before the loop whose latency counts.",
-            )  # fmt: skip
+            )
 
 
 def _cpu_ms(process: Process, runs: Events) -> float:
@@ -319,5 +343,12 @@ def _most_common(values: Any) -> int:
 
 
 _RULES: Final = (
-    _loaded_again, _resized, _input_made_fit, _input_from_double, _outputs, _slow_preprocessing, _blocks_loop, _cold
-)  # fmt: skip
+    _loaded_again,
+    _resized,
+    _input_made_fit,
+    _input_from_double,
+    _outputs,
+    _slow_preprocessing,
+    _blocks_loop,
+    _cold,
+)

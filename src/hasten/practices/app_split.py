@@ -21,9 +21,16 @@ if TYPE_CHECKING:
     from hasten.practices.app_seen import Chain, Process, Samples
 
 _PART_OF_EVENT: Final = {
-    rows.LOAD: "load", rows.ALLOCATE: "load", rows.RESIZE: "load", rows.BUFFER: "load", rows.FREE: "load",
-    rows.SET: "copy_in", rows.INVOKE: "inference", rows.SIGNATURE: "inference", rows.GET: "copy_out",
-}  # fmt: skip
+    rows.LOAD: "load",
+    rows.ALLOCATE: "load",
+    rows.RESIZE: "load",
+    rows.BUFFER: "load",
+    rows.FREE: "load",
+    rows.SET: "copy_in",
+    rows.INVOKE: "inference",
+    rows.SIGNATURE: "inference",
+    rows.GET: "copy_out",
+}
 _BEFORE_RUN: Final = (rows.SET, rows.ALLOCATE, rows.RESIZE, rows.LOAD, rows.BUFFER)
 Key = tuple[str, str, str, int]
 """Part, file, function, line."""
@@ -159,10 +166,7 @@ def _unseen(process: Process, gaps: Gaps, mask: Any) -> list[tuple[Gap, float]]:
 def _between(process: Process, gap: Gap) -> tuple[int, int]:
     """The places of the calls around a gap."""
     places = process.events.place
-    return (
-        -1 if gap.before < 0 else int(places[gap.before]),
-        -1 if gap.after < 0 else int(places[gap.after]),
-    )
+    return (-1 if gap.before < 0 else int(places[gap.before]), -1 if gap.after < 0 else int(places[gap.after]))
 
 
 def _keys(process: Process, gap: Gap, stack: Chain, waiting: dict[tuple[Any, ...], float]) -> list[tuple[Key, float]]:

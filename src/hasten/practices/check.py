@@ -78,10 +78,16 @@ class CheckPractice:
         """How it stands."""
         measured = self._gate.measurement()
         return CheckResult(
-            model=self.candidate.model, plan=self.candidate.plan, budget=self.request.budget, rows=tuple(self._rows()),
-            doubts=tuple(measured.doubts) if measured is not None else (), seconds=self._gate.seconds,
-            strict=self.request.strict, interrupted=interrupted, notes=tuple(self.notes),
-        )  # fmt: skip
+            model=self.candidate.model,
+            plan=self.candidate.plan,
+            budget=self.request.budget,
+            rows=tuple(self._rows()),
+            doubts=tuple(measured.doubts) if measured is not None else (),
+            seconds=self._gate.seconds,
+            strict=self.request.strict,
+            interrupted=interrupted,
+            notes=tuple(self.notes),
+        )
 
     def _rows(self) -> list[Row]:
         budget, rows = self.request.budget, []
@@ -136,9 +142,15 @@ class CheckPractice:
         self, candidate: Candidate, dataset: Dataset, original: Evaluation | None, progress: Progress
     ) -> Evaluation | Failure:
         return evaluate(
-            self.target, candidate, dataset, self.request.preprocess, self.metric,
-            options=self.request.evaluation, original=original, progress=progress,
-        )  # fmt: skip
+            self.target,
+            candidate,
+            dataset,
+            self.request.preprocess,
+            self.metric,
+            options=self.request.evaluation,
+            original=original,
+            progress=progress,
+        )
 
 
 def baseline_name(candidate: Candidate, baseline: Candidate) -> str:
@@ -153,6 +165,9 @@ def environment_of(target: Target, plan: Plan) -> dict[str, Any]:
     with target.start(replace(plan, cores=())) as runner:
         hello = runner.hello()
     return {
-        **hello["machine"], "hasten": version("hasten"), "litert": hello["engine"],
-        "platform": platform.platform(), "target": target.name,
-    }  # fmt: skip
+        **hello["machine"],
+        "hasten": version("hasten"),
+        "litert": hello["engine"],
+        "platform": platform.platform(),
+        "target": target.name,
+    }

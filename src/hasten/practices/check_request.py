@@ -93,12 +93,13 @@ def request_from_file(path: Path) -> CheckRequest:
             preprocess=preprocess_from_text(str(data.get("preprocess", ""))),
             metric=str(data.get("metric", "")),
             evaluation=EvaluationOptions(
-                samples=_whole(data, "samples", None), label_offset=_whole(data, "label_offset", 0) or 0,
+                samples=_whole(data, "samples", None),
+                label_offset=_whole(data, "label_offset", 0) or 0,
                 skip_bad=bool(data.get("skip_bad", False)),
             ),
             baseline_model=_beside(path, str(baseline.get("model", ""))),
             baseline_session=_beside(path, str(baseline.get("session", ""))),
-        )  # fmt: skip
+        )
     except UsageError as error:
         raise UsageError(f"{path.name}: {error.message}", error.hint) from None
 

@@ -104,12 +104,20 @@ def _compare(
         if node not in snr_db
     )
     view = ErrorView(
-        samples=len(feed.before), inputs=feed.source, is_random=feed.is_random, compared=len(snr_db),
-        output_snr_db=_output_snr(*feed.outputs), first_drop=first_drop(drop_db),
-        largest_drop=largest_drop(snr_db, drop_db), first_below=first_below(snr_db), unread=unread,
-        disturbance_db=min(reader.disturbance.snr_db for reader in readers), notes=feed.notes,
-        lossy_inputs=feed.lossy_inputs, cut_off=(*feed.cut_off, *cut_off_nodes(changed.subgraph, pairs, found)),
-    )  # fmt: skip
+        samples=len(feed.before),
+        inputs=feed.source,
+        is_random=feed.is_random,
+        compared=len(snr_db),
+        output_snr_db=_output_snr(*feed.outputs),
+        first_drop=first_drop(drop_db),
+        largest_drop=largest_drop(snr_db, drop_db),
+        first_below=first_below(snr_db),
+        unread=unread,
+        disturbance_db=min(reader.disturbance.snr_db for reader in readers),
+        notes=feed.notes,
+        lossy_inputs=feed.lossy_inputs,
+        cut_off=(*feed.cut_off, *cut_off_nodes(changed.subgraph, pairs, found)),
+    )
     return Numbers([_with_error(row, snr_db, drop_db) for row in rows], view)
 
 
@@ -159,9 +167,16 @@ def _feed(target: Target, original: Subject, changed: Subject, given: GivenInput
     ]
     cut_off = cut_off_inputs(fed, [(at, form) for at, form, _ in held])
     return _Feed(
-        before, after, snr_db, tuple(lossy), cut_off, outputs, source,
-        is_random=given is None or given.is_random, notes=() if given is None else given.notes,
-    )  # fmt: skip
+        before,
+        after,
+        snr_db,
+        tuple(lossy),
+        cut_off,
+        outputs,
+        source,
+        is_random=given is None or given.is_random,
+        notes=() if given is None else given.notes,
+    )
 
 
 def _load(runner: Runner, subject: Subject) -> LoadedForms:

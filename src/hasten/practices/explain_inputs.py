@@ -46,12 +46,7 @@ def samples_for(graph: Graph, workload: Workload) -> int:
 
 
 def inputs_from_data(
-    graph: Graph,
-    workload: Workload,
-    dataset: Dataset,
-    preprocess: Preprocess = Preprocess(),
-    *,
-    skip_bad: bool = False,
+    graph: Graph, workload: Workload, dataset: Dataset, preprocess: Preprocess = Preprocess(), *, skip_bad: bool = False
 ) -> GivenInputs:
     """A few samples, drawn at random. One that cannot be used is a DataError, unless such ones are to be left out."""
     preparer = Preparer(forms_from_graph(graph, workload).inputs, preprocess, read_metadata(graph))

@@ -99,10 +99,14 @@ def gains_from_rows(
             continue
         change = row.change_ms
         found[node] = NodeGain(
-            node, row.match.op, -change.estimate,
+            node,
+            row.match.op,
+            -change.estimate,
             change.low > 0 or change.high < 0 or (change.estimate > 0 and node in slower),
-            each_ms * _values_around(original, node), row.before.kernel, row.after.kernel,
-        )  # fmt: skip
+            each_ms * _values_around(original, node),
+            row.before.kernel,
+            row.after.kernel,
+        )
     return found
 
 

@@ -17,10 +17,20 @@ if TYPE_CHECKING:
     from hasten.core.platform_trace import Frame
 
 PART_OF_KIND: Final = {
-    "load": "load", "delegate": "load", "allocate": "load", "buffer": "load", "copy_in": "copy_in",
-    "invoke": "inference", "operator": "inference", "copy_out": "copy_out", "start": "start", "pre": "pre",
-    "post": "post", "waiting": "waiting", "gc": "other",
-}  # fmt: skip
+    "load": "load",
+    "delegate": "load",
+    "allocate": "load",
+    "buffer": "load",
+    "copy_in": "copy_in",
+    "invoke": "inference",
+    "operator": "inference",
+    "copy_out": "copy_out",
+    "start": "start",
+    "pre": "pre",
+    "post": "post",
+    "waiting": "waiting",
+    "gc": "other",
+}
 TFLITE_KINDS: Final = frozenset({"load", "delegate", "allocate", "buffer", "copy_in", "invoke", "operator", "copy_out"})
 
 
@@ -43,21 +53,34 @@ class Meaning:
 NOTHING: Final = Meaning("")
 _TAGGED: Final = re.compile(r"^(?P<tag>\S.*)@(?P<first>-?\d{1,19})/(?P<second>-?\d{1,19})$")
 _TAGS: Final = {
-    "Invoke": "invoke", "AllocateTensors": "allocate", "ModifyGraphWithDelegate": "delegate",
-    "LiteRT::Run[buffer registration]": "copy_in", "LiteRT::Run[Buffer sync]": "copy_out",
-}  # fmt: skip
-_PLAIN: Final = {
-    "CompiledModel Creation": "load", "CompiledModel Runtime Initialization": "load",
-    "CompiledModel Graph Loading": "load", "CompiledModel Graph Loading From Cache": "load",
-    "CompiledModel Graph Conversion": "load", "CompiledModel TFLite Graph Conversion": "load",
-    "CompiledModel Delegate Graph Conversion": "delegate", "LiteRT Graph Loading From File": "load",
-    "LiteRT Graph Loading From Buffer": "load", "LiteRT Graph Loading From Fd": "load",
-    "CompilerPlugin Partition": "load", "CompilerPlugin Compile": "load", "Dispatch API Initialization": "load",
-    "CompiledModel Inference": "invoke", "CompiledModel Invoke": "invoke",
-    "CompiledModel Buffer Registration": "copy_in", "CompiledModel Buffer Allocation": "buffer",
-    "LiteRT TensorBuffer Allocation": "buffer", "LiteRT::Run[buffer registration]": "copy_in",
+    "Invoke": "invoke",
+    "AllocateTensors": "allocate",
+    "ModifyGraphWithDelegate": "delegate",
+    "LiteRT::Run[buffer registration]": "copy_in",
     "LiteRT::Run[Buffer sync]": "copy_out",
-}  # fmt: skip
+}
+_PLAIN: Final = {
+    "CompiledModel Creation": "load",
+    "CompiledModel Runtime Initialization": "load",
+    "CompiledModel Graph Loading": "load",
+    "CompiledModel Graph Loading From Cache": "load",
+    "CompiledModel Graph Conversion": "load",
+    "CompiledModel TFLite Graph Conversion": "load",
+    "CompiledModel Delegate Graph Conversion": "delegate",
+    "LiteRT Graph Loading From File": "load",
+    "LiteRT Graph Loading From Buffer": "load",
+    "LiteRT Graph Loading From Fd": "load",
+    "CompilerPlugin Partition": "load",
+    "CompilerPlugin Compile": "load",
+    "Dispatch API Initialization": "load",
+    "CompiledModel Inference": "invoke",
+    "CompiledModel Invoke": "invoke",
+    "CompiledModel Buffer Registration": "copy_in",
+    "CompiledModel Buffer Allocation": "buffer",
+    "LiteRT TensorBuffer Allocation": "buffer",
+    "LiteRT::Run[buffer registration]": "copy_in",
+    "LiteRT::Run[Buffer sync]": "copy_out",
+}
 _DELEGATE: Final = re.compile(r"^TfLite\w*Delegate\w*$|^DELEGATE$|Dispatch API ")
 _CATEGORIES: Final = {"run": "invoke", "start-up": "load"}
 _GC: Final = re.compile(r"\bGC\b|\bWaitForGc|[Gg]arbage|\bgc_collect|concurrent copying")
@@ -89,27 +112,55 @@ _FUNCTIONS: Final = tuple(
         (r"LiteRtRunCompiledModel|LiteRtCompiledModelT::Run|InterpreterWrapper::Invoke", "invoke"),
         (r"(tensorflow\.lite|ai\.edge\.litert)\.\w+\.run|Interpreter\.invoke\(\)|XNNPackDelegate", "invoke"),
     )
-)  # fmt: skip
+)
 _KERNEL: Final = re.compile(r"^(xnn_|ynn_|pthreadpool_|ruy::|gemmlowp|tflite::|litert::|TfLite|LiteRt)")
 _INNER: Final = re.compile(r"\.<locals>\.<\w+>.*$|^<(listcomp|genexpr|lambda)>$")
 _BUILTIN: Final = re.compile(r"tflite::ops::(?:builtin|custom)::(\w+?)::(?:\w+::)*(?:Eval|Prepare|Invoke)")
 _LIBRARY: Final = re.compile(
     r"libtensorflowlite|libtflite|TensorFlowLite|libLiteRt|liblitert|libpywrap_litert|_pywrap_\w*litert|XNNPACK"
-    r"|_pywrap_tensorflow_interpreter_wrapper|tensorflow_interpreter|ai_edge_litert/.*\.so|tflite_runtime/.*\.so",
+    r"|_pywrap_tensorflow_interpreter_wrapper|tensorflow_interpreter|ai_edge_litert/.*\.so|tflite_runtime/.*\.so"
 )
 _PYTHON_PACKAGE: Final = re.compile(r"(ai_edge_litert|tflite_runtime|tensorflow[/.]lite[/.]python)")
 _PYTHON: Final = {
-    "__init__": "load", "from_file": "load", "from_buffer": "load", "load_delegate": "load",
-    "allocate_tensors": "allocate", "resize_tensor_input": "allocate", "set_tensor": "copy_in",
-    "write": "copy_in", "get_tensor": "copy_out", "read": "copy_out", "invoke": "invoke", "_invoke": "invoke",
-    "run_by_index": "invoke", "run_by_name": "invoke", "__call__": "invoke",
-    "create_input_buffers": "buffer", "create_output_buffers": "buffer",
-    "create_input_buffer_by_name": "buffer", "create_output_buffer_by_name": "buffer",
-}  # fmt: skip
+    "__init__": "load",
+    "from_file": "load",
+    "from_buffer": "load",
+    "load_delegate": "load",
+    "allocate_tensors": "allocate",
+    "resize_tensor_input": "allocate",
+    "set_tensor": "copy_in",
+    "write": "copy_in",
+    "get_tensor": "copy_out",
+    "read": "copy_out",
+    "invoke": "invoke",
+    "_invoke": "invoke",
+    "run_by_index": "invoke",
+    "run_by_name": "invoke",
+    "__call__": "invoke",
+    "create_input_buffers": "buffer",
+    "create_output_buffers": "buffer",
+    "create_input_buffer_by_name": "buffer",
+    "create_output_buffer_by_name": "buffer",
+}
 _WAITING: Final = frozenset(
-    {"wait", "_wait_for_tstate_lock", "select", "poll", "epoll_wait", "acquire", "sleep", "join", "futex_wait",
-     "__futex_abstimed_wait", "nanosleep", "clock_nanosleep", "mach_msg2_trap", "__psynch_cvwait", "__semwait_signal"}
-)  # fmt: skip
+    {
+        "wait",
+        "_wait_for_tstate_lock",
+        "select",
+        "poll",
+        "epoll_wait",
+        "acquire",
+        "sleep",
+        "join",
+        "futex_wait",
+        "__futex_abstimed_wait",
+        "nanosleep",
+        "clock_nanosleep",
+        "mach_msg2_trap",
+        "__psynch_cvwait",
+        "__semwait_signal",
+    }
+)
 _FOREIGN: Final = ("site-packages", "dist-packages", "<frozen", "<string>", "/lib/python3", "<__array_function__")
 _SYSTEM: Final = re.compile(
     r"libpython|/libc[.-]|libm[.-]|ld-linux|\[kernel|\[unknown\]|vmlinux|\[vdso\]|libstdc|libgcc|libgomp|libpthread|/numpy|"

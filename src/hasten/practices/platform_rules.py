@@ -77,10 +77,12 @@ def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
     if len(again) >= _FEWEST_AGAIN:
         times = [sum(call.ms for call in loading) for loading in again]
         yield subject.finding(
-            "model loaded again", again[0][0], sum(times),
+            "model loaded again",
+            again[0][0],
+            sum(times),
             f"{len(again)} loads after the first run, {milliseconds(median(times))} each",
             "Make the interpreter once, when the application starts, and keep it.",
-        )  # fmt: skip
+        )
 
 
 def _allocated_again(subject: Subject) -> Iterator[AppFinding]:
@@ -90,10 +92,12 @@ def _allocated_again(subject: Subject) -> Iterator[AppFinding]:
     reloaded = len(_loaded_later(subject)) >= _FEWEST_AGAIN
     if not reloaded and len(again) >= max(_FEWEST_ALLOCATIONS, _EVERY_FRAME * runs):
         yield subject.finding(
-            "resized on every frame", again[0], sum(call.ms for call in again),
+            "resized on every frame",
+            again[0],
+            sum(call.ms for call in again),
             f"{len(again)} allocations in {runs} runs",
             "Resize and allocate once; keep an interpreter, or a set of buffers, for each shape.",
-        )  # fmt: skip
+        )
 
 
 def _cold(subject: Subject) -> Iterator[AppFinding]:
@@ -107,10 +111,12 @@ def _cold(subject: Subject) -> Iterator[AppFinding]:
         warm = median(run.ms for run in runs[1:])
         if runs[0].ms >= _COLD_RATIO * warm:
             yield subject.finding(
-                "first run not warmed up", runs[0], runs[0].ms - warm,
+                "first run not warmed up",
+                runs[0],
+                runs[0].ms - warm,
                 f"the first takes {milliseconds(runs[0].ms)}, the others {milliseconds(warm)}",
                 "Run the model once on any input before the user waits for it.",
-            )  # fmt: skip
+            )
 
 
 def _on_main_thread(subject: Subject) -> Iterator[AppFinding]:
@@ -122,11 +128,13 @@ def _on_main_thread(subject: Subject) -> Iterator[AppFinding]:
         longest = max(run.ms for run in runs)
         if longest >= _FELT_MS:
             yield subject.finding(
-                "inference on the event loop", runs[0], view.split["inference"] / 1e6,
+                "inference on the event loop",
+                runs[0],
+                view.split["inference"] / 1e6,
                 f"{view.thread.name or 'the main thread'} draws the interface and infers, "
                 f"{milliseconds(longest)} at a time",
                 "Run it on a thread of its own: an executor, a coroutine off the main dispatcher, a dispatch queue.",
-            )  # fmt: skip
+            )
 
 
 def _slow_preprocessing(subject: Subject) -> Iterator[AppFinding]:
@@ -145,11 +153,16 @@ def _slow_preprocessing(subject: Subject) -> Iterator[AppFinding]:
     (name, file), lines = max(functions.items(), key=lambda entry: sum(entry[1].values()))
     cost = sum(lines.values()) / 1e6
     yield AppFinding(
-        "pre-processing dominates", file, max(lines, key=lambda line: lines[line]), name, cost, cost / subject.wall_ms,
+        "pre-processing dominates",
+        file,
+        max(lines, key=lambda line: lines[line]),
+        name,
+        cost,
+        cost / subject.wall_ms,
         f"{milliseconds(pre)} before the model and {milliseconds(inference)} in it, most of it in {name}; "
         "the cost is all of its time, the most that can be saved",
         f"Speed up {name}, or prepare the next frame on another thread.",
-    )  # fmt: skip
+    )
 
 
 def _copies(subject: Subject) -> Iterator[AppFinding]:
@@ -159,10 +172,12 @@ def _copies(subject: Subject) -> Iterator[AppFinding]:
     calls = view.of_kind("copy_in", "copy_out")
     if calls and copies > _COPIES_SHARE * inside:
         yield subject.finding(
-            "input converted", calls[0], copies,
+            "input converted",
+            calls[0],
+            copies,
             f"feeding and reading take {milliseconds(copies)} beside {milliseconds(inside)} of inference",
             "Write straight into the input's own memory: direct ByteBuffers, interpreter.tensor(), host buffers.",
-        )  # fmt: skip
+        )
 
 
 def _no_core(subject: Subject) -> Iterator[AppFinding]:
@@ -172,10 +187,12 @@ def _no_core(subject: Subject) -> Iterator[AppFinding]:
         if not view.sampled and runs and ready_ms > _NO_CORE_SHARE * sum(run.ms for run in runs):
             share = ready_ms / sum(run.ms for run in runs)
             yield subject.finding(
-                "waits for a core", runs[0], ready_ms,
+                "waits for a core",
+                runs[0],
+                ready_ms,
                 f"{percent(share)} of inference, thread {view.thread.name or view.thread.tid} was ready without a core",
                 "Use fewer threads (hasten threads --load busy), or end what else runs at that moment.",
-            )  # fmt: skip
+            )
 
 
 def _together(subject: Subject) -> Iterator[AppFinding]:
@@ -192,10 +209,12 @@ def _together(subject: Subject) -> Iterator[AppFinding]:
         busy, before = busy + step, time_ns
     if together > _TOGETHER_SHARE * at_least_one and list(_no_core(subject)):
         yield subject.finding(
-            "interpreters fight for cores", lanes[0][1][0], together / 1e6,
+            "interpreters fight for cores",
+            lanes[0][1][0],
+            together / 1e6,
             f"{len(lanes)} threads infer at once for {milliseconds(together / 1e6)}, and wait for cores meanwhile",
             "Let one thread infer after the other, or give each interpreter fewer threads.",
-        )  # fmt: skip
+        )
 
 
 def _loaded_later(subject: Subject) -> list[list[Call]]:
@@ -226,5 +245,12 @@ def _draws(subject: Subject, view: ThreadView) -> bool:
 
 
 _RULES: Final = (
-    _loaded_again, _allocated_again, _cold, _on_main_thread, _slow_preprocessing, _copies, _no_core, _together
-)  # fmt: skip
+    _loaded_again,
+    _allocated_again,
+    _cold,
+    _on_main_thread,
+    _slow_preprocessing,
+    _copies,
+    _no_core,
+    _together,
+)

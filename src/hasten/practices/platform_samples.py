@@ -128,9 +128,11 @@ def _calls(thread: ThreadTrace, stacks: Stacks) -> list[Call]:
     """Samples of a kind that follow each other, as one call each."""
     order = np.argsort(thread.samples.time_ns, kind="stable")
     rows: Iterable[Any] = zip(
-        thread.samples.time_ns[order].tolist(), thread.samples.weight_ns[order].tolist(),
-        thread.samples.stack[order].tolist(), strict=True,
-    )  # fmt: skip
+        thread.samples.time_ns[order].tolist(),
+        thread.samples.weight_ns[order].tolist(),
+        thread.samples.stack[order].tolist(),
+        strict=True,
+    )
     found: list[Call] = []
     before = ""
     for time_ns, weight_ns, number in rows:

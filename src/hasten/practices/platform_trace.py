@@ -67,10 +67,10 @@ def _views(trace: PlatformTrace, stacks: Stacks) -> list[ThreadView]:
     else:
         return []
     same = [
-        thread for thread in trace.threads
-        if thread is chosen
-        or (thread.pid == chosen.pid and (len(thread.slices) and thread.pid if sections else True))
-    ]  # fmt: skip
+        thread
+        for thread in trace.threads
+        if thread is chosen or (thread.pid == chosen.pid and (len(thread.slices) and thread.pid if sections else True))
+    ]
     views = [looked_at.get(id(thread)) or _view(trace, thread, stacks) for thread in same]
     return sorted((view for view in views if view.wall_ns > 0), key=_rank, reverse=True)
 
@@ -161,8 +161,9 @@ def _core_takers(trace: PlatformTrace, views: list[ThreadView]) -> Iterable[Inst
                 sums[name] = sums.get(name, 0.0) + _overlap(other, begins, ends)
         yield from (
             InsteadRow("held a core that inference waited for", name, "core", time_ns / 1e6, 0)
-            for name, time_ns in sums.items() if time_ns > 0
-        )  # fmt: skip
+            for name, time_ns in sums.items()
+            if time_ns > 0
+        )
 
 
 def _pieces(view: ThreadView) -> tuple[list[int], list[int]]:

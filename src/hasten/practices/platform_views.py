@@ -146,9 +146,7 @@ def _trees(trace: PlatformTrace, thread: ThreadTrace) -> Iterator[list[_Node]]:
             found = []
         # What seems to outlast what it lies in was cut or is damaged: no time is counted twice.
         end_ns = min(piece.end_ns, parent.end_ns) if parent else piece.end_ns
-        node = _Node(
-            _meaning(piece), parent, piece.begin_ns, end_ns, end_ns - piece.begin_ns, piece.name, piece.args
-        )  # fmt: skip
+        node = _Node(_meaning(piece), parent, piece.begin_ns, end_ns, end_ns - piece.begin_ns, piece.name, piece.args)
         if parent:
             parent.self_ns -= end_ns - piece.begin_ns
         node.owner = parent.owner if parent and parent.owner else node.meaning.kind if node.meaning.is_tflite else ""

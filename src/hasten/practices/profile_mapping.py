@@ -69,11 +69,18 @@ def map_rewritten(events: Sequence[Timed]) -> tuple[list[OperatorTime], list[Par
         name = kind_of_kernel(timed.event.tag) if timed.event.kind == "kernel" else timed.event.tag
         operators.append(
             OperatorTime(
-                index=-1, op=name, kernels=(timed.event.tag,), location="", shapes="", ms=timed.ms, share=0.0,
-                partition=number if delegated else None, mapped="partition" if delegated else "engine",
+                index=-1,
+                op=name,
+                kernels=(timed.event.tag,),
+                location="",
+                shapes="",
+                ms=timed.ms,
+                share=0.0,
+                partition=number if delegated else None,
+                mapped="partition" if delegated else "engine",
                 events=(timed.position,),
             )
-        )  # fmt: skip
+        )
     partitions = [PartitionTime(i, o.partition is not None, (), (o.op,), o.ms) for i, o in enumerate(operators)]
     return operators, partitions
 
@@ -146,24 +153,36 @@ def _opaque(subgraph: Subgraph, nodes: Sequence[int], calls: list[Timed], number
     """A partition that cannot be looked into: one row for all of it."""
     tags = tuple(timed.event.tag for timed in calls) or ("not reported",)
     return OperatorTime(
-        index=-1, op="DELEGATE", kernels=tags,
+        index=-1,
+        op="DELEGATE",
+        kernels=tags,
         location=subgraph.node_location(subgraph.nodes[nodes[-1]]) if nodes else "",
         shapes=_shapes_text(subgraph, subgraph.nodes[nodes[-1]]) if nodes else "",
-        ms=sum(timed.ms for timed in calls), share=0.0, partition=number, mapped="partition",
+        ms=sum(timed.ms for timed in calls),
+        share=0.0,
+        partition=number,
+        mapped="partition",
         events=tuple(timed.position for timed in calls),
         fused=tuple(f"{index} {subgraph.nodes[index].label}" for index in nodes),
-    )  # fmt: skip
+    )
 
 
 def _operator(
     subgraph: Subgraph, node: Node, kernels: tuple[str, ...], timed: list[Timed], partition: int | None, mapped: str
 ) -> OperatorTime:
     return OperatorTime(
-        index=node.index, op=node.label, kernels=kernels, location=subgraph.node_location(node),
-        shapes=_shapes_text(subgraph, node), ms=sum(entry.ms for entry in timed), share=0.0, partition=partition,
-        mapped=mapped, events=tuple(entry.position for entry in timed),
+        index=node.index,
+        op=node.label,
+        kernels=kernels,
+        location=subgraph.node_location(node),
+        shapes=_shapes_text(subgraph, node),
+        ms=sum(entry.ms for entry in timed),
+        share=0.0,
+        partition=partition,
+        mapped=mapped,
+        events=tuple(entry.position for entry in timed),
         kernel_ms=tuple(entry.ms for entry in timed) if kernels else (),
-    )  # fmt: skip
+    )
 
 
 def _shapes_text(subgraph: Subgraph, node: Node) -> str:

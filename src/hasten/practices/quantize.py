@@ -67,9 +67,14 @@ class QuantizePractice:
         self._course = Course(mixes=self.settings.mix)
         self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature, self.settings.border)
         self.judges = QuantizeJudge(
-            self.target, self.candidate, self.graph, self.data, self.settings,
-            tell=lambda text: self.tell(0.0, text), note=self.note,
-        )  # fmt: skip
+            self.target,
+            self.candidate,
+            self.graph,
+            self.data,
+            self.settings,
+            tell=lambda text: self.tell(0.0, text),
+            note=self.note,
+        )
 
     def run(self, progress: Progress = no_progress) -> None:
         """All of it: make and judge each recipe, time what runs, report on the other half."""
@@ -302,10 +307,16 @@ class QuantizePractice:
     def _made(self, name: str, recipe: Recipe | Pruning, float_nodes: tuple[int, ...]) -> VariantRow:
         variant = self._variant(recipe, float_nodes)
         row = VariantRow(
-            name, str(self.folder.path / f"{name}.tflite"), file_hash(self.folder.making), variant.size_bytes,
-            variant.zipped_bytes, nodes=variant.nodes, float_nodes=float_nodes, notes=variant.notes,
+            name,
+            str(self.folder.path / f"{name}.tflite"),
+            file_hash(self.folder.making),
+            variant.size_bytes,
+            variant.zipped_bytes,
+            nodes=variant.nodes,
+            float_nodes=float_nodes,
+            notes=variant.notes,
             integer_share=integer_share(read_graph(self.folder.making)),
-        )  # fmt: skip
+        )
         self.folder.place(row)
         return row
 
@@ -323,6 +334,9 @@ class QuantizePractice:
         assert decision is not None, "it was asked for"
         kept = None if decision.decision is Decision.UNSURE else decision.decision is Decision.KEPT
         return replace(
-            row, choosing=found.accuracy, drop=decision.mean_drop, floor=floor_of(found.accuracy.kind, kept),
+            row,
+            choosing=found.accuracy,
+            drop=decision.mean_drop,
+            floor=floor_of(found.accuracy.kind, kept),
             why=self.judges.remarks.get(candidate.label, ""),
-        )  # fmt: skip
+        )

@@ -137,9 +137,13 @@ class QuantizeJudge:
 
     def _prepared(self, dataset: Dataset, limit: int) -> list[dict[str, Any]]:
         found, skipped = calibration_samples(
-            self._graph, self._candidate.workload, dataset, self._data.preprocess,
-            limit=limit, skip_bad=self._settings.skip_bad,
-        )  # fmt: skip
+            self._graph,
+            self._candidate.workload,
+            dataset,
+            self._data.preprocess,
+            limit=limit,
+            skip_bad=self._settings.skip_bad,
+        )
         self._keep_skipped(skipped)
         return found
 
@@ -224,10 +228,16 @@ class QuantizeJudge:
         by_scale = inputs_by_scale(self._graph, graph, candidate.workload)
         skip_bad, offset = self._settings.skip_bad, self._settings.label_offset
         found = evaluate(
-            self._target, candidate, dataset, replace(self._data.preprocess, by_scale=by_scale), metric,
+            self._target,
+            candidate,
+            dataset,
+            replace(self._data.preprocess, by_scale=by_scale),
+            metric,
             options=EvaluationOptions(samples, skip_bad=skip_bad, label_offset=offset),
-            original=original, floor=floor, graph=graph,
-        )  # fmt: skip
+            original=original,
+            floor=floor,
+            graph=graph,
+        )
         if isinstance(found, Failure):
             raise found.error(candidate.plan)
         return found

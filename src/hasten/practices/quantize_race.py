@@ -26,9 +26,13 @@ _BUSY: Final = 1.2
 def race(rounds: Rounds, until: float, tell: Callable[[str], None], keep: Keep) -> None:
     """Rounds until about that time (of the monotonic clock), three at least."""
     run_race(
-        rounds, until, base=lambda raced: raced.tracks[0], fewest=FEWEST_FOR_A_VERDICT,
-        tell=lambda state: tell(f"{state}, {len(rounds.alive)} models"), keep=keep,
-    )  # fmt: skip
+        rounds,
+        until,
+        base=lambda raced: raced.tracks[0],
+        fewest=FEWEST_FOR_A_VERDICT,
+        tell=lambda state: tell(f"{state}, {len(rounds.alive)} models"),
+        keep=keep,
+    )
 
 
 def timed_row(row: VariantRow, base: Track, track: Track, *, only_decided: bool) -> VariantRow | None:

@@ -149,15 +149,24 @@ class QuantizeResult:
     def as_data(self) -> dict[str, Any]:
         """The result as JSON can hold it."""
         return {
-            "variants": [row.as_data() for row in self.rows], "chosen": self.chosen, "path": self.path,
-            "why": self.why, "sensitivity": [entry.as_data() for entry in self.sensitivity],
-            "max_drop": self.max_drop, "floor": self.floor, "goal": self.goal, "data": self.data,
+            "variants": [row.as_data() for row in self.rows],
+            "chosen": self.chosen,
+            "path": self.path,
+            "why": self.why,
+            "sensitivity": [entry.as_data() for entry in self.sensitivity],
+            "max_drop": self.max_drop,
+            "floor": self.floor,
+            "goal": self.goal,
+            "data": self.data,
             "already_quantized": self.already,
-            "input_type": self.border.input_type, "output_type": self.border.output_type,
-            "notes": list(self.notes), "resumed": self.resumed, "finding": self.finding.as_data(),
+            "input_type": self.border.input_type,
+            "output_type": self.border.output_type,
+            "notes": list(self.notes),
+            "resumed": self.resumed,
+            "finding": self.finding.as_data(),
             "hints": list(self.hints),
             "skipped": [{"name": name, "reason": reason} for name, reason in self.skipped],
-        }  # fmt: skip
+        }
 
 
 def _plan_options(plan: Plan) -> list[str]:

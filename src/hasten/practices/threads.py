@@ -19,7 +19,7 @@ from hasten.core.thread_rows import (
     Option,
     effects_of_options,
     row_from_measurement,
-)  # fmt: skip
+)
 from hasten.core.thread_study import ThreadStudy, Trouble
 from hasten.core.threads import Choice, Round, choose_threads
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress

@@ -60,11 +60,16 @@ class VariantMaker:
         border = border or (self._border if only is None else FLOAT_BORDER)
         return self._made(
             {
-                "request": "make", "recipe": recipe, "out": str(out.resolve()), "signature": self._signature,
-                "only": None if only is None else sorted(only), "but": None if but is None else sorted(but),
-                "input_type": border.input_type, "output_type": border.output_type,
+                "request": "make",
+                "recipe": recipe,
+                "out": str(out.resolve()),
+                "signature": self._signature,
+                "only": None if only is None else sorted(only),
+                "but": None if but is None else sorted(but),
+                "input_type": border.input_type,
+                "output_type": border.output_type,
             }
-        )  # fmt: skip
+        )
 
     def prune(self, sparsity: float, out: Path, *, encode: bool) -> Variant:
         """Make a pruned variant; `encode` stores dense layers without their zeros."""

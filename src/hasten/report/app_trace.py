@@ -25,10 +25,16 @@ MOST_EVENTS: Final = 200_000
 """LiteRT's calls in the timeline; of a longer program the first ones."""
 _MOST_RUNS_WITH_OPERATORS: Final = 2_000
 _NAMES: Final = {
-    rows.LOAD: "load model", rows.ALLOCATE: "allocate tensors", rows.RESIZE: "resize input", rows.SET: "copy in",
-    rows.INVOKE: "inference", rows.SIGNATURE: "inference with copies", rows.GET: "copy out",
-    rows.BUFFER: "create buffers", rows.FREE: "free model",
-}  # fmt: skip
+    rows.LOAD: "load model",
+    rows.ALLOCATE: "allocate tensors",
+    rows.RESIZE: "resize input",
+    rows.SET: "copy in",
+    rows.INVOKE: "inference",
+    rows.SIGNATURE: "inference with copies",
+    rows.GET: "copy out",
+    rows.BUFFER: "create buffers",
+    rows.FREE: "free model",
+}
 _LONGEST_SAMPLE_NS: Final = 50_000_000
 _CODE_THREAD: Final = 1_000_000
 """Added to a thread's number for the row that shows its own code: samples may overlap the edges of calls."""
@@ -42,8 +48,17 @@ def app_trace_json(study: AppStudy, found: AppResult) -> str:
         events += _process_events(process, found, origin)
     for fault in found.findings:
         name = f"{fault.rule} ({Path(fault.file).name}:{fault.line})"
-        events.append({"name": name, "ph": "i", "s": "g", "ts": 0, "pid": study.processes[0].pid, "tid": 0,
-                       "args": fault.as_data()})  # fmt: skip
+        events.append(
+            {
+                "name": name,
+                "ph": "i",
+                "s": "g",
+                "ts": 0,
+                "pid": study.processes[0].pid,
+                "tid": 0,
+                "args": fault.as_data(),
+            }
+        )
     other = {"command": list(found.command), "wall_ms": found.wall_ms}
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events, "otherData": other})
 
@@ -108,6 +123,12 @@ def _event(
     name: str, category: str, start_us: float, us: float, pid: int, thread: int, arguments: dict[str, Any]
 ) -> dict[str, Any]:
     return {
-        "name": name, "cat": category, "ph": "X", "ts": start_us, "dur": us, "pid": pid, "tid": thread,
+        "name": name,
+        "cat": category,
+        "ph": "X",
+        "ts": start_us,
+        "dur": us,
+        "pid": pid,
+        "tid": thread,
         "args": arguments,
-    }  # fmt: skip
+    }

@@ -14,10 +14,7 @@ _ACCELERATORS: Final = {
     "gpu": "litert::HwAcceleratorSet(litert::HwAccelerators::kGpu | litert::HwAccelerators::kCpu)",
     "npu": "litert::HwAcceleratorSet(litert::HwAccelerators::kNpu | litert::HwAccelerators::kCpu)",
 }
-_KERNELS: Final = {
-    "builtin": "kLiteRtCpuKernelModeBuiltin",
-    "reference": "kLiteRtCpuKernelModeReference",
-}
+_KERNELS: Final = {"builtin": "kLiteRtCpuKernelModeBuiltin", "reference": "kLiteRtCpuKernelModeReference"}
 _PRECISIONS: Final = {"fp16": "kFp16", "fp32": "kFp32"}
 
 _TEMPLATE: Final = """// Runs {headline}. Written by hasten for LiteRT's C++ SDK.

@@ -89,11 +89,13 @@ def swift_code(bundle: Bundle) -> str:
         cpu_options=options,
         more="".join(f"    // {note}\n" for note in notes),
         accessors="\n".join(
-            (*(_accessor(tensor, i, "input") for i, tensor in enumerate(bundle.inputs)),
-             *(_accessor(tensor, i, "output") for i, tensor in enumerate(bundle.outputs)))
+            (
+                *(_accessor(tensor, i, "input") for i, tensor in enumerate(bundle.inputs)),
+                *(_accessor(tensor, i, "output") for i, tensor in enumerate(bundle.outputs)),
+            )
         ),
         example="\n".join(_example(bundle)),
-    )  # fmt: skip
+    )
 
 
 def _accessor(tensor: BundleTensor, number: int, side: str) -> str:

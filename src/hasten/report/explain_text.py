@@ -64,9 +64,11 @@ def _cause_table(found: Explanation) -> Table:
     for cause in _shown_causes(found):
         doubtful = "" if cause.is_clear else " (not clear: rounds differ in sign)"
         grid.add_row(
-            _ms(cause.ms_before), _ms(cause.ms_after), _change(cause.change_ms.estimate),
+            _ms(cause.ms_before),
+            _ms(cause.ms_after),
+            _change(cause.change_ms.estimate),
             printable(cause_words(cause)) + doubtful,
-        )  # fmt: skip
+        )
         if cause.kernel_before != cause.kernel_after and cause.kernel_before and cause.kernel_after:
             grid.add_row("", "", "", printable(f"  {cause.kernel_before} → {cause.kernel_after}"))
     return grid

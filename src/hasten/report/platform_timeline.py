@@ -76,9 +76,14 @@ def _stack_events(trace: PlatformTrace, thread: ThreadTrace, number: int, origin
 
 
 def _closed(
-    trace: PlatformTrace, thread: ThreadTrace, number: int, opened: list[tuple[int, int]], keep: int,
-    end_ns: int, origin_ns: int,
-) -> Iterator[dict[str, Any]]:  # fmt: skip
+    trace: PlatformTrace,
+    thread: ThreadTrace,
+    number: int,
+    opened: list[tuple[int, int]],
+    keep: int,
+    end_ns: int,
+    origin_ns: int,
+) -> Iterator[dict[str, Any]]:
     while len(opened) > keep:
         position, begin_ns = opened.pop()
         frame = trace.frames[position]
@@ -93,9 +98,15 @@ def _event(
 ) -> dict[str, Any]:
     begin_ns, duration_ns = times
     return {
-        "name": name, "cat": args.pop("cat", category), "ph": "X", "ts": begin_ns / 1e3, "dur": duration_ns / 1e3,
-        "pid": pid, "tid": thread, "args": args,
-    }  # fmt: skip
+        "name": name,
+        "cat": args.pop("cat", category),
+        "ph": "X",
+        "ts": begin_ns / 1e3,
+        "dur": duration_ns / 1e3,
+        "pid": pid,
+        "tid": thread,
+        "args": args,
+    }
 
 
 def _named(what: str, pid: int, thread: int, name: str) -> dict[str, Any]:

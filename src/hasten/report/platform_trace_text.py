@@ -21,9 +21,14 @@ _TFLITE_PARTS: Final = ("load", "copy_in", "inference", "copy_out")
 def platform_trace_text(found: PlatformResult) -> str:
     """Source, split, operators, what ran instead, findings, doubts."""
     lines = [
-        *_source(found), *_split(found), *_runs(found), *_operators(found), *_instead(found), *_findings(found),
+        *_source(found),
+        *_split(found),
+        *_runs(found),
+        *_operators(found),
+        *_instead(found),
+        *_findings(found),
         *_doubts(found),
-    ]  # fmt: skip
+    ]
     return "\n".join(_cut(line, WIDTH) for line in lines)  # a damaged trace can hold times as long as the universe
 
 

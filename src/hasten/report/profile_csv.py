@@ -10,9 +10,23 @@ if TYPE_CHECKING:
     from hasten.core.profile import Profile
 
 _COLUMNS: Final = (
-    "index", "op", "kernel", "location", "shapes", "ms", "share", "macs", "flops", "bytes", "gflops", "bound",
-    "headroom_ms", "mapped", "partition", "fused",
-)  # fmt: skip
+    "index",
+    "op",
+    "kernel",
+    "location",
+    "shapes",
+    "ms",
+    "share",
+    "macs",
+    "flops",
+    "bytes",
+    "gflops",
+    "bound",
+    "headroom_ms",
+    "mapped",
+    "partition",
+    "fused",
+)
 
 
 def profile_csv(profile: Profile) -> str:

@@ -93,8 +93,14 @@ def _table(rows: Sequence[VariantRow]) -> str:
     name = _NAME_AND_FIGURE - figure
     grid.add_column("variant", no_wrap=True, width=name)
     for title, width in (
-        ("size", 7), ("zipped", 7), ("latency", 8), ("±", 4), ("against it", 14), (heading, figure), ("floor", 7)
-    ):  # fmt: skip
+        ("size", 7),
+        ("zipped", 7),
+        ("latency", 8),
+        ("±", 4),
+        ("against it", 14),
+        (heading, figure),
+        ("floor", 7),
+    ):
         grid.add_column(title, justify="left" if title == "floor" else "right", no_wrap=True, width=width)
     for row in rows:
         grid.add_row(*_cells(row, name))

@@ -71,11 +71,7 @@ def _line(row: Row, *, pinned: bool, chosen: bool) -> str:
 
 def _notes(found: ThreadStudy) -> list[str]:
     others = [choice for choice in found.choices if choice.situation != found.situation]
-    sentences = [
-        *(_other_sentence(choice) for choice in others),
-        found.effect_sentence(),
-        found.energy_sentence(),
-    ]
+    sentences = [*(_other_sentence(choice) for choice in others), found.effect_sentence(), found.energy_sentence()]
     lines = ["< is the choice for that situation; p95 counts beside other work."] if found.choices else []
     return lines + [line for sentence in sentences if sentence for line in _wrapped(sentence)]
 

@@ -75,15 +75,26 @@ def _arguments(operator: OperatorTime | None, tag: str) -> dict[str, Any]:
     if operator is None:
         return {"tag": tag}
     return {
-        "node": operator.index, "kernel": tag, "location": operator.location, "shapes": operator.shapes,
-        "MACs": count(operator.macs), "mapped": operator.mapped, "fused": list(operator.fused),
-    }  # fmt: skip
+        "node": operator.index,
+        "kernel": tag,
+        "location": operator.location,
+        "shapes": operator.shapes,
+        "MACs": count(operator.macs),
+        "mapped": operator.mapped,
+        "fused": list(operator.fused),
+    }
 
 
 def _event(
     name: str, category: str, start: float, duration: float, thread: int, arguments: dict[str, Any]
 ) -> dict[str, Any]:
     return {
-        "name": name, "cat": category, "ph": "X", "ts": start, "dur": duration,
-        "pid": _PROCESS, "tid": thread, "args": arguments,
-    }  # fmt: skip
+        "name": name,
+        "cat": category,
+        "ph": "X",
+        "ts": start,
+        "dur": duration,
+        "pid": _PROCESS,
+        "tid": thread,
+        "args": arguments,
+    }

@@ -21,9 +21,27 @@ _THERMAL: Final = Path("/sys/class/thermal")
 _PROC: Final = Path("/proc")
 # What decides which kernels the engine picks; listed so that a report can say what a CPU has and lacks.
 _TELLING_FLAGS: Final = (
-    "sse4_1", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni", "avx_vnni", "avx512_bf16",
-    "avx512_fp16", "amx_int8", "amx_tile", "asimd", "asimddp", "asimdhp", "i8mm", "bf16", "sve", "sme",
-)  # fmt: skip
+    "sse4_1",
+    "avx",
+    "avx2",
+    "fma",
+    "f16c",
+    "avx512f",
+    "avx512bw",
+    "avx512_vnni",
+    "avx_vnni",
+    "avx512_bf16",
+    "avx512_fp16",
+    "amx_int8",
+    "amx_tile",
+    "asimd",
+    "asimddp",
+    "asimdhp",
+    "i8mm",
+    "bf16",
+    "sve",
+    "sme",
+)
 
 
 def describe_machine() -> dict[str, Any]:

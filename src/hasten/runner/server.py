@@ -110,8 +110,7 @@ class Server:
         durations = model.time_runs(float(request.body["seconds"]), int(request.body["most"]))
         conditions = meter.finish()
         return Message(
-            {"conditions": asdict(conditions), "peak_memory_mb": self._memory.peak_mb()},
-            (durations.tobytes(),),
+            {"conditions": asdict(conditions), "peak_memory_mb": self._memory.peak_mb()}, (durations.tobytes(),)
         )
 
     def _profile(self, request: Message) -> Message:
@@ -200,9 +199,12 @@ def _refuse_unused(plan: Plan, placement: Placement | None) -> None:
 
 def _describe(tensor: Any) -> dict[str, Any]:
     return {
-        "name": tensor.name, "dtype": tensor.dtype, "shape": tensor.shape,
-        "bytes": tensor.byte_count, "zero_copy": tensor.is_shared,
-    }  # fmt: skip
+        "name": tensor.name,
+        "dtype": tensor.dtype,
+        "shape": tensor.shape,
+        "bytes": tensor.byte_count,
+        "zero_copy": tensor.is_shared,
+    }
 
 
 def _failed(failure: Failure) -> Message:

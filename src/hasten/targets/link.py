@@ -40,11 +40,15 @@ class ProcessLink:
         try:
             # A session of its own: Ctrl-C in the terminal is for hasten, which then closes its runners itself.
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
                 env={**os.environ, **(environment or {}), LIFELINE: str(runners_end)},
-                start_new_session=True, bufsize=0,
+                start_new_session=True,
+                bufsize=0,
                 pass_fds=inherited,
-            )  # fmt: skip
+            )
         except OSError as error:
             self._log.close()
             self._close_memory()

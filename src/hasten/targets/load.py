@@ -42,9 +42,13 @@ class ProcessLoad:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0,
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                bufsize=0,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         except OSError as error:
             self._log.close()
             raise RunnerFailed(_trouble(f"cannot be started: {error.strerror or error}")) from error

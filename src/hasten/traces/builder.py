@@ -177,9 +177,10 @@ class TraceBuilder:
 
     def _thread(self, rows: ThreadRows, states: StateColumns | None, last_ns: int) -> ThreadTrace:
         samples = SampleColumns(
-            np.array(rows.sample_ns, np.int64), np.array(rows.sample_weight, np.int64),
+            np.array(rows.sample_ns, np.int64),
+            np.array(rows.sample_weight, np.int64),
             np.array(rows.sample_stack, np.int64),
-        )  # fmt: skip
+        )
         return ThreadTrace(
             rows.pid, rows.tid, rows.name, self._slices(rows, last_ns), samples, states or StateColumns()
         )
@@ -207,9 +208,14 @@ class TraceBuilder:
 
     @staticmethod
     def _close(
-        rows: ThreadRows, mark: int, end_ns: int,
-        begins: array[int], durations: array[int], names: array[int], args: dict[int, Mapping[str, Any]],
-    ) -> None:  # fmt: skip
+        rows: ThreadRows,
+        mark: int,
+        end_ns: int,
+        begins: array[int],
+        durations: array[int],
+        names: array[int],
+        args: dict[int, Mapping[str, Any]],
+    ) -> None:
         if mark in rows.mark_args:
             args[len(begins)] = rows.mark_args[mark]
         begins.append(rows.mark_ns[mark])
@@ -234,9 +240,12 @@ def _ordered(
     begin_ns, duration_ns = begin_ns[order], duration_ns[order]
     where = {int(old): new for new, old in enumerate(order)} if args else {}
     return SliceColumns(
-        begin_ns, duration_ns, np.array(names, np.int64)[order], _depths(begin_ns, duration_ns),
+        begin_ns,
+        duration_ns,
+        np.array(names, np.int64)[order],
+        _depths(begin_ns, duration_ns),
         {where[position]: values for position, values in args.items()},
-    )  # fmt: skip
+    )
 
 
 def _depths(begin_ns: NDArray[np.int64], duration_ns: NDArray[np.int64]) -> NDArray[np.int64]:

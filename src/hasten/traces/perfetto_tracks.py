@@ -27,9 +27,7 @@ _STACK_FRAME, _STACK_FRAMES = number_tag(2), bytes_tag(2)
 _SAMPLE_PID, _SAMPLE_TID, _SAMPLE_STACK = number_tag(2), number_tag(3), number_tag(4)
 _EVENT_NAMES, _ANNOTATION_NAMES, _LOCATIONS = bytes_tag(2), bytes_tag(3), bytes_tag(4)
 _FUNCTIONS, _FRAMES, _STACKS, _PATHS, _MAPPINGS = (bytes_tag(number) for number in (5, 6, 7, 17, 19))
-_INTERNED: Final = (
-    _EVENT_NAMES, _ANNOTATION_NAMES, _LOCATIONS, _FUNCTIONS, _FRAMES, _STACKS, _PATHS, _MAPPINGS,
-)  # fmt: skip
+_INTERNED: Final = (_EVENT_NAMES, _ANNOTATION_NAMES, _LOCATIONS, _FUNCTIONS, _FRAMES, _STACKS, _PATHS, _MAPPINGS)
 _ANNOTATION_NAME_ID, _ANNOTATION_NAME, _ANNOTATION_STRING = number_tag(1), bytes_tag(10), bytes_tag(6)
 _ANNOTATION_NUMBERS: Final = (number_tag(2), number_tag(3), number_tag(4))
 

@@ -63,8 +63,11 @@ class Scheduling:
         for first, last in zip([0, *edges.tolist()], [*edges.tolist(), len(tids)], strict=True):
             if last - first > 1 and tids[first]:  # 0 is the idle thread of every core
                 begins, kinds = times[first : last - 1], events[first : last - 1]
-                ends = np.where(kinds == RUNNING, np.minimum(times[first + 1 : last], leaves[first : last - 1]),
-                                times[first + 1 : last])  # fmt: skip
+                ends = np.where(
+                    kinds == RUNNING,
+                    np.minimum(times[first + 1 : last], leaves[first : last - 1]),
+                    times[first + 1 : last],
+                )
                 found[int(tids[first])] = StateColumns(begins, ends, kinds)
         return found
 

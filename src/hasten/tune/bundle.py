@@ -39,9 +39,15 @@ def write_result(
     """Write the bundle and what belongs beside it; the names of what there is. `facts` are fields of the bundle."""
     inputs, outputs = bundle_tensors(read_graph(candidate.path), candidate.workload, load)
     bundle = write_bundle(
-        folder, candidate.path, candidate.plan, candidate.workload, inputs=inputs, outputs=outputs,
-        measured=_measured(found), **facts,
-    )  # fmt: skip
+        folder,
+        candidate.path,
+        candidate.plan,
+        candidate.workload,
+        inputs=inputs,
+        outputs=outputs,
+        measured=_measured(found),
+        **facts,
+    )
     names = [MODEL_FILE, PLAN_FILE]
     try:
         for name, text in companions(bundle, read_session(folder / SESSION)).items():

@@ -115,10 +115,12 @@ class Field:
         self._folder.keep("measurement", lane.trial.id, {**latest.as_data(), "round": self._number})
         self.update(
             lane,
-            latency=measured.samples.latency, init_ms=measured.init_ms, peak_memory_mb=measured.peak_memory_mb,
+            latency=measured.samples.latency,
+            init_ms=measured.init_ms,
+            peak_memory_mb=measured.peak_memory_mb,
             against=compare_rounds(ratios) if ratios and lane is not self.base else None,
             doubts=tuple(doubt.as_data() for doubt in measured.doubts),
-        )  # fmt: skip
+        )
 
     def drop(self, lane: Lane, why: str) -> None:
         """Take a lane out of the race; what was measured stays."""

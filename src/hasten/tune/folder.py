@@ -150,10 +150,13 @@ class TuneFolder:
 def environment_data(greeting: Mapping[str, Any], version: str) -> dict[str, Any]:
     """Where all of it was measured."""
     return {
-        **greeting["machine"], "hasten": version, "litert": greeting.get("engine", ""),
-        "host_python": platform.python_version(), "platform": platform.platform(),
+        **greeting["machine"],
+        "hasten": version,
+        "litert": greeting.get("engine", ""),
+        "host_python": platform.python_version(),
+        "platform": platform.platform(),
         "packages": {name: found for name in ("numpy", "ai-edge-quantizer", "openvino") if (found := _version(name))},
-    }  # fmt: skip
+    }
 
 
 def _version(name: str) -> str:

@@ -72,9 +72,15 @@ class Guard:
         status = _status(floor) if lane.is_racing else lane.trial.status
         why = why or ("" if lane.is_racing else lane.trial.why)
         self.field.update(
-            lane, floor=floor, status=status, stage=ACCURACY, accuracy=found.accuracy, accuracy_on=CHOOSING,
-            drop=drop, why=why,
-        )  # fmt: skip
+            lane,
+            floor=floor,
+            status=status,
+            stage=ACCURACY,
+            accuracy=found.accuracy,
+            accuracy_on=CHOOSING,
+            drop=drop,
+            why=why,
+        )
         for other in self.field.lanes.values():
             if other is not lane and not other.trial.floor and other.is_racing and _alike(lane, other):
                 self._share(lane, other)
@@ -106,9 +112,14 @@ class Guard:
         trial = known.trial
         status = _status(trial.floor) if other.is_racing else other.trial.status
         self.field.update(
-            other, floor=trial.floor, status=status, accuracy=trial.accuracy, accuracy_on=trial.accuracy_on,
-            drop=trial.drop, why=trial.why if trial.floor == BROKEN else other.trial.why,
-        )  # fmt: skip
+            other,
+            floor=trial.floor,
+            status=status,
+            accuracy=trial.accuracy,
+            accuracy_on=trial.accuracy_on,
+            drop=trial.drop,
+            why=trial.why if trial.floor == BROKEN else other.trial.why,
+        )
 
 
 def _alike(one: Lane, other: Lane) -> bool:

@@ -17,9 +17,17 @@ if TYPE_CHECKING:
 _EACH_UP_TO: Final = 4
 # The likely fastest first; where the budget ends, what was made until then counts.
 MAKING_ORDER: Final = (
-    "static_int8", "float16", "dynamic_int8", "weight_only_int8", "weight_only_int4", "static_int16",
-    "static_int8_corrected", "static_int8_min_max", "static_int8_octav", "static_int8_mse",
-)  # fmt: skip
+    "static_int8",
+    "float16",
+    "dynamic_int8",
+    "weight_only_int8",
+    "weight_only_int4",
+    "static_int16",
+    "static_int8_corrected",
+    "static_int8_min_max",
+    "static_int8_octav",
+    "static_int8_mse",
+)
 _ACCELERATORS_LAST: Final = 2
 
 

@@ -38,19 +38,30 @@ class TuneSettings:
     def for_variants(self) -> QuantizeSettings:
         """The same for the workshop that makes variants."""
         return QuantizeSettings(
-            recipes=self.recipes, max_drop=self.max_drop, mix=self.mix, samples=self.samples, skip_bad=self.skip_bad,
+            recipes=self.recipes,
+            max_drop=self.max_drop,
+            mix=self.mix,
+            samples=self.samples,
+            skip_bad=self.skip_bad,
             label_offset=self.label_offset,
-        )  # fmt: skip
+        )
 
 
 def settings_data(candidate: Candidate, data: QuantizeData, settings: TuneSettings, target: str) -> dict[str, Any]:
     """The line of the session that says what was asked for."""
     return {
-        "model": candidate.model.path, "sha256": candidate.model.sha256, "size": candidate.model.size_bytes,
-        "data": data.dataset.source if settings.has_data else "", "max_drop": settings.max_drop,
-        "limit": settings.limit.as_data(), "budget_s": settings.budget_s, "target": target, "seed": settings.seed,
-        "command": settings.command, "compared": to_compare(candidate, data, settings, target),
-    }  # fmt: skip
+        "model": candidate.model.path,
+        "sha256": candidate.model.sha256,
+        "size": candidate.model.size_bytes,
+        "data": data.dataset.source if settings.has_data else "",
+        "max_drop": settings.max_drop,
+        "limit": settings.limit.as_data(),
+        "budget_s": settings.budget_s,
+        "target": target,
+        "seed": settings.seed,
+        "command": settings.command,
+        "compared": to_compare(candidate, data, settings, target),
+    }
 
 
 def to_compare(candidate: Candidate, data: QuantizeData, settings: TuneSettings, target: str) -> dict[str, Any]:

@@ -116,24 +116,36 @@ class Tuning:
         proof = self._confirmation.proof if self._confirmation is not None and self._chosen is not None else None
         steps = proof.steps if proof is not None else ()
         known = Evidence(
-            trials, lane.trial, search.lanes.base.trial,
+            trials,
+            lane.trial,
+            search.lanes.base.trial,
             steps=steps,
             confirmed=proof is not None and proof.comparison.verdict is Verdict.FASTER,
             already=self.workshop.already,
             profiles=(self._extras.profiles[0], self._extras.profiles[1]) if self._extras else (None, None),
             given=self._extras.findings if self._extras else {},
-        )  # fmt: skip
+        )
         result = TuneResult(
-            model=self.workshop.candidate.model.path, original=search.lanes.base.trial, best=lane.trial,
-            path=str(self.folder.path / "model.tflite"), verdict="", findings=tuple(nine_findings(known)),
-            front=tuple(pareto_front(trials)), steps=steps,
+            model=self.workshop.candidate.model.path,
+            original=search.lanes.base.trial,
+            best=lane.trial,
+            path=str(self.folder.path / "model.tflite"),
+            verdict="",
+            findings=tuple(nine_findings(known)),
+            front=tuple(pareto_front(trials)),
+            steps=steps,
             final=proof.comparison if proof is not None else None,
-            trials=sum(trial.latency is not None for trial in trials), seconds=search.lanes.elapsed_s,
+            trials=sum(trial.latency is not None for trial in trials),
+            seconds=search.lanes.elapsed_s,
             interrupted=self.interrupted,
             unreachable=tuple(self.settings.limit.misses(lane.trial.median_ms, lane.trial.size_bytes)),
-            notes=tuple(self.workshop.notes), folder=str(self.folder.path), files=tuple(self._files),
-            command=self.settings.command, max_drop=self.settings.max_drop, floor=self.folder.floor,
-        )  # fmt: skip
+            notes=tuple(self.workshop.notes),
+            folder=str(self.folder.path),
+            files=tuple(self._files),
+            command=self.settings.command,
+            max_drop=self.settings.max_drop,
+            floor=self.folder.floor,
+        )
         return replace(result, verdict=verdict_sentence(result))
 
     def _running(self) -> Search:
@@ -178,6 +190,7 @@ class Tuning:
         labels = data.dataset.classes or packed_labels(self.workshop.graph)
         words = data.preprocess.describe()
         return {
-            "preprocess": "" if words == "raw" else words, "label_offset": self.settings.label_offset,
+            "preprocess": "" if words == "raw" else words,
+            "label_offset": self.settings.label_offset,
             "labels": list(labels),
-        }  # fmt: skip
+        }

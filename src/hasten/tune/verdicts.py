@@ -195,10 +195,12 @@ def _accelerators(known: Evidence) -> dict[str, Finding]:
     if faster:
         return {
             "accelerators": Finding(
-                "accelerators", Standing.TO_DO, f"{told}. Without data nothing shows that its answers are right.",
+                "accelerators",
+                Standing.TO_DO,
+                f"{told}. Without data nothing shows that its answers are right.",
                 "Give labelled data with --data.",
             )
-        }  # fmt: skip
+        }
     return {"accelerators": Finding("accelerators", Standing.GOOD, f"None is faster than the choice: {told}.")}
 
 

@@ -55,9 +55,14 @@ class Workshop:
     def __post_init__(self) -> None:
         self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature)
         self.judge = QuantizeJudge(
-            self.target, self.candidate, self.graph, self.data, self.settings,
-            tell=lambda text: self.progress(0.0, text), note=self.note,
-        )  # fmt: skip
+            self.target,
+            self.candidate,
+            self.graph,
+            self.data,
+            self.settings,
+            tell=lambda text: self.progress(0.0, text),
+            note=self.note,
+        )
         try:
             refuse_quantized(self.graph)
         except AlreadyQuantizedError as error:
@@ -87,9 +92,15 @@ class Workshop:
             samples = self.judge.calibration() if recipe.needs_calibration else None
             made = self.maker.make(recipe.name, making, samples, but=float_nodes or None)
             row = VariantRow(
-                name, str(place), file_hash(making), made.size_bytes, made.zipped_bytes, nodes=made.nodes,
-                float_nodes=float_nodes, notes=made.notes,
-            )  # fmt: skip
+                name,
+                str(place),
+                file_hash(making),
+                made.size_bytes,
+                made.zipped_bytes,
+                nodes=made.nodes,
+                float_nodes=float_nodes,
+                notes=made.notes,
+            )
             making.replace(place)
         except (UsageError, DataError):
             raise  # something is missing for all of them

@@ -72,8 +72,12 @@ class CCalls:
         code = frame.f_code
         self._notes.append(
             {
-                "kind": "conversion", "name": function.__name__, "from": str(getattr(array, "dtype", "")),
-                "elements": int(getattr(array, "size", 0)), "ns": elapsed_ns, "run": self._place,
+                "kind": "conversion",
+                "name": function.__name__,
+                "from": str(getattr(array, "dtype", "")),
+                "elements": int(getattr(array, "size", 0)),
+                "ns": elapsed_ns,
+                "run": self._place,
                 "where": [code.co_filename, code.co_name, frame.f_lineno],
             }
-        )  # fmt: skip
+        )

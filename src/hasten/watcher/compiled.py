@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 _PATCHED: Final = "_hasten_watched"
 _NUMBER: Final = "_hasten_number"
 _BUFFERS: Final = (
-    "create_input_buffers", "create_output_buffers", "create_input_buffer_by_name", "create_output_buffer_by_name",
-)  # fmt: skip
+    "create_input_buffers",
+    "create_output_buffers",
+    "create_input_buffer_by_name",
+    "create_output_buffer_by_name",
+)
 _RESIZES: Final = ("resize_input_tensor",)
 
 
@@ -71,10 +74,13 @@ def _load(original: Any, watch: Watch) -> Any:
         given = {**dict(zip(("hardware_accel", "environment", "options"), arguments, strict=False)), **options}
         made.__dict__[_NUMBER] = watch.recorder.new_object(
             {
-                "type": "CompiledModel", "package": cls.__module__, "threads": _threads(given.get("options")),
-                "delegates": int(_is_accelerated(given)), **which,
+                "type": "CompiledModel",
+                "package": cls.__module__,
+                "threads": _threads(given.get("options")),
+                "delegates": int(_is_accelerated(given)),
+                **which,
             }
-        )  # fmt: skip
+        )
         _add(watch, rows.LOAD, made.__dict__[_NUMBER], place.number, start, end)
         watch.recorder.flush()  # its first run may be what crashes
         return made

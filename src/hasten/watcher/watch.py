@@ -108,22 +108,33 @@ class Watch:
         self._sampler.note_queues()
         self.recorder.note(
             {
-                "kind": "end", "how": how, "at_ns": time.perf_counter_ns(), "samples": self._sampler.samples,
-                "sampler_cpu_ns": self._sampler.cpu_ns, "left_out": self.recorder.left_out,
+                "kind": "end",
+                "how": how,
+                "at_ns": time.perf_counter_ns(),
+                "samples": self._sampler.samples,
+                "sampler_cpu_ns": self._sampler.cpu_ns,
+                "left_out": self.recorder.left_out,
             }
-        )  # fmt: skip
+        )
         self.recorder.flush()
 
     def _introduce(self, how: str) -> None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.recorder.note(
             {
-                "kind": "process", "how": how, "pid": os.getpid(), "parent": os.getppid(), "began_ns": self._began_ns,
-                "ready_ns": time.perf_counter_ns(), "main_thread": self.main_thread, "cores": cores,
-                "python": sys.version.split()[0], "executable": sys.executable,
+                "kind": "process",
+                "how": how,
+                "pid": os.getpid(),
+                "parent": os.getppid(),
+                "began_ns": self._began_ns,
+                "ready_ns": time.perf_counter_ns(),
+                "main_thread": self.main_thread,
+                "cores": cores,
+                "python": sys.version.split()[0],
+                "executable": sys.executable,
                 "arguments": list(getattr(sys, "orig_argv", [])),
             }
-        )  # fmt: skip
+        )
 
     def _at_exit(self) -> None:
         if self._active:

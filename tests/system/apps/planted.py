@@ -228,9 +228,18 @@ def cold(models, repaired, rounds):
 
 
 STAGES = {
-    "reload": reload, "resize": resize, "convert": convert, "stride": stride, "unused": unused, "copied": copied,
-    "preprocess": preprocess, "threads": threads, "fight": fight, "event_loop": event_loop, "cold": cold,
-}  # fmt: skip
+    "reload": reload,
+    "resize": resize,
+    "convert": convert,
+    "stride": stride,
+    "unused": unused,
+    "copied": copied,
+    "preprocess": preprocess,
+    "threads": threads,
+    "fight": fight,
+    "event_loop": event_loop,
+    "cold": cold,
+}
 
 
 def chosen(text):

@@ -221,9 +221,18 @@ def test_a_ladder_that_was_cut_short_says_so() -> None:
 
 def test_a_row_is_plain_data_with_the_keys_of_the_contract() -> None:
     row = AcceleratorRow(
-        "gpu", Plan(accelerator="gpu"), RUNS, "fine", 60, 66, 2, error=GOOD, latency=Interval(1.0, 0.9, 1.2),
-        init_ms=5.0, first_run_ms=2.0,
-    )  # fmt: skip
+        "gpu",
+        Plan(accelerator="gpu"),
+        RUNS,
+        "fine",
+        60,
+        66,
+        2,
+        error=GOOD,
+        latency=Interval(1.0, 0.9, 1.2),
+        init_ms=5.0,
+        first_run_ms=2.0,
+    )
     data = row.as_data()
     keys = "name status placed_ops total_ops partitions max_error latency init_ms break_even_runs why"
     assert set(keys.split()) <= set(data)

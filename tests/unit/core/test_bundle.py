@@ -39,11 +39,15 @@ _WORKLOADS = st.builds(
 )
 _SOME_TENSORS = st.lists(
     st.builds(
-        BundleTensor, _NAMES, st.sampled_from(("float32", "int8")), _DIMENSIONS,
-        st.floats(0, 10, allow_subnormal=False), st.integers(-128, 127),
+        BundleTensor,
+        _NAMES,
+        st.sampled_from(("float32", "int8")),
+        _DIMENSIONS,
+        st.floats(0, 10, allow_subnormal=False),
+        st.integers(-128, 127),
     ).map(lambda found: found if found.scale else BundleTensor(found.name, found.dtype, found.shape)),
     max_size=3,
-).map(tuple)  # fmt: skip
+).map(tuple)
 
 
 @pytest.fixture
@@ -72,9 +76,17 @@ def test_what_is_written_comes_back(
     model = tmp_path / "m.tflite"
     model.write_bytes(b"content")
     written = write_bundle(
-        tmp_path / "out", model, plan, workload, inputs=inputs, outputs=outputs, preprocess=preprocess,
-        label_offset=offset, labels=labels, measured={"speedup": 2.4},
-    )  # fmt: skip
+        tmp_path / "out",
+        model,
+        plan,
+        workload,
+        inputs=inputs,
+        outputs=outputs,
+        preprocess=preprocess,
+        label_offset=offset,
+        labels=labels,
+        measured={"speedup": 2.4},
+    )
     found = read_bundle(tmp_path / "out")
     assert found == written
     assert found.model_path.read_bytes() == b"content"

@@ -24,9 +24,14 @@ FLOAT_KERNEL = "Convolution (NHWC, F32) DWConv"
 
 def operator(index: int, ms: float, op: str = "CONV_2D", **changes: Any) -> OperatorTime:
     fields: dict[str, Any] = {
-        "kernels": (FLOAT_KERNEL,), "kernel_ms": (ms,), "location": "", "shapes": "", "share": 0.0, "partition": 0,
+        "kernels": (FLOAT_KERNEL,),
+        "kernel_ms": (ms,),
+        "location": "",
+        "shapes": "",
+        "share": 0.0,
+        "partition": 0,
         "mapped": "exact",
-    }  # fmt: skip
+    }
     return OperatorTime(index=index, op=op, ms=ms, **{**fields, **changes})
 
 
@@ -42,10 +47,17 @@ def profile(*operators: OperatorTime, invoke_ms: float | None = None) -> Profile
     if left:
         partitions.append(PartitionTime(1, False, left, tuple(o.op for o in operators if o.partition is None), 0.0))
     return Profile(
-        model=Model("m.tflite", 1, "ab"), plan=Plan(), latency_ms=total, plain_ms=total, profiled_ms=total,
-        invoke_ms=total if invoke_ms is None else invoke_ms, coverage=1.0, runs=10, operators=tuple(operators),
+        model=Model("m.tflite", 1, "ab"),
+        plan=Plan(),
+        latency_ms=total,
+        plain_ms=total,
+        profiled_ms=total,
+        invoke_ms=total if invoke_ms is None else invoke_ms,
+        coverage=1.0,
+        runs=10,
+        operators=tuple(operators),
         partitions=tuple(partitions),
-    )  # fmt: skip
+    )
 
 
 def same(*ops: str) -> list[NodeMatch]:
@@ -108,9 +120,12 @@ def test_every_millisecond_is_in_one_cause_or_outside() -> None:
     tags = ("Convert (NC, F32, QD8)", "Convolution")
     before = profile(operator(0, 1.0), operator(1, 2.0, fused=("2 MUL",)), invoke_ms=3.4)
     after = profile(
-        operator(0, 2.5, kernels=tags, kernel_ms=(0.5, 2.0)), own_kernel(1, 4.0), operator(2, 0.1, "MUL"),
-        operator(3, 0.2, "DEQUANTIZE"), invoke_ms=7.0,
-    )  # fmt: skip
+        operator(0, 2.5, kernels=tags, kernel_ms=(0.5, 2.0)),
+        own_kernel(1, 4.0),
+        operator(2, 0.1, "MUL"),
+        operator(3, 0.2, "DEQUANTIZE"),
+        invoke_ms=7.0,
+    )
     sides = side_by_side(matches, before, after)
     total = sum(cause.change_ms.estimate for cause in sides.causes(sides.rows())) + sides.outside().estimate
     assert total == pytest.approx(7.0 - 3.4)

@@ -21,11 +21,22 @@ from hasten.core.tuning_words import verdict_sentence
 
 FASTER = Comparison(Verdict.FASTER, 1 / 2.4, (1 / 2.5, 1 / 2.3), 0.02, 6)
 BEFORE = Accuracy("top-1", 0.921, 0.90, 0.94, 500, "data")
-ORIGINAL_TRIAL = TuneTrial(ORIGINAL, Plan(), KEPT, floor=KEPT, latency=Interval(2.4, 2.3, 2.5), accuracy=BEFORE,
-                           size_bytes=1000)  # fmt: skip
-BEST = TuneTrial("static_int8", Plan(threads=2), KEPT, floor=KEPT, latency=Interval(1.0, 0.9, 1.1), against=FASTER,
-                 accuracy=replace(BEFORE, value=0.918), accuracy_on="reporting", drop=0.003, size_bytes=260,
-                 levels={1: 0.0, 3: 0.1})  # fmt: skip
+ORIGINAL_TRIAL = TuneTrial(
+    ORIGINAL, Plan(), KEPT, floor=KEPT, latency=Interval(2.4, 2.3, 2.5), accuracy=BEFORE, size_bytes=1000
+)
+BEST = TuneTrial(
+    "static_int8",
+    Plan(threads=2),
+    KEPT,
+    floor=KEPT,
+    latency=Interval(1.0, 0.9, 1.1),
+    against=FASTER,
+    accuracy=replace(BEFORE, value=0.918),
+    accuracy_on="reporting",
+    drop=0.003,
+    size_bytes=260,
+    levels={1: 0.0, 3: 0.1},
+)
 
 
 def result(best: TuneTrial = BEST, final: Comparison | None = FASTER, **more: object) -> TuneResult:
@@ -72,8 +83,11 @@ TRIALS = st.builds(
     lambda ms, drop, size, floor: TuneTrial(
         "v", Plan(), floor=floor, latency=Interval(ms, ms, ms), drop=drop, size_bytes=size
     ),
-    st.floats(0.1, 10), st.floats(-0.1, 0.1), st.integers(1, 100), st.sampled_from([KEPT, BROKEN, ""]),
-)  # fmt: skip
+    st.floats(0.1, 10),
+    st.floats(-0.1, 0.1),
+    st.integers(1, 100),
+    st.sampled_from([KEPT, BROKEN, ""]),
+)
 
 
 @given(st.lists(TRIALS, max_size=12))

@@ -16,13 +16,7 @@ from hasten.core.block import Block, Conditions
 from hasten.core.doubts import HINTS, Doubt, Reason, doubt_from_data
 from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
 from hasten.core.failure import KINDS, STAGES, Failure, failure_from_error
-from hasten.core.measurement import (
-    Effective,
-    Measurement,
-    Model,
-    effective_doubts,
-    measurement_from_data,
-)
+from hasten.core.measurement import Effective, Measurement, Model, effective_doubts, measurement_from_data
 from hasten.core.plan import (
     ACCELERATORS,
     KERNELS,
@@ -143,8 +137,12 @@ class TestUnits:
 
     def test_counts_sizes_and_shares(self) -> None:
         assert [count(value) for value in (None, 7, 1500, 3_000_000, 569_000_000_000)] == [
-            "unknown", "7", "1.50 k", "3.00 M", "569 G",
-        ]  # fmt: skip
+            "unknown",
+            "7",
+            "1.50 k",
+            "3.00 M",
+            "569 G",
+        ]
         assert [size(value) for value in (None, 12, 4096, 5_300_000)] == ["unknown", "12 B", "4.10 kB", "5.30 MB"]
         assert [percent(value) for value in (0.0, 0.0123, -0.05, 0.5, 1.2)] == ["0.0%", "1.2%", "-5.0%", "50%", "120%"]
         assert percent(float("inf")) == "unknown"
@@ -164,8 +162,7 @@ class TestDoubts:
 
 class TestErrors:
     @pytest.mark.parametrize(
-        ("kind", "code"),
-        [(UsageError, 2), (ModelError, 3), (DataError, 3), (TargetError, 4), (AcceleratorError, 4)],
+        ("kind", "code"), [(UsageError, 2), (ModelError, 3), (DataError, 3), (TargetError, 4), (AcceleratorError, 4)]
     )
     def test_exit_codes(self, kind: type[HastenError], code: int) -> None:
         assert kind.exit_code == code

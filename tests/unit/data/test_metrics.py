@@ -16,14 +16,7 @@ from hasten.data.class_maps import class_map, nearest_resized
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.images import mask_from_file
 from hasten.data.metric_choice import default_metric, telling_label
-from hasten.data.metrics import (
-    Cosine,
-    FunctionMetric,
-    MeanAbsoluteError,
-    MeanIoU,
-    TopK,
-    metric_from_text,
-)
+from hasten.data.metrics import Cosine, FunctionMetric, MeanAbsoluteError, MeanIoU, TopK, metric_from_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,13 +159,7 @@ def test_the_metric_follows_labels_then_outputs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("labels", "wanted"),
-    [
-        ([None, 2.5, None], 2.5),
-        ([1.0, 2.0, 2.5], 2.5),
-        ([None, 3, 4], 3),
-        (["cat", None], "cat"),
-        ([None, None], None),
-    ],
+    [([None, 2.5, None], 2.5), ([1.0, 2.0, 2.5], 2.5), ([None, 3, 4], 3), (["cat", None], "cat"), ([None, None], None)],
 )
 def test_the_label_that_tells_is_neither_missing_nor_whole_by_chance(labels: list[Any], wanted: Any) -> None:
     samples = [Sample(str(place), (), label) for place, label in enumerate(labels)]

@@ -24,10 +24,21 @@ if TYPE_CHECKING:
     from hasten.targets.load import Load
 
 MACHINE: dict[str, Any] = {
-    "system": "Linux", "release": "6", "architecture": "x86_64", "python": "3.11.0", "cpu": "Simulated", "cores": 4,
-    "memory_mb": 8192, "instructions": ["avx2"], "governor": None, "turbo": None, "hypervisor": True,
-    "energy_counter": False, "timer_ns": 30, "load_average": 0.1,
-}  # fmt: skip
+    "system": "Linux",
+    "release": "6",
+    "architecture": "x86_64",
+    "python": "3.11.0",
+    "cpu": "Simulated",
+    "cores": 4,
+    "memory_mb": 8192,
+    "instructions": ["avx2"],
+    "governor": None,
+    "turbo": None,
+    "hypervisor": True,
+    "energy_counter": False,
+    "timer_ns": 30,
+    "load_average": 0.1,
+}
 _MOST_KEPT = 12
 """Times kept of a block: the clock moves as for all of them."""
 

@@ -60,8 +60,11 @@ def test_swish_in_one_kernel_belongs_to_its_first_node() -> None:
     operators = ["CONV_2D", "LOGISTIC", "MUL", "CONV_2D", "LOGISTIC", "MUL"]
     tags = ["Convolution", "Invalid Unary Op", "Fully Connected", "Invalid Unary Op"]
     assert [(a.node, a.certainty) for a in align(operators, tags)] == [
-        (0, "exact"), (1, "exact"), (3, "exact"), (4, "exact"),
-    ]  # fmt: skip
+        (0, "exact"),
+        (1, "exact"),
+        (3, "exact"),
+        (4, "exact"),
+    ]
 
 
 def test_two_explanations_as_good_as_each_other_are_ambiguous() -> None:

@@ -30,9 +30,19 @@ def chain(ops: Sequence[str], names: Sequence[str] | None = None) -> Subgraph:
 
 def tensor(index: int, name: str) -> Tensor:
     return Tensor(
-        index, name, (1, 4), (1, 4), "float32", None, is_constant=False, is_variable=False, is_sparse=False,
-        is_unranked=False, buffer_bytes=0, buffer_offset=None,
-    )  # fmt: skip
+        index,
+        name,
+        (1, 4),
+        (1, 4),
+        "float32",
+        None,
+        is_constant=False,
+        is_variable=False,
+        is_sparse=False,
+        is_unranked=False,
+        buffer_bytes=0,
+        buffer_offset=None,
+    )
 
 
 def pairs(before: Subgraph, after: Subgraph) -> list[tuple[int | None, int | None, str]]:
@@ -65,8 +75,12 @@ def test_without_names_the_order_decides_and_says_so() -> None:
     before = chain(["CONV_2D", "ADD", "CONV_2D", "SOFTMAX"], ["a", "b", "c", "d"])
     after = chain(["CONV_2D", "QUANTIZE", "CONV_2D", "SOFTMAX"], ["1", "2", "3", "4"])
     assert pairs(before, after) == [
-        (0, 0, "likely"), (None, 1, "none"), (1, None, "none"), (2, 2, "likely"), (3, 3, "likely"),
-    ]  # fmt: skip
+        (0, 0, "likely"),
+        (None, 1, "none"),
+        (1, None, "none"),
+        (2, 2, "likely"),
+        (3, 3, "likely"),
+    ]
 
 
 def test_numbered_names_that_moved_on_are_not_believed(tmp_path: Path) -> None:

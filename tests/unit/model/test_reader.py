@@ -327,10 +327,7 @@ def test_a_truncated_file_gives_a_model_error_or_a_graph(tmp_path: Path, sample_
 @fuzz
 @given(
     changes=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=12),
-    words=st.lists(
-        st.tuples(st.integers(0, 2**16), st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1])),
-        max_size=3,
-    ),
+    words=st.lists(st.tuples(st.integers(0, 2**16), st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1])), max_size=3),
 )
 def test_a_mutated_file_gives_a_model_error_or_a_graph(
     tmp_path: Path, sample_bytes: bytes, changes: list[tuple[int, int]], words: list[tuple[int, int]]

@@ -65,10 +65,13 @@ GPU, NPU = placed(("LITERT_WEBGPU", NODES)), placed(("delegate", (0,)))
 def backs(**changes: Back | None) -> dict[str, Back]:
     """Back ends that all run, on the CPU and beside it, unless told otherwise."""
     usual: dict[str, Back | None] = {
-        "xnnpack": Back(), "builtin": Back(3.0, placement=None), "reference": Back(30.0, placement=None),
+        "xnnpack": Back(),
+        "builtin": Back(3.0, placement=None),
+        "reference": Back(30.0, placement=None),
         "ynnpack": Back(refuses=Failure("load", "engine", "LiteRtCreateCompiledModel answered unsupported (5)")),
-        "gpu": Back(1.5, placement=GPU, without_cpu=True), "npu": Back(1.5, placement=NPU, without_cpu=True),
-    }  # fmt: skip
+        "gpu": Back(1.5, placement=GPU, without_cpu=True),
+        "npu": Back(1.5, placement=NPU, without_cpu=True),
+    }
     return {name: back for name, back in {**usual, **changes}.items() if back is not None}
 
 
@@ -174,9 +177,15 @@ class Examination:
         self.use_clock()
         candidate = Candidate("model.tflite", self.graph.path, Model("model.tflite", 100, "ab" * 32))
         self.rows = examine(
-            self.machine, candidate, self.graph, plans_to_examine(1, delegates), seconds,
-            lambda share, text: self.progress.append((share, text)), cache, lambda *trial: self.kept.append(trial),
-        )  # fmt: skip
+            self.machine,
+            candidate,
+            self.graph,
+            plans_to_examine(1, delegates),
+            seconds,
+            lambda share, text: self.progress.append((share, text)),
+            cache,
+            lambda *trial: self.kept.append(trial),
+        )
         return {row.name: row for row in self.rows}
 
     def use_clock(self) -> None:

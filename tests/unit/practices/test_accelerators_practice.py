@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from accelerator_machine import (
-    GPU,
-    NPU,
-    TRUTH,
-    Back,
-    Examination,
-    Machine,
-    SimulatedRunner,
-    backs,
-    graph_in,
-    placed,
-)
+from accelerator_machine import GPU, NPU, TRUTH, Back, Examination, Machine, SimulatedRunner, backs, graph_in, placed
 
 from hasten.core.acceleration import IMPRECISE, MISSING, PARTIAL, RUNS, WRONG
 from hasten.core.comparison import Verdict

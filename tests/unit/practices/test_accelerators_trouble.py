@@ -5,18 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from accelerator_machine import (
-    GPU,
-    NODES,
-    NPU,
-    ON_XNNPACK,
-    TRUTH,
-    Back,
-    Examination,
-    backs,
-    graph_in,
-    placed,
-)
+from accelerator_machine import GPU, NODES, NPU, ON_XNNPACK, TRUTH, Back, Examination, backs, graph_in, placed
 
 from hasten.core.acceleration import FAILED, MISSING, PARTIAL, RUNS, WRONG
 from hasten.core.errors import UsageError

@@ -34,9 +34,11 @@ class Story:
             {"kind": "process", "began_ns": 0, "ready_ns": 0, "main_thread": MAIN, "cores": 2},
             {"kind": "end", "how": "exit", "at_ns": 0},
             {"kind": "object", "number": 1, "model": "m.tflite", "key": "m", "type": "Interpreter"},
-            *({"kind": "place", "number": place, "fate": "kept", "chain": [["app.py", "main", line]]}
-              for place, line in LINES.items()),
-        ]  # fmt: skip
+            *(
+                {"kind": "place", "number": place, "fate": "kept", "chain": [["app.py", "main", line]]}
+                for place, line in LINES.items()
+            ),
+        ]
 
     def call(
         self, place: int, start: float, end: float, *, number: int = 1, flags: int = 0, thread: int = MAIN

@@ -34,9 +34,11 @@ def test_an_error_may_grow_by_a_part_of_the_older_models(tmp_path: Path, allowed
     row = found.rows[-1]
     assert row.verdict.value == verdict
     floor = quantize(
-        old, tmp_path / "out", data=data,
+        old,
+        tmp_path / "out",
+        data=data,
         settings=QuantizeSettings(recipes=("float16",), seconds=0.1, mix=False, max_drop=found.budget.max_drop),
-    ).floor  # fmt: skip
+    ).floor
     assert floor["kind"] == "relative"
     assert row.limit == pytest.approx(floor["allowed"], rel=1e-3)
     assert "worse than old.tflite's 0.1" in row.why

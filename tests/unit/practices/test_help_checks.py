@@ -20,10 +20,21 @@ if TYPE_CHECKING:
     from hasten.targets.load import Load
 
 GOOD: dict[str, Any] = {
-    "system": "Linux", "release": "6", "architecture": "x86_64", "python": "3.11.0", "cpu": "Good", "cores": 4,
-    "memory_mb": 8192, "instructions": ["avx2", "avx512_vnni"], "governor": "performance", "turbo": True,
-    "hypervisor": False, "energy_counter": True, "timer_ns": 30, "load_average": 0.2,
-}  # fmt: skip
+    "system": "Linux",
+    "release": "6",
+    "architecture": "x86_64",
+    "python": "3.11.0",
+    "cpu": "Good",
+    "cores": 4,
+    "memory_mb": 8192,
+    "instructions": ["avx2", "avx512_vnni"],
+    "governor": "performance",
+    "turbo": True,
+    "hypervisor": False,
+    "energy_counter": True,
+    "timer_ns": 30,
+    "load_average": 0.2,
+}
 
 
 class PlantedRunner(Runner):

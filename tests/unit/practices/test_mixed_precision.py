@@ -20,14 +20,7 @@ from hasten.model.samples import mobilenet_like
 from hasten.practices import mixed_precision
 from hasten.practices.mixed_precision import mix
 from hasten.practices.quantize_records import QuantizeSettings
-from hasten.practices.sensitivity import (
-    MOST_GROUPS,
-    Probe,
-    grouped,
-    output_error,
-    sensitivities,
-    weight_shares_by_node,
-)
+from hasten.practices.sensitivity import MOST_GROUPS, Probe, grouped, output_error, sensitivities, weight_shares_by_node
 from hasten.practices.variant_maker import VariantMaker
 
 if TYPE_CHECKING:
@@ -76,9 +69,15 @@ class Simulated:
         self.tried.append(len(float_nodes))
         floor = FAILED if self.crashes else KEPT if len(float_nodes) >= self.needed else BROKEN
         row = VariantRow(
-            name, f"{name}.tflite", "cc", 250 + len(float_nodes), 1, floor,
-            drop=self._drop(len(float_nodes)), float_nodes=tuple(float_nodes),
-        )  # fmt: skip
+            name,
+            f"{name}.tflite",
+            "cc",
+            250 + len(float_nodes),
+            1,
+            floor,
+            drop=self._drop(len(float_nodes)),
+            float_nodes=tuple(float_nodes),
+        )
         self.rows.append(row)
         return row
 

@@ -74,9 +74,11 @@ def test_it_builds_with_the_compiler_alone_and_is_examined_like_any_other(folder
     graph = read_graph(MODEL)
     candidate = Candidate("demo", MODEL, Model("demo", graph.size_bytes, graph.sha256))
     plans = {
-        "xnnpack": Plan(), "builtin": Plan(kernel="builtin"), "mine": Plan(delegate=str(library)),
+        "xnnpack": Plan(),
+        "builtin": Plan(kernel="builtin"),
+        "mine": Plan(delegate=str(library)),
         "refusing": Plan(delegate=f"{library}:colour=red"),
-    }  # fmt: skip
+    }
     _, _, mine, refusing = examine(LocalTarget(), candidate, graph, plans, 1.0)
     assert (mine.status, mine.placed_ops, mine.total_ops) == ("partial", 8, 66)
     assert mine.error is not None

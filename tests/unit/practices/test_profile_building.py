@@ -84,8 +84,9 @@ def test_kernels_are_mapped_to_their_nodes(dense: Graph) -> None:
     raw = raw_of(run_of(invoke(200), kernel("Fully Connected (NC, F32) GEMM", 0, 100), kernel("Softmax (NC)", 1, 50)))
     found = profile_of(dense, raw)
     assert [(op.index, op.op, op.mapped, op.partition) for op in found.operators] == [
-        (0, "FULLY_CONNECTED", "exact", 0), (1, "SOFTMAX", "exact", 0),
-    ]  # fmt: skip
+        (0, "FULLY_CONNECTED", "exact", 0),
+        (1, "SOFTMAX", "exact", 0),
+    ]
     assert found.operators[0].kernels == ("Fully Connected (NC, F32) GEMM",)
     assert found.operators[0].events == (1,)
     assert found.operators[0].shapes == "1x4 → 1x8"
@@ -163,8 +164,10 @@ def test_two_partitions_with_an_operator_of_the_engine_in_between(chain: Graph) 
     )
     found = profile_of(chain, raw)
     assert [(op.index, op.mapped, op.partition) for op in found.operators] == [
-        (0, "exact", 0), (1, "engine", None), (2, "exact", 2),
-    ]  # fmt: skip
+        (0, "exact", 0),
+        (1, "engine", None),
+        (2, "exact", 2),
+    ]
     assert [(part.delegated, part.nodes) for part in found.partitions] == [(True, (0,)), (False, (1,)), (True, (2,))]
     assert [part.ms for part in found.partitions] == pytest.approx([0.1005, 0.08, 0.1105])
 
@@ -244,9 +247,12 @@ def run_of_loop(graph: Graph, layer_us: int = 100) -> ProfiledRun:
     """Two layers of 100 µs, and 200 µs of a loop between them."""
     place = [node.op for node in graph.main.nodes].index("WHILE")
     inside = (
-        invoke(3, 1), operator("LESS", 0, 1, 1),
-        invoke(60, 2), operator("ADD", 0, 1, 2), kernel("Convolution", 0, 50, 2),
-    )  # fmt: skip
+        invoke(3, 1),
+        operator("LESS", 0, 1, 1),
+        invoke(60, 2),
+        operator("ADD", 0, 1, 2),
+        kernel("Convolution", 0, 50, 2),
+    )
     before, after = kernel("Convolution", 0, layer_us), kernel("Convolution", 0, 100)
     return run_of(invoke(420), before, operator("WHILE", place, 200), *inside * 3, after)
 
@@ -255,8 +261,10 @@ def test_bodies_of_loops_are_counted_once(loop: Graph) -> None:
     """The loop's own event has the time of its body in it: operators and kernels of other subgraphs do not count."""
     found = profile_of(loop, raw_of(run_of_loop(loop)))
     assert [(op.op, op.mapped) for op in found.operators] == [
-        ("CONV_2D", "exact"), ("WHILE", "engine"), ("CONV_2D", "exact"),
-    ]  # fmt: skip
+        ("CONV_2D", "exact"),
+        ("WHILE", "engine"),
+        ("CONV_2D", "exact"),
+    ]
     assert found.coverage == pytest.approx((100.5 + 200 + 100.5) / 420)
     assert found.profiler_ms == 0.0
 

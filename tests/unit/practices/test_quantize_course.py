@@ -41,10 +41,13 @@ def test_it_moves_during_a_real_search_for_a_mix(tmp_path: Path) -> None:
     np.savez(tmp_path / "inputs.npz", x=np.random.default_rng(0).random((24, 16, 16, 3), np.float32))
     told: list[tuple[float, str]] = []
     found = quantize(
-        tmp_path / "tiny.tflite", tmp_path / "out", data=str(tmp_path / "inputs.npz"), metric="cosine",
+        tmp_path / "tiny.tflite",
+        tmp_path / "out",
+        data=str(tmp_path / "inputs.npz"),
+        metric="cosine",
         settings=QuantizeSettings(recipes=("weight_only_int4",), goal=SIZE, seconds=0.1, max_drop=0.001),
         progress=lambda share, text: told.append((share, text)),
-    )  # fmt: skip
+    )
     assert found.rows[1].floor == BROKEN, "or else there is no search"
     searching = [share for share, text in told if "sensitivity" in text]
     assert len(searching) == len(set(searching)) > 2

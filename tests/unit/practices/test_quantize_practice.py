@@ -166,9 +166,11 @@ def test_a_variant_that_cannot_be_made_is_a_row_with_its_reason(
 
     monkeypatch.setattr(VariantMaker, "make", fail)
     found = quantize(
-        place / "tiny.tflite", tmp_path / "out", data=str(place / "inputs.npz"),
+        place / "tiny.tflite",
+        tmp_path / "out",
+        data=str(place / "inputs.npz"),
         settings=replace(SETTINGS, recipes=("float16",)),
-    )  # fmt: skip
+    )
     assert (found.rows[1].floor, found.rows[1].why) == ("failed", "it cannot be done")
     assert found.chosen == ORIGINAL
 
@@ -207,9 +209,11 @@ def test_pruned_variants_are_judged_and_their_kernels_named(
 def test_zeros_in_the_model_are_noted_with_what_they_are_worth(place: Path, tmp_path: Path) -> None:
     prune_variant(place / "tiny.tflite", 0.9, tmp_path / "sparse.tflite")
     found = quantize(
-        tmp_path / "sparse.tflite", tmp_path / "out", data=str(place / "inputs.npz"),
+        tmp_path / "sparse.tflite",
+        tmp_path / "out",
+        data=str(place / "inputs.npz"),
         settings=replace(SETTINGS, recipes=("float16",)),
-    )  # fmt: skip
+    )
     assert any("weights are zero" in note and "sparse path is not taken" in note for note in found.notes)
 
 

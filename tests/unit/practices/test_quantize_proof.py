@@ -103,9 +103,12 @@ def test_a_variant_is_judged_on_the_samples_of_the_original(
         if candidate.label == "float16" or isinstance(found, Failure):
             return found
         return replace(
-            found, positions=found.positions[2:], names=found.names[2:], statistics=found.statistics[2:],
+            found,
+            positions=found.positions[2:],
+            names=found.names[2:],
+            statistics=found.statistics[2:],
             accuracy=replace(found.accuracy, samples=len(found.positions) - 2),
-        )  # fmt: skip
+        )
 
     monkeypatch.setattr(quantize_judge, "evaluate", without_some)
     found = quantize(

@@ -38,9 +38,12 @@ class Simulated:
         self.folder = SimpleNamespace(rows=self.saved, save=self.save, save_skipped=lambda skipped: None)
         original: Any = SimpleNamespace(accuracy=ACCURACY, metric=TopK(1))
         self.judges = SimpleNamespace(
-            original=lambda half: original, reported=self.reported, floor=lambda half: Floor(original, 0.01),
-            skipped={}, against_choosing="",
-        )  # fmt: skip
+            original=lambda half: original,
+            reported=self.reported,
+            floor=lambda half: Floor(original, 0.01),
+            skipped={},
+            against_choosing="",
+        )
 
     @property
     def rows(self) -> list[VariantRow]:

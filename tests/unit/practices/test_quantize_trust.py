@@ -29,8 +29,7 @@ def original(metric: Any, value: float, samples: int, *, kind: Kind = Kind.ACCUR
 
 
 @pytest.mark.parametrize(
-    ("right", "samples", "classes"),
-    [(0, 50, 1001), (6, 50, 10), (12, 100, 10), (26, 50, 1), (27, 50, 2)],
+    ("right", "samples", "classes"), [(0, 50, 1001), (6, 50, 10), (12, 100, 10), (26, 50, 1), (27, 50, 2)]
 )
 def test_an_original_that_may_be_guessing_decides_nothing(right: int, samples: int, classes: int) -> None:
     found = trust_in(Floor(original(TopK(1), right / samples, samples), 0.01), classes)

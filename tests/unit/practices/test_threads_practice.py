@@ -176,9 +176,13 @@ def test_every_option_has_a_row_under_every_condition(study: Callable[..., Threa
         (threads, load, kind)
         for threads in (1, 2, 3)
         for load, kind in (
-            ("quiet", None), ("shared", "compute"), ("shared", "memory"), ("busy", "compute"), ("busy", "memory"),
+            ("quiet", None),
+            ("shared", "compute"),
+            ("shared", "memory"),
+            ("busy", "compute"),
+            ("busy", "memory"),
         )
-    }  # fmt: skip
+    }
     assert data["recommended"] == 2
     assert data["energy"].startswith("cpu_seconds")
     assert [len(series["points"]) for series in data["plot"]["series"]] == [3] * 5
@@ -347,6 +351,10 @@ def test_options_of_unlike_cores_and_of_a_plan_with_cores() -> None:
 
 def test_loads_are_half_of_the_cores_and_all() -> None:
     assert [(c.situation, c.workers) for c in conditions_for(8)] == [
-        ("quiet", 0), ("shared", 4), ("shared", 4), ("busy", 8), ("busy", 8),
-    ]  # fmt: skip
+        ("quiet", 0),
+        ("shared", 4),
+        ("shared", 4),
+        ("busy", 8),
+        ("busy", 8),
+    ]
     assert conditions_for(1)[1].workers == 1

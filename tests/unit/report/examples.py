@@ -57,9 +57,17 @@ def measurement(
         "fully_accelerated": True,
     }
     return Measurement(
-        Model(f"folder/{name}", 4_200_000, "ab" * 32), plan, Workload(), Effective(**{**seen, **effective}),
-        found or samples(latency_ms), 12.0 * latency_ms, 3.0 * latency_ms, 50, 21.5, doubts,
-    )  # fmt: skip
+        Model(f"folder/{name}", 4_200_000, "ab" * 32),
+        plan,
+        Workload(),
+        Effective(**{**seen, **effective}),
+        found or samples(latency_ms),
+        12.0 * latency_ms,
+        3.0 * latency_ms,
+        50,
+        21.5,
+        doubts,
+    )
 
 
 ALL_DOUBTS = tuple(
@@ -73,10 +81,20 @@ def comparison(log_ratios: list[float], **changes: Any) -> ComparisonResult:
 
 def operator(index: int, op: str = "CONV_2D", ms: float = 0.5, **changes: Any) -> OperatorTime:
     fields: dict[str, Any] = {
-        "kernels": ("Convolution (NHWC, F32) IGEMM",), "location": f"layer_{index}/out", "shapes": "1x8x8x2 → 1x8x8x2",
-        "share": 0.25, "partition": 0, "mapped": "exact", "events": (index + 1,), "macs": 4608, "flops": 9216,
-        "bytes": 1200, "gflops": 18.4, "bound": "compute", "headroom_ms": 0.1,
-    }  # fmt: skip
+        "kernels": ("Convolution (NHWC, F32) IGEMM",),
+        "location": f"layer_{index}/out",
+        "shapes": "1x8x8x2 → 1x8x8x2",
+        "share": 0.25,
+        "partition": 0,
+        "mapped": "exact",
+        "events": (index + 1,),
+        "macs": 4608,
+        "flops": 9216,
+        "bytes": 1200,
+        "gflops": 18.4,
+        "bound": "compute",
+        "headroom_ms": 0.1,
+    }
     return OperatorTime(index=index, op=op, ms=ms, **{**fields, **changes})
 
 
@@ -84,10 +102,15 @@ def profile(operators: list[OperatorTime], name: str = "model.tflite", **changes
     nodes = tuple(op.index for op in operators if op.index >= 0)
     labels = tuple(op.op for op in operators if op.index >= 0)
     fields: dict[str, Any] = {
-        "latency_ms": 2.0, "plain_ms": 2.0, "profiled_ms": 2.1, "invoke_ms": 2.05, "coverage": 0.97, "runs": 40,
+        "latency_ms": 2.0,
+        "plain_ms": 2.0,
+        "profiled_ms": 2.1,
+        "invoke_ms": 2.05,
+        "coverage": 0.97,
+        "runs": 40,
         "partitions": (PartitionTime(0, True, nodes, labels, 2.0),),
         "peaks": Peaks(1, 57.0, 212.0, ((196608, 80.0), (10**8, 12.0))),
-    }  # fmt: skip
+    }
     model = Model(f"folder/{name}", 4_200_000, "ab" * 32)
     return Profile(model=model, plan=Plan(), operators=tuple(operators), **{**fields, **changes})
 

@@ -17,10 +17,20 @@ from hasten.report.accelerators_text import accelerators_text
 
 AGAINST = compare_rounds([-0.7] * 6)
 ROW = AcceleratorRow(
-    "gpu", Plan(accelerator="gpu"), RUNS, "takes 2.00 times as long as XNNPACK", 60, 66, 2,
-    error=OutputError(0.012, 0.001, "right"), latency=Interval(1.25, 1.2, 1.3), init_ms=500.0, first_run_ms=40.0,
-    peak_memory_mb=92.0, against_cpu=AGAINST,
-)  # fmt: skip
+    "gpu",
+    Plan(accelerator="gpu"),
+    RUNS,
+    "takes 2.00 times as long as XNNPACK",
+    60,
+    66,
+    2,
+    error=OutputError(0.012, 0.001, "right"),
+    latency=Interval(1.25, 1.2, 1.3),
+    init_ms=500.0,
+    first_run_ms=40.0,
+    peak_memory_mb=92.0,
+    against_cpu=AGAINST,
+)
 
 
 def text_of(*rows: AcceleratorRow, model: str = "folder/model.tflite", why: str = "stay with XNNPACK.") -> str:
@@ -74,9 +84,16 @@ def test_hostile_names_stay_in_their_place(name: str) -> None:
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 999.6, 1e4, 1e9])
 def test_numbers_of_any_size_fit(scale: float) -> None:
     row = dataclasses.replace(
-        ROW, name="a_delegate_with_a_long_name.so", placed_ops=1234, total_ops=1234, init_ms=scale, first_run_ms=scale,
-        latency=Interval(scale, scale * 0.1, scale * 5), peak_memory_mb=scale, error=OutputError(scale, scale, WRONG),
-    )  # fmt: skip
+        ROW,
+        name="a_delegate_with_a_long_name.so",
+        placed_ops=1234,
+        total_ops=1234,
+        init_ms=scale,
+        first_run_ms=scale,
+        latency=Interval(scale, scale * 0.1, scale * 5),
+        peak_memory_mb=scale,
+        error=OutputError(scale, scale, WRONG),
+    )
     shown = text_of(row)
     assert max(map(len, shown.splitlines())) <= 80
     assert "1234/1234" in shown

@@ -9,22 +9,35 @@ from hasten.core.finding import Standing
 from hasten.report.app_text import app_text
 
 FAULT = AppFinding(
-    "input converted", "/home/somebody/project/with/a/long/path/application.py", 95, "Detector.detect", 188.0, 0.028,
-    "an array that is not contiguous of 1.05 MB, 100 times", "Write into a contiguous array.",
-)  # fmt: skip
+    "input converted",
+    "/home/somebody/project/with/a/long/path/application.py",
+    95,
+    "Detector.detect",
+    188.0,
+    0.028,
+    "an array that is not contiguous of 1.05 MB, 100 times",
+    "Write into a contiguous array.",
+)
 SPLIT = {"start": 300.0, "load": 20.0, "pre": 100.0, "inference": 600.0, "waiting": 80.0}
 
 
 def result(*findings: AppFinding, **changes: object) -> AppResult:
     main = ThreadSplit(7, "main", 1100.0, SPLIT, 100)
     values = {
-        "command": ("python", "application.py"), "exit_code": 0, "wall_ms": 1100.0, "main": main, "threads": (main,),
-        "findings": findings, "code": (CodeTime("pre", "application.py", "prepare", 20, 90.0, 18),),
-        "models": (ModelUse("m.tflite", "ai_edge_litert", "Interpreter", None, 1, 100, 9.0, 6.0, 7.0,
-                            (("CONV_2D", 3, 0.8),)),),
+        "command": ("python", "application.py"),
+        "exit_code": 0,
+        "wall_ms": 1100.0,
+        "main": main,
+        "threads": (main,),
+        "findings": findings,
+        "code": (CodeTime("pre", "application.py", "prepare", 20, 90.0, 18),),
+        "models": (
+            ModelUse("m.tflite", "ai_edge_litert", "Interpreter", None, 1, 100, 9.0, 6.0, 7.0, (("CONV_2D", 3, 0.8),)),
+        ),
         "frames": Frames(100, 8.0, 9.0, 12.0, 330.0, ((3, 400.0, 30.0, 6.0),), ((400.0, 30.0, 6.0),)),
-        "overhead": Overhead(300, 600.0, 200, 4.0, 15.0), **changes,
-    }  # fmt: skip
+        "overhead": Overhead(300, 600.0, 200, 4.0, 15.0),
+        **changes,
+    }
     return AppResult(**values)  # type: ignore[arg-type]
 
 

@@ -26,7 +26,7 @@ ROWS = (
     Row("accuracy", "share", 0.9917, (0.98, 0.996), 0.95, PASSED, "top-1 on these 600 samples", at_least=True),
     Row("accuracy", "value", 3.2, (3.1, 3.3), 4.0, PASSED, "mae on these 600 samples"),
     Row("latency against old.tflite", "ratio", 1.013, (0.99, 1.04), 1.02, UNDECIDED, "the noise is larger"),
-)  # fmt: skip
+)
 
 
 def result(*rows: Row, name: str = "digits.tflite", **changes: Any) -> CheckResult:

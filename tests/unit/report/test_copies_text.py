@@ -21,10 +21,20 @@ def _study() -> CopyStudy:
     ]
     recommended = choose(rows, 24.5)
     return CopyStudy(
-        Model("/models/large.tflite", 1000, "0" * 64), Plan(), 1 << 20, 1 << 20, 24.5, (24.4, 24.6), tuple(rows),
-        recommended, finding_of(rows, recommended, 24.5), "print('hello')\n", "python", 3,
+        Model("/models/large.tflite", 1000, "0" * 64),
+        Plan(),
+        1 << 20,
+        1 << 20,
+        24.5,
+        (24.4, 24.6),
+        tuple(rows),
+        recommended,
+        finding_of(rows, recommended, 24.5),
+        "print('hello')\n",
+        "python",
+        3,
         (Doubt(Reason.NOISY, "the interval is wide"),),
-    )  # fmt: skip
+    )
 
 
 def test_it_fits_a_terminal_and_says_all() -> None:

@@ -55,15 +55,22 @@ ERRORS = ErrorView(4, "folder/images.npz", False, 3, 31.5, 1, 2, 2)
 
 def explanation(**changes: Any) -> Explanation:
     fields: dict[str, Any] = {
-        "plan": Plan(), "before": side(), "after": side(left=("#5 DEPTHWISE_CONV_2D", "#9 DEPTHWISE_CONV_2D")),
-        "comparison": compare_rounds([1.0] * 5), "verdict": "It is 2.7 times slower: because.",
+        "plan": Plan(),
+        "before": side(),
+        "after": side(left=("#5 DEPTHWISE_CONV_2D", "#9 DEPTHWISE_CONV_2D")),
+        "comparison": compare_rounds([1.0] * 5),
+        "verdict": "It is 2.7 times slower: because.",
         "rows": (
-            row(0, snr_db=math.inf, drop_db=0.0), row(1, snr_db=45.0, drop_db=75.0), row(2, snr_db=12.0, drop_db=33.0)
+            row(0, snr_db=math.inf, drop_db=0.0),
+            row(1, snr_db=45.0, drop_db=75.0),
+            row(2, snr_db=12.0, drop_db=33.0),
         ),
-        "causes": (cause(), cause("ADD", 0.001, CauseKind.KERNEL)), "outside_ms": interval(0.02),
+        "causes": (cause(), cause("ADD", 0.001, CauseKind.KERNEL)),
+        "outside_ms": interval(0.02),
         "instructions": Instructions("A CPU", ("F16C conversions",), ("AVX-512 VNNI",), "int8 may gain little"),
-        "errors": ERRORS, "hints": ("try that",),
-    }  # fmt: skip
+        "errors": ERRORS,
+        "hints": ("try that",),
+    }
     return Explanation(**{**fields, **changes})
 
 
@@ -92,14 +99,21 @@ def test_any_name_fits_into_80_columns(name: str) -> None:
     found = explanation(
         rows=tuple(row(index, name, change) for index, change in enumerate((1e6, -1e6, 1e-9, 123.4))),
         causes=(replace(cause(name, 1e6), kernel_before=name, ms_before=1e7), cause(name, -1e5)),
-        before=side(name), after=side(name, (f"#1 {name}",), headroom_ms=1.0), doubts=ALL_DOUBTS,
+        before=side(name),
+        after=side(name, (f"#1 {name}",), headroom_ms=1.0),
+        doubts=ALL_DOUBTS,
         instructions=Instructions(name, (), ("x",)),
         errors=replace(
-            ERRORS, first_drop=1, inputs=name, is_random=True, disturbance_db=50.0, unread=((3, name),),
+            ERRORS,
+            first_drop=1,
+            inputs=name,
+            is_random=True,
+            disturbance_db=50.0,
+            unread=((3, name),),
             lossy_inputs=(LossyInput(name, "int8", 40.0),),
             cut_off=(CutOff(None, name, 0.1, (-1e30, 1e-30), (0.0, 1e9)),),
         ),
-    )  # fmt: skip
+    )
     shown = explanation_text(found)
     assert max(map(len, shown.splitlines())) <= 80
     assert "\x1b" not in shown
@@ -108,9 +122,11 @@ def test_any_name_fits_into_80_columns(name: str) -> None:
 def test_one_of_a_thing_is_not_several() -> None:
     one = replace(ERRORS, samples=1, compared=1, first_drop=0, unread=((0, "the engine does not show it"),))
     found = explanation(
-        before=replace(side(), nodes=1, delegated_nodes=1), after=replace(side(), nodes=1, delegated_nodes=1),
-        rows=(row(0),), errors=replace(one, largest_drop=None, first_below=None),
-    )  # fmt: skip
+        before=replace(side(), nodes=1, delegated_nodes=1),
+        after=replace(side(), nodes=1, delegated_nodes=1),
+        rows=(row(0),),
+        errors=replace(one, largest_drop=None, first_below=None),
+    )
     text = flowing(explanation_text(found))
     assert "Numbers: 1 node against the original's, on 1 sample of images.npz." in text
     assert "1 of 1 operator in 1 partition before" in text

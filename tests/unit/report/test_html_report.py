@@ -105,9 +105,19 @@ def test_nine_verdicts_each_with_its_standing(tuned: Page) -> None:
 def test_every_section_that_a_tune_session_has(tuned: Page) -> None:
     sections = [attributes["id"] for attributes in tuned.all("section")]
     assert sections == [
-        "verdicts", "front", "steps", "profile", "threads", "accelerators", "copies", "timeline", "doubts", "trials",
-        "reproduce", "environment",
-    ]  # fmt: skip
+        "verdicts",
+        "front",
+        "steps",
+        "profile",
+        "threads",
+        "accelerators",
+        "copies",
+        "timeline",
+        "doubts",
+        "trials",
+        "reproduce",
+        "environment",
+    ]
     links = {attributes["href"] for attributes in tuned.all("a")}
     assert {f"#{name}" for name in sections} <= links
 
@@ -219,8 +229,10 @@ def test_accuracies_in_one_chart_are_of_the_same_samples() -> None:
     # The first three were reported on with the whole other half.
     spec = page_of(variant_lines()[:3]).specs()["front"]
     assert {value["name"]: value["y"] for value in spec["data"]["values"]} == {
-        "original": 0.91, "static_int8": 0.91, "float16": 0.91,
-    }  # fmt: skip
+        "original": 0.91,
+        "static_int8": 0.91,
+        "float16": 0.91,
+    }
     assert "top-1, on the reporting half of the data" in json.dumps(spec)
     assert {(value["y_low"], value["y_high"]) for value in spec["data"]["values"]} == {(0.87, 0.94)}
 
@@ -230,9 +242,11 @@ def test_accuracies_of_other_samples_are_drawn_as_changes_against_the_original()
     spec = page.specs()["front"]
     told = {value["name"]: (value["y"], value["told_y"], value["label"]) for value in spec["data"]["values"]}
     assert told == {
-        "original": (0.0, "+0.0 %", "original"), "static_int8": (-0.004, "-0.4 %", ""),
-        "float16": (0.0, "+0.0 %", ""), "static_int16": (-0.125, "-12.5 %", ""),
-    }  # fmt: skip
+        "original": (0.0, "+0.0 %", "original"),
+        "static_int8": (-0.004, "-0.4 %", ""),
+        "float16": (0.0, "+0.0 %", ""),
+        "static_int16": (-0.125, "-12.5 %", ""),
+    }
     assert "change of top-1 against the original" in json.dumps(spec)
     assert "judged by different samples" in page.text
     assert "95.7" not in page.text
@@ -315,7 +329,7 @@ _SESSIONS: dict[str, tuple[list[Line], str]] = {
                             "limit": 4.0,
                             "verdict": "failed",
                             "why": "over its limit",
-                        },
+                        }
                     ],
                 },
             )
@@ -371,11 +385,14 @@ def test_without_the_charts_library_the_page_has_tables_and_says_what_to_install
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 def _shorter(line: Line) -> Line:
@@ -398,9 +415,22 @@ def test_damaged_lines_never_keep_the_rest_from_being_shown(data: st.DataObject)
 
 
 _KINDS = [
-    "trial", "measurement", "profile", "threads", "accelerators", "copies", "app", "variant", "sustained",
-    "explanation", "result", "settings", "environment", "comparison", "step",
-]  # fmt: skip
+    "trial",
+    "measurement",
+    "profile",
+    "threads",
+    "accelerators",
+    "copies",
+    "app",
+    "variant",
+    "sustained",
+    "explanation",
+    "result",
+    "settings",
+    "environment",
+    "comparison",
+    "step",
+]
 
 
 @given(st.sampled_from(_KINDS), _JSON)

@@ -21,21 +21,46 @@ FASTER = Comparison(Verdict.UNDECIDED, 12.345, (0.6, 0.68), 0.01, 5)
 ROWS = (
     VariantRow(ORIGINAL, "m.tflite", "aa", 1_882_904, 1_750_000, KEPT, accuracy=ACCURACY, latency=Interval(1, 1, 1)),
     VariantRow(
-        "static_int8_min_max", "q/s.tflite", "bb", 584_000, 462_000, KEPT, accuracy=ACCURACY, against=FASTER,
-        change=PairedAccuracy("top-1", 500, -0.012, -0.03, 0.004), latency=Interval(123.0, -math.inf, math.inf),
-        notes=("said once", "said of this one"), why="on the reporting half it loses more than the floor allows",
+        "static_int8_min_max",
+        "q/s.tflite",
+        "bb",
+        584_000,
+        462_000,
+        KEPT,
+        accuracy=ACCURACY,
+        against=FASTER,
+        change=PairedAccuracy("top-1", 500, -0.012, -0.03, 0.004),
+        latency=Interval(123.0, -math.inf, math.inf),
+        notes=("said once", "said of this one"),
+        why="on the reporting half it loses more than the floor allows",
     ),
     VariantRow(
-        "static_int8_min_max_but_12", "q/b.tflite", "cc", 584_000, 462_000, BROKEN, choosing=ACCURACY,
-        float_nodes=(1, 2), notes=("said once",), latency=Interval(1.0, 0.1, 40.0),
+        "static_int8_min_max_but_12",
+        "q/b.tflite",
+        "cc",
+        584_000,
+        462_000,
+        BROKEN,
+        choosing=ACCURACY,
+        float_nodes=(1, 2),
+        notes=("said once",),
+        latency=Interval(1.0, 0.1, 40.0),
     ),
     VariantRow("static_int8_but_3", "", "dd", 5, 4, KEPT, float_nodes=(1, 2, 3), notes=("said once",)),
     VariantRow("static_int16", floor=FAILED, why="the runner crashed [bold]at once[/bold]"),
-)  # fmt: skip
+)
 FOUND = QuantizeResult(
-    ROWS, "static_int8_min_max", "q/chosen.tflite", "it is faster.", finding_of(ROWS, "speed"), 0.01, "speed",
-    "data.npz", (Sensitivity("r", (4, 5), "CONV_2D and 1 more", "layer/" * 40, 0.25, 0.1),), ("a note",),
-)  # fmt: skip
+    ROWS,
+    "static_int8_min_max",
+    "q/chosen.tflite",
+    "it is faster.",
+    finding_of(ROWS, "speed"),
+    0.01,
+    "speed",
+    "data.npz",
+    (Sensitivity("r", (4, 5), "CONV_2D and 1 more", "layer/" * 40, 0.25, 0.1),),
+    ("a note",),
+)
 
 
 FEEDING = feeding_options(

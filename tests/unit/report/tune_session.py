@@ -40,11 +40,22 @@ def tune_lines(trials: int = 60, seed: int = 0, name: str = "mobilenet_v2.tflite
     chosen.update(status="chosen", stage="final")
     model = f"models/{name}"
     lines: list[Line] = [
-        ("settings", "tune", {
-            "model": model, "sha256": "ab" * 32, "size": 14_000_000, "data": "images/", "max_drop": 0.01, "limit": "",
-            "budget_s": 300.0, "target": "local", "seed": 0,
-            "command": f"hasten tune {model} --data images/ --budget 5m -o tuned",
-        }),
+        (
+            "settings",
+            "tune",
+            {
+                "model": model,
+                "sha256": "ab" * 32,
+                "size": 14_000_000,
+                "data": "images/",
+                "max_drop": 0.01,
+                "limit": "",
+                "budget_s": 300.0,
+                "target": "local",
+                "seed": 0,
+                "command": f"hasten tune {model} --data images/ --budget 5m -o tuned",
+            },
+        ),
         ("environment", "", _environment()),
         *(("trial", data["id"], data) for data in tried),
         ("profile", "before", _profile(draw, 1.0)),
@@ -55,7 +66,7 @@ def tune_lines(trials: int = 60, seed: int = 0, name: str = "mobilenet_v2.tflite
         *(("step", step["practice"], step) for step in _steps(chosen["latency"]["median_ms"])),
         *(("finding", finding["practice"], finding) for finding in _findings()),
         ("result", "tune", _result(model, tried, chosen)),
-    ]  # fmt: skip
+    ]
     return lines
 
 
@@ -90,34 +101,67 @@ def _trial(draw: random.Random, number: int) -> dict[str, Any]:
     failed = number % 17 == 11
     known = status in ("kept", "broken") and not failed
     return {
-        "id": f"{variant}@{plan.describe()}", "variant": variant, "plan": asdict(plan),
-        "status": "failed" if failed else status, "stage": "race" if status == "dropped" else "accuracy",
+        "id": f"{variant}@{plan.describe()}",
+        "variant": variant,
+        "plan": asdict(plan),
+        "status": "failed" if failed else status,
+        "stage": "race" if status == "dropped" else "accuracy",
         "latency": None if failed else {"median_ms": latency, "ci95_ms": [latency * 0.985, latency * 1.015]},
-        "against_original": None if failed or number == 0 else {
-            "verdict": "faster" if ratio < 1 else "slower", "ratio": ratio, "ci95": [ratio * 0.98, ratio * 1.02],
-            "smallest_detectable": 0.02, "rounds": 6,
+        "against_original": None
+        if failed or number == 0
+        else {
+            "verdict": "faster" if ratio < 1 else "slower",
+            "ratio": ratio,
+            "ci95": [ratio * 0.98, ratio * 1.02],
+            "smallest_detectable": 0.02,
+            "rounds": 6,
         },
         "accuracy": {
-            "metric": "top-1", "value": accuracy, "ci95": [accuracy - 0.012, accuracy + 0.011], "samples": 2000,
-            "data": "images/", "kind": "accuracy", "notes": [],
-        } if known else None,
-        "accuracy_on": "reporting" if known else "", "size": size, "zipped_size": int(size * 0.9),
-        "peak_memory_mb": None if failed else 9.5 + size / 1e6, "init_ms": None if failed else 18.0,
-        "why": "the runner crashed while loading it" if failed else
-               "surely slower than the best" if status == "dropped" else
-               "loses 2.4 % of top-1, more than 1 %" if status == "broken" else "",
+            "metric": "top-1",
+            "value": accuracy,
+            "ci95": [accuracy - 0.012, accuracy + 0.011],
+            "samples": 2000,
+            "data": "images/",
+            "kind": "accuracy",
+            "notes": [],
+        }
+        if known
+        else None,
+        "accuracy_on": "reporting" if known else "",
+        "size": size,
+        "zipped_size": int(size * 0.9),
+        "peak_memory_mb": None if failed else 9.5 + size / 1e6,
+        "init_ms": None if failed else 18.0,
+        "why": "the runner crashed while loading it"
+        if failed
+        else "surely slower than the best"
+        if status == "dropped"
+        else "loses 2.4 % of top-1, more than 1 %"
+        if status == "broken"
+        else "",
         "doubts": [{"reason": "noisy", "evidence": "the interval is ±2.1 % wide", "hint": "Give it more time."}]
-                  if number % 7 == 3 else [],
+        if number % 7 == 3
+        else [],
         "elapsed_s": 2.0 + number * 1.3,
-    }  # fmt: skip
+    }
 
 
 def _environment() -> dict[str, Any]:
     return {
-        "system": "Linux", "release": "6.1.0", "architecture": "x86_64", "python": "3.11.2", "cpu": "A made-up CPU",
-        "cores": 4, "memory_mb": 16000, "instructions": ["avx2", "fma", "avx512_vnni"], "governor": None,
-        "hypervisor": False, "hasten": "0.1.0", "litert": "2.3.0", "platform": "Linux-6.1.0-x86_64",
-    }  # fmt: skip
+        "system": "Linux",
+        "release": "6.1.0",
+        "architecture": "x86_64",
+        "python": "3.11.2",
+        "cpu": "A made-up CPU",
+        "cores": 4,
+        "memory_mb": 16000,
+        "instructions": ["avx2", "fma", "avx512_vnni"],
+        "governor": None,
+        "hypervisor": False,
+        "hasten": "0.1.0",
+        "litert": "2.3.0",
+        "platform": "Linux-6.1.0-x86_64",
+    }
 
 
 def _profile(draw: random.Random, share: float) -> dict[str, Any]:
@@ -130,52 +174,99 @@ def _profile(draw: random.Random, share: float) -> dict[str, Any]:
     for index, ((kind, _), weight) in enumerate(zip(raw, times, strict=True)):
         ms = weight * scale
         macs = int(weight * 1.1e6) if weight > 0.5 else None
-        operators.append({
-            "index": index, "op": kind, "kernel": "Convolution (NHWC, F32) IGEMM" if "CONV" in kind else None,
-            "location": f"model/block_{index // 3}/{kind.lower()}", "shapes": "1x28x28x32 -> 1x28x28x64", "ms": ms,
-            "share": ms / ORIGINAL_MS / share, "macs": macs, "flops": macs and 2 * macs,
-            "bytes": int(8e5 * draw.uniform(0.4, 2.5)), "gflops": macs and 2 * macs / ms / 1e6,
-            "bound": "compute" if weight > 2 else "memory", "headroom_ms": ms * 0.4, "mapped": "exact", "partition": 0,
-            "fused": [],
-        })  # fmt: skip
+        operators.append(
+            {
+                "index": index,
+                "op": kind,
+                "kernel": "Convolution (NHWC, F32) IGEMM" if "CONV" in kind else None,
+                "location": f"model/block_{index // 3}/{kind.lower()}",
+                "shapes": "1x28x28x32 -> 1x28x28x64",
+                "ms": ms,
+                "share": ms / ORIGINAL_MS / share,
+                "macs": macs,
+                "flops": macs and 2 * macs,
+                "bytes": int(8e5 * draw.uniform(0.4, 2.5)),
+                "gflops": macs and 2 * macs / ms / 1e6,
+                "bound": "compute" if weight > 2 else "memory",
+                "headroom_ms": ms * 0.4,
+                "mapped": "exact",
+                "partition": 0,
+                "fused": [],
+            }
+        )
     total = ORIGINAL_MS * share
     return {
-        "invoke_ms": total * 1.02, "latency_ms": total, "plain_ms": total, "profiled_ms": total * 1.03,
-        "coverage": 0.985, "runs": 160, "ops": operators,
+        "invoke_ms": total * 1.02,
+        "latency_ms": total,
+        "plain_ms": total,
+        "profiled_ms": total * 1.03,
+        "coverage": 0.985,
+        "runs": 160,
+        "ops": operators,
         "partitions": [{"number": 0, "delegated": True, "nodes": list(range(66)), "operators": [], "ms": total}],
         "peaks": {
-            "threads": 1, "float_gflops": 74.0, "int8_gops": 210.0, "bandwidth": [[100_000, 60.0], [10**8, 11.0]],
+            "threads": 1,
+            "float_gflops": 74.0,
+            "int8_gops": 210.0,
+            "bandwidth": [[100_000, 60.0], [10**8, 11.0]],
         },
         "doubts": [],
-    }  # fmt: skip
+    }
 
 
 def _threads(model: str) -> dict[str, Any]:
     rows = []
-    conditions = (("quiet", None, 0, 1.0), ("shared", "compute", 2, 1.35), ("shared", "memory", 2, 1.5),
-                  ("busy", "compute", 4, 2.3), ("busy", "memory", 4, 2.6))  # fmt: skip
+    conditions = (
+        ("quiet", None, 0, 1.0),
+        ("shared", "compute", 2, 1.35),
+        ("shared", "memory", 2, 1.5),
+        ("busy", "compute", 4, 2.3),
+        ("busy", "memory", 4, 2.6),
+    )
     for load, kind, workers, slow in conditions:
         for threads in (1, 2, 3, 4):
             ms = 6.4 * slow * (1 / (1 + 0.6 * math.log2(threads)) if slow < 2 else 1 + 0.1 * threads)
-            rows.append({
-                "threads": threads, "load": load, "median_ms": ms, "p95_ms": ms * 1.2,
-                "cpu_seconds": ms * threads / 1e3, "cores": [], "load_kind": kind, "load_workers": workers,
-                "ci95_ms": [ms * 0.96, ms * 1.05], "doubts": [],
-            })  # fmt: skip
+            rows.append(
+                {
+                    "threads": threads,
+                    "load": load,
+                    "median_ms": ms,
+                    "p95_ms": ms * 1.2,
+                    "cpu_seconds": ms * threads / 1e3,
+                    "cores": [],
+                    "load_kind": kind,
+                    "load_workers": workers,
+                    "ci95_ms": [ms * 0.96, ms * 1.05],
+                    "doubts": [],
+                }
+            )
     return {
-        "model": {"path": model}, "load": "quiet", "rows": rows, "recommended": 4, "doubts": [],
+        "model": {"path": model},
+        "load": "quiet",
+        "rows": rows,
+        "recommended": 4,
+        "doubts": [],
         "why": "4 threads are 2.20 times as fast as 1 alone (at least 5 % for each doubling is asked for).",
-    }  # fmt: skip
+    }
 
 
 def _accelerators(model: str) -> dict[str, Any]:
     def row(name: str, status: str, ms: float | None, ratio: float | None, why: str) -> dict[str, Any]:
         latency = None if ms is None else {"median_ms": ms, "ci95_ms": [ms * 0.97, ms * 1.04], "p95_ms": ms * 1.2}
         return {
-            "name": name, "status": status, "placed_ops": 66, "total_ops": 66, "partitions": 1, "max_error": 0.002,
-            "latency": latency, "init_ms": 20.0, "break_even_runs": 12, "why": why, "doubts": [],
+            "name": name,
+            "status": status,
+            "placed_ops": 66,
+            "total_ops": 66,
+            "partitions": 1,
+            "max_error": 0.002,
+            "latency": latency,
+            "init_ms": 20.0,
+            "break_even_runs": 12,
+            "why": why,
+            "doubts": [],
             "against_cpu": None if ratio is None else {"verdict": "slower", "ratio": ratio},
-        }  # fmt: skip
+        }
 
     rows = [
         row("cpu (XNNPACK)", "runs", 12.4, None, "the base"),
@@ -187,22 +278,35 @@ def _accelerators(model: str) -> dict[str, Any]:
 
 
 def _copies() -> dict[str, Any]:
-    ways = (("set_tensor", "in", 84.0), ("buffer write", "in", 30.0), ("shared memory", "in", 2.1),
-            ("get_tensor", "out", 11.0), ("buffer read", "out", 5.0), ("shared memory", "out", 1.4))  # fmt: skip
+    ways = (
+        ("set_tensor", "in", 84.0),
+        ("buffer write", "in", 30.0),
+        ("shared memory", "in", 2.1),
+        ("get_tensor", "out", 11.0),
+        ("buffer read", "out", 5.0),
+        ("shared memory", "out", 1.4),
+    )
     rows = [{"way": way, "direction": side, "us": us, "share": us / 12400} for way, side, us in ways]
     return {"rows": rows, "recommended": "shared memory", "snippet": "with hasten.Runner('tuned') as model:\n    ..."}
 
 
 def _steps(final_ms: float) -> list[dict[str, Any]]:
-    stations = [("quantize", ORIGINAL_MS, 6.6, "static_wi8_ai8"), ("threads", 6.6, final_ms + 0.08, "4 threads"),
-                ("copies", final_ms + 0.08, final_ms, "inputs written in place")]  # fmt: skip
+    stations = [
+        ("quantize", ORIGINAL_MS, 6.6, "static_wi8_ai8"),
+        ("threads", 6.6, final_ms + 0.08, "4 threads"),
+        ("copies", final_ms + 0.08, final_ms, "inputs written in place"),
+    ]
     return [
         {
-            "practice": practice, "from_ms": a, "to_ms": b, "ratio": b / a, "ci95": [b / a * 0.98, b / a * 1.02],
+            "practice": practice,
+            "from_ms": a,
+            "to_ms": b,
+            "ratio": b / a,
+            "ci95": [b / a * 0.98, b / a * 1.02],
             "what": what,
         }
         for practice, a, b, what in stations
-    ]  # fmt: skip
+    ]
 
 
 def _findings() -> list[dict[str, Any]]:
@@ -229,15 +333,23 @@ def _result(model: str, tried: list[dict[str, Any]], chosen: dict[str, Any]) -> 
     return {
         "model": model,
         "verdict": f"{speedup:.1f} times faster, 95 % interval {speedup * 0.98:.1f}-{speedup * 1.02:.1f}, "
-                   f"top-1 92.1 % → {top:.1%}, {1 - chosen['size'] / 14e6:.0%} smaller.",
+        f"top-1 92.1 % → {top:.1%}, {1 - chosen['size'] / 14e6:.0%} smaller.",
         "verdicts": _findings(),
         "best": {
-            "model": "tuned/model.tflite", "variant": chosen["variant"], "plan": chosen["plan"], "speedup": speedup,
-            "ci95": [speedup * 0.98, speedup * 1.02], "accuracy": chosen["accuracy"], "size": chosen["size"],
+            "model": "tuned/model.tflite",
+            "variant": chosen["variant"],
+            "plan": chosen["plan"],
+            "speedup": speedup,
+            "ci95": [speedup * 0.98, speedup * 1.02],
+            "accuracy": chosen["accuracy"],
+            "size": chosen["size"],
             "size_ratio": chosen["size"] / 14e6,
         },
-        "front": [], "trials": len(tried), "seconds": 287.0, "interrupted": False,
-    }  # fmt: skip
+        "front": [],
+        "trials": len(tried),
+        "seconds": 287.0,
+        "interrupted": False,
+    }
 
 
 def _main() -> None:

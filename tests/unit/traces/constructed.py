@@ -193,9 +193,19 @@ def instruments_intervals(life: Timeline) -> str:
     """`os-signpost-interval`: TFLite's signposts say what they are in their message."""
     export = Export()
     columns = (
-        "start", "duration", "layout-qualifier", "name", "category", "subsystem", "identifier", "start-process",
-        "end-process", "start-thread", "end-thread", "start-message",
-    )  # fmt: skip
+        "start",
+        "duration",
+        "layout-qualifier",
+        "name",
+        "category",
+        "subsystem",
+        "identifier",
+        "start-process",
+        "end-process",
+        "start-thread",
+        "end-thread",
+        "start-message",
+    )
     rows = []
     for number, section in enumerate(life.sections):
         ours = "@" in section.name
@@ -210,9 +220,12 @@ def instruments_intervals(life: Timeline) -> str:
             + export.cell("category", *["Tracing" if ours else "PointsOfInterest"] * 2)
             + export.cell("subsystem", *["org.tensorflow.lite" if ours else "com.example.camera"] * 2)
             + export.cell("os-signpost-identifier", str(number), str(number))
-            + process + process + thread + thread
+            + process
+            + process
+            + thread
+            + thread
             + (export.cell("os-log-metadata", section.name) if ours else "<sentinel/>")
-        )  # fmt: skip
+        )
     return _table("os-signpost-interval", columns, rows)
 
 
@@ -220,9 +233,19 @@ def instruments_events(life: Timeline) -> str:
     """`os-signpost`: begin and end in rows of their own, paired by identifier."""
     export = Export()
     columns = (
-        "time", "thread", "process", "event-type", "scope", "identifier", "name", "format-string", "backtrace",
-        "subsystem", "category", "message",
-    )  # fmt: skip
+        "time",
+        "thread",
+        "process",
+        "event-type",
+        "scope",
+        "identifier",
+        "name",
+        "format-string",
+        "backtrace",
+        "subsystem",
+        "category",
+        "message",
+    )
     rows: list[tuple[int, int, str]] = []
     for number, section in enumerate(life.sections):
         ours = "@" in section.name

@@ -18,13 +18,16 @@ LOAD: Final[Stack] = (("main", _APP), ("tflite::InterpreterBuilder::operator()",
 PRE: Final[Stack] = (("main", _APP), ("convertYuv", _APP))
 POST: Final[Stack] = (("main", _APP), ("drawBoxes", _APP))
 GEMM: Final[Stack] = (
-    ("main", _APP), ("tflite::Subgraph::Invoke()", _TFLITE), ("xnn_run_operator_with_index", _TFLITE),
+    ("main", _APP),
+    ("tflite::Subgraph::Invoke()", _TFLITE),
+    ("xnn_run_operator_with_index", _TFLITE),
     ("xnn_f32_gemm_minmax_ukernel_6x8__neonfma", _TFLITE),
-)  # fmt: skip
+)
 BUILTIN: Final[Stack] = (
-    ("main", _APP), ("tflite::Subgraph::Invoke()", _TFLITE),
+    ("main", _APP),
+    ("tflite::Subgraph::Invoke()", _TFLITE),
     ("tflite::ops::builtin::resize_bilinear::Eval(TfLiteContext*, TfLiteNode*)", _TFLITE),
-)  # fmt: skip
+)
 POOL: Final[Stack] = (("thread_main", _TFLITE), ("xnn_f32_gemm_minmax_ukernel_6x8__neonfma", _TFLITE))
 STRIPPED: Final[Stack] = (("main", _APP), ("[unknown]", _TFLITE))
 
@@ -83,12 +86,21 @@ def speedscope_evented(samples: Samples) -> str:
         end = at + 1.0
     events += [{"type": "C", "frame": number, "at": end} for number in reversed(opened)]
     profile = {
-        "type": "evented", "name": "camera", "unit": "milliseconds", "startValue": 1000, "endValue": end,
+        "type": "evented",
+        "name": "camera",
+        "unit": "milliseconds",
+        "startValue": 1000,
+        "endValue": end,
         "events": events,
-    }  # fmt: skip
+    }
     frames = [{"name": name, "file": module} for name, module in names]
-    return json.dumps({"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": [profile],
-                       "shared": {"frames": frames}})  # fmt: skip
+    return json.dumps(
+        {
+            "$schema": "https://www.speedscope.app/file-format-schema.json",
+            "profiles": [profile],
+            "shared": {"frames": frames},
+        }
+    )
 
 
 def perfetto_samples(samples: Samples) -> bytes:

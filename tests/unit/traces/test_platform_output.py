@@ -105,5 +105,9 @@ def test_states_add_up_wherever_a_window_lies() -> None:
     states = StateColumns(np.array([10, 20, 40]), np.array([20, 40, 45]), np.array([RUNNING, WAITING, RUNNABLE]))
 
     assert states.within([0, 15, 10, 44, 50], [100, 30, 10, 60, 60]).tolist() == [
-        [10, 5, 20], [5, 0, 10], [0, 0, 0], [0, 1, 0], [0, 0, 0]
-    ]  # fmt: skip
+        [10, 5, 20],
+        [5, 0, 10],
+        [0, 0, 0],
+        [0, 1, 0],
+        [0, 0, 0],
+    ]

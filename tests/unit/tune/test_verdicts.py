@@ -126,9 +126,22 @@ def test_the_text_has_the_verdict_the_steps_and_all_nine() -> None:
     step = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), "2 threads in place of 1")
     findings = tuple(nine_findings(Evidence([BASE, FASTER], FASTER, BASE, (step,), confirmed=True)))
     found = TuneResult(
-        "m.tflite", BASE, FASTER, "out/model.tflite", "2.0 times faster.", findings, (FASTER,), (step,), final, 2, 9.0,
-        folder="out", files=("report.html",), command="hasten tune m.tflite", max_drop=0.01,
-    )  # fmt: skip
+        "m.tflite",
+        BASE,
+        FASTER,
+        "out/model.tflite",
+        "2.0 times faster.",
+        findings,
+        (FASTER,),
+        (step,),
+        final,
+        2,
+        9.0,
+        folder="out",
+        files=("report.html",),
+        command="hasten tune m.tflite",
+        max_drop=0.01,
+    )
     doubts = ({"reason": "other-load", "evidence": "others took half"}, {"reason": "noisy", "evidence": "noise"})
     text = tune_text(replace(found, best=replace(FASTER, doubts=doubts)))
     assert "! other-load: others took half" in text

@@ -106,8 +106,10 @@ def test_a_module_is_patched_when_it_is_imported(packages: Path, monkeypatch: py
     replaced: list[str] = []
     watch: Any = SimpleNamespace(
         replace=lambda owner, name, value: replaced.append(name),
-        recorder=Recorder(""), calls=None, ready_for_litert=lambda: None,
-    )  # fmt: skip
+        recorder=Recorder(""),
+        calls=None,
+        ready_for_litert=lambda: None,
+    )
     monkeypatch.setattr(sys, "meta_path", [Finder(watch), *sys.meta_path])
     module = importlib.import_module("tflite_runtime.interpreter")
     assert "invoke" in replaced

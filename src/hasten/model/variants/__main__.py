@@ -65,10 +65,15 @@ class VariantServer:
         recipe = recipe_from_name(body["recipe"])
         calibration = self._calibration(body, recipe) if recipe.needs_calibration else None
         variant = make_variant(
-            body["model"], recipe, body["out"], calibration,
-            only=body["only"], but=body["but"], signature=body["signature"],
+            body["model"],
+            recipe,
+            body["out"],
+            calibration,
+            only=body["only"],
+            but=body["but"],
+            signature=body["signature"],
             border=Border(body["input_type"], body["output_type"]),
-        )  # fmt: skip
+        )
         return variant_data(variant)
 
     def _take_samples(self, descriptions: list[list[Any]], frames: tuple[bytes | memoryview, ...]) -> None:

@@ -98,11 +98,7 @@ def make_variant(
 
 
 def calibrate(
-    model_path: str | os.PathLike[str],
-    recipe: str | Recipe,
-    samples: Iterable[Sample],
-    *,
-    signature: str | None = None,
+    model_path: str | os.PathLike[str], recipe: str | Recipe, samples: Iterable[Sample], *, signature: str | None = None
 ) -> Calibration:
     """Find the ranges of a model's activations once, for several variants of one recipe (or of its like)."""
     recipe = recipe if isinstance(recipe, Recipe) else recipe_from_name(recipe)

@@ -37,8 +37,12 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
         kind = "gain" if step.to_ms <= step.from_ms else "loss"
         change = step.to_ms - step.from_ms
         told = f"{'−' if change <= 0 else '+'}{milliseconds(abs(change))}"  # noqa: RUF001 - a minus sign, as printed
-        values.append({**_bar(PRACTICES.get(step.practice, step.practice), step.from_ms, step.to_ms, kind, told),
-                       "what": step.what})  # fmt: skip
+        values.append(
+            {
+                **_bar(PRACTICES.get(step.practice, step.practice), step.from_ms, step.to_ms, kind, told),
+                "what": step.what,
+            }
+        )
     values.append(_bar("result", 0.0, last, "total", milliseconds(last)))
     y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
     x = {
@@ -49,16 +53,22 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
         "axis": _FEW_TICKS,
     }
     colour = {
-        "field": "kind", "type": "nominal", "legend": None,
+        "field": "kind",
+        "type": "nominal",
+        "legend": None,
         "scale": {"domain": ["total", "gain", "loss"], "range": ["@accent", "@gain", "@loss"]},
-    }  # fmt: skip
+    }
     return vega_lite(
-        BAR_PIXELS * len(values), values,
+        BAR_PIXELS * len(values),
+        values,
         layer=[
             {
                 "mark": {"type": "bar", "height": {"band": 0.62}, "cornerRadius": 2},
                 "encoding": {
-                    "y": y, "x": x, "x2": {"field": "high"}, "color": colour,
+                    "y": y,
+                    "x": x,
+                    "x2": {"field": "high"},
+                    "color": colour,
                     "tooltip": tooltip(name="practice", told="change", what="what"),
                 },
             },
@@ -67,7 +77,7 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
                 "encoding": {"y": y, "x": {**x, "field": "high"}, "text": {"field": "told"}},
             },
         ],
-    )  # fmt: skip
+    )
 
 
 def _bar(name: str, start: float, end: float, kind: str, told: str) -> dict[str, Any]:
@@ -78,30 +88,38 @@ def threads_spec(view: ThreadsView) -> dict[str, Any] | None:
     """Latency against threads, a line for each condition."""
     values = [
         {
-            "threads": point.threads, "condition": point.condition, "ms": point.latency.value,
+            "threads": point.threads,
+            "condition": point.condition,
+            "ms": point.latency.value,
             "low": point.latency.value if point.latency.low is None else point.latency.low,
             "high": point.latency.value if point.latency.high is None else point.latency.high,
-            "latency": latency_text(point.latency), "interval": interval_text(point.latency),
+            "latency": latency_text(point.latency),
+            "interval": interval_text(point.latency),
         }
         for point in view.points
-    ]  # fmt: skip
+    ]
     if not values:
         return None
     conditions = list(dict.fromkeys(point.condition for point in view.points))
     x = {"field": "threads", "type": "ordinal", "title": "threads", "axis": {"labelAngle": 0}}
     y = {"field": "ms", "type": "quantitative", "title": "latency, ms", "scale": {"zero": True}}
     colour = {
-        "field": "condition", "type": "nominal", "scale": {"domain": conditions, "range": list(SERIES)},
+        "field": "condition",
+        "type": "nominal",
+        "scale": {"domain": conditions, "range": list(SERIES)},
         "legend": {"title": None, "columns": {"signal": "width < 400 ? 1 : 2"}, "labelLimit": 240},
-    }  # fmt: skip
+    }
     shape = {**colour, "scale": {"domain": conditions, "range": list(LINE_SHAPES)}}
     return vega_lite(
-        300, values,
+        300,
+        values,
         layer=[
             {
                 "mark": {"type": "line", "strokeWidth": 2},
                 "encoding": {
-                    "x": x, "y": y, "color": colour,
+                    "x": x,
+                    "y": y,
+                    "color": colour,
                     "strokeDash": {"field": "condition", "type": "nominal", "sort": conditions, "legend": None},
                 },
             },
@@ -112,7 +130,9 @@ def threads_spec(view: ThreadsView) -> dict[str, Any] | None:
             {
                 "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
                 "encoding": {
-                    "x": x, "y": y, "color": colour,
+                    "x": x,
+                    "y": y,
+                    "color": colour,
                     "shape": shape,
                     "tooltip": tooltip(
                         threads="threads", condition="condition", latency="latency", interval="95 %_interval"
@@ -120,7 +140,7 @@ def threads_spec(view: ThreadsView) -> dict[str, Any] | None:
                 },
             },
         ],
-    )  # fmt: skip
+    )
 
 
 def accelerators_spec(view: PracticeView) -> dict[str, Any] | None:
@@ -133,11 +153,14 @@ def accelerators_spec(view: PracticeView) -> dict[str, Any] | None:
         low, high = number(row, "latency", "ci95_ms", 0), number(row, "latency", "ci95_ms", 1)
         values.append(
             {
-                "name": text(row, "name"), "ms": latency, "low": latency if low is None else low,
-                "high": latency if high is None else high, "status": status_of(text(row, "status")),
+                "name": text(row, "name"),
+                "ms": latency,
+                "low": latency if low is None else low,
+                "high": latency if high is None else high,
+                "status": status_of(text(row, "status")),
                 "told": f"{milliseconds(latency)}, {text(row, 'status')}",
             }
-        )  # fmt: skip
+        )
     return _interval_bars(values, "latency, ms") if values else None
 
 
@@ -152,11 +175,14 @@ def copies_spec(view: PracticeView) -> dict[str, Any] | None:
         name = ": ".join(filter(None, (text(row, "direction"), text(row, "way"))))
         values.append(
             {
-                "name": name, "ms": spent, "low": spent if low is None else low,
+                "name": name,
+                "ms": spent,
+                "low": spent if low is None else low,
                 "high": spent if high is None else high,
-                "status": "broken" if row.get("fault") else "kept", "told": milliseconds(spent / 1e3),
+                "status": "broken" if row.get("fault") else "kept",
+                "told": milliseconds(spent / 1e3),
             }
-        )  # fmt: skip
+        )
     return _interval_bars(values, "time of a run, µs") if values else None
 
 
@@ -171,9 +197,12 @@ def split_spec(spent_ms: dict[str, float]) -> dict[str, Any]:
 
 def _interval_bars(values: list[dict[str, Any]], title: str) -> dict[str, Any]:
     y = {
-        "field": "name", "type": "nominal", "sort": None, "title": None,
+        "field": "name",
+        "type": "nominal",
+        "sort": None,
+        "title": None,
         "axis": {"ticks": False, "domain": False, "labelLimit": 190},
-    }  # fmt: skip
+    }
     x = {
         "field": "ms",
         "type": "quantitative",
@@ -183,12 +212,16 @@ def _interval_bars(values: list[dict[str, Any]], title: str) -> dict[str, Any]:
     }
     colour = status_colour([value["status"] for value in values])["color"]
     return vega_lite(
-        BAR_PIXELS * len(values), values,
+        BAR_PIXELS * len(values),
+        values,
         layer=[
             {
                 "mark": {"type": "bar", "height": {"band": 0.55}, "cornerRadius": 2, "opacity": 0.85},
                 "encoding": {
-                    "y": y, "x": x, "color": {**colour, "legend": None}, "tooltip": tooltip(name="way", told="time"),
+                    "y": y,
+                    "x": x,
+                    "color": {**colour, "legend": None},
+                    "tooltip": tooltip(name="way", told="time"),
                 },
             },
             {
@@ -200,7 +233,7 @@ def _interval_bars(values: list[dict[str, Any]], title: str) -> dict[str, Any]:
                 "encoding": {"y": y, "x": {**x, "field": "high"}, "text": {"field": "told"}},
             },
         ],
-    )  # fmt: skip
+    )
 
 
 def sustained_spec(view: PracticeView) -> dict[str, Any] | None:
@@ -217,7 +250,8 @@ def sustained_spec(view: PracticeView) -> dict[str, Any] | None:
     x = {"field": "minute", "type": "ordinal", "title": "slice of the run", "axis": {"labelAngle": 0}}
     y = {"field": "ms", "type": "quantitative", "title": "latency, ms", "scale": {"zero": True}}
     return vega_lite(
-        240, values,
+        240,
+        values,
         layer=[
             {
                 "mark": {"type": "line", "strokeWidth": 2, "point": {"filled": True, "size": 60, "color": "@accent"}},
@@ -228,4 +262,4 @@ def sustained_spec(view: PracticeView) -> dict[str, Any] | None:
                 "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
             },
         ],
-    )  # fmt: skip
+    )

@@ -47,10 +47,12 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     if first is not None:
         first["label"] = ORIGINAL
     y = {
-        "field": "y", "type": "quantitative", "title": metric if with_accuracy else "size, MB",
+        "field": "y",
+        "type": "quantitative",
+        "title": metric if with_accuracy else "size, MB",
         "scale": {"zero": False, "nice": True, "padding": 12, "reverse": not rising},
         "axis": {"tickCount": 6, "format": "~g"},
-    }  # fmt: skip
+    }
     if with_accuracy:
         _show_shares(y, values, shown[0].metric, changes=accuracies.changes)
     x = {**_latency_axis([value["x"] for value in values]), "field": "x"}
@@ -66,29 +68,30 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     )
     whisker = {"type": "rule", "opacity": 0.45, "strokeWidth": 1.2, "color": "@muted"}
     return vega_lite(
-        380, values,
+        380,
+        values,
         layer=[
             {
                 "transform": [{"filter": "datum.front"}],
                 "mark": {
-                    "type": "line", "color": "@muted", "strokeDash": [4, 4], "strokeWidth": 1.5,
+                    "type": "line",
+                    "color": "@muted",
+                    "strokeDash": [4, 4],
+                    "strokeWidth": 1.5,
                     "interpolate": "step-after",
                 },
                 "encoding": {"x": x, "y": y, "order": {"field": "x"}},
             },
-            {
-                "mark": whisker,
-                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
-            },
-            {
-                "mark": whisker,
-                "encoding": {"x": x, "y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}},
-            },
+            {"mark": whisker, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}},
+            {"mark": whisker, "encoding": {"x": x, "y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}}},
             {
                 "params": [{"name": "picked", "select": {"type": "point", "fields": ["status"]}, "bind": "legend"}],
                 "mark": {"type": "point", "filled": True, "stroke": "@paper", "strokeWidth": 0.8},
                 "encoding": {
-                    "x": x, "y": y, "size": area, **marks,
+                    "x": x,
+                    "y": y,
+                    "size": area,
+                    **marks,
                     "tooltip": [*told, {"field": "told_size", "title": "size", "type": "nominal"}],
                     "opacity": {"condition": {"param": "picked", "value": 0.85}, "value": 0.08},
                 },
@@ -99,7 +102,7 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
                 "encoding": {"x": x, "y": y, "text": {"field": "label"}},
             },
         ],
-    )  # fmt: skip
+    )
 
 
 def _show_shares(y: dict[str, Any], values: Sequence[dict[str, Any]], metric: str, *, changes: bool) -> None:
@@ -165,7 +168,8 @@ def timeline_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     y = _latency_axis([value["x"] for value in values])
     told = tooltip(name="trial", status="status", latency="latency")
     return vega_lite(
-        260, values,
+        260,
+        values,
         layer=[
             {
                 "mark": {"type": "line", "interpolate": "step-after", "color": "@muted", "strokeWidth": 2},
@@ -174,12 +178,14 @@ def timeline_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
             {
                 "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.85},
                 "encoding": {
-                    "x": x, "y": {**y, "field": "x"}, **status_colour([value["status"] for value in values]),
+                    "x": x,
+                    "y": {**y, "field": "x"},
+                    **status_colour([value["status"] for value in values]),
                     "tooltip": told,
                 },
             },
         ],
-    )  # fmt: skip
+    )
 
 
 def _point(row: TrialRow, *, with_accuracy: bool, changes: bool = False) -> dict[str, Any]:
@@ -189,23 +195,31 @@ def _point(row: TrialRow, *, with_accuracy: bool, changes: bool = False) -> dict
     accuracy = row.accuracy if with_accuracy else None
     y = accuracy.value if accuracy else size_mb
     return {
-        "name": row.name, "status": status_of(row.status), "x": latency.value, "y": y,
+        "name": row.name,
+        "status": status_of(row.status),
+        "x": latency.value,
+        "y": y,
         "y_low": y if accuracy is None or accuracy.low is None else accuracy.low,
         "y_high": y if accuracy is None or accuracy.high is None else accuracy.high,
         "low": latency.value if latency.low is None else latency.low,
         "high": latency.value if latency.high is None else latency.high,
-        "size": size_mb, "latency": latency_text(latency), "interval": interval_text(latency),
+        "size": size_mb,
+        "latency": latency_text(latency),
+        "interval": interval_text(latency),
         "told_range": accuracy_range(row.accuracy, row.metric),
         "told_y": change_text(y, row.metric) if accuracy and changes else accuracy_text(row.accuracy, row.metric),
         "told_size": size_text(row.size) if row.size else "",
-        "variant": row.variant, "label": "chosen" if row.status == "chosen" else "",
-    }  # fmt: skip
+        "variant": row.variant,
+        "label": "chosen" if row.status == "chosen" else "",
+    }
 
 
 def _latency_axis(values: list[float]) -> dict[str, Any]:
     log = min(values) > 0 and max(values) / min(values) > _LOG_FROM
     scale = log_scale(values) if log else {"zero": False, "nice": True, "padding": 12}
     return {
-        "type": "quantitative", "scale": scale, "title": "latency, ms" + (" (logarithmic)" if log else ""),
+        "type": "quantitative",
+        "scale": scale,
+        "title": "latency, ms" + (" (logarithmic)" if log else ""),
         "axis": {"format": "~g", "tickCount": 6},
-    }  # fmt: skip
+    }

@@ -44,19 +44,34 @@ def kinds_spec(views: Sequence[ProfileView]) -> dict[str, Any]:
     labels = [view.label for view in views]
     rows = max(1, len(kinds)) * max(1, len(labels))
     return vega_lite(
-        max(90, 20 * rows + 8 * len(kinds)), values,
+        max(90, 20 * rows + 8 * len(kinds)),
+        values,
         mark={"type": "bar", "cornerRadius": 2},
         encoding={
-            "y": {"field": "kind", "type": "nominal", "sort": kinds, "title": None, "scale": {"paddingInner": 0.25},
-                  "axis": {"ticks": False, "domain": False, "labelLimit": 150}},
+            "y": {
+                "field": "kind",
+                "type": "nominal",
+                "sort": kinds,
+                "title": None,
+                "scale": {"paddingInner": 0.25},
+                "axis": {"ticks": False, "domain": False, "labelLimit": 150},
+            },
             "yOffset": {"field": "profile", "type": "nominal", "sort": labels},
-            "x": {"field": "ms", "type": "quantitative", "title": "time in a run, ms",
-                  "axis": {"tickCount": 5, "format": "~f"}},
-            "color": {"field": "profile", "type": "nominal", "legend": {"title": None} if len(labels) > 1 else None,
-                      "scale": {"domain": labels, "range": list(SERIES[: len(labels)])}},
+            "x": {
+                "field": "ms",
+                "type": "quantitative",
+                "title": "time in a run, ms",
+                "axis": {"tickCount": 5, "format": "~f"},
+            },
+            "color": {
+                "field": "profile",
+                "type": "nominal",
+                "legend": {"title": None} if len(labels) > 1 else None,
+                "scale": {"domain": labels, "range": list(SERIES[: len(labels)])},
+            },
             "tooltip": tooltip(kind="operator", profile="profile", count="how many", told="time"),
         },
-    )  # fmt: skip
+    )
 
 
 def treemap_spec(view: ProfileView) -> dict[str, Any]:
@@ -71,26 +86,41 @@ def treemap_spec(view: ProfileView) -> dict[str, Any]:
         group = kind if kind in kinds[:_MOST_KINDS] else "other"
         tiles.append(
             {
-                "id": number_, "parent": 0, "ms": spent, "op": kind, "kind": group,
-                "where": text(operator, "location"), "told": milliseconds(spent),
+                "id": number_,
+                "parent": 0,
+                "ms": spent,
+                "op": kind,
+                "kind": group,
+                "where": text(operator, "location"),
+                "told": milliseconds(spent),
                 "share": f"{number(operator, 'share') or 0.0:.1%}",
             }
-        )  # fmt: skip
+        )
     width = "isFinite(containerSize()[0]) && containerSize()[0] > 0 ? containerSize()[0] : 760"
     told = "{operator: datum.op, where: datum.where, time: datum.told, share: datum.share}"
     label = f"(datum.x1 - datum.x0) > {_TILE_WIDTH} && (datum.y1 - datum.y0) > {_TILE_HEIGHT}"
     return {
-        "height": 300, "padding": 0, "autosize": {"type": "fit-x", "contains": "padding"},
+        "height": 300,
+        "padding": 0,
+        "autosize": {"type": "fit-x", "contains": "padding"},
         "config": CONFIG,
         "signals": [{"name": "width", "init": width, "on": [{"events": "window:resize", "update": width}]}],
         "data": [
             {
-                "name": "tree", "values": tiles,
+                "name": "tree",
+                "values": tiles,
                 "transform": [
                     {"type": "stratify", "key": "id", "parentKey": "parent"},
-                    {"type": "treemap", "field": "ms", "sort": {"field": "value", "order": "descending"}, "round": True,
-                     "method": "squarify", "ratio": 1.6, "paddingInner": 1,
-                     "size": [{"signal": "width"}, {"signal": "height"}]},
+                    {
+                        "type": "treemap",
+                        "field": "ms",
+                        "sort": {"field": "value", "order": "descending"},
+                        "round": True,
+                        "method": "squarify",
+                        "ratio": 1.6,
+                        "paddingInner": 1,
+                        "size": [{"signal": "width"}, {"signal": "height"}],
+                    },
                 ],
             },
             {"name": "leaves", "source": "tree", "transform": [{"type": "filter", "expr": "datum.parent !== null"}]},
@@ -98,33 +128,46 @@ def treemap_spec(view: ProfileView) -> dict[str, Any]:
         "scales": [{"name": "kind", "type": "ordinal", "domain": named, "range": list(SERIES[: len(named)])}],
         "legends": [
             {
-                "fill": "kind", "orient": "bottom", "direction": "horizontal", "symbolType": "square",
+                "fill": "kind",
+                "orient": "bottom",
+                "direction": "horizontal",
+                "symbolType": "square",
                 "columns": {"signal": "width < 400 ? 2 : 3"},
             }
         ],
         "marks": [
             {
-                "type": "rect", "from": {"data": "leaves"},
+                "type": "rect",
+                "from": {"data": "leaves"},
                 "encode": {
                     "update": {
-                        "x": {"field": "x0"}, "x2": {"field": "x1"}, "y": {"field": "y0"}, "y2": {"field": "y1"},
-                        "fill": {"scale": "kind", "field": "kind"}, "stroke": {"value": "@paper"},
+                        "x": {"field": "x0"},
+                        "x2": {"field": "x1"},
+                        "y": {"field": "y0"},
+                        "y2": {"field": "y1"},
+                        "fill": {"scale": "kind", "field": "kind"},
+                        "stroke": {"value": "@paper"},
                         "tooltip": {"signal": told},
                     }
                 },
             },
             {
-                "type": "text", "from": {"data": "leaves"}, "interactive": False,
+                "type": "text",
+                "from": {"data": "leaves"},
+                "interactive": False,
                 "encode": {
                     "update": {
-                        "x": {"field": "x0", "offset": 6}, "y": {"field": "y0", "offset": 14},
-                        "text": {"signal": f"{label} ? datum.op : ''"}, "fill": {"value": "@inside"},
-                        "limit": {"signal": "max(0, datum.x1 - datum.x0 - 10)"}, "fontSize": {"value": 11},
+                        "x": {"field": "x0", "offset": 6},
+                        "y": {"field": "y0", "offset": 14},
+                        "text": {"signal": f"{label} ? datum.op : ''"},
+                        "fill": {"value": "@inside"},
+                        "limit": {"signal": "max(0, datum.x1 - datum.x0 - 10)"},
+                        "fontSize": {"value": 11},
                     }
                 },
             },
         ],
-    }  # fmt: skip
+    }
 
 
 def roofline_spec(views: Sequence[ProfileView]) -> dict[str, Any] | None:
@@ -136,19 +179,24 @@ def roofline_spec(views: Sequence[ProfileView]) -> dict[str, Any] | None:
     intensities = [value["intensity"] for value in values]
     roofs = _roofs(peaks, min(intensities) / 2, max(intensities) * 2)
     x = {
-        "field": "intensity", "type": "quantitative",
+        "field": "intensity",
+        "type": "quantitative",
         "scale": log_scale([value["intensity"] for value in [*values, *roofs]]),
-        "title": "operations for each byte touched (logarithmic)", "axis": {"format": "~g", "tickCount": 6},
-    }  # fmt: skip
+        "title": "operations for each byte touched (logarithmic)",
+        "axis": {"format": "~g", "tickCount": 6},
+    }
     y = {
-        "field": "gflops", "type": "quantitative",
+        "field": "gflops",
+        "type": "quantitative",
         "scale": log_scale([value["gflops"] for value in [*values, *roofs]]),
-        "title": "10⁹ operations a second (logarithmic)", "axis": {"format": "~g", "tickCount": 6},
-    }  # fmt: skip
+        "title": "10⁹ operations a second (logarithmic)",
+        "axis": {"format": "~g", "tickCount": 6},
+    }
     labels = list(dict.fromkeys(value["profile"] for value in values))
     by_label = {"field": "profile", "type": "nominal", "legend": {"title": None} if len(labels) > 1 else None}
     return vega_lite(
-        340, values,
+        340,
+        values,
         layer=[
             {
                 "data": {"values": roofs},
@@ -163,17 +211,16 @@ def roofline_spec(views: Sequence[ProfileView]) -> dict[str, Any] | None:
             {
                 "mark": {"type": "point", "filled": True, "opacity": 0.75},
                 "encoding": {
-                    "x": x, "y": y,
+                    "x": x,
+                    "y": y,
                     "size": {"field": "ms", "type": "quantitative", "legend": None, "scale": {"range": [30, 600]}},
                     "color": {**by_label, "scale": {"domain": labels, "range": list(SERIES[: len(labels)])}},
                     "shape": {**by_label, "scale": {"domain": labels, "range": list(LINE_SHAPES)}},
-                    "tooltip": tooltip(
-                        op="operator", where="where", profile="profile", told="time", bound="bound by"
-                    ),
+                    "tooltip": tooltip(op="operator", where="where", profile="profile", told="time", bound="bound by"),
                 },
             },
         ],
-    )  # fmt: skip
+    )
 
 
 def _roof_point(label: str, operator: dict[str, Any]) -> dict[str, Any] | None:
@@ -182,9 +229,15 @@ def _roof_point(label: str, operator: dict[str, Any]) -> dict[str, Any] | None:
     if not flops or not touched or not speed or not spent:
         return None
     return {
-        "profile": label, "op": text(operator, "op"), "where": text(operator, "location"), "ms": spent,
-        "intensity": flops / touched, "gflops": speed, "bound": text(operator, "bound"), "told": milliseconds(spent),
-    }  # fmt: skip
+        "profile": label,
+        "op": text(operator, "op"),
+        "where": text(operator, "location"),
+        "ms": spent,
+        "intensity": flops / touched,
+        "gflops": speed,
+        "bound": text(operator, "bound"),
+        "told": milliseconds(spent),
+    }
 
 
 def _roofs(peaks: dict[str, Any], low: float, high: float) -> list[dict[str, Any]]:
@@ -201,5 +254,5 @@ def _roofs(peaks: dict[str, Any], low: float, high: float) -> list[dict[str, Any
         roofs += [
             {"roof": f"{name} peak", "intensity": place, "gflops": min(peak, place * slope), "end": place == high}
             for place in places
-        ]  # fmt: skip
+        ]
     return roofs

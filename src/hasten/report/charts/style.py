@@ -12,17 +12,51 @@ WIDTH: Final = 760
 """Of a picture, in pixels; on a page a chart is as wide as its place."""
 
 _LIGHT: Final = {
-    "ink": "#1c2430", "muted": "#5b6675", "grid": "#e3e8ee", "paper": "#ffffff", "accent": "#0b5cad",
-    "chosen": "#0b5cad", "kept": "#00785c", "timed": "#667080", "dropped": "#8a929c", "broken": "#b45309",
-    "failed": "#a8326f", "gain": "#00785c", "loss": "#b45309", "roof": "#5b6675", "inside": "#ffffff",
-    "1": "#0b5cad", "2": "#b45309", "3": "#00785c", "4": "#8a3ffc", "5": "#a8326f", "6": "#667080",
-}  # fmt: skip
+    "ink": "#1c2430",
+    "muted": "#5b6675",
+    "grid": "#e3e8ee",
+    "paper": "#ffffff",
+    "accent": "#0b5cad",
+    "chosen": "#0b5cad",
+    "kept": "#00785c",
+    "timed": "#667080",
+    "dropped": "#8a929c",
+    "broken": "#b45309",
+    "failed": "#a8326f",
+    "gain": "#00785c",
+    "loss": "#b45309",
+    "roof": "#5b6675",
+    "inside": "#ffffff",
+    "1": "#0b5cad",
+    "2": "#b45309",
+    "3": "#00785c",
+    "4": "#8a3ffc",
+    "5": "#a8326f",
+    "6": "#667080",
+}
 _DARK: Final = {
-    "ink": "#e7ecf2", "muted": "#a3aebb", "grid": "#2d3540", "paper": "#161b22", "accent": "#63b3f2",
-    "chosen": "#63b3f2", "kept": "#35c79b", "timed": "#a3aebb", "dropped": "#7d8794", "broken": "#f0a24a",
-    "failed": "#ee84b8", "gain": "#35c79b", "loss": "#f0a24a", "roof": "#a3aebb", "inside": "#10141a",
-    "1": "#63b3f2", "2": "#f0a24a", "3": "#35c79b", "4": "#be95ff", "5": "#ee84b8", "6": "#a3aebb",
-}  # fmt: skip
+    "ink": "#e7ecf2",
+    "muted": "#a3aebb",
+    "grid": "#2d3540",
+    "paper": "#161b22",
+    "accent": "#63b3f2",
+    "chosen": "#63b3f2",
+    "kept": "#35c79b",
+    "timed": "#a3aebb",
+    "dropped": "#7d8794",
+    "broken": "#f0a24a",
+    "failed": "#ee84b8",
+    "gain": "#35c79b",
+    "loss": "#f0a24a",
+    "roof": "#a3aebb",
+    "inside": "#10141a",
+    "1": "#63b3f2",
+    "2": "#f0a24a",
+    "3": "#35c79b",
+    "4": "#be95ff",
+    "5": "#ee84b8",
+    "6": "#a3aebb",
+}
 PALETTES: Final = {"light": _LIGHT, "dark": _DARK}
 SERIES: Final = ("@1", "@2", "@3", "@4", "@5", "@6")
 LINE_SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
@@ -38,20 +72,39 @@ CONFIG: Final[dict[str, Any]] = {
     "background": None,
     "view": {"stroke": None},
     "axis": {
-        "labelColor": "@muted", "titleColor": "@muted", "titleFontWeight": "normal", "gridColor": "@grid",
-        "domainColor": "@grid", "tickColor": "@grid", "labelFontSize": 12, "titleFontSize": 12, "titlePadding": 8,
-        "labelLimit": 170, "labelPadding": 6, "labelFont": _FONT, "titleFont": _FONT,
+        "labelColor": "@muted",
+        "titleColor": "@muted",
+        "titleFontWeight": "normal",
+        "gridColor": "@grid",
+        "domainColor": "@grid",
+        "tickColor": "@grid",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titlePadding": 8,
+        "labelLimit": 170,
+        "labelPadding": 6,
+        "labelFont": _FONT,
+        "titleFont": _FONT,
     },
     "legend": {
-        "labelColor": "@ink", "titleColor": "@muted", "titleFontWeight": "normal", "orient": "bottom",
-        "labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90, "labelLimit": 150,
-        "columns": {"signal": "width < 400 ? 3 : 6"}, "direction": "horizontal", "labelFont": _FONT, "titleFont": _FONT,
+        "labelColor": "@ink",
+        "titleColor": "@muted",
+        "titleFontWeight": "normal",
+        "orient": "bottom",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "symbolSize": 90,
+        "labelLimit": 150,
+        "columns": {"signal": "width < 400 ? 3 : 6"},
+        "direction": "horizontal",
+        "labelFont": _FONT,
+        "titleFont": _FONT,
     },
     "text": {"color": "@ink", "fontSize": 12, "font": _FONT},
     "bar": {"color": "@accent"},
     "line": {"color": "@accent"},
     "rule": {"color": "@ink"},
-}  # fmt: skip
+}
 
 
 def status_of(word: str) -> str:
@@ -66,22 +119,25 @@ def status_colour(present: list[str]) -> dict[str, Any]:
     legend = {"title": None} if len(shown) > 1 else None
     return {
         "color": {
-            "field": "status", "type": "nominal", "legend": legend,
+            "field": "status",
+            "type": "nominal",
+            "legend": legend,
             "scale": {"domain": shown, "range": [f"@{status}" for status in shown]},
         },
-        "shape": {
-            "field": "status", "type": "nominal", "legend": legend,
-            "scale": {"domain": shown, "range": shapes},
-        },
-    }  # fmt: skip
+        "shape": {"field": "status", "type": "nominal", "legend": legend, "scale": {"domain": shown, "range": shapes}},
+    }
 
 
 def vega_lite(height: int, values: list[dict[str, Any]], **parts: Any) -> dict[str, Any]:
     """A Vega-Lite chart as wide as its place."""
     return {
-        "width": "container", "height": height,
-        "autosize": {"type": "fit-x", "contains": "padding"}, "data": {"values": values}, "config": CONFIG, **parts,
-    }  # fmt: skip
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": values},
+        "config": CONFIG,
+        **parts,
+    }
 
 
 def log_scale(values: list[float]) -> dict[str, Any]:

@@ -30,13 +30,17 @@ def steps_section(summary: Summary) -> Section | None:
     told = f"From {milliseconds(first)} to {milliseconds(last)}: " + "; ".join(map(_step_words, summary.steps)) + "."
     rows = tuple(
         (
-            Cell(PRACTICES.get(step.practice, step.practice)), cell(milliseconds(step.from_ms), step.from_ms),
-            cell(milliseconds(step.to_ms), step.to_ms), Cell(speed_words(step.ratio) if step.ratio else ""),
+            Cell(PRACTICES.get(step.practice, step.practice)),
+            cell(milliseconds(step.from_ms), step.from_ms),
+            cell(milliseconds(step.to_ms), step.to_ms),
+            Cell(speed_words(step.ratio) if step.ratio else ""),
             Cell(step.what),
         )
         for step in summary.steps
-    )  # fmt: skip
-    sheet = Sheet("steps-table", "From the original to the result", columns("practice", "#from", "#to", "change", "what"), rows)  # fmt: skip # noqa: E501
+    )
+    sheet = Sheet(
+        "steps-table", "From the original to the result", columns("practice", "#from", "#to", "change", "what"), rows
+    )
     chart = Chart("steps", "From the original to the result", told, waterfall_spec(summary.steps), sheet)
     return Section("steps", "What each practice brought", (chart,))
 
@@ -53,12 +57,14 @@ def checks_section(summary: Summary) -> Section | None:
     for place, view in enumerate(summary.checks):
         rows = tuple(
             (
-                Cell(text(row, "what")), Cell(text(row, "verdict")),
+                Cell(text(row, "what")),
+                Cell(text(row, "verdict")),
                 Cell(_figure(number(row, "measured"), text(row, "unit")), number(row, "measured")),
-                Cell(_figure(number(row, "limit"), text(row, "unit")), number(row, "limit")), Cell(text(row, "why")),
+                Cell(_figure(number(row, "limit"), text(row, "unit")), number(row, "limit")),
+                Cell(text(row, "why")),
             )
             for row in view.rows
-        )  # fmt: skip
+        )
         headings = columns("limit", "verdict", "#measured", "#limit is", "why")
         blocks.append(Sheet(f"checks-table-{place}", f"The limits of {view.model}", headings, rows))
     return Section("checks", "Limits", tuple(blocks)) if blocks else None
@@ -77,12 +83,15 @@ def threads_section(summary: Summary) -> Section | None:
             continue
         rows = tuple(
             (
-                cell(point.threads), Cell(point.condition), cell(latency_text(point.latency), point.latency.value),
-                Cell(interval_text(point.latency), point.latency.low), _ms(point.p95_ms),
+                cell(point.threads),
+                Cell(point.condition),
+                cell(latency_text(point.latency), point.latency.value),
+                Cell(interval_text(point.latency), point.latency.low),
+                _ms(point.p95_ms),
                 _ms(None if point.cpu_seconds is None else point.cpu_seconds * 1e3),
             )
             for point in view.points
-        )  # fmt: skip
+        )
         headings = columns("#threads", "beside", "#latency", "#95 % interval", "#p95", "#CPU time")
         sheet = Sheet(f"threads-table-{place}", "Latency by threads and what runs beside", headings, rows)
         quickest = min(view.points, key=lambda point: point.latency.value)
@@ -100,9 +109,17 @@ def accelerators_section(summary: Summary) -> Section | None:
     for place, view in enumerate(summary.accelerators):
         rows = tuple(_accelerator(row) for row in view.rows)
         headings = columns(
-            "accelerator", "status", "#latency", "#95 % interval", "#against CPU", "#operators", "#largest error",
-            "#start", "#repaid after", "why",
-        )  # fmt: skip
+            "accelerator",
+            "status",
+            "#latency",
+            "#95 % interval",
+            "#against CPU",
+            "#operators",
+            "#largest error",
+            "#start",
+            "#repaid after",
+            "why",
+        )
         sheet = Sheet(f"accelerators-table-{place}", "Every accelerator that was examined", headings, rows)
         blocks += _charted(f"accelerators-{place}", f"Accelerators: {view.model}", view, accelerators_spec(view), sheet)
     return Section("accelerators", "Accelerators", tuple(blocks)) if blocks else None
@@ -115,12 +132,17 @@ def _accelerator(row: dict[str, Any]) -> tuple[Cell, ...]:
     error, runs = number(row, "max_error"), whole(row, "break_even_runs")
     interval = "" if None in bounds else " - ".join(f"{bound:.4g}" for bound in bounds) + " ms"
     return (
-        Cell(text(row, "name")), Cell(text(row, "status")), _ms(latency), Cell(interval, bounds[0]),
+        Cell(text(row, "name")),
+        Cell(text(row, "status")),
+        _ms(latency),
+        Cell(interval, bounds[0]),
         Cell("" if ratio is None else f"{ratio:.2f}", ratio),
         Cell("" if placed is None else f"{placed} of {every}", placed),
-        Cell("" if error is None else percent(error), error), _ms(number(row, "init_ms")),
-        Cell("" if runs is None else f"{runs:,} runs", runs), Cell(text(row, "why")),
-    )  # fmt: skip
+        Cell("" if error is None else percent(error), error),
+        _ms(number(row, "init_ms")),
+        Cell("" if runs is None else f"{runs:,} runs", runs),
+        Cell(text(row, "why")),
+    )
 
 
 def copies_section(summary: Summary) -> Section | None:
@@ -129,13 +151,14 @@ def copies_section(summary: Summary) -> Section | None:
     for place, view in enumerate(summary.copies):
         rows = tuple(
             (
-                Cell(text(row, "way")), Cell(text(row, "direction")),
+                Cell(text(row, "way")),
+                Cell(text(row, "direction")),
                 _ms(None if (spent := number(row, "us")) is None else spent / 1e3),
                 Cell("" if (share := number(row, "share")) is None else percent(share), share),
                 Cell(text(row, "reason")),
             )
             for row in view.rows
-        )  # fmt: skip
+        )
         headings = columns("way", "direction", "#time", "#share of a run", "why not")
         sheet = Sheet(f"copies-table-{place}", "Each way to feed and to read", headings, rows)
         blocks += _charted(f"copies-{place}", f"Copies: {view.model}", view, copies_spec(view), sheet)
@@ -158,11 +181,13 @@ def app_section(summary: Summary) -> Section | None:
         blocks += _split(view, place)
         rows = tuple(
             (
-                Cell(text(row, "rule")), Cell(f"{text(row, 'file')}:{whole(row, 'line') or ''}".strip(":"), code=True),
-                _ms(number(row, "cost_ms")), Cell(text(row, "fix")),
+                Cell(text(row, "rule")),
+                Cell(f"{text(row, 'file')}:{whole(row, 'line') or ''}".strip(":"), code=True),
+                _ms(number(row, "cost_ms")),
+                Cell(text(row, "fix")),
             )
             for row in view.rows
-        )  # fmt: skip
+        )
         if rows:
             headings = columns("finding", "where", "#cost", "what to do")
             blocks.append(Sheet(f"app-table-{place}", "Findings in the application", headings, rows))
@@ -194,12 +219,16 @@ def comparisons_section(summary: Summary) -> Section | None:
     rows = tuple(
         (
             Cell("the result against the original" if view.label == "final" else view.label),
-            Cell(view.first), cell(latency_text(view.first_ms), view.first_ms.value if view.first_ms else None),
-            Cell(view.second), cell(latency_text(view.second_ms), view.second_ms.value if view.second_ms else None),
-            Cell(view.verdict), Cell(speed_words(view.ratio, view.verdict)), cell(view.rounds),
+            Cell(view.first),
+            cell(latency_text(view.first_ms), view.first_ms.value if view.first_ms else None),
+            Cell(view.second),
+            cell(latency_text(view.second_ms), view.second_ms.value if view.second_ms else None),
+            Cell(view.verdict),
+            Cell(speed_words(view.ratio, view.verdict)),
+            cell(view.rounds),
         )
         for view in summary.comparisons
-    )  # fmt: skip
+    )
     headings = columns("comparison", "first", "#latency", "second", "#latency", "verdict", "the second is", "#rounds")
     sheet = Sheet("comparisons-table", "Pairs of candidates in interleaved blocks", headings, rows)
     return Section("comparisons", "Head to head", (sheet,))
@@ -212,13 +241,16 @@ def explanations_section(summary: Summary) -> Section | None:
         blocks.append(Prose(view.why))
         rows = tuple(
             (
-                Cell(text(row, "kind").replace("-", " ")), Cell(text(row, "op")), cell(whole(row, "nodes")),
-                _ms(number(row, "ms_before")), _ms(number(row, "ms_after")),
+                Cell(text(row, "kind").replace("-", " ")),
+                Cell(text(row, "op")),
+                cell(whole(row, "nodes")),
+                _ms(number(row, "ms_before")),
+                _ms(number(row, "ms_after")),
                 Cell(f"{number(row, 'change_ms', 'estimate') or 0.0:+.4g} ms", number(row, "change_ms", "estimate")),
                 Cell(" → ".join(filter(None, (text(row, "kernel_before"), text(row, "kernel_after")))), code=True),
             )
             for row in view.rows
-        )  # fmt: skip
+        )
         if why := text(view.more, "why_no_times"):
             blocks.append(Prose(f"The operators were not timed. {why}."))
         if rows:
@@ -234,11 +266,15 @@ def sustained_section(summary: Summary) -> Section | None:
     for place, view in enumerate(summary.sustained):
         rows = tuple(
             (
-                cell(whole(row, "minute")), _ms(number(row, "median_ms")), _ms(number(row, "p95_ms")),
-                cell(whole(row, "runs")), cell(number(row, "temperature_c")), cell(number(row, "frequency_mhz")),
+                cell(whole(row, "minute")),
+                _ms(number(row, "median_ms")),
+                _ms(number(row, "p95_ms")),
+                cell(whole(row, "runs")),
+                cell(number(row, "temperature_c")),
+                cell(number(row, "frequency_mhz")),
             )
             for row in view.rows
-        )  # fmt: skip
+        )
         headings = columns("#slice", "#latency", "#p95", "#runs", "#°C", "#MHz")
         sheet = Sheet(f"sustained-table-{place}", "Latency over time", headings, rows)
         onset = whole(view.more, "throttling_onset")
@@ -255,12 +291,13 @@ def sensitivities_section(summary: Summary) -> Section | None:
     for place, view in enumerate(summary.sensitivities):
         rows = tuple(
             (
-                Cell(text(row, "location"), code=True), Cell(text(row, "op")),
+                Cell(text(row, "location"), code=True),
+                Cell(text(row, "op")),
                 Cell("" if (error := number(row, "error")) is None else percent(error), error),
                 Cell("" if (share := number(row, "share")) is None else percent(share), share),
             )
             for row in view.rows
-        )  # fmt: skip
+        )
         headings = columns("where", "operator", "#error at the output", "#share")
         blocks.append(Sheet(f"sensitivity-table-{place}", f"Quantised alone: {view.model}", headings, rows))
     return Section("sensitivities", "What quantising each part does", tuple(blocks)) if blocks else None

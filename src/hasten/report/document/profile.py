@@ -21,9 +21,12 @@ def profile_section(summary: Summary) -> Section | None:
         return None
     titles = {"before": "before", "after": "after"}
     kinds = Chart(
-        "profile-kinds", "Time by kind of operator", " ".join(map(_in_words, views)), kinds_spec(views),
+        "profile-kinds",
+        "Time by kind of operator",
+        " ".join(map(_in_words, views)),
+        kinds_spec(views),
         _kinds_sheet(views),
-    )  # fmt: skip
+    )
     blocks: list[Block] = [kinds]
     for place, view in enumerate(views):
         title = f"Operators {titles[view.label]}" if view.label in titles else f"Operators of {view.label}"
@@ -33,9 +36,7 @@ def profile_section(summary: Summary) -> Section | None:
             ]
             continue
         said = f"Each tile is an operator, its area the time: {len(view.operators)} operators."
-        blocks.append(
-            Chart(f"profile-tree-{place}", title, said, treemap_spec(view), _operators_sheet(view, place))
-        )  # fmt: skip
+        blocks.append(Chart(f"profile-tree-{place}", title, said, treemap_spec(view), _operators_sheet(view, place)))
     roofline = roofline_spec(views)
     if roofline is not None:
         said = (
@@ -108,11 +109,13 @@ def _headroom_sheet(views: list[ProfileView]) -> Sheet:
     entries.sort(key=lambda pair: -(number(pair[1], "headroom_ms") or 0.0))
     rows = tuple(
         (
-            Cell(label), cell(whole(entry, "index")), Cell(text(entry, "op")),
+            Cell(label),
+            cell(whole(entry, "index")),
+            Cell(text(entry, "op")),
             Cell(milliseconds(number(entry, "headroom_ms") or 0.0), number(entry, "headroom_ms")),
             Cell(text(entry, "bound")),
         )
         for label, entry in entries[:30]
-    )  # fmt: skip
+    )
     headings = columns("profile", "#node", "operator", "#headroom", "bound by")
     return Sheet("profile-headroom-table", "The operators with most headroom", headings, rows)

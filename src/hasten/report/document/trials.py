@@ -36,9 +36,11 @@ def front_section(summary: Summary) -> Section | None:
     lead = "Left is quicker, up is better; the larger the mark, the larger the file. Whiskers are 95 % intervals."
     if comparable([row for row in rows if row.latency is not None]).changes:
         lead += " Trials were judged by different samples: each is shown against the original on its own ones."
-    return Section("front", "Accuracy, latency and size", (
-        Prose(lead), Chart("front", "Accuracy, latency and size of the trials", told, spec, sheet),
-    ))  # fmt: skip
+    return Section(
+        "front",
+        "Accuracy, latency and size",
+        (Prose(lead), Chart("front", "Accuracy, latency and size of the trials", told, spec, sheet)),
+    )
 
 
 def _latency_of(row: TrialRow) -> float:
@@ -54,9 +56,19 @@ def _in_words(row: TrialRow) -> str:
 
 
 _COLUMNS = columns(
-    "trial", "status", "#latency", "#95 % interval", "#speed, original = 1", "#accuracy", "on half", "#size", "#start",
-    "#memory", "why", "again",
-)  # fmt: skip
+    "trial",
+    "status",
+    "#latency",
+    "#95 % interval",
+    "#speed, original = 1",
+    "#accuracy",
+    "on half",
+    "#size",
+    "#start",
+    "#memory",
+    "why",
+    "again",
+)
 
 
 def _cells(rows: Sequence[TrialRow]) -> tuple[tuple[Cell, ...], ...]:
@@ -97,9 +109,13 @@ def trials_section(summary: Summary) -> Section | None:
         return None
     shown = _most_telling(summary.trials)
     sheet = Sheet(
-        "trials-table", "Every trial of the session", _COLUMNS, _cells(shown), filterable=len(shown) > _DETAIL,
+        "trials-table",
+        "Every trial of the session",
+        _COLUMNS,
+        _cells(shown),
+        filterable=len(shown) > _DETAIL,
         marks=tuple(row.status for row in shown),
-    )  # fmt: skip
+    )
     blocks: list[Block] = [sheet]
     if len(shown) < len(summary.trials):
         left = len(summary.trials) - len(shown)

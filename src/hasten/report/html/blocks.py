@@ -51,9 +51,14 @@ def _chart(chart: Chart, *, charts: bool) -> Html:
         open=not charts,
     )
     plot = element(
-        "div", id=f"{chart.name}-plot", class_="plot", data_chart=chart.name, role="img",
-        aria_labelledby=title, aria_describedby=f"{chart.name}-words",
-    )  # fmt: skip
+        "div",
+        id=f"{chart.name}-plot",
+        class_="plot",
+        data_chart=chart.name,
+        role="img",
+        aria_labelledby=title,
+        aria_describedby=f"{chart.name}-words",
+    )
     return element("figure", element("figcaption", joined(words)), plot if charts else None, table, class_="chart")
 
 
@@ -69,9 +74,11 @@ def _verdicts(verdicts: Verdicts, names: set[str]) -> Html:
         if row.practice in names:
             title = element("a", row.title, href=f"#{row.practice}")
         badge = element(
-            "span", element("span", _SYMBOLS.get(row.standing, "•"), aria_hidden="true"), f" {row.standing}",
+            "span",
+            element("span", _SYMBOLS.get(row.standing, "•"), aria_hidden="true"),
+            f" {row.standing}",
             class_=f"badge {row.standing.replace(' ', '-') if row.standing in _SYMBOLS else ''}".strip(),
-        )  # fmt: skip
+        )
         inside = [element("h3", title), badge, element("p", row.evidence)]
         if row.what_to_do:
             inside.append(element("p", element("strong", "To do: "), row.what_to_do))
@@ -85,9 +92,12 @@ def sheet_html(sheet: Sheet) -> Html:
     marks = sheet.marks or ("",) * len(sheet.rows)
     body = [_row(row, sheet.columns, mark) for row, mark in zip(sheet.rows, marks, strict=True)]
     table = element(
-        "table", element("caption", sheet.caption), element("thead", element("tr", joined(heads))),
-        element("tbody", joined(body)), id=sheet.name,
-    )  # fmt: skip
+        "table",
+        element("caption", sheet.caption),
+        element("thead", element("tr", joined(heads))),
+        element("tbody", joined(body)),
+        id=sheet.name,
+    )
     long = " long" if len(sheet.rows) > _LONG_TABLE else ""
     place = element("div", table, class_=f"scroll{long}", role="region", aria_label=sheet.caption, tabindex="0")
     return joined([_filter(sheet), place]) if sheet.filterable else place

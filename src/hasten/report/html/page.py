@@ -56,8 +56,9 @@ def whole_page(summary: Summary, signature: str = "") -> str:
         *([element("script", Html(library))] if library else []),
         element("script", Html(script)),
     ]
-    page = element("html", element("head", joined(head)), element("body", joined(parts), data_live=signature or None),
-                   lang="en")  # fmt: skip
+    page = element(
+        "html", element("head", joined(head)), element("body", joined(parts), data_live=signature or None), lang="en"
+    )
     return f"<!DOCTYPE html>\n{page}\n"
 
 
@@ -70,10 +71,13 @@ def content(summary: Summary) -> tuple[Html, dict[str, Any]]:
     specs = {chart.name: coloured(chart.spec, _BY_STYLE) for chart in charts_of(sections)} if charts else {}
     body = [
         _header(summary, without_charts=bool(charts_of(sections)) and not charts),
-        element("div", joined([_contents(sections), element("main", joined(inside), id="report", tabindex="-1")]),
-                class_="columns"),
+        element(
+            "div",
+            joined([_contents(sections), element("main", joined(inside), id="report", tabindex="-1")]),
+            class_="columns",
+        ),
         _footer(summary),
-    ]  # fmt: skip
+    ]
     return joined(body), specs
 
 

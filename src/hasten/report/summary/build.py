@@ -12,14 +12,7 @@ from hasten.report.summary.doubts import BUSY, all_doubts, contradiction
 from hasten.report.summary.reading import at, items, number, records, text
 from hasten.report.summary.records import Event, StepRow, Summary, VerdictRow
 from hasten.report.summary.reproduce import reproductions
-from hasten.report.summary.trials import (
-    figure,
-    front_names,
-    latency_figure,
-    trial_rows,
-    with_chosen,
-    with_front,
-)
+from hasten.report.summary.trials import figure, front_names, latency_figure, trial_rows, with_chosen, with_front
 from hasten.report.summary.views import (
     comparison_views,
     practice_views,
@@ -37,9 +30,24 @@ if TYPE_CHECKING:
     from hasten.report.summary.records import Fact, TrialRow
 
 _KNOWN: Final = {
-    *rows.KINDS, "profile", "explanation", "sustained", "sensitivity", "settings", "chosen", "accelerators", "finding",
-    "environment", "threads", "copies", "app", "step", "result", "check", "accuracy",
-}  # fmt: skip
+    *rows.KINDS,
+    "profile",
+    "explanation",
+    "sustained",
+    "sensitivity",
+    "settings",
+    "chosen",
+    "accelerators",
+    "finding",
+    "environment",
+    "threads",
+    "copies",
+    "app",
+    "step",
+    "result",
+    "check",
+    "accuracy",
+}
 _NOTHING: Final = "This session holds nothing yet."
 
 
@@ -163,12 +171,15 @@ def _verdicts(lines: Sequence[Trial], result: dict[str, Any] | None, *, whole_gu
     absent: dict[str, Any] = {"verdict": "not examined", "evidence": "This session holds nothing about it."}
     return tuple(
         VerdictRow(
-            name, PRACTICES.get(name, name), text(data, "verdict") or "not examined", text(data, "evidence"),
+            name,
+            PRACTICES.get(name, name),
+            text(data, "verdict") or "not examined",
+            text(data, "evidence"),
             text(data, "what_to_do"),
         )
         for name in order
         if (data := found.get(name, absent))
-    )  # fmt: skip
+    )
 
 
 def _steps(lines: Iterable[Trial], result: dict[str, Any] | None) -> tuple[StepRow, ...]:

@@ -136,47 +136,72 @@ def measured_row(label: str, data: dict[str, Any]) -> TrialRow:
     ends = {"latency": {"median_ms": latency.estimate, "ci95_ms": [latency.low, latency.high]}}
     doubts = [doubt.as_data() for doubt in found.doubts]
     return TrialRow(
-        name=name, kind="measurement", variant=model, plan=plan,
+        name=name,
+        kind="measurement",
+        variant=model,
+        plan=plan,
         status="interrupted" if data.get("interrupted") else "timed",
-        latency=latency_figure(ends["latency"]), size=found.model.size_bytes, memory_mb=found.peak_memory_mb,
-        init_ms=found.init_ms, doubts=doubt_rows(doubts, name),
-    )  # fmt: skip
+        latency=latency_figure(ends["latency"]),
+        size=found.model.size_bytes,
+        memory_mb=found.peak_memory_mb,
+        init_ms=found.init_ms,
+        doubts=doubt_rows(doubts, name),
+    )
 
 
 def _tried(label: str, data: dict[str, Any]) -> TrialRow:
     name = text(data, "id") or label
     return TrialRow(
-        name=name, kind="trial", variant=text(data, "variant"), plan=plan_words(at(data, "plan")),
-        status=text(data, "status"), stage=text(data, "stage"), latency=latency_figure(at(data, "latency")),
-        ratio=figure(at(data, "against_original"), "ratio"), verdict=text(data, "against_original", "verdict"),
-        **_judged(data), lost=number(data, "drop"),
-        size=whole(data, "size"), zipped_size=whole(data, "zipped_size"),
-        memory_mb=number(data, "peak_memory_mb"), init_ms=number(data, "init_ms"), why=text(data, "why"),
-        doubts=doubt_rows(at(data, "doubts"), name), elapsed_s=number(data, "elapsed_s"),
-    )  # fmt: skip
+        name=name,
+        kind="trial",
+        variant=text(data, "variant"),
+        plan=plan_words(at(data, "plan")),
+        status=text(data, "status"),
+        stage=text(data, "stage"),
+        latency=latency_figure(at(data, "latency")),
+        ratio=figure(at(data, "against_original"), "ratio"),
+        verdict=text(data, "against_original", "verdict"),
+        **_judged(data),
+        lost=number(data, "drop"),
+        size=whole(data, "size"),
+        zipped_size=whole(data, "zipped_size"),
+        memory_mb=number(data, "peak_memory_mb"),
+        init_ms=number(data, "init_ms"),
+        why=text(data, "why"),
+        doubts=doubt_rows(at(data, "doubts"), name),
+        elapsed_s=number(data, "elapsed_s"),
+    )
 
 
 def _judged(data: dict[str, Any]) -> dict[str, Any]:
     """What a row says of its accuracy. Sessions from before it was recorded do not name the direction."""
     metric, higher = text(data, "accuracy", "metric"), at(data, "accuracy", "higher_is_better")
     return {
-        "accuracy": accuracy_figure(at(data, "accuracy")), "metric": metric,
-        "accuracy_kind": text(data, "accuracy", "kind"), "accuracy_on": text(data, "accuracy_on"),
+        "accuracy": accuracy_figure(at(data, "accuracy")),
+        "metric": metric,
+        "accuracy_kind": text(data, "accuracy", "kind"),
+        "accuracy_on": text(data, "accuracy_on"),
         "accuracy_samples": whole(data, "accuracy", "samples"),
         "higher_is_better": higher if isinstance(higher, bool) else metric != "mae",
-    }  # fmt: skip
+    }
 
 
 def _variant(label: str, data: dict[str, Any]) -> TrialRow:
     notes = " ".join(str(note) for note in items(data, "notes"))
     return TrialRow(
-        name=text(data, "recipe") or label, kind="variant", variant=label, status=text(data, "floor") or "made",
-        latency=latency_figure(at(data, "latency")), ratio=figure(at(data, "against"), "ratio"),
-        verdict=text(data, "verdict"), **_judged(data),
+        name=text(data, "recipe") or label,
+        kind="variant",
+        variant=label,
+        status=text(data, "floor") or "made",
+        latency=latency_figure(at(data, "latency")),
+        ratio=figure(at(data, "against"), "ratio"),
+        verdict=text(data, "verdict"),
+        **_judged(data),
         lost=0.0 if label == ORIGINAL else number(data, "drop"),
-        size=whole(data, "size"), zipped_size=whole(data, "zipped_size"),
+        size=whole(data, "size"),
+        zipped_size=whole(data, "zipped_size"),
         why=f"{text(data, 'why')} {notes}".strip(),
-    )  # fmt: skip
+    )
 
 
 def with_chosen(rows: Sequence[TrialRow], lines: Iterable[Trial]) -> list[TrialRow]:

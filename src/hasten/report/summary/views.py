@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.measurement import measurement_from_data
 from hasten.core.thread_rows import LOAD_KINDS, SITUATIONS
 from hasten.report.summary.reading import at, items, number, records, text, whole
-from hasten.report.summary.records import (
-    ComparisonView,
-    Figure,
-    PracticeView,
-    ProfileView,
-    ThreadPoint,
-    ThreadsView,
-)
+from hasten.report.summary.records import ComparisonView, Figure, PracticeView, ProfileView, ThreadPoint, ThreadsView
 from hasten.report.summary.trials import UNREADABLE, figure, latency_figure, measured_row
 
 if TYPE_CHECKING:
@@ -60,10 +53,11 @@ def threads_views(lines: Sequence[Trial]) -> tuple[ThreadsView, ...]:
             ThreadsView(
                 short(text(data, "model", "path") or label),
                 tuple(point for row in records(data, "rows") if (point := _thread_point(row, latency_figure(row)))),
-                _threads_text(data), text(data, "why"),
+                _threads_text(data),
+                text(data, "why"),
             )
             for label, data in studies.items()
-        )  # fmt: skip
+        )
     points, models = [], []
     for line in lines:
         if line.kind == "measurement" and "load" in line.data:
@@ -145,10 +139,16 @@ def comparison_views(lines: Iterable[Trial]) -> tuple[ComparisonView, ...]:
         names = [name or word for (name, _), word in zip(sides, ("the first", "the second"), strict=True)]
         views.append(
             ComparisonView(
-                line.label, names[0], names[1], text(line.data, "verdict"), ratio,
-                sides[0][1], sides[1][1], whole(line.data, "rounds"),
+                line.label,
+                names[0],
+                names[1],
+                text(line.data, "verdict"),
+                ratio,
+                sides[0][1],
+                sides[1][1],
+                whole(line.data, "rounds"),
             )
-        )  # fmt: skip
+        )
     return tuple(views)
 
 

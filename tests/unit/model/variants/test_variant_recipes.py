@@ -144,9 +144,7 @@ def test_few_samples_are_mentioned_where_the_first_one_decides(tmp_path: Path) -
     ],
 )
 def test_calibration_data_that_does_not_fit_is_refused(
-    samples: list[dict[str, np.ndarray[Any, Any]]],
-    sentence: str,
-    tmp_path: Path,
+    samples: list[dict[str, np.ndarray[Any, Any]]], sentence: str, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=sentence):
         make_variant(model_file(tmp_path, "mobilenet"), "static_int8", tmp_path / "v.tflite", samples)
