@@ -17,7 +17,7 @@ from statistics import median
 from typing import Final
 
 from benchmarks.common import record
-from hasten.model import samples
+from hasten.model import example_models
 
 _LIMITS: Final = {"10 ms": 0.03, "0.1 ms": 0.10}
 _PROGRAM: Final = """
@@ -52,8 +52,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "loop.py").write_text(_PROGRAM)
-        (folder / "10 ms.tflite").write_bytes(samples.repeated(66))
-        (folder / "0.1 ms.tflite").write_bytes(samples.repeated(6, size=14, channels=24))
+        (folder / "10 ms.tflite").write_bytes(example_models.repeated(66))
+        (folder / "0.1 ms.tflite").write_bytes(example_models.repeated(6, size=14, channels=24))
         for label, limit in _LIMITS.items():
             pairs = _pairs(folder, label, arguments.pairs, arguments.seconds)
             wall, cpu = (sorted(watched[i] / plain[i] - 1 for plain, watched in pairs) for i in (0, 1))

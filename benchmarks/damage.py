@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.demo import MODEL
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
@@ -38,17 +38,17 @@ def bases() -> list[Base]:
     """Sound models of several kinds: plain, quantised, with state, loops, signatures, of an old schema."""
     models = {
         "demo": MODEL.read_bytes(),
-        "mobilenet": samples.mobilenet_like(8, 2),
-        "mobilenet_int8": samples.mobilenet_like(8, 2, dtype="int8"),
-        "efficientnet": samples.efficientnet_like(8, 2),
-        "matmul": samples.matmul_chain(8, 32, 2),
-        "one_operator": samples.one_operator(),
-        "two_signatures": samples_odd.two_signatures(),
-        "accumulator": samples_odd.accumulator(),
-        "counting_loop": samples_odd.counting_loop(),
-        "branch": samples_odd.branch(),
-        "dynamic_batch": samples_odd.dynamic_batch(),
-        "old_schema": samples_odd.old_schema(),
+        "mobilenet": example_models.mobilenet_like(8, 2),
+        "mobilenet_int8": example_models.mobilenet_like(8, 2, dtype="int8"),
+        "efficientnet": example_models.efficientnet_like(8, 2),
+        "matmul": example_models.matmul_chain(8, 32, 2),
+        "one_operator": example_models.one_operator(),
+        "two_signatures": example_models.two_signatures(),
+        "accumulator": example_models.accumulator(),
+        "counting_loop": example_models.counting_loop(),
+        "branch": example_models.branch(),
+        "dynamic_batch": example_models.dynamic_batch(),
+        "old_schema": example_models.old_schema(),
     }
     with tempfile.TemporaryDirectory() as folder:
         return [_base(name, data, Path(folder) / "model.tflite") for name, data in models.items()]

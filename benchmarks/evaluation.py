@@ -28,8 +28,8 @@ from hasten.core.failure import Failure
 from hasten.data.metrics import TopK
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
+from hasten.evaluate.run import evaluate
 from hasten.library import open_model
-from hasten.measure.evaluate import evaluate
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

@@ -28,20 +28,20 @@ from hasten.core.tuning import ORIGINAL, trial_id
 from hasten.data.metrics import metric_from_text
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
+from hasten.evaluate.evaluation import EvaluationOptions, compare_evaluations
+from hasten.evaluate.run import evaluate
+from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
 from hasten.library import compare, open_model, tune
 from hasten.measure.bench import bench
-from hasten.measure.evaluate import EvaluationOptions, evaluate
-from hasten.measure.evaluation import compare_evaluations
-from hasten.model.variants.recipes import RECIPES
-from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
-from hasten.practices.variant_maker import VariantMaker
 from hasten.targets.local import LocalTarget
 from hasten.tune.plans import numbers_of, plans_to_try
 from hasten.tune.settings import TuneSettings
+from hasten.variants.maker import VariantMaker
+from hasten.variants.recipes import RECIPES
 
 if TYPE_CHECKING:
     from hasten.data.dataset import Dataset
-    from hasten.measure.evaluation import Evaluation
+    from hasten.evaluate.evaluation import Evaluation
     from hasten.measure.rounds import Candidate
 
 _MAX_DROP = 0.01

@@ -35,9 +35,9 @@ from hasten.core.plan import plan_from_mapping
 from hasten.data.forms import forms_from_graph, real_from_bytes
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
+from hasten.evaluate.split import calibration_samples
 from hasten.library import open_model, tune
 from hasten.measure.warmup import warm_up
-from hasten.practices.quantize_data import calibration_samples
 from hasten.targets.local import LocalTarget
 from hasten.tune.settings import TuneSettings
 

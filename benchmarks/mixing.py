@@ -25,13 +25,13 @@ from benchmarks.common import RESULTS, record
 from benchmarks.planted import plant
 from hasten.core.plan import Plan
 from hasten.core.quantization import BROKEN, KEPT, SIZE, VariantRow
+from hasten.evaluate.evaluation import compare_evaluations
 from hasten.library import compare
-from hasten.measure.evaluation import compare_evaluations
-from hasten.model.variants.recipes import recipe_from_name
 from hasten.practices.mixed_precision import search_mix
 from hasten.practices.quantize_judge import REPORTING
 from hasten.practices.quantize_records import QuantizeSettings
 from hasten.practices.sensitivity import MOST_SAMPLES, sensitivities
+from hasten.variants.recipes import recipe_from_name
 
 if TYPE_CHECKING:
     from hasten.practices.quantize import QuantizePractice

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.common import hasten, record, spread
-from hasten.model.samples import repeated
+from hasten.model.example_models import repeated
 
 _RUNS = 12
 

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.common import hasten, record
-from hasten.model.samples import repeated
+from hasten.model.example_models import repeated
 
 _EQUAL, _SLOWER = 40, 20
 

@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.common import record
 from hasten.core.plan import Plan, Workload
 from hasten.engine.compiled import CompiledModel
-from hasten.model.samples import one_operator
+from hasten.model.example_models import one_operator
 
 _ROUNDS, _CALLS = 60, 2000
 _LOOP = r"""

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.common import hasten, record
 from hasten.demo import MODEL
-from hasten.model.samples import one_operator
+from hasten.model.example_models import one_operator
 
 _RERUNS = 10
 _SAME = 0.9

@@ -14,7 +14,7 @@ from typing import Any
 import hasten.demo
 from benchmarks.common import hasten as run_hasten
 from benchmarks.common import record
-from hasten.model.samples import efficientnet_like, mobilenet_like
+from hasten.model.example_models import efficientnet_like, mobilenet_like
 
 _CASES = Path(__file__).resolve().parents[2] / "shared" / "cases"
 

@@ -11,7 +11,7 @@ import pytest
 from hasten.core.errors import AcceleratorError
 from hasten.core.plan import Plan, Workload
 from hasten.engine.accelerators import process_environment
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def outputs_of(target: Target, path: Path, plan: Plan, data: bytes) -> tuple[np.
 
 
 def test_the_whole_model_runs_there_with_right_outputs(target: Target, write_model: WriteModel, plan: Plan) -> None:
-    path = write_model(samples.mobilenet_like())
+    path = write_model(example_models.mobilenet_like())
     data = np.random.default_rng(1).random((1, 32, 32, 3), np.float32).tobytes()
     found, report = outputs_of(target, path, plan, data)
     expected, _ = outputs_of(target, path, Plan(kernel="reference"), data)
@@ -58,7 +58,7 @@ def test_the_whole_model_runs_there_with_right_outputs(target: Target, write_mod
 
 
 def test_a_part_runs_there_and_the_rest_on_the_cpu(loads: Loads, write_model: WriteModel, plan: Plan) -> None:
-    report = loads(write_model(samples_odd.counting_loop()), plan)
+    report = loads(write_model(example_models.counting_loop()), plan)
     assert not report.without_cpu
     assert report.placement is not None
     assert report.placement.partitions
@@ -66,7 +66,7 @@ def test_a_part_runs_there_and_the_rest_on_the_cpu(loads: Loads, write_model: Wr
 
 
 def test_every_signature_runs_there(loads: Loads, write_model: WriteModel, plan: Plan) -> None:
-    path = write_model(samples_odd.two_signatures())
+    path = write_model(example_models.two_signatures())
     for signature in ("double", "multiply"):
         assert loads(path, plan, Workload(signature=signature)).without_cpu
 
@@ -76,7 +76,7 @@ def test_a_gpu_that_takes_nothing_says_which_operators_it_refused(
 ) -> None:
     if plan.accelerator != "gpu":
         pytest.skip("the NPU's compiler takes this operator")
-    failure = fails(write_model(samples_odd.pass_through("int64")), plan)
+    failure = fails(write_model(example_models.pass_through("int64")), plan)
     assert (failure.stage, failure.kind) == ("load", "accelerator")
     assert "RESHAPE" in failure.message
 
@@ -84,7 +84,7 @@ def test_a_gpu_that_takes_nothing_says_which_operators_it_refused(
 def test_precision_is_passed_on(target: Target, write_model: WriteModel, plan: Plan) -> None:
     if plan.accelerator != "gpu":
         pytest.skip("precision is an option of the GPU")
-    path = write_model(samples.mobilenet_like())
+    path = write_model(example_models.mobilenet_like())
     data = np.random.default_rng(1).random((1, 32, 32, 3), np.float32).tobytes()
     full, _ = outputs_of(target, path, dataclasses.replace(plan, precision="fp32"), data)
     half, _ = outputs_of(target, path, dataclasses.replace(plan, precision="fp16"), data)

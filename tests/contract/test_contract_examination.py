@@ -11,7 +11,7 @@ from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.engine.accelerators import process_environment
 from hasten.measure.rounds import Candidate
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
 from hasten.practices.accelerator_words import recommend
@@ -118,7 +118,7 @@ def test_a_library_that_is_not_there_is_missing(target: Target, sums: Path) -> N
 
 
 def test_what_the_gpu_refuses_is_named(target: Target, write_model: WriteModel) -> None:
-    *_, row = examined(target, write_model(samples_odd.counting_loop()), {"gpu": has("gpu")})
+    *_, row = examined(target, write_model(example_models.counting_loop()), {"gpu": has("gpu")})
     assert (row.status, row.placed_ops, row.total_ops) == ("partial", 3, 4)
     assert row.refused == ("WHILE x1",)
     assert "left to the CPU: WHILE x1" in row.why
@@ -127,14 +127,14 @@ def test_what_the_gpu_refuses_is_named(target: Target, write_model: WriteModel) 
 
 
 def test_a_gpu_that_takes_nothing_is_not_timed(target: Target, write_model: WriteModel) -> None:
-    *_, row = examined(target, write_model(samples_odd.pass_through("int64")), {"gpu": has("gpu")})
+    *_, row = examined(target, write_model(example_models.pass_through("int64")), {"gpu": has("gpu")})
     assert (row.status, row.latency) == ("failed", None)
     assert "RESHAPE" in row.why
 
 
 @pytest.mark.parametrize("accelerator", ["gpu", "npu"])
 def test_a_whole_model_is_examined(target: Target, write_model: WriteModel, accelerator: str) -> None:
-    *_, row = examined(target, write_model(samples.mobilenet_like(8)), {accelerator: has(accelerator)})
+    *_, row = examined(target, write_model(example_models.mobilenet_like(8)), {accelerator: has(accelerator)})
     assert (row.status, row.placed_ops) == ("runs", row.total_ops)
     assert row.error is not None
     assert row.error.worst < 0.1

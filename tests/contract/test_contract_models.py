@@ -10,7 +10,7 @@ import pytest
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.targets.base import Limits
@@ -69,7 +69,7 @@ def test_a_runner_says_what_it_is(target: Target) -> None:
 def test_every_element_type_passes_through_unchanged(target: Target, write_model: WriteModel, dtype: str) -> None:
     data = bytes(range(1, 4 * SIZES_IN_BITS[dtype] // 8 + 1)) if dtype != "bool" else bytes((1, 0, 0, 1))
     with target.start(Plan()) as runner:
-        report = runner.load(write_model(samples_odd.pass_through(dtype)), Workload())
+        report = runner.load(write_model(example_models.pass_through(dtype)), Workload())
         (output,) = runner.evaluate([data])
     assert bytes(output) == data
     assert report.inputs[0].dtype == report.outputs[0].dtype == dtype
@@ -79,13 +79,13 @@ def test_every_element_type_passes_through_unchanged(target: Target, write_model
 
 @pytest.mark.parametrize("dtype", ["string", "resource", "variant"])
 def test_types_that_cannot_be_fed_are_refused_by_name(fails: Fails, write_model: WriteModel, dtype: str) -> None:
-    failure = fails(write_model(samples_odd.pass_through(dtype)), Plan())
+    failure = fails(write_model(example_models.pass_through(dtype)), Plan())
     assert (failure.stage, failure.kind) == ("load", "model")
     assert "tensor 'x'" in failure.message
 
 
 def test_a_kernel_that_lacks_a_type_is_named(fails: Fails, write_model: WriteModel) -> None:
-    failure = fails(write_model(samples_odd.cast_to_float("uint64")), Plan())
+    failure = fails(write_model(example_models.cast_to_float("uint64")), Plan())
     assert failure.kind == "model"
     assert failure.message == "LiteRT's operator Cast does not take tensors of type UINT64"
 
@@ -94,13 +94,13 @@ def test_a_kernel_that_lacks_a_type_is_named(fails: Fails, write_model: WriteMod
 def test_conversion_gives_the_right_numbers(target: Target, write_model: WriteModel, dtype: str) -> None:
     values = np.array([[1, 0, 1, 1]]).astype(dtype)
     with target.start(Plan()) as runner:
-        runner.load(write_model(samples_odd.cast_to_float(dtype)), Workload())
+        runner.load(write_model(example_models.cast_to_float(dtype)), Workload())
         (output,) = runner.evaluate([values.tobytes()])
     assert np.frombuffer(output, np.float32).tolist() == [1, 0, 1, 1]
 
 
 def test_each_signature_has_inputs_and_outputs_of_its_own(target: Target, write_model: WriteModel) -> None:
-    path = write_model(samples_odd.two_signatures())
+    path = write_model(example_models.two_signatures())
     a, b = np.array([[1, 2, 3, 4]], np.float32), np.array([[5, 6, 7, 8]], np.float32)
     with target.start(Plan()) as runner:
         report = runner.load(path, Workload(signature="multiply"))
@@ -114,13 +114,14 @@ def test_each_signature_has_inputs_and_outputs_of_its_own(target: Target, write_
 
 
 def test_an_unknown_signature_is_answered_with_the_known_ones(fails: Fails, write_model: WriteModel) -> None:
-    failure = fails(write_model(samples_odd.two_signatures()), Plan(), Workload(signature="divide"))
+    failure = fails(write_model(example_models.two_signatures()), Plan(), Workload(signature="divide"))
     assert failure.kind == "usage"
     assert "double, multiply" in failure.hint
 
 
 @pytest.mark.parametrize(
-    "make", [samples_odd.no_signature, samples_odd.old_schema, samples_odd.counting_loop, samples_odd.branch]
+    "make",
+    [example_models.no_signature, example_models.old_schema, example_models.counting_loop, example_models.branch],
 )
 def test_files_of_every_age_and_kind_run(loads: Loads, write_model: WriteModel, make: Callable[[], bytes]) -> None:
     assert loads(write_model(make())).api == "CompiledModel"
@@ -129,7 +130,7 @@ def test_files_of_every_age_and_kind_run(loads: Loads, write_model: WriteModel, 
 def test_state_lives_on_from_run_to_run(target: Target, write_model: WriteModel) -> None:
     one = np.ones((1, 4), np.float32).tobytes()
     with target.start(Plan()) as runner:
-        runner.load(write_model(samples_odd.accumulator()), Workload())
+        runner.load(write_model(example_models.accumulator()), Workload())
         first, second = (np.frombuffer(runner.evaluate([one])[0], np.float32) for _ in range(2))
     np.testing.assert_allclose(second - first, 1, rtol=1e-5)
 
@@ -141,7 +142,7 @@ def test_an_open_batch_is_one_or_what_was_asked(
     loads: Loads, write_model: WriteModel, asked: tuple[int, ...], inside: tuple[int, ...], outside: tuple[int, ...]
 ) -> None:
     workload = Workload(shapes=(("x", asked),) if asked else ())
-    report = loads(write_model(samples_odd.dynamic_batch()), workload=workload)
+    report = loads(write_model(example_models.dynamic_batch()), workload=workload)
     assert (report.inputs[0].shape, report.outputs[0].shape) == (inside, outside)
 
 
@@ -160,13 +161,13 @@ def test_an_open_batch_is_one_or_what_was_asked(
 def test_impossible_shapes_are_a_wrong_usage(
     fails: Fails, write_model: WriteModel, shape: tuple[int, ...], words: str
 ) -> None:
-    failure = fails(write_model(samples_odd.dynamic_batch()), Plan(), Workload(shapes=(("x", shape),)))
+    failure = fails(write_model(example_models.dynamic_batch()), Plan(), Workload(shapes=(("x", shape),)))
     assert (failure.stage, failure.kind) == ("load", "usage")
     assert words in failure.message
 
 
 def test_a_shape_for_an_unknown_input_is_answered_with_the_known_ones(fails: Fails, write_model: WriteModel) -> None:
-    failure = fails(write_model(samples.one_operator()), Plan(), Workload(shapes=(("c", (1, 4)),)))
+    failure = fails(write_model(example_models.one_operator()), Plan(), Workload(shapes=(("c", (1, 4)),)))
     assert (failure.kind, failure.hint) == ("usage", "Its inputs are: a, b.")
 
 
@@ -187,7 +188,7 @@ def test_an_output_whose_size_hangs_on_the_data_can_be_run_again_and_again(
 
 def test_data_of_the_wrong_size_is_refused_by_name(target: Target, write_model: WriteModel) -> None:
     with target.start(Plan()) as runner:
-        runner.load(write_model(samples.one_operator()), Workload())
+        runner.load(write_model(example_models.one_operator()), Workload())
         with pytest.raises(RunnerFailed, match="tensor 'b' takes 16 bytes, not 3"):
             runner.evaluate([bytes(16), bytes(3)])
         with pytest.raises(RunnerFailed, match="takes 2 inputs, not 1") as caught:
@@ -201,7 +202,7 @@ def test_data_of_the_wrong_size_is_refused_by_name(target: Target, write_model: 
     [
         (b"", "is empty"),
         (b"hello" * 99, "is not a TensorFlow Lite model"),
-        (samples.one_operator()[:-64], "is damaged"),
+        (example_models.one_operator()[:-64], "is damaged"),
     ],
     ids=["empty", "garbage", "torn"],
 )
@@ -220,8 +221,8 @@ def test_a_missing_file_is_named(fails: Fails, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (samples_odd.custom_operator, "needs the custom operator Unknown"),
-        (samples_odd.flex_operator, "an operator of TensorFlow itself (FlexErf)"),
+        (example_models.custom_operator, "needs the custom operator Unknown"),
+        (example_models.flex_operator, "an operator of TensorFlow itself (FlexErf)"),
     ],
 )
 def test_operators_that_are_missing_are_named(
@@ -243,29 +244,29 @@ def test_an_operator_of_the_future_is_named(fails: Fails, write_model: WriteMode
 def test_a_model_that_aborts_the_engine_costs_its_runner_only(
     target: Target, fails: Fails, write_model: WriteModel
 ) -> None:
-    failure = fails(write_model(samples_odd.aborting()), Plan())
+    failure = fails(write_model(example_models.aborting()), Plan())
     assert (failure.stage, failure.kind) == ("load", "crash")
     with target.start(Plan()) as runner:
-        runner.load(write_model(samples.one_operator()), Workload())
+        runner.load(write_model(example_models.one_operator()), Workload())
 
 
 @pytest.mark.parametrize(("value", "kind"), [('"two', "usage"), ('"two"', "usage")])
 def test_options_that_the_engine_refuses_are_a_wrong_usage(
     fails: Fails, write_model: WriteModel, value: str, kind: str
 ) -> None:
-    failure = fails(write_model(samples.one_operator()), Plan(options=(("cpu.num_threads", value),)))
+    failure = fails(write_model(example_models.one_operator()), Plan(options=(("cpu.num_threads", value),)))
     assert failure.kind == kind
     assert "cpu.num_threads" in failure.message
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_thread_setting_is_seen_to_take_effect(loads: Loads, write_model: WriteModel, threads: int) -> None:
-    assert loads(write_model(samples.mobilenet_like()), Plan(threads=threads)).extra_threads == threads - 1
+    assert loads(write_model(example_models.mobilenet_like()), Plan(threads=threads)).extra_threads == threads - 1
 
 
 @pytest.mark.parametrize("kernel", ["builtin", "reference"])
 def test_kernels_agree(target: Target, write_model: WriteModel, kernel: str) -> None:
-    path, outputs = write_model(samples.mobilenet_like()), []
+    path, outputs = write_model(example_models.mobilenet_like()), []
     x = np.random.default_rng(0).random((1, 32, 32, 3), np.float32).tobytes()
     for plan in (Plan(), Plan(kernel=kernel)):
         with target.start(plan) as runner:
@@ -278,7 +279,7 @@ def test_kernels_agree(target: Target, write_model: WriteModel, kernel: str) -> 
 def test_memory_counts_what_the_model_takes(target: Target, write_model: WriteModel) -> None:
     megabytes = 32
     with target.start(Plan()) as runner:
-        runner.load(write_model(samples.stream(megabytes)), Workload())
+        runner.load(write_model(example_models.stream(megabytes)), Workload())
         runner.block(0.0, 1)
         assert runner.peak_memory_mb is not None
         assert 3 * megabytes <= runner.peak_memory_mb < 6 * megabytes
@@ -289,12 +290,12 @@ def test_a_model_beyond_the_memory_limit_is_out_of_memory(
     fails: Fails, write_model: WriteModel, memory_mb: int
 ) -> None:
     limits = Limits(answer_seconds=60.0, memory_mb=memory_mb)
-    failure = fails(write_model(samples.stream(200)), Plan(), limits=limits)
+    failure = fails(write_model(example_models.stream(200)), Plan(), limits=limits)
     assert (failure.stage, failure.kind) == ("load", "out of memory")
 
 
 def test_a_runner_holds_one_model(target: Target, write_model: WriteModel) -> None:
-    path = write_model(samples.one_operator())
+    path = write_model(example_models.one_operator())
     with target.start(Plan()) as runner:
         with pytest.raises(RunnerFailed, match="no model is loaded"):
             runner.block(0.0, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hasten.model import samples
+from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 
 if TYPE_CHECKING:
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 def make_models(folder: Path) -> Path:
     """Write all of them into a folder."""
     made = {
-        "small": samples.mobilenet_like(16, 3, 64),
-        "threads": samples.mobilenet_like(16, 3, 64, seed=1),
-        "fight": samples.mobilenet_like(16, 3, 64, seed=2),
-        "conv": samples.repeated(4, size=64),
-        "deep": samples.repeated(40, size=8, channels=16),
+        "small": example_models.mobilenet_like(16, 3, 64),
+        "threads": example_models.mobilenet_like(16, 3, 64, seed=1),
+        "fight": example_models.mobilenet_like(16, 3, 64, seed=2),
+        "conv": example_models.repeated(4, size=64),
+        "deep": example_models.repeated(40, size=8, channels=16),
         "wide": _adds((1, 1 << 18)),
         "square": _adds((1 << 9, 1 << 9)),
         "two": _two_outputs(),
-        "cold": samples.stream(64),
+        "cold": example_models.stream(64),
     }
     for name, content in made.items():
         (folder / f"{name}.tflite").write_bytes(content)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ def finish(process: subprocess.Popen[str], seconds: float) -> tuple[str, str]:
 
 def model_file(folder: Path, name: str) -> Path:
     """A sample model by the name of the function that makes it."""
-    make: Callable[[], bytes] = getattr(samples, name, None) or getattr(samples_odd, name)
+    make: Callable[[], bytes] = getattr(example_models, name)
     path = folder / f"{name}.tflite"
     path.write_bytes(make())
     return path

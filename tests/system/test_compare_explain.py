@@ -8,7 +8,7 @@ import numpy as np
 from commandline import hasten, model_file
 
 from hasten.core.session import read_session
-from hasten.model import samples
+from hasten.model import example_models
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def test_reasons_follow_the_verdict(tmp_path: Path) -> None:
     original, changed = model_file(tmp_path, "mobilenet_like"), tmp_path / "int8.tflite"
-    changed.write_bytes(samples.mobilenet_like(dtype="int8"))
+    changed.write_bytes(example_models.mobilenet_like(dtype="int8"))
     data = tmp_path / "data.npz"
     np.savez(data, x=np.zeros((3, 32, 32, 3), np.uint8))
     shown = hasten("compare", original, changed, "--seconds", "1", "--explain", "--data", data)

@@ -10,7 +10,7 @@ import pytest
 from commandline import hasten
 from PIL import Image
 
-from hasten.model.samples import mobilenet_like
+from hasten.model.example_models import mobilenet_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from commandline import Finished, finish, hasten, interrupt, model_file, start
 
 from hasten.core.session import read_session
 from hasten.demo import MODEL
+from hasten.model.example_models import mobilenet_like
 from hasten.model.reader import read_graph
-from hasten.model.samples import mobilenet_like
 
 if TYPE_CHECKING:
     from pathlib import Path

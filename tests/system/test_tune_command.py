@@ -20,7 +20,7 @@ from commandline import Finished, finish, hasten, interrupt, start
 
 from hasten.core.bundle import read_bundle
 from hasten.core.session import read_session
-from hasten.model.samples import mobilenet_like
+from hasten.model.example_models import mobilenet_like
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.cli import options
 from hasten.cli.output import complain, show
 from hasten.cli.progress import progress_bar
-from hasten.model.variants.border import BORDER_TYPES, FLOAT, Border
+from hasten.variants.io_types import FLOAT, IO_TYPES, IoTypes
 
 if TYPE_CHECKING:
     import argparse
@@ -60,10 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     for end in ("input", "output"):
         parser.add_argument(
-            f"--{end}-type",
-            choices=BORDER_TYPES,
-            default=FLOAT,
-            help=f"of the variants' float {end}s (default: float32)",
+            f"--{end}-type", choices=IO_TYPES, default=FLOAT, help=f"of the variants' float {end}s (default: float32)"
         )
     parser.add_argument("--no-mix", action="store_true", help="do not look for mixes of float and integers")
     parser.add_argument(
@@ -83,9 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     from hasten.data.preprocess import preprocess_from_text
     from hasten.library import study_quantize
-    from hasten.model.variants.recipes import RECIPE_NAMES
     from hasten.practices.quantize_records import QuantizeSettings
     from hasten.report.quantize_text import quantize_text
+    from hasten.variants.recipes import RECIPE_NAMES
 
     settings = QuantizeSettings(
         recipes=tuple(dict.fromkeys(arguments.recipe)) or RECIPE_NAMES,
@@ -97,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         skip_bad=arguments.skip_bad,
         label_offset=arguments.label_offset,
         prune=tuple(dict.fromkeys(arguments.prune)),
-        border=Border(arguments.input_type, arguments.output_type),
+        io_types=IoTypes(arguments.input_type, arguments.output_type),
     )
     practice = study_quantize(
         model,

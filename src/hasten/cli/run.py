@@ -18,7 +18,7 @@ from hasten.core.errors import DataError
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.measure.prediction import Prediction
+    from hasten.evaluate.prediction import Prediction
 
 EXAMPLES = """
 hasten run tuned --input photo.jpg

@@ -71,9 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     from hasten.data.preprocess import preprocess_from_text
     from hasten.library import study_tune
-    from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
     from hasten.report.tune_text import tune_text
     from hasten.tune.settings import TuneSettings
+    from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
     recipes = tuple(recipe_from_name(name).name for name in dict.fromkeys(arguments.recipe))
     settings = TuneSettings(

@@ -170,7 +170,7 @@ def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Ro
 
 
 class Allowance(Protocol):
-    """What may be lost against a baseline; `measure.floor_guard.Floor` decides it for every command."""
+    """What may be lost against a baseline; `evaluate.floor.Floor` decides it for every command."""
 
     @property
     def allowed(self) -> float | None:

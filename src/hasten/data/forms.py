@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -115,6 +115,30 @@ def forms_from_graph(graph: Graph, workload: Workload) -> ModelForms:
     return ModelForms(
         tuple(_form(name, tensor, shapes.get(name) or shapes.get(tensor.name)) for name, tensor in inputs),
         tuple(_form(name, tensor, None) for name, tensor in outputs),
+    )
+
+
+class _LoadedTensor(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+class _Load(Protocol):
+    """What a runner reports of a model that it has loaded."""
+
+    @property
+    def inputs(self) -> Sequence[_LoadedTensor]: ...
+    @property
+    def outputs(self) -> Sequence[_LoadedTensor]: ...
+
+
+def forms_as_loaded(graph: Graph, workload: Workload, load: _Load) -> LoadedForms:
+    """The forms with the engine's shapes and in its order, as a runner has loaded the model."""
+    return forms_from_graph(graph, workload).in_effect(
+        [(tensor.name, tensor.shape) for tensor in load.inputs],
+        [(tensor.name, tensor.shape) for tensor in load.outputs],
     )
 
 

@@ -9,13 +9,13 @@ from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
 from hasten.data.preprocess import Preprocess
+from hasten.evaluate.prediction import predict
 from hasten.library.opening import error_of, open_model
 from hasten.measure import bench as bench_module
 from hasten.measure import compare as compare_module
 from hasten.measure import profiling as profiling_module
 from hasten.measure import sustained as sustained_module
 from hasten.measure.peaks import measure_peaks
-from hasten.measure.prediction import predict
 from hasten.measure.rounds import Progress, no_progress
 from hasten.practices.profile import profile_model
 from hasten.targets.local import LocalTarget
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Peaks, Profile
     from hasten.core.sustained import Sustained
+    from hasten.evaluate.prediction import Prediction
     from hasten.measure.compare import ComparisonResult
-    from hasten.measure.prediction import Prediction
     from hasten.measure.profiling import RawProfile
     from hasten.measure.rounds import Track
     from hasten.targets.base import Target

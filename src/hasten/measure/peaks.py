@@ -20,7 +20,7 @@ from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan
 from hasten.core.profile import Peaks
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
-from hasten.model import samples
+from hasten.model import example_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,11 +55,11 @@ def measure_peaks(target: Target, threads: int, progress: Progress = no_progress
 
 def _measure(target: Target, threads: int, progress: Progress) -> Peaks | Failure:
     loads: dict[str, Callable[[], bytes]] = {
-        "float arithmetic": lambda: samples.matmul_chain(_ROWS, _UNITS, _LAYERS),
-        "int8 arithmetic": lambda: samples.matmul_chain(_ROWS, _UNITS, _LAYERS, dtype="int8"),
+        "float arithmetic": lambda: example_models.matmul_chain(_ROWS, _UNITS, _LAYERS),
+        "int8 arithmetic": lambda: example_models.matmul_chain(_ROWS, _UNITS, _LAYERS, dtype="int8"),
     }
     for size in _STREAM_MEGABYTES:
-        loads[f"bandwidth at {size:g} MB"] = lambda size=size: samples.stream(size)  # type: ignore[misc]
+        loads[f"bandwidth at {size:g} MB"] = lambda size=size: example_models.stream(size)  # type: ignore[misc]
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
         for number, (name, build) in enumerate(loads.items()):

@@ -151,7 +151,7 @@ class OperatorBuilder(LayerBuilder):
                 f"{code} takes one element type, not {a.dtype} and {b.dtype}", "Use cast() on one of them."
             )
         if code != "MUL" and a.dtype in {"int8", "uint8"} and a.quantization is None:
-            # LiteRT 2.3.0 aborts the whole process on such a model; see samples_odd.aborting().
+            # LiteRT 2.3.0 aborts the whole process on such a model; see example_models.aborting().
             raise UsageError(f"{code} of plain {a.dtype} has no kernel", "Give the inputs a scale.")
         quantization = None if a.quantization is None else activated_range(rms, activation)
         shape = np.broadcast_shapes(a.shape, b.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hasten.core.bundle import BundleTensor
-from hasten.measure.loaded_forms import forms_as_loaded
+from hasten.data.forms import forms_as_loaded
 
 if TYPE_CHECKING:
     from hasten.core.plan import Workload

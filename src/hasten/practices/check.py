@@ -12,11 +12,11 @@ from hasten.core.failure import Failure
 from hasten.core.gate import CheckResult, Row, accuracy_row, drop_row, exact_row
 from hasten.core.gate_baseline import BaselineRun, session_row
 from hasten.core.session import keep_nothing
-from hasten.measure.evaluate import evaluate
-from hasten.measure.evaluation import compare_evaluations
-from hasten.measure.floor_guard import Floor
+from hasten.evaluate.evaluation import compare_evaluations
+from hasten.evaluate.floor import Floor
+from hasten.evaluate.run import evaluate
+from hasten.evaluate.scoring import check_labels
 from hasten.measure.gate import TimedGate
-from hasten.measure.label_check import check_labels
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hasten.core.session import Keep
     from hasten.data.dataset import Dataset
     from hasten.data.metrics import Metric
-    from hasten.measure.evaluation import Evaluation
+    from hasten.evaluate.evaluation import Evaluation
     from hasten.measure.rounds import Candidate, Progress
     from hasten.practices.check_request import CheckRequest
     from hasten.targets.base import Target

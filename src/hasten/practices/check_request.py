@@ -23,7 +23,7 @@ from hasten.core.cores import cores_text
 from hasten.core.errors import DataError, UsageError
 from hasten.core.plan import Plan, Workload, plan_with, workload_from_mapping
 from hasten.data.preprocess import Preprocess, preprocess_from_text
-from hasten.measure.evaluate import EvaluationOptions
+from hasten.evaluate.evaluation import EvaluationOptions
 from hasten.measure.gate import DEFAULT_SECONDS
 
 if TYPE_CHECKING:

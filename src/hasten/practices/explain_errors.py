@@ -13,9 +13,8 @@ from hasten.core.errors import ModelError
 from hasten.core.explain import ErrorView, LossyInput
 from hasten.core.failure import RunnerFailed
 from hasten.core.node_errors import ErrorMeter, drops, first_below, first_drop, is_lossy, largest_drop
-from hasten.data.forms import real_from_bytes, stored_from_real
+from hasten.data.forms import forms_as_loaded, real_from_bytes, stored_from_real
 from hasten.data.sources import random_dataset
-from hasten.measure.loaded_forms import forms_as_loaded
 from hasten.model.matching import Feeders
 from hasten.practices.explain_cut_off import cut_off_inputs, cut_off_nodes
 from hasten.practices.explain_inputs import GivenInputs, inputs_from_data, samples_for

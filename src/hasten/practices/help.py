@@ -12,7 +12,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan
 from hasten.measure.rounds import Candidate, Rounds
-from hasten.model.samples import mobilenet_like
+from hasten.model.example_models import mobilenet_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

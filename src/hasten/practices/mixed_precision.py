@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.mixing import MixSearch, Sensitivity
 from hasten.core.quantization import BUT, FOR_SIZE, SIZE, VariantRow, choose, worth_mixing
-from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
 from hasten.practices.quantize_judge import CHOOSING
 from hasten.practices.sensitivity import SHARE, Probe, sensitivities
+from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

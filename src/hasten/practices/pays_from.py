@@ -15,8 +15,8 @@ from hasten.core.units import count
 from hasten.measure.race import comparison
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
 from hasten.model.cost import total_cost
+from hasten.model.example_models import mobilenet_like
 from hasten.model.reader import read_graph
-from hasten.model.samples import mobilenet_like
 from hasten.practices.accelerator_race import BASE, race
 
 if TYPE_CHECKING:

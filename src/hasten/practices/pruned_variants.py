@@ -9,9 +9,9 @@ from hasten.core.failure import Failure
 from hasten.core.quantization import FAILED
 from hasten.core.units import percent
 from hasten.measure.rounds import no_progress
-from hasten.model.variants.sparsity import layer_sparsities, model_sparsity
 from hasten.practices.profile import profile_model
 from hasten.practices.slow_nodes import gains_of
+from hasten.variants.sparsity import layer_sparsities, model_sparsity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

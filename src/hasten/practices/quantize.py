@@ -13,36 +13,37 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import HastenError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.floor import Decision
 from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, ORIGINAL, VariantRow, choose, explain_choice, finding_of, floor_of
+from hasten.evaluate.fingerprint import file_hash
+from hasten.evaluate.sequential_test import Decision
 from hasten.measure.bench import DEFAULT_SECONDS, bench
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 from hasten.model.reader import read_graph
-from hasten.model.variants.already import AlreadyQuantizedError, integer_share, refuse_quantized
-from hasten.model.variants.recipes import Recipe, recipe_from_name
-from hasten.model.variants.variant import zipped_bytes
 from hasten.practices.mixed_precision import mix
 from hasten.practices.pruned_variants import Pruning, judge_pruned, note_kernels, note_sparsity
-from hasten.practices.quantize_border import border_notes, types_still
 from hasten.practices.quantize_course import Course
-from hasten.practices.quantize_folder import FolderError, file_hash
+from hasten.practices.quantize_folder import FolderError
+from hasten.practices.quantize_io_types import io_type_notes, types_still
 from hasten.practices.quantize_judge import CHOOSING, REPORTING, QuantizeJudge
 from hasten.practices.quantize_race import race, timed_row
 from hasten.practices.quantize_records import QuantizeResult, feeding_options
 from hasten.practices.quantize_reporting import report_on_other_half
 from hasten.practices.slow_nodes import leave_slow_nodes
-from hasten.practices.variant_maker import VariantMaker
+from hasten.variants.already_quantized import AlreadyQuantizedError, integer_share, refuse_quantized
+from hasten.variants.maker import VariantMaker
+from hasten.variants.recipes import Recipe, recipe_from_name
+from hasten.variants.variant import zipped_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from hasten.model.graph import Graph
-    from hasten.model.variants.variant import Variant
     from hasten.practices.node_gains import Gains
     from hasten.practices.quantize_folder import QuantizeFolder
     from hasten.practices.quantize_records import QuantizeData, QuantizeSettings
     from hasten.targets.base import Target
+    from hasten.variants.variant import Variant
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ class QuantizePractice:
 
     def __post_init__(self) -> None:
         self._course = Course(mixes=self.settings.mix)
-        self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature, self.settings.border)
+        self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature, self.settings.io_types)
         self.judges = QuantizeJudge(
             self.target,
             self.candidate,
@@ -95,7 +96,7 @@ class QuantizePractice:
         best = choose(rows, self.settings.goal)
         why = self.already or explain_choice(rows, self.settings.goal)
         if best.recipe == ORIGINAL:
-            why = " ".join((why, *types_still(self.graph, self.candidate.workload, self.settings.border)))
+            why = " ".join((why, *types_still(self.graph, self.candidate.workload, self.settings.io_types)))
         return QuantizeResult(
             rows=tuple(rows),
             chosen=best.recipe,
@@ -113,7 +114,7 @@ class QuantizePractice:
             plan=self.candidate.plan,
             workload=self.candidate.workload,
             feeding=feeding_options(self.data, skip_bad=self.settings.skip_bad),
-            border=self.settings.border,
+            io_types=self.settings.io_types,
             floor=self.folder.floor,
         )
 
@@ -212,7 +213,7 @@ class QuantizePractice:
         if self.already:
             self._examine_as_it_is()
             return
-        self.note(*self.data.dataset.notes, *border_notes(self.graph, self.candidate.workload, self.settings))
+        self.note(*self.data.dataset.notes, *io_type_notes(self.graph, self.candidate.workload, self.settings))
         note_sparsity(self)
         self._prepare()
         recipes = self.settings.fitting

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from dataclasses import replace
@@ -13,8 +12,9 @@ from hasten.core.errors import DataError, UsageError
 from hasten.core.mixing import Sensitivity, sensitivity_from_data
 from hasten.core.quantization import ORIGINAL, VariantRow, row_from_data
 from hasten.core.session import SessionWriter, read_session
-from hasten.model.variants.border import FLOAT
+from hasten.evaluate.fingerprint import file_hash
 from hasten.practices.folder_lock import FolderLock
+from hasten.variants.io_types import FLOAT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -245,12 +245,3 @@ class QuantizeFolder:
 def _is_litter(name: str) -> bool:
     """Whether a file is of no account: hidden, or left behind by a file manager."""
     return name in _LITTER or (name.startswith(".") and name != _MAKING)
-
-
-def file_hash(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as stream:
-        digest = hashlib.sha256()
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -7,28 +7,29 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.accuracy import interval_of_scores
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure
-from hasten.core.floor import Decision
 from hasten.core.units import percent
 from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import FunctionMetric
-from hasten.measure.evaluate import EvaluationOptions, evaluate
-from hasten.measure.floor_guard import Floor
-from hasten.measure.label_check import check_labels, metric_by_labels
+from hasten.evaluate.evaluation import EvaluationOptions
+from hasten.evaluate.floor import Floor
+from hasten.evaluate.intervals import interval_of_scores
+from hasten.evaluate.other_outputs import RUINED, SAMPLES, OtherOutputs
+from hasten.evaluate.run import evaluate
+from hasten.evaluate.scoring import check_labels, metric_by_labels
+from hasten.evaluate.sequential_test import Decision
+from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
+from hasten.evaluate.sufficiency import BY_CHANCE, commonest_label, doubt_by_chance, trust_in
 from hasten.model.reader import read_graph
-from hasten.practices.other_outputs import RUINED, SAMPLES, OtherOutputs
-from hasten.practices.quantize_border import inputs_by_scale
-from hasten.practices.quantize_data import CALIBRATION_SAMPLES, calibration_samples, halves
-from hasten.practices.quantize_trust import BY_CHANCE, commonest_label, doubt_by_chance, trust_in
+from hasten.practices.quantize_io_types import inputs_by_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hasten.data.dataset import Dataset
     from hasten.data.metrics import Metric
-    from hasten.measure.evaluation import Evaluation, Skipped
+    from hasten.evaluate.evaluation import Evaluation, Skipped
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
     from hasten.practices.quantize_records import QuantizeData, QuantizeSettings

@@ -12,10 +12,10 @@ from hasten.core.errors import UsageError
 from hasten.core.plan import Plan, Workload
 from hasten.core.quantization import BROKEN, GOALS, SPEED, VariantRow
 from hasten.data.preprocess import Preprocess
-from hasten.model.variants.border import FLOAT, FLOAT_BORDER, Border, fits
-from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
-from hasten.practices.data_fingerprint import data_fingerprint, metric_fingerprint
+from hasten.evaluate.fingerprint import data_fingerprint, metric_fingerprint
 from hasten.practices.quantize_folder import AS_IN_THE_FILE, CALIBRATION_CONTENT, DATA_CONTENT, METRIC_CONTENT, SHAPE
+from hasten.variants.io_types import FLOAT, FLOAT_IO, IoTypes, fits
+from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
     from hasten.core.finding import Finding
@@ -44,7 +44,7 @@ class QuantizeSettings:
     label_offset: int = 0
     prune: tuple[float, ...] = ()
     """Shares of weights to set to zero, each a pair of variants."""
-    border: Border = FLOAT_BORDER
+    io_types: IoTypes = FLOAT_IO
     """The types of the variants' inputs and outputs. Of all recipes, those that cannot have them are left out."""
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class QuantizeSettings:
     @property
     def fitting(self) -> tuple[str, ...]:
         """The recipes to try: those that can have the types asked for."""
-        return tuple(name for name in self.recipes if fits(recipe_from_name(name), self.border))
+        return tuple(name for name in self.recipes if fits(recipe_from_name(name), self.io_types))
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -75,19 +75,19 @@ class QuantizeSettings:
 
     def _check_border(self) -> None:
         """What was chosen by name is not left out behind the user's back."""
-        able = [name for name in RECIPE_NAMES if fits(recipe_from_name(name), self.border)]
+        able = [name for name in RECIPE_NAMES if fits(recipe_from_name(name), self.io_types)]
         if not able:
             raise UsageError(
-                f"no recipe can have {self.border.describe()}",
+                f"no recipe can have {self.io_types.describe()}",
                 "Choose int8 or uint8 with float32, or int16 with float32, or one of them for both.",
             )
         if self.left_out and self.recipes != RECIPE_NAMES:
             raise UsageError(
-                f"{', '.join(self.left_out)} cannot have {self.border.describe()}", f"These can: {', '.join(able)}."
+                f"{', '.join(self.left_out)} cannot have {self.io_types.describe()}", f"These can: {', '.join(able)}."
             )
-        if self.prune and not self.border.is_float:
+        if self.prune and not self.io_types.is_float:
             raise UsageError(
-                f"pruned variants cannot have {self.border.describe()}", "Prune in a search of its own, with float32."
+                f"pruned variants cannot have {self.io_types.describe()}", "Prune in a search of its own, with float32."
             )
 
 
@@ -123,7 +123,7 @@ class QuantizeResult:
     workload: Workload = Workload()
     feeding: tuple[str, ...] = ()
     """The options by which another command is fed the same; none where the inputs were made up."""
-    border: Border = FLOAT_BORDER
+    io_types: IoTypes = FLOAT_IO
     """The types that were asked for; the original keeps its own."""
     floor: dict[str, Any] = field(default_factory=dict)
     """What the largest drop means for this metric, as `Floor.as_data` tells; empty before the original was judged."""
@@ -159,8 +159,8 @@ class QuantizeResult:
             "goal": self.goal,
             "data": self.data,
             "already_quantized": self.already,
-            "input_type": self.border.input_type,
-            "output_type": self.border.output_type,
+            "input_type": self.io_types.input_type,
+            "output_type": self.io_types.output_type,
             "notes": list(self.notes),
             "resumed": self.resumed,
             "finding": self.finding.as_data(),
@@ -205,7 +205,7 @@ def settings_to_compare(candidate: Candidate, data: QuantizeData, settings: Quan
     Types are named only where they are not float32: sessions from before they could be chosen name none. The same name
     may stand for other content later, so that this is told apart as well where it can be.
     """
-    types = {"input type": settings.border.input_type, "output type": settings.border.output_type}
+    types = {"input type": settings.io_types.input_type, "output type": settings.io_types.output_type}
     contents = {
         DATA_CONTENT: data_fingerprint(data.dataset),
         CALIBRATION_CONTENT: data_fingerprint(data.calibration),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import HastenError
 from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, UNKNOWN, VariantRow, choose
-from hasten.measure.evaluation import compare_evaluations
+from hasten.evaluate.evaluation import compare_evaluations
 from hasten.practices.mixed_precision import mix, mix_further
 from hasten.practices.quantize_judge import REPORTING
 

@@ -15,13 +15,12 @@ from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.mixing import Sensitivity
 from hasten.core.quantization import SIZE
-from hasten.data.forms import real_from_bytes
-from hasten.measure.loaded_forms import forms_as_loaded
+from hasten.data.forms import forms_as_loaded, real_from_bytes
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.model.variants.recipes import recipe_from_name
 from hasten.practices.profile import profile_model
 from hasten.practices.slow_nodes import gains_of
+from hasten.variants.recipes import recipe_from_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,10 +11,10 @@ from hasten.core.quantization import BUT, FAILED, KEPT, SIZE, SLOW, VariantRow
 from hasten.core.units import several
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.model.variants.border import FLOAT_BORDER
-from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
 from hasten.practices.explain import Subject
 from hasten.practices.node_gains import Gains, measure_gains
+from hasten.variants.io_types import FLOAT_IO
+from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,10 +73,10 @@ def gains_of(practice: QuantizePractice, row: VariantRow) -> Gains | None:
 def _with_float_border(practice: QuantizePractice, row: VariantRow, folder: Path) -> Path:
     """The row's file, or one that differs from it in inputs and outputs only: what conversions between nodes would cost
     is seen from those at the border, and a variant that takes and gives integers has none."""
-    if practice.settings.border.is_float:
+    if practice.settings.io_types.is_float:
         return Path(row.path)
     path = folder / "float_border.tflite"
-    practice.maker.make(row.base_recipe, path, practice.calibration(), but=row.float_nodes or None, border=FLOAT_BORDER)
+    practice.maker.make(row.base_recipe, path, practice.calibration(), but=row.float_nodes or None, io_types=FLOAT_IO)
     return path
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hasten.report.text import printable, wrapped
 
 if TYPE_CHECKING:
-    from hasten.measure.prediction import Prediction
+    from hasten.evaluate.prediction import Prediction
 
 
 def prediction_text(found: Prediction) -> str:

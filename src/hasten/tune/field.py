@@ -14,8 +14,8 @@ from hasten.core.failure import Failure
 from hasten.core.racing import log_ratios, relative
 from hasten.core.samples import Samples
 from hasten.core.tuning import BROKEN, CHOSEN, DROPPED, FAILED, KEPT, ORIGINAL, TIMED, TuneTrial, trial_id
+from hasten.evaluate.fingerprint import file_hash
 from hasten.measure.rounds import Candidate, Rounds, Track
-from hasten.practices.quantize_folder import file_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

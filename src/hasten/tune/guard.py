@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import HastenError, UsageError
-from hasten.core.floor import Decision
 from hasten.core.quantization import floor_of
 from hasten.core.tuning import ACCURACY, BROKEN, CHOOSING, FAILED, KEPT, ORIGINAL, REPORTING, TIMED, UNKNOWN
-from hasten.measure.evaluation import compare_evaluations
+from hasten.evaluate.evaluation import compare_evaluations
+from hasten.evaluate.sequential_test import Decision
 from hasten.tune.plans import keeps_numbers, numbers_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.tuning import ORIGINAL
-from hasten.model.variants.recipes import RECIPE_NAMES, recipe_from_name
+from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,12 +16,12 @@ from hasten.core.quantization import BUT, SLOW
 from hasten.core.quantization import FAILED as NOT_MADE
 from hasten.core.statistics import Interval
 from hasten.core.tuning import BROKEN, DROPPED, FAILED, ORIGINAL
-from hasten.model.variants.recipes import recipe_from_name
 from hasten.tune.contest import MOST_ROUNDS, Contest
 from hasten.tune.field import Field
 from hasten.tune.folder import environment_data
 from hasten.tune.guard import Guard
 from hasten.tune.plans import alike_in_speed, first_recipes, numbers_of, plans_to_try
+from hasten.variants.recipes import recipe_from_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.limits import Limit
-from hasten.model.variants.recipes import RECIPE_NAMES
 from hasten.practices.quantize_records import QuantizeSettings, settings_to_compare
+from hasten.variants.recipes import RECIPE_NAMES
 
 if TYPE_CHECKING:
     from hasten.measure.rounds import Candidate

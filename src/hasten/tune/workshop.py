@@ -11,19 +11,20 @@ from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, VariantRow
 from hasten.core.tuning import ORIGINAL, trial_id
+from hasten.evaluate.fingerprint import file_hash
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.model.variants.already import AlreadyQuantizedError, refuse_quantized
-from hasten.model.variants.recipes import recipe_from_name
-from hasten.model.variants.variant import zipped_bytes
 from hasten.practices.explain import Subject
 from hasten.practices.node_gains import measure_gains
 from hasten.practices.quantize import QuantizePractice
-from hasten.practices.quantize_folder import QuantizeFolder, file_hash
+from hasten.practices.quantize_folder import QuantizeFolder
 from hasten.practices.quantize_judge import QuantizeJudge
 from hasten.practices.quantize_records import QuantizeSettings, settings_to_compare
-from hasten.practices.variant_maker import VariantMaker
 from hasten.tune.folder import MIXES
+from hasten.variants.already_quantized import AlreadyQuantizedError, refuse_quantized
+from hasten.variants.maker import VariantMaker
+from hasten.variants.recipes import recipe_from_name
+from hasten.variants.variant import zipped_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -36,7 +36,7 @@ from hasten.core.plan import Plan
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval
 from hasten.data.metrics import MeanAbsoluteError, TopK
-from hasten.measure.floor_guard import Floor
+from hasten.evaluate.floor import Floor
 
 PASSED, FAILED, UNDECIDED = GateVerdict.PASSED, GateVerdict.FAILED, GateVerdict.UNDECIDED
 

@@ -19,7 +19,7 @@ from hasten.data.dataset import Sample
 from hasten.data.forms import TensorForm, forms_from_graph, real_from_bytes, stored_from_real
 from hasten.data.prepare import Preparer
 from hasten.data.preprocess import CHANNELS, LAYOUTS, RESIZES, Preprocess, preprocess_from_text, resolved
-from hasten.model import samples_odd
+from hasten.model import example_models
 from hasten.model.metadata import ModelMetadata, TensorMetadata
 from hasten.model.reader import read_graph
 
@@ -393,7 +393,7 @@ def test_outputs_of_other_types_and_sizes() -> None:
 
 def test_forms_keep_the_signatures_order_and_know_the_engines(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
-    path.write_bytes(samples_odd.two_signatures())
+    path.write_bytes(example_models.two_signatures())
     forms = forms_from_graph(read_graph(path), Workload(signature="multiply"))
     assert [form.name for form in forms.inputs] == ["a", "b"]
     turned = forms.in_effect([("b", (1, 4)), ("a", (1, 4))], [(form.name, form.shape) for form in forms.outputs])
@@ -402,7 +402,7 @@ def test_forms_keep_the_signatures_order_and_know_the_engines(tmp_path: Path) ->
     assert [form.name for form in turned.in_engine_order.inputs] == ["b", "a"]
     with pytest.raises(ModelError, match="other inputs"):
         forms.in_effect([("z", (1, 4))], [])
-    path.write_bytes(samples_odd.no_signature())
+    path.write_bytes(example_models.no_signature())
     assert len(forms_from_graph(read_graph(path), Workload()).inputs) == 1
-    path.write_bytes(samples_odd.dynamic_batch())
+    path.write_bytes(example_models.dynamic_batch())
     assert forms_from_graph(read_graph(path), Workload()).inputs[0].shape == (1, 8, 8, 3)

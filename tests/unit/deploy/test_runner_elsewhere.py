@@ -15,7 +15,7 @@ from hasten.core.errors import AcceleratorError, HastenError
 from hasten.core.plan import Plan
 from hasten.deploy.preparation import prepare_process
 from hasten.engine import accelerators
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 
 _PROGRAM = """
 import sys
@@ -45,7 +45,7 @@ def _needs(accelerator: str) -> None:
 def test_an_accelerator_works_without_starting_the_program_anew(tmp_path: Path, accelerator: str) -> None:
     _needs(accelerator)
     path = tmp_path / "model.tflite"
-    path.write_bytes(samples.mobilenet_like())
+    path.write_bytes(example_models.mobilenet_like())
     command = [sys.executable, "-c", _PROGRAM, str(path), accelerator]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1:] == ["True False"], done.stderr[-2000:]
@@ -70,7 +70,7 @@ def test_a_library_that_will_not_load_is_named(tmp_path: Path, monkeypatch: pyte
 )
 def test_every_type_goes_in_and_out(tmp_path: Path, dtype: str) -> None:
     path = tmp_path / "same.tflite"
-    path.write_bytes(samples_odd.pass_through(dtype))
+    path.write_bytes(example_models.pass_through(dtype))
     try:
         runner = hasten.Runner(path)
     except HastenError as error:

@@ -15,7 +15,7 @@ import hasten
 from hasten.core.bundle import write_bundle
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.plan import Plan, Workload
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def added(tmp_path: Path) -> Path:
     """A model of two inputs: sum = a + b."""
     path = tmp_path / "add.tflite"
-    path.write_bytes(samples.one_operator())
+    path.write_bytes(example_models.one_operator())
     return path
 
 
@@ -142,7 +142,7 @@ def test_exclusive_keeps_others_out_while_buffers_are_used_in_place(runner: hast
 
 def test_closing_waits_for_the_run_under_way(tmp_path: Path) -> None:
     path = tmp_path / "chain.tflite"
-    path.write_bytes(samples.repeated(8))
+    path.write_bytes(example_models.repeated(8))
     runner = hasten.Runner(path)
     closing = threading.Thread(target=runner.close)
     with runner.exclusive():
@@ -156,13 +156,13 @@ def test_closing_waits_for_the_run_under_way(tmp_path: Path) -> None:
 
 def test_real_values_go_in_and_out_of_a_quantised_model(tmp_path: Path) -> None:
     path = tmp_path / "int8.tflite"
-    path.write_bytes(samples.mobilenet_like(width=8, blocks=1, size=8, dtype="int8"))
+    path.write_bytes(example_models.mobilenet_like(width=8, blocks=1, size=8, dtype="int8"))
     with hasten.Runner(path) as runner:
         values = np.linspace(-3, 3, 8 * 8 * 3, dtype=np.float32).reshape(1, 8, 8, 3)
         runner.quantize("x", values)
         stored = runner.inputs["x"]
         assert stored.dtype == np.int8
-        assert np.abs(stored * samples.INPUT_SCALE - values).max() <= samples.INPUT_SCALE / 2 + 1e-6
+        assert np.abs(stored * example_models.INPUT_SCALE - values).max() <= example_models.INPUT_SCALE / 2 + 1e-6
         runner.quantize("x", np.full((1, 8, 8, 3), 1e9))
         assert (stored == 127).all(), "beyond the range is its end"
         runner.quantize("x", values)
@@ -209,13 +209,13 @@ def test_shapes_and_cores_of_the_plan_are_taken(tmp_path: Path) -> None:
 
 def test_a_model_for_the_classic_interface_runs_with_copies_and_keeps_its_state(tmp_path: Path) -> None:
     path = tmp_path / "reference.tflite"
-    path.write_bytes(samples.one_operator())
+    path.write_bytes(example_models.one_operator())
     with hasten.Runner(path, Plan(kernel="reference")) as runner:
         assert not runner.zero_copy
         runner.inputs["a"][...], runner.inputs["b"][...] = 1, 2
         runner.run()
         assert runner.outputs["sum"].tolist() == [[3, 3, 3, 3]]
-    path.write_bytes(samples_odd.accumulator())
+    path.write_bytes(example_models.accumulator())
     with hasten.Runner(path) as runner:
         sums = [runner(_four(1, 2, 3, 4)).tolist() for _ in range(3)]
         assert sums == [[[1, 2, 3, 4]], [[2, 4, 6, 8]], [[3, 6, 9, 12]]], "it begins at nothing, and keeps its state"
@@ -225,7 +225,7 @@ def test_what_is_no_model_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no model file"):
         hasten.Runner(tmp_path / "gone.tflite")
     torn = tmp_path / "torn.tflite"
-    torn.write_bytes(samples.one_operator()[:200])
+    torn.write_bytes(example_models.one_operator()[:200])
     with pytest.raises(ModelError):
         hasten.Runner(torn)
 

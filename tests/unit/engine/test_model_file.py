@@ -12,18 +12,24 @@ from hypothesis import strategies as st
 from hasten.core.errors import ModelError
 from hasten.demo import MODEL
 from hasten.engine.model_file import check_model_file
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-WHOLE = samples.mobilenet_like(4, 1, 8)
+WHOLE = example_models.mobilenet_like(4, 1, 8)
 NO_RESET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 @pytest.mark.parametrize(
     "content",
-    [WHOLE, samples.one_operator(), samples_odd.old_schema(), samples_odd.two_signatures(), samples_odd.accumulator()],
+    [
+        WHOLE,
+        example_models.one_operator(),
+        example_models.old_schema(),
+        example_models.two_signatures(),
+        example_models.accumulator(),
+    ],
 )
 def test_whole_files_pass(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "model.tflite"

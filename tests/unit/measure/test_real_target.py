@@ -10,7 +10,7 @@ import hasten.library as library
 from hasten.core.comparison import Verdict
 from hasten.core.errors import ModelError, UsageError
 from hasten.core.plan import Plan, Workload
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.tflite"
-    path.write_bytes(samples.one_operator())
+    path.write_bytes(example_models.one_operator())
     return path
 
 
 @pytest.fixture
 def network(tmp_path: Path) -> Path:
     path = tmp_path / "network.tflite"
-    path.write_bytes(samples.mobilenet_like())
+    path.write_bytes(example_models.mobilenet_like())
     return path
 
 
@@ -50,8 +50,8 @@ def test_bench_of_the_smallest_model(tiny: Path) -> None:
 
 def test_compare_finds_more_work_slower(tmp_path: Path) -> None:
     less, more = tmp_path / "less.tflite", tmp_path / "more.tflite"
-    less.write_bytes(samples.repeated(4))
-    more.write_bytes(samples.repeated(12))
+    less.write_bytes(example_models.repeated(4))
+    more.write_bytes(example_models.repeated(12))
     found = library.compare((less, Plan()), (more, Plan()), seconds=12.0)
     assert found.comparison.ratio > 1.5
     assert found.comparison.verdict in (Verdict.SLOWER, Verdict.UNDECIDED)
@@ -77,7 +77,7 @@ def test_profile_with_peaks(network: Path, tmp_path: Path, monkeypatch: pytest.M
 
 def test_other_signature(tmp_path: Path) -> None:
     path = tmp_path / "two.tflite"
-    path.write_bytes(samples_odd.two_signatures())
+    path.write_bytes(example_models.two_signatures())
     assert library.bench(path, workload=Workload("multiply"), seconds=0.3).samples.count > 0
     with pytest.raises(UsageError, match="divide"):
         library.profile(path, workload=Workload("divide"), seconds=0.3, roofline=False)
@@ -85,14 +85,14 @@ def test_other_signature(tmp_path: Path) -> None:
 
 def test_model_that_kills_its_process_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
     path = tmp_path / "aborting.tflite"
-    path.write_bytes(samples_odd.aborting())
+    path.write_bytes(example_models.aborting())
     with pytest.raises(ModelError):
         library.bench(path, seconds=0.3)
 
 
 def test_tensorflow_operators_are_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "flex.tflite"
-    path.write_bytes(samples_odd.flex_operator())
+    path.write_bytes(example_models.flex_operator())
     with pytest.raises(ModelError, match="Erf") as raised:
         library.bench(path)
     assert "SELECT_TF_OPS" in raised.value.hint

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from litert_run import inputs_for, invoke, loaded, run
 
 from hasten.core.errors import UsageError
-from hasten.model import samples
+from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.build_bytes import DATA_ALIGNMENT, ELEMENT_TYPES, Quantization
 from hasten.model.build_graph import INT8_MAX, INT8_MIN
@@ -227,7 +227,7 @@ def test_element_types_are_the_schemas() -> None:
 
 
 def test_weights_are_aligned() -> None:
-    model = samples.mobilenet_like(dtype="int8")
+    model = example_models.mobilenet_like(dtype="int8")
     parsed = schema.Model.GetRootAs(model, 0)
     base = np.frombuffer(model, dtype=np.uint8).ctypes.data
     buffers = [parsed.Buffers(index) for index in range(parsed.BuffersLength())]
@@ -237,8 +237,8 @@ def test_weights_are_aligned() -> None:
 
 
 def test_same_seed_same_file(tmp_path: Path) -> None:
-    assert samples.mobilenet_like() == samples.mobilenet_like()
-    assert samples.mobilenet_like() != samples.mobilenet_like(seed=1)
+    assert example_models.mobilenet_like() == example_models.mobilenet_like()
+    assert example_models.mobilenet_like() != example_models.mobilenet_like(seed=1)
     g = ModelBuilder()
     g.output(g.relu(g.input("x", (1, 2))))
     assert g.write(tmp_path / "model.tflite").read_bytes() == g.build()

@@ -10,7 +10,7 @@ from litert_run import invoke, loaded, run
 
 from hasten.core.errors import UsageError
 from hasten.demo import MODEL
-from hasten.model import samples
+from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.inner_outputs import shown_names, with_outputs
 from hasten.model.reader import read_graph
@@ -33,7 +33,7 @@ def computed(graph: Graph) -> list[int]:
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_own_outputs_stay_and_inner_ones_hold_what_a_cut_model_gives(dtype: str, tmp_path: Path) -> None:
-    data = samples.mobilenet_like(dtype=dtype)
+    data = example_models.mobilenet_like(dtype=dtype)
     graph = graph_of(data, tmp_path)
     inputs, expected = run(data)
     whole = invoke(loaded(with_outputs(graph, computed(graph))), inputs)
@@ -45,7 +45,7 @@ def test_own_outputs_stay_and_inner_ones_hold_what_a_cut_model_gives(dtype: str,
 
 
 def test_the_file_stays_readable_and_names_its_outputs(tmp_path: Path) -> None:
-    graph = graph_of(samples.mobilenet_like(), tmp_path)
+    graph = graph_of(example_models.mobilenet_like(), tmp_path)
     chosen = [computed(graph)[2], computed(graph)[-1]]
     copy = graph_of(with_outputs(graph, chosen), tmp_path)
     signature = copy.signature()
@@ -67,7 +67,7 @@ def test_a_file_without_a_signature_gets_one(tmp_path: Path) -> None:
 
 
 def test_constants_and_strangers_are_refused(tmp_path: Path) -> None:
-    graph = graph_of(samples.mobilenet_like(), tmp_path)
+    graph = graph_of(example_models.mobilenet_like(), tmp_path)
     constant = next(tensor.index for tensor in graph.main.tensors if tensor.is_constant)
     for index in (constant, len(graph.main.tensors), -1):
         with pytest.raises(UsageError, match="not computed"):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from hasten.core.explain import Certainty
 from hasten.model.build import ModelBuilder
+from hasten.model.example_models import mobilenet_like
 from hasten.model.graph import Node, Subgraph, Tensor
 from hasten.model.matching import Feeder, Feeders, match_nodes
 from hasten.model.reader import read_graph
-from hasten.model.samples import mobilenet_like
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

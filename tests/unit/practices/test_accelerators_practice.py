@@ -16,8 +16,8 @@ from hasten.core.finding import Standing
 from hasten.core.measurement import measurement_from_data
 from hasten.core.placement import XNNPACK, YNNPACK, Partition, Placement
 from hasten.core.plan import Plan, Workload
+from hasten.model.example_models import counting_loop
 from hasten.model.reader import read_graph
-from hasten.model.samples_odd import counting_loop
 from hasten.practices.accelerator_words import finding_of, recommend
 from hasten.practices.accelerators import plans_to_examine
 from hasten.practices.pays_from import pays_from

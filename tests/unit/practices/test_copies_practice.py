@@ -11,7 +11,7 @@ from hasten.core.errors import ModelError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
 from hasten.library import copies, copies_found, measure_copies, study_copies
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.targets.local import LocalTarget
 
@@ -62,9 +62,9 @@ def test_the_snippet_runs(large: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("content", "refused"),
     [
-        (samples_odd.no_signature(), {"signature": "the model has no signature"}),
-        (samples_odd.accumulator(), {}),
-        (samples.mobilenet_like(width=8, blocks=1, size=8, dtype="int8"), {}),
+        (example_models.no_signature(), {"signature": "the model has no signature"}),
+        (example_models.accumulator(), {}),
+        (example_models.mobilenet_like(width=8, blocks=1, size=8, dtype="int8"), {}),
     ],
 )
 def test_odd_models_have_rows_too(tmp_path: Path, content: bytes, refused: dict[str, str]) -> None:
@@ -110,6 +110,6 @@ def test_an_interface_that_crashes_costs_its_own_rows_only(large: Path) -> None:
 
 def test_a_model_that_does_not_run_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "custom.tflite"
-    path.write_bytes(samples_odd.custom_operator())
+    path.write_bytes(example_models.custom_operator())
     with pytest.raises(ModelError):
         copies(path, seconds=0.2)

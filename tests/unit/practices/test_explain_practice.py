@@ -19,7 +19,7 @@ from hasten.core.statistics import Interval
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.preprocess import preprocess_from_text
 from hasten.demo import CALIBRATION, DATA, MODEL
-from hasten.model import samples
+from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.build_bytes import serialised
 from hasten.model.build_graph import signed_range
@@ -128,7 +128,7 @@ def test_the_demo_quantised_by_googles_quantiser(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("node", [0, 5, 10])
 def test_error_enters_at_just_the_layer_that_was_made_wrong(node: int, tmp_path: Path) -> None:
-    data = samples.mobilenet_like()
+    data = example_models.mobilenet_like()
     original = written(data, tmp_path, "original.tflite")
     assert library.open_model(original)[1].main.nodes[node].op in ("CONV_2D", "DEPTHWISE_CONV_2D")
     changed = written(with_scaled_weights(data, node, 1.5), tmp_path, "changed.tflite")
@@ -145,8 +145,8 @@ def test_error_enters_at_just_the_layer_that_was_made_wrong(node: int, tmp_path:
 
 
 def test_a_wrong_layer_stands_out_among_the_errors_of_eight_bits(tmp_path: Path) -> None:
-    original = written(with_scaled_weights(samples.mobilenet_like(), 6, 3.0), tmp_path, "original.tflite")
-    changed = written(samples.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
+    original = written(with_scaled_weights(example_models.mobilenet_like(), 6, 3.0), tmp_path, "original.tflite")
+    changed = written(example_models.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
     source = np.random.default_rng(0)
     images = [Sample("normal", (source.standard_normal((1, 32, 32, 3)).astype(np.float32),)) for _ in range(2)]
     found = numbers(original, changed, Dataset("normal numbers", images, labelled=False))
@@ -162,8 +162,8 @@ def standard_normal(samples: int) -> Dataset:
 
 
 def test_error_of_an_eight_bit_input_is_found_at_the_input(tmp_path: Path) -> None:
-    original = written(samples.mobilenet_like(), tmp_path, "original.tflite")
-    changed = written(samples.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
+    original = written(example_models.mobilenet_like(), tmp_path, "original.tflite")
+    changed = written(example_models.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
     view = numbers(original, changed, standard_normal(2)).view
     assert view is not None
     (lossy,) = view.lossy_inputs
@@ -194,8 +194,8 @@ def test_error_of_an_input_that_is_quantised_at_once_is_found_at_the_input(tmp_p
 
 
 def test_a_layer_without_room_for_the_values_of_the_original_is_found(tmp_path: Path) -> None:
-    original = written(with_scaled_weights(samples.mobilenet_like(), 7, 10.0), tmp_path, "original.tflite")
-    changed = written(samples.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
+    original = written(with_scaled_weights(example_models.mobilenet_like(), 7, 10.0), tmp_path, "original.tflite")
+    changed = written(example_models.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
     view = numbers(original, changed, standard_normal(40)).view
     assert view is not None
     assert view.samples == 32  # of a model this small
@@ -207,8 +207,8 @@ def test_a_layer_without_room_for_the_values_of_the_original_is_found(tmp_path: 
 
 
 def test_an_input_without_room_for_what_the_original_is_fed_is_found(tmp_path: Path) -> None:
-    original = written(samples.mobilenet_like(), tmp_path, "original.tflite")
-    changed = written(samples.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
+    original = written(example_models.mobilenet_like(), tmp_path, "original.tflite")
+    changed = written(example_models.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
     large = Sample("large", (np.full((32, 32, 3), 1000.0, np.float32),))
     view = numbers(original, changed, Dataset("large", [large], labelled=False)).view
     assert view is not None
@@ -224,7 +224,7 @@ def test_large_models_are_looked_at_on_few_samples(tmp_path: Path) -> None:
 
 
 def test_the_same_model_has_no_error(tmp_path: Path) -> None:
-    path = written(samples.efficientnet_like(), tmp_path, "m.tflite")
+    path = written(example_models.efficientnet_like(), tmp_path, "m.tflite")
     found = numbers(path, path)
     assert found.view is not None
     assert (found.view.first_drop, found.view.largest_drop, found.view.output_snr_db) == (None, None, math.inf)
@@ -232,8 +232,8 @@ def test_the_same_model_has_no_error(tmp_path: Path) -> None:
 
 
 def test_given_inputs_are_used_for_both(tmp_path: Path) -> None:
-    original = written(samples.mobilenet_like(), tmp_path, "original.tflite")
-    changed = written(samples.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
+    original = written(example_models.mobilenet_like(), tmp_path, "original.tflite")
+    changed = written(example_models.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
     zeros = Sample("zeros", (np.zeros((1, 32, 32, 3), np.float32),))
     found = numbers(original, changed, Dataset("two zeros", [zeros, zeros], labelled=False))
     assert found.view is not None
@@ -241,18 +241,18 @@ def test_given_inputs_are_used_for_both(tmp_path: Path) -> None:
 
 
 def test_models_with_other_inputs_cannot_be_compared_in_numbers(tmp_path: Path) -> None:
-    original = written(samples.mobilenet_like(size=32), tmp_path, "original.tflite")
-    changed = written(samples.mobilenet_like(size=64), tmp_path, "changed.tflite")
+    original = written(example_models.mobilenet_like(size=32), tmp_path, "original.tflite")
+    changed = written(example_models.mobilenet_like(size=64), tmp_path, "changed.tflite")
     found = numbers(original, changed)
     assert found.view is None
     assert "another shape" in found.why_not
-    two = numbers(written(samples.one_operator(), tmp_path, "two.tflite"), original)
+    two = numbers(written(example_models.one_operator(), tmp_path, "two.tflite"), original)
     assert "2 inputs" in two.why_not
 
 
 def test_many_tensors_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hasten.practices.inner_tensors._MOST_TENSORS_A_COPY", 4)
-    one = subject(written(samples.mobilenet_like(blocks=1), tmp_path, "m.tflite"))
+    one = subject(written(example_models.mobilenet_like(blocks=1), tmp_path, "m.tflite"))
     tensors = [node.outputs[0] for node in one.subgraph.nodes]
     assert len(tensors) > 8
     inputs = [[np.ones((1, 32, 32, 3), np.float32).tobytes()]] * 2
@@ -262,7 +262,7 @@ def test_many_tensors_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_quantised_bytes_become_real_numbers(tmp_path: Path) -> None:
-    one = subject(written(samples.mobilenet_like(dtype="int8"), tmp_path, "m.tflite"))
+    one = subject(written(example_models.mobilenet_like(dtype="int8"), tmp_path, "m.tflite"))
     tensor = one.subgraph.tensors[one.subgraph.nodes[0].outputs[0]]
     assert tensor.quantization is not None
     stored = np.full(tensor.shape, 5, np.int8)
@@ -286,7 +286,7 @@ def with_a_variable(data: bytes) -> bytes:
 
 
 def test_models_that_cannot_be_profiled_are_compared_in_numbers(tmp_path: Path) -> None:
-    data = samples.mobilenet_like(blocks=1)
+    data = example_models.mobilenet_like(blocks=1)
     original = written(with_a_variable(data), tmp_path, "original.tflite")
     changed = written(with_a_variable(with_scaled_weights(data, 0, 1.5)), tmp_path, "changed.tflite")
     found = explained(original, changed)
@@ -303,7 +303,7 @@ def test_models_that_cannot_be_profiled_are_compared_in_numbers(tmp_path: Path) 
 
 
 def test_data_are_fed_as_asked_and_what_was_guessed_is_said(tmp_path: Path) -> None:
-    model = written(samples.mobilenet_like(), tmp_path, "m.tflite")
+    model = written(example_models.mobilenet_like(), tmp_path, "m.tflite")
     data = tmp_path / "data.npz"
     np.savez(data, x=np.full((2, 32, 32, 3), 255, np.uint8))
     guessed = library.inputs_to_explain(model, str(data))
@@ -318,7 +318,7 @@ def test_data_are_fed_as_asked_and_what_was_guessed_is_said(tmp_path: Path) -> N
 
 
 def test_bad_samples_are_an_error_unless_they_are_to_be_left_out(tmp_path: Path) -> None:
-    one = subject(written(samples.mobilenet_like(), tmp_path, "m.tflite"))
+    one = subject(written(example_models.mobilenet_like(), tmp_path, "m.tflite"))
     good, bad = (Sample(name, (np.zeros(shape, np.float32),)) for name, shape in (("good", (32, 32, 3)), ("bad", (3,))))
     mixed = Dataset("mixed", [good, bad, good], labelled=False)
     with pytest.raises(DataError, match="bad has the shape"):
@@ -331,7 +331,7 @@ def test_bad_samples_are_an_error_unless_they_are_to_be_left_out(tmp_path: Path)
 
 
 def test_trouble_of_a_model_says_which_one(tmp_path: Path) -> None:
-    good = written(samples.one_operator(), tmp_path, "good.tflite")
+    good = written(example_models.one_operator(), tmp_path, "good.tflite")
     g = ModelBuilder()
     g.output(g.custom("Nobody", [g.input("a", (1, 4)), g.input("b", (1, 4))], (1, 4)), "y")
     bad = written(g.build(), tmp_path, "bad.tflite")

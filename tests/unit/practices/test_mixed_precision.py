@@ -15,13 +15,13 @@ from hasten.core.errors import ModelError
 from hasten.core.mixing import Sensitivity
 from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, SIZE, SPEED, VariantRow
 from hasten.library import quantize, study_quantize
+from hasten.model.example_models import mobilenet_like
 from hasten.model.reader import read_graph
-from hasten.model.samples import mobilenet_like
 from hasten.practices import mixed_precision
 from hasten.practices.mixed_precision import mix
 from hasten.practices.quantize_records import QuantizeSettings
 from hasten.practices.sensitivity import MOST_GROUPS, Probe, grouped, output_error, sensitivities, weight_shares_by_node
-from hasten.practices.variant_maker import VariantMaker
+from hasten.variants.maker import VariantMaker
 
 if TYPE_CHECKING:
     from collections.abc import Collection

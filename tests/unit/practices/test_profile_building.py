@@ -18,8 +18,8 @@ from hasten.core.samples import Samples
 from hasten.measure.profiling import RawProfile
 from hasten.measure.rounds import Candidate
 from hasten.model.build import ModelBuilder
+from hasten.model.example_models import two_signatures
 from hasten.model.reader import read_graph
-from hasten.model.samples_odd import two_signatures
 from hasten.practices.profile import build_profile
 from hasten.targets.client import LoadReport, ProfiledRun, RawEvent
 

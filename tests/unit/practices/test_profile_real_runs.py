@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hasten import library
-from hasten.model import samples
+from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def profiled(data: bytes, folder: Path, seconds: float = 0.6) -> Profile:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-@pytest.mark.parametrize("build", [samples.mobilenet_like, samples.efficientnet_like])
+@pytest.mark.parametrize("build", [example_models.mobilenet_like, example_models.efficientnet_like])
 def test_every_kernel_finds_its_node(build: Callable[..., bytes], dtype: str, tmp_path: Path) -> None:
     found = profiled(build(32, 3, 160, dtype=dtype), tmp_path)
     delegated = [op for op in found.operators if op.partition is not None]
@@ -39,7 +39,7 @@ def test_every_kernel_finds_its_node(build: Callable[..., bytes], dtype: str, tm
 
 
 def test_swish_runs_in_one_kernel_when_quantised(tmp_path: Path) -> None:
-    found = profiled(samples.efficientnet_like(16, 1, 64, dtype="int8"), tmp_path, 0.3)
+    found = profiled(example_models.efficientnet_like(16, 1, 64, dtype="int8"), tmp_path, 0.3)
     fused = [op for op in found.operators if op.op == "LOGISTIC" and any("MUL" in name for name in op.fused)]
     assert len(fused) >= 4
 

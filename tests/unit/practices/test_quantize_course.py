@@ -10,7 +10,7 @@ import pytest
 
 from hasten.core.quantization import BROKEN, SIZE
 from hasten.library import quantize
-from hasten.model.samples import mobilenet_like
+from hasten.model.example_models import mobilenet_like
 from hasten.practices.quantize_course import Course
 from hasten.practices.quantize_records import QuantizeSettings
 

@@ -18,16 +18,17 @@ from hasten.core.quantization import KEPT, ORIGINAL, UNKNOWN, VariantRow
 from hasten.core.session import read_session
 from hasten.data.dataset import Dataset, Sample
 from hasten.demo import MODEL
+from hasten.evaluate.fingerprint import file_hash
+from hasten.evaluate.run import evaluate
+from hasten.evaluate.split import halves
 from hasten.library import quantize, run_quantize, study_quantize
-from hasten.measure.evaluate import evaluate
-from hasten.model.samples import mobilenet_like
-from hasten.model.variants.pruning import prune_variant
+from hasten.model.example_models import mobilenet_like
 from hasten.practices import node_gains, quantize_judge
 from hasten.practices import quantize as practice_module
-from hasten.practices.quantize_data import halves
-from hasten.practices.quantize_folder import CHOSEN, SESSION, QuantizeFolder, file_hash
+from hasten.practices.quantize_folder import CHOSEN, SESSION, QuantizeFolder
 from hasten.practices.quantize_records import QuantizeResult, QuantizeSettings
-from hasten.practices.variant_maker import VariantMaker
+from hasten.variants.maker import VariantMaker
+from hasten.variants.pruning import prune_variant
 
 if TYPE_CHECKING:
     from pathlib import Path

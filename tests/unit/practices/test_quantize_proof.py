@@ -16,16 +16,16 @@ from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.failure import Failure
 from hasten.core.quantization import BROKEN, KEPT, ORIGINAL, UNKNOWN
 from hasten.core.session import read_session
+from hasten.evaluate.evaluation import Skipped
+from hasten.evaluate.run import evaluate
 from hasten.library import quantize, study_quantize
-from hasten.measure.evaluate import evaluate
-from hasten.measure.evaluation import Skipped
 from hasten.model.build import ModelBuilder
-from hasten.model.samples import mobilenet_like
+from hasten.model.example_models import mobilenet_like
 from hasten.practices import quantize as practice_module
 from hasten.practices import quantize_folder, quantize_judge
 from hasten.practices.quantize_folder import CHOSEN, SESSION, QuantizeFolder
 from hasten.practices.quantize_records import QuantizeSettings
-from hasten.practices.variant_maker import VariantMaker
+from hasten.variants.maker import VariantMaker
 
 SOURCE = np.random.default_rng(0)
 # Plain colours: noise alone would always get the same answer.

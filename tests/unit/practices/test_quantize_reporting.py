@@ -13,7 +13,7 @@ from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
 from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, SPEED, UNKNOWN, VariantRow, choose
 from hasten.data.metrics import TopK
-from hasten.measure.floor_guard import Floor
+from hasten.evaluate.floor import Floor
 from hasten.practices import quantize_reporting
 from hasten.practices.quantize_reporting import report_on_other_half
 

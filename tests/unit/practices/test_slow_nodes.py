@@ -13,8 +13,8 @@ from hasten.core.quantization import BROKEN, FAILED, KEPT, SIZE, VariantRow
 from hasten.core.statistics import Interval
 from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.library import quantize
+from hasten.model.example_models import mobilenet_like
 from hasten.model.reader import read_graph
-from hasten.model.samples import mobilenet_like
 from hasten.practices.node_gains import Gains, NodeGain, gains_from_rows
 from hasten.practices.pruned_variants import kernel_note
 from hasten.practices.quantize_records import QuantizeSettings

@@ -15,7 +15,7 @@ import hasten
 from hasten.core.bundle import Bundle, BundleTensor, write_bundle
 from hasten.core.errors import UsageError
 from hasten.core.plan import Plan, Workload
-from hasten.model import samples, samples_odd
+from hasten.model import example_models
 from hasten.report.code import LANGUAGES, code_files, code_in, snippet_in
 
 _STUB = Path(__file__).parent / "litert_stub"
@@ -25,7 +25,7 @@ _Y = BundleTensor("probabilities", "float32", (1, 10))
 
 def _bundle(folder: Path, plan: Plan, workload: Workload = Workload(), content: bytes = b"", **parts: Any) -> Bundle:
     model = folder / "some.tflite"
-    model.write_bytes(content or samples.mobilenet_like())
+    model.write_bytes(content or example_models.mobilenet_like())
     tensors = {"inputs": (_X,), "outputs": (_Y,), **parts}
     bundle = write_bundle(folder / "out", model, plan, workload, **tensors)
     for name, text in code_files(bundle).items():
@@ -71,7 +71,7 @@ def test_the_python_for_other_plans_goes_through_the_runner(tmp_path: Path) -> N
 
 
 def test_shapes_of_the_workload_are_set(tmp_path: Path) -> None:
-    content = samples_odd.dynamic_batch()
+    content = example_models.dynamic_batch()
     path = tmp_path / "d.tflite"
     path.write_bytes(content)
     with hasten.Runner(path) as runner:
@@ -90,7 +90,7 @@ def test_shapes_of_the_workload_are_set(tmp_path: Path) -> None:
 
 
 def test_a_model_without_signature_is_found_by_its_tensors(tmp_path: Path) -> None:
-    content = samples_odd.no_signature()
+    content = example_models.no_signature()
     model_path = tmp_path / "n.tflite"
     model_path.write_bytes(content)
     with hasten.Runner(model_path) as runner:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hasten.core.plan import Plan, Workload
-from hasten.model.samples import stream
+from hasten.model.example_models import stream
 from hasten.runner.protocol import Message
 from hasten.runner.shared_memory import create_shared_memory, with_shared_frames
 from hasten.targets.local import LocalTarget

@@ -8,7 +8,7 @@ import pytest
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
-from hasten.model import samples
+from hasten.model import example_models
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "model.tflite"
-    path.write_bytes(samples.one_operator())
+    path.write_bytes(example_models.one_operator())
     return path
 
 

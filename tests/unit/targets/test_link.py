@@ -14,7 +14,7 @@ import pytest
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
-from hasten.model import samples
+from hasten.model import example_models
 from hasten.runner.command import runner_command
 from hasten.runner.protocol import Message
 from hasten.targets import death
@@ -186,7 +186,7 @@ def test_whatever_the_runner_started_ends_with_it() -> None:
 
 def test_large_data_passes_both_ways(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
-    path.write_bytes(samples.stream(4))
+    path.write_bytes(example_models.stream(4))
     data = os.urandom(1024) * 4096
     with nothing_left_behind(), LocalTarget().start(Plan()) as runner:
         runner.load(path, Workload())
@@ -196,7 +196,7 @@ def test_large_data_passes_both_ways(tmp_path: Path) -> None:
 
 def test_many_runners_leave_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
-    path.write_bytes(samples.one_operator())
+    path.write_bytes(example_models.one_operator())
     with nothing_left_behind():
         for _ in range(5):
             with LocalTarget().start(Plan()) as first, LocalTarget().start(Plan()) as second:

@@ -9,7 +9,7 @@ import pytest
 
 from hasten.core.plan import Plan
 from hasten.library import study_tune
-from hasten.model.samples import mobilenet_like
+from hasten.model.example_models import mobilenet_like
 from hasten.tune.settings import TuneSettings
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from hasten.core.limits import Limit
 from hasten.core.session import read_session
 from hasten.core.tuning import BROKEN, CHOSEN, ORIGINAL, UNKNOWN
 from hasten.library import run_tune, study_tune, tune
-from hasten.model.samples import mobilenet_like
+from hasten.model.example_models import mobilenet_like
 from hasten.report.tune_text import tune_text
 from hasten.tune.settings import TuneSettings
 from hasten.tune.verdicts import PRACTICES

@@ -1,0 +1,1 @@
+"""Data and metrics to accuracy: a model scored on samples, with an interval, and against a floor."""

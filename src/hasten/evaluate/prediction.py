@@ -1,0 +1,144 @@
+"""One prediction: a model run once, in a process of its own, on an input that the user gives."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.errors import DataError
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.data import audio, images
+from hasten.data.classes import packed_labels
+from hasten.data.dataset import Sample
+from hasten.data.forms import forms_as_loaded, real_from_bytes
+from hasten.data.prepare import Preparer
+from hasten.model.metadata import read_metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from hasten.core.plan import Plan
+    from hasten.data.dataset import Array, Inputs
+    from hasten.data.preprocess import Preprocess
+    from hasten.measure.rounds import Candidate
+    from hasten.model.graph import Graph
+    from hasten.targets.base import Target
+
+TOP: Final = 5
+_FIRST_VALUES: Final = 8
+_HINT: Final = "Give a .npy (one input), a .npz with an array for each input, an image or a WAV file."
+
+
+@dataclass(frozen=True, slots=True)
+class TopClass:
+    """One of the likeliest classes: its place in the output, its name if there is one, and its value."""
+
+    index: int
+    label: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a model says of one input."""
+
+    model: str
+    plan: Plan
+    outputs: dict[str, Array]
+    """Real values by the outputs' names: quantised ones are turned back."""
+    top: tuple[TopClass, ...]
+    preprocess: str
+    notes: tuple[str, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """The prediction as JSON can hold it: large outputs by a few of their values only."""
+        return {
+            "outputs": [
+                {
+                    "name": name,
+                    "type": str(values.dtype),
+                    "shape": list(values.shape),
+                    **(
+                        {"min": float(values.min()), "max": float(values.max()), "mean": float(values.mean())}
+                        if values.size and values.dtype.kind in "fiub"
+                        else {}
+                    ),
+                    "values": values.ravel()[:_FIRST_VALUES].tolist(),
+                }
+                for name, values in self.outputs.items()
+            ],
+            "top": [{"index": entry.index, "label": entry.label, "value": entry.value} for entry in self.top],
+            "preprocess": self.preprocess,
+            "notes": list(self.notes),
+        }
+
+
+def predict(
+    target: Target,
+    candidate: Candidate,
+    graph: Graph,
+    source: Path,
+    preprocess: Preprocess,
+    labels: Sequence[str] = (),
+    label_offset: int = 0,
+) -> Prediction | Failure:
+    """Run the model once on what a file holds."""
+    sample = Sample(str(source), _inputs(source))
+    try:
+        with target.start(candidate.plan) as runner:
+            load = runner.load(candidate.path, candidate.workload)
+            forms = forms_as_loaded(graph, candidate.workload, load)
+            preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
+            answers = forms.read(runner.evaluate([array.data for array in forms.fed(preparer.prepare(sample))]))
+    except RunnerFailed as failed:
+        return failed.failure
+    outputs = {
+        form.name: real_from_bytes(answer, form).copy() for form, answer in zip(forms.outputs, answers, strict=True)
+    }
+    if not labels:
+        labels, label_offset = packed_labels(graph), 0
+    return Prediction(
+        candidate.label,
+        candidate.plan,
+        outputs,
+        _top(outputs, labels, label_offset),
+        preparer.preprocess[0].describe() if preparer.preprocess else "",
+        preparer.notes,
+    )
+
+
+def _inputs(source: Path) -> Inputs:
+    suffix = source.suffix.lower()
+    if not source.is_file():
+        raise DataError(f"there is no file {source}", _HINT)
+    if suffix in images.SUFFIXES | audio.SUFFIXES:
+        return (source,)
+    if suffix not in (".npy", ".npz"):
+        raise DataError(f"{source} is no input that hasten reads", _HINT)
+    try:
+        found = np.load(source, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return (found,)
+        with found:
+            arrays = {name: found[name] for name in found.files}
+        return tuple(arrays.values()) if len(arrays) == 1 else arrays  # one alone needs no name
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{source} cannot be read as arrays: {error}", _HINT) from None
+
+
+def _top(outputs: dict[str, Array], labels: Sequence[str], offset: int) -> tuple[TopClass, ...]:
+    """The likeliest classes, where the only output is a row of scores."""
+    values = next(iter(outputs.values())) if len(outputs) == 1 else np.empty(0)
+    if values.ndim != 2 or values.shape[0] != 1 or values.shape[1] < 2 or values.dtype.kind != "f":
+        return ()
+    row = values[0]
+    order = np.argsort(-row, kind="stable")[:TOP].tolist()
+    return tuple(TopClass(index, _label(labels, index - offset), float(row[index])) for index in order)
+
+
+def _label(labels: Sequence[str], number: int) -> str:
+    return labels[number] if 0 <= number < len(labels) else ""

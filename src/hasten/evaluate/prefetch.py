@@ -1,0 +1,87 @@
+"""The first samples are prepared while the runners start, which would leave cores idle otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.errors import HastenError
+from hasten.data.prepare import Preparer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hasten.data.dataset import Array, Dataset, Sample
+    from hasten.data.forms import TensorForm
+    from hasten.data.preprocess import Preprocess
+    from hasten.model.metadata import ModelMetadata
+
+_MOST_SAMPLES: Final = 256
+_MOST_BYTES: Final = 128 * 2**20
+
+
+class Prefetch:
+    """Prepares samples in threads from the moment it is made until `end`, in the order in which they will be needed.
+
+    What cannot be prepared is left to whoever needs it: it is his to complain of.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        forms: Sequence[TensorForm],
+        preprocess: Preprocess,
+        metadata: ModelMetadata | None,
+        *,
+        samples: int | None,
+        seed: int,
+        threads: int,
+    ) -> None:
+        self.forms = tuple(forms)
+        self._found: dict[int, tuple[Array, ...]] = {}
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._preparer: Preparer | None = None
+        # A stream may be slow, or may not be meant to be read twice.
+        if callable(dataset.samples):
+            return
+        try:
+            preparer = Preparer(forms, preprocess, metadata)
+            each = sum(array.nbytes for array in preparer.create_rooms())
+        except HastenError:
+            return
+        most = min(_MOST_SAMPLES, _MOST_BYTES // max(1, each))
+        waiting = islice(dataset.drawn(samples, seed), most)
+        self._preparer = preparer
+        self._threads = [
+            threading.Thread(target=self._prepare, args=(preparer, waiting), name="ahead") for _ in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What had to be guessed."""
+        return () if self._preparer is None else self._preparer.notes
+
+    def end(self) -> None:
+        """Prepare no more. Safe to call more than once."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def take(self, position: int) -> tuple[Array, ...] | None:
+        """The inputs of a sample, if they are ready; they are the taker's from then on."""
+        return self._found.pop(position, None)
+
+    def _prepare(self, preparer: Preparer, waiting: Iterator[tuple[int, Sample]]) -> None:
+        while not self._stop.is_set():
+            with self._lock:  # an iterator is not for several threads at once
+                position, sample = next(waiting, (-1, None))
+            if sample is None:
+                return
+            with contextlib.suppress(Exception):  # whoever needs this sample meets the same trouble, and tells of it
+                self._found[position] = preparer.prepare(sample)

@@ -1,0 +1,297 @@
+"""Runs a model over labelled data, fast: reading and pre-processing in threads beside several runners, samples sent
+many at a time, and an early end where a floor is already decided."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.accuracy import Accuracy
+from hasten.core.errors import DataError
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.units import percent
+from hasten.data.classes import LabelReader, packed_labels
+from hasten.data.forms import forms_as_loaded, forms_from_graph
+from hasten.data.metric_choice import metric_for_output, telling_label
+from hasten.data.prepare import Preparer
+from hasten.data.preprocess import Preprocess
+from hasten.evaluate.evaluation import Evaluation, EvaluationOptions, Skipped, kind_of
+from hasten.evaluate.floor import Floor, FloorGuard
+from hasten.evaluate.intervals import interval_of_scores
+from hasten.evaluate.prefetch import Prefetch
+from hasten.evaluate.runner_pool import RunnerPool
+from hasten.evaluate.scoring import Score, Scorer
+from hasten.measure.rounds import no_progress
+from hasten.model.metadata import read_metadata
+from hasten.model.reader import read_graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Future
+
+    from hasten.data.dataset import Array, Dataset, Sample
+    from hasten.data.metrics import Metric
+    from hasten.evaluate.runner_pool import Answer
+    from hasten.measure.rounds import Candidate, Progress
+    from hasten.model.graph import Graph
+    from hasten.targets.base import Target
+    from hasten.targets.client import LoadReport
+
+_MOST_SAMPLES_A_REQUEST: Final = 64
+# Few and large requests: around each one the runner waits for its next, and the parent for the interpreter's lock.
+_MOST_BYTES_A_REQUEST: Final = 16 * 2**20
+# For each runner, so that none waits long for the last one.
+_ROUNDS: Final = 16
+# Long enough to make a request cheap, short enough for a bar that moves and for an interruption.
+_MOST_MS_A_REQUEST: Final = 500.0
+
+
+def evaluate(
+    target: Target,
+    candidate: Candidate,
+    dataset: Dataset,
+    preprocess: Preprocess = Preprocess(),
+    metric: Metric | None = None,
+    *,
+    options: EvaluationOptions = EvaluationOptions(),
+    original: Evaluation | None = None,
+    floor: Floor | None = None,
+    graph: Graph | None = None,
+    progress: Progress = no_progress,
+) -> Evaluation | Failure:
+    """Score a model on data. Bad data raises a DataError; trouble of the runners comes out as a Failure.
+
+    Against labels if there are some and no `original` is given, else against the original's answers; a model without
+    either is its own original. On the CPU each runner has one thread, whatever the plan says: that is the fastest way
+    through many samples, and threads do not change answers by more than rounding.
+    """
+    original = original or (floor.original if floor is not None and not dataset.labelled else None)
+    metric = metric or (original.metric if original is not None else None)
+    begin = time.monotonic()
+    graph = graph or read_graph(candidate.path)
+    candidate, runners = _spread(target, candidate, options)
+    ahead = Prefetch(
+        dataset,
+        forms_from_graph(graph, candidate.workload).inputs,
+        preprocess,
+        read_metadata(graph),
+        samples=options.samples,
+        seed=options.seed,
+        threads=max(1, runners),
+    )
+    with RunnerPool(target, candidate, runners) as crew:
+        try:
+            load = crew.open()
+            ahead.end()
+            if not options.runners and runners == 0:
+                crew.size = crew.cores()
+            crew.fresh = graph.stateful and load.api == "CompiledModel"
+            work = _Work(crew, candidate, graph, load, dataset, preprocess, metric, options, original, ahead)
+            return work.run(floor, progress, begin)
+        except RunnerFailed as failed:
+            return failed.failure
+        finally:
+            ahead.end()
+
+
+class _Work:
+    """One evaluation: batches go through a pool of threads, and their scores come back in the order of the samples."""
+
+    def __init__(
+        self,
+        crew: RunnerPool,
+        candidate: Candidate,
+        graph: Graph,
+        load: LoadReport,
+        dataset: Dataset,
+        preprocess: Preprocess,
+        metric: Metric | None,
+        options: EvaluationOptions,
+        original: Evaluation | None,
+        ahead: Prefetch,
+    ) -> None:
+        forms = self._forms = forms_as_loaded(graph, candidate.workload, load)
+        self._crew, self._dataset, self._options = crew, dataset, options
+        self._preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
+        # The engine may give its inputs other shapes than the file.
+        self._ahead = ahead if ahead.forms == forms.inputs else None
+        first = next((sample for _, sample in dataset.drawn(1, options.seed)), None)
+        if first is None:
+            raise DataError(f"{dataset.source} holds no samples")
+        self._scorer = Scorer(
+            metric or metric_for_output(graph, forms.outputs[0], telling_label(dataset, first.label)),
+            forms.outputs,
+            LabelReader(dataset, packed_labels(graph), options.label_offset),
+            output=options.output,
+            references=original.references if original is not None else None,
+            labelled=dataset.labelled and original is None,
+        )
+        self._against_labels = dataset.labelled and original is None
+        self._total = dataset.count if options.samples is None else min(options.samples, dataset.count or 2**62)
+        self._batch = _batch_size(load, self._total, crew.size)
+        self._notes = list(dataset.notes)
+        if original is None and not dataset.labelled and not dataset.is_random:
+            # It is told beside the figures of all that are compared with this one.
+            self._notes.append("there are no labels: figures tell agreement with the original's answers, not accuracy")
+        self._notes += getattr(self._scorer.metric, "notes", ())
+        if graph.stateful:
+            self._notes.append("the model keeps state, which is cleared before each sample")
+        self._stop = threading.Event()
+        self._of_thread = threading.local()
+
+    def run(self, floor: Floor | None, progress: Progress, begin: float) -> Evaluation:
+        """All samples, or as many as the floor needs."""
+        scores: list[Score] = []
+        skipped: list[Skipped] = []
+        if floor is not None:
+            self._batch = max(1, self._batch // 4)  # what is under way when the decision falls is wasted
+        guard = FloorGuard(floor, self._scorer.metric, self._total, self._dataset) if floor is not None else None
+        for batch in self._batches():
+            scores += [entry for entry in batch if isinstance(entry, Score)]
+            skipped += [entry for entry in batch if isinstance(entry, Skipped)]
+            done, rate = len(scores) + len(skipped), len(scores) / (time.monotonic() - begin)
+            of_all = f" of {self._total}" if self._total else ""
+            progress(done / self._total if self._total else 0.0, f"{done}{of_all} samples, {rate:.0f}/s")
+            if guard is not None and guard.is_decided(batch):
+                break
+        if not scores:
+            raise DataError(f"none of the {len(skipped)} samples could be used; the first: {skipped[0].reason}")
+        return self._result(scores, skipped, guard, time.monotonic() - begin)
+
+    def _batches(self) -> Iterator[list[Score | Skipped]]:
+        samples = self._dataset.drawn(self._options.samples, self._options.seed)
+        # Twice as many threads as runners: while one half waits for predictions, the other reads and prepares.
+        threads = 2 * self._crew.size
+        pending: deque[Future[list[Score | Skipped]]] = deque()
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="evaluate")
+        try:
+            while batch := list(islice(samples, self._batch)):
+                pending.append(pool.submit(self._process, batch))
+                if len(pending) > threads + 1:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            self._stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _process(self, batch: list[tuple[int, Sample]]) -> list[Score | Skipped]:
+        """Prepare, predict and score; whoever is bad is left out of the request, but keeps his place."""
+        results: list[Score | Skipped | None] = []
+        inputs, good = [], []
+        for position, sample in batch:
+            if self._stop.is_set():
+                return []
+            try:
+                arrays = self._ahead.take(position) if self._ahead is not None else None
+                if arrays is None:
+                    arrays = self._preparer.prepare(sample, self._rooms(len(results)))
+                label = self._scorer.label(position, sample)
+            except DataError as error:
+                results.append(self._skip(sample, error))
+                continue
+            inputs.append([array.reshape(-1).view(np.uint8).data for array in self._forms.fed(arrays)])
+            good.append((len(results), position, sample, label))
+            results.append(None)
+        names, skip_bad = [sample.name for _, _, sample, _ in good], self._options.skip_bad
+        answers = self._crew.predict(inputs, names, skip_bad=skip_bad) if inputs else []
+        for (place, position, sample, label), answer in zip(good, answers, strict=True):
+            results[place] = self._score(position, sample, label, answer)
+        return [entry for entry in results if entry is not None]
+
+    def _rooms(self, place: int) -> tuple[Array, ...]:
+        """Memory for one sample of a batch; each thread has its own, and is done with it when its batch is."""
+        rooms: list[tuple[Array, ...]] = self._of_thread.__dict__.setdefault("rooms", [])
+        while len(rooms) <= place:
+            rooms.append(self._preparer.create_rooms())
+        return rooms[place]
+
+    def _score(self, position: int, sample: Sample, label: Any, answer: Answer) -> Score | Skipped:
+        if isinstance(answer, Failure):
+            return Skipped(sample.name, answer.message)
+        try:
+            return self._scorer.score(position, sample, label, self._forms.read(answer))
+        except DataError as error:
+            return self._skip(sample, error)
+
+    def _skip(self, sample: Sample, error: DataError) -> Skipped:
+        if not self._options.skip_bad:
+            raise error
+        return Skipped(sample.name, error.message)
+
+    def _result(
+        self, scores: list[Score], skipped: list[Skipped], guard: FloorGuard | None, seconds: float
+    ) -> Evaluation:
+        scores = sorted(scores, key=lambda entry: entry.position)
+        metric = self._scorer.metric
+        statistics = np.stack([entry.statistics for entry in scores])
+        interval = interval_of_scores(statistics, metric.value, proportion=metric.proportion)
+        ties = sum(entry.tied for entry in scores)
+        guessed = (*self._preparer.notes, *(self._ahead.notes if self._ahead is not None else ()))
+        notes = [*self._notes, *dict.fromkeys(guessed)]
+        if ties:
+            notes.append(f"ties in {percent(ties / len(scores))} of samples: of equal outputs the lowest index wins")
+        if skipped:
+            notes.append(f"{len(skipped)} bad samples were left out")
+        if self._crew.retries:
+            notes.append(f"a runner failed and was replaced, {self._crew.retries} times")
+        decision = guard.final(scores) if guard is not None else None
+        if decision is not None and decision.saved:
+            notes.append(f"stopped after {len(scores)} of {self._total} samples, as the floor was decided")
+        kind = kind_of(labelled=self._against_labels, is_random=self._dataset.is_random)
+        return Evaluation(
+            accuracy=Accuracy(
+                metric.name,
+                interval.estimate,
+                interval.low,
+                interval.high,
+                len(scores),
+                self._dataset.source,
+                kind,
+                tuple(notes),
+                metric.higher_is_better,
+            ),
+            metric=metric,
+            positions=tuple(entry.position for entry in scores),
+            names=tuple(entry.name for entry in scores),
+            statistics=statistics,
+            references={entry.position: entry.reference for entry in scores},
+            preprocess=self._preparer.preprocess,
+            ties=ties,
+            skipped=tuple(skipped),
+            decision=decision,
+            seconds=seconds,
+            runners=self._crew.size,
+            retries=self._crew.retries,
+        )
+
+
+def _spread(target: Target, candidate: Candidate, options: EvaluationOptions) -> tuple[Candidate, int]:
+    """The plan for each of several runners, and how many; 0 where the device must be asked for its cores."""
+    plan = candidate.plan
+    if plan.accelerator != "cpu" or plan.delegate:
+        return candidate, options.runners or 1
+    candidate = replace(candidate, plan=replace(plan, threads=1))
+    return candidate, options.runners or (_local_cores() if target.name == "local" else 0)
+
+
+def _local_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _batch_size(load: LoadReport, total: int | None, runners: int) -> int:
+    sample_bytes = sum(tensor.bytes for tensor in (*load.inputs, *load.outputs))
+    by_bytes = _MOST_BYTES_A_REQUEST // max(1, sample_bytes)
+    by_time = int(_MOST_MS_A_REQUEST / max(load.first_run_ms, 1e-3))
+    by_count = (total or _MOST_SAMPLES_A_REQUEST * _ROUNDS * runners) // (_ROUNDS * runners)
+    return max(1, min(_MOST_SAMPLES_A_REQUEST, by_bytes, by_time, by_count))

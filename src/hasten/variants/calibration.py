@@ -1,0 +1,102 @@
+"""Samples of a model's inputs, checked against its signature before the quantiser sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hasten.core.errors import DataError
+from hasten.variants.recipes import Ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hasten.model.graph import Graph, Signature, Subgraph, Tensor
+    from hasten.variants.recipes import Recipe
+
+    Sample = Mapping[str, np.ndarray[Any, Any]]
+
+# What the quantiser's moving average keeps of its value at each further sample.
+FORGETTING = 0.95
+# The weight of the first sample from which on it is worth a note: that of 32 samples.
+HEAVY = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The ranges of a model's activations, found once and good for every static recipe that takes them this way."""
+
+    model_sha256: str
+    signature: str
+    ranges: Ranges
+    samples: int
+    values: Mapping[str, Any]
+    means: Mapping[Any, Any] = field(default_factory=dict)
+    """The means of activations that biases are corrected by."""
+
+    def check(self, graph: Graph, signature: str, recipe: Recipe) -> None:
+        """Raise where it is of another model, another signature or another way to take ranges."""
+        if (self.model_sha256, self.signature) != (graph.sha256, signature):
+            raise DataError(f"The calibration is not of {graph.path.name}.", "Calibrate this model and signature.")
+        if self.ranges is not recipe.ranges:
+            message = f"{recipe.name} takes ranges as {recipe.ranges.value}; the calibration has another way."
+            raise DataError(message, "Calibrate again for this recipe.")
+
+
+def checked_samples(graph: Graph, signature: Signature, samples: Iterable[Sample] | None) -> list[dict[str, Any]]:
+    """The samples as the quantiser needs them: a list, every input by name, in its type and shape."""
+    tensors = {name: graph.subgraphs[signature.subgraph].tensors[index] for name, index in signature.inputs.items()}
+    checked = [_checked(number, sample, tensors) for number, sample in enumerate(samples or [])]
+    if not checked:
+        hint = "Give some samples of its inputs (about 100): ranges of activations come from them."
+        raise DataError("A static recipe needs calibration data, and there is none.", hint)
+    return checked
+
+
+def unread_results(subgraph: Subgraph) -> list[int]:
+    """Results of loops and branches that nothing reads: the engine may give them no memory, and calibration would fail
+    on them (every recurrent layer of Keras has one)."""
+    read = {*subgraph.outputs, *(index for node in subgraph.nodes for index in node.inputs)}
+    callers = [node for node in subgraph.nodes if node.called_subgraphs]
+    return [index for node in callers for index in node.outputs if index not in read]
+
+
+def few_samples(recipe: Recipe, count: int) -> list[str]:
+    """A sentence where the first sample decides: a moving average starts from it."""
+    weight = FORGETTING ** (count - 1)
+    if not recipe.needs_calibration or recipe.ranges is not Ranges.MOVING_AVERAGE or weight < HEAVY:
+        return []
+    if count == 1:
+        return ["one sample alone decides all ranges: values beyond its own are cut off"]
+    return [f"with {count} samples, the first has a weight of {weight:.0%} in all ranges; static_int8_min_max has none"]
+
+
+def _checked(number: int, sample: Sample, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    if set(sample) != set(tensors):
+        message = f"Calibration sample {number} has the inputs {', '.join(sorted(sample)) or 'none'}."
+        raise DataError(message, f"The model takes {', '.join(sorted(tensors))}.")
+    return {name: _fitted(number, name, sample[name], tensor) for name, tensor in tensors.items()}
+
+
+def _fitted(number: int, name: str, values: np.ndarray[Any, Any], tensor: Tensor) -> np.ndarray[Any, Any]:
+    array = np.asarray(values)
+    if array.dtype != tensor.dtype:
+        if array.dtype.kind not in "iuf" or tensor.dtype not in ("float32", "int32", "int64"):
+            raise DataError(
+                f"Calibration sample {number} has {name!r} as {array.dtype}.", f"It must be {tensor.dtype}."
+            )
+        array = array.astype(tensor.dtype)
+    expected = tensor.shape_signature
+    if array.size == 1 and not tensor.shape and not tensor.is_unranked:
+        array = array.reshape(())  # a scalar; on its way between processes it may have become a row of one
+    fits = len(array.shape) == len(expected) and all(
+        size in (-1, given) for size, given in zip(expected, array.shape, strict=True)
+    )
+    if not fits and not tensor.is_unranked:
+        message = f"Calibration sample {number} has {name!r} in the shape {list(array.shape)}."
+        raise DataError(message, f"It must be {list(expected)}.")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise DataError(f"Calibration sample {number} has values in {name!r} that are not finite.", "Check the data.")
+    return np.asarray(array, order="C")  # unlike ascontiguousarray, it leaves a scalar one

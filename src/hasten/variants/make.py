@@ -1,0 +1,151 @@
+"""Makes a variant of a model by a recipe: prepare, quantise the selected nodes, check, write."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.units import several
+from hasten.model.model_object import write_object
+from hasten.model.reader import read_graph
+from hasten.variants.already_quantized import quantized_in_part, refuse_quantized, refuse_sparse
+from hasten.variants.bias_correction import channel_means, correct_biases
+from hasten.variants.calibration import Calibration, checked_samples, few_samples, unread_results
+from hasten.variants.changes import changed_nodes, same_nodes
+from hasten.variants.check import added_operators, check_io_types, check_weights, left_in_float
+from hasten.variants.io_types import FLOAT_IO, IoTypes, check_types
+from hasten.variants.other_graphs import called_in_float, left_as_they_were
+from hasten.variants.prepare import prepare
+from hasten.variants.quantizer import Order
+from hasten.variants.recipes import RECIPES, Recipe, recipe_from_name
+from hasten.variants.selection import Nodes, Selection, select
+from hasten.variants.tagged import TaggedModel
+from hasten.variants.tags import pattern_of
+from hasten.variants.variant import Variant, place_for, weight_shares, zipped_bytes
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from hasten.model.graph import Graph, Signature
+    from hasten.variants.calibration import Sample
+
+
+def make_variant(
+    model_path: str | os.PathLike[str],
+    recipe: str | Recipe,
+    out_path: str | os.PathLike[str],
+    calibration: Iterable[Sample] | Calibration | None = None,
+    *,
+    only: Nodes | None = None,
+    but: Nodes | None = None,
+    signature: str | None = None,
+    io_types: IoTypes = FLOAT_IO,
+) -> Variant:
+    """Write a variant of a model and tell what it is.
+
+    `calibration` gives samples by input name, or what `calibrate` made of them; static recipes need it. `only` or `but`
+    select nodes of the signature's subgraph, by index or by a pattern on the names of their outputs. `io_types` has the
+    types of float inputs and outputs.
+
+    A model that is quantised already raises `AlreadyQuantizedError`, one in which there is nothing for the recipe
+    `NothingToChangeError`; no file is written then.
+    """
+    model_path = Path(model_path)
+    recipe = recipe if isinstance(recipe, Recipe) else recipe_from_name(recipe)
+    check_types(recipe, io_types)
+    given = read_graph(model_path)
+    refuse_quantized(given)
+    refuse_sparse(given)
+    out_path = place_for(Path(out_path), model_path)
+    with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+        prepared = prepare(model_path, Path(folder) / model_path.name)
+        graph = read_graph(prepared.path)
+        way_in = _way_in(graph, signature)
+        # Tensors keep their indices in preparation, nodes need not: the user's are those of the file given.
+        selection = select(given, way_in, only, but, recipe.needs_calibration)
+        tagged = TaggedModel(prepared.path)
+        known = _calibration(given, tagged, graph, way_in, recipe, calibration) if recipe.needs_calibration else None
+        order = Order(recipe, pattern_of(selection), way_in.subgraph, io_types)
+        made = Path(folder) / "made" / out_path.name
+        made.parent.mkdir()
+        quantized = tagged.quantized(order, known)
+        corrected = _corrected(tagged, quantized, order, known)
+        write_object(quantized, made, model_path)
+        variant = read_graph(made)
+        check_io_types(graph, variant, way_in.key, io_types)
+        changed = [changed_nodes(*pair) for pair in zip(graph.subgraphs, variant.subgraphs, strict=True)]
+        notes = [*prepared.done, *check_weights(graph, variant, recipe, any(changed)), *corrected]
+        nodes = same_nodes(changed[way_in.subgraph], graph.subgraphs[way_in.subgraph], given.subgraphs[way_in.subgraph])
+        shutil.copyfile(made, out_path)
+    if recipe.needs_calibration:
+        notes += left_in_float(given.subgraphs[way_in.subgraph], nodes, selection)
+        notes += called_in_float(given, given.subgraphs[way_in.subgraph])
+    notes += _notes(given, variant, way_in, selection) + few_samples(recipe, known.samples if known else 0)
+    return Variant(
+        path=out_path,
+        recipe=recipe.name,
+        size_bytes=variant.size_bytes,
+        zipped_bytes=zipped_bytes(out_path),
+        nodes=nodes,
+        weight_shares=weight_shares(variant),
+        quantize_added=added_operators(graph, variant, "QUANTIZE"),
+        dequantize_added=added_operators(graph, variant, "DEQUANTIZE"),
+        notes=tuple(notes),
+    )
+
+
+def calibrate(
+    model_path: str | os.PathLike[str], recipe: str | Recipe, samples: Iterable[Sample], *, signature: str | None = None
+) -> Calibration:
+    """Find the ranges of a model's activations once, for several variants of one recipe (or of its like)."""
+    recipe = recipe if isinstance(recipe, Recipe) else recipe_from_name(recipe)
+    given = read_graph(model_path)
+    refuse_quantized(given)
+    refuse_sparse(given)
+    with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+        prepared = prepare(given.path, Path(folder) / given.path.name)
+        graph = read_graph(prepared.path)
+        return _calibration(given, TaggedModel(prepared.path), graph, _way_in(graph, signature), recipe, samples)
+
+
+def _way_in(graph: Graph, key: str | None) -> Signature:
+    way_in = graph.signature(key)
+    assert way_in is not None, "preparation adds a signature"
+    return way_in
+
+
+def _calibration(
+    given: Graph,
+    tagged: TaggedModel,
+    graph: Graph,
+    way_in: Signature,
+    recipe: Recipe,
+    calibration: Calibration | Iterable[Sample] | None,
+) -> Calibration:
+    if isinstance(calibration, Calibration):
+        calibration.check(given, way_in.key, recipe)
+        return calibration
+    samples = checked_samples(graph, way_in, calibration)
+    values = tagged.ranges(way_in, recipe, samples, unread_results(graph.subgraphs[way_in.subgraph]))
+    # It serves all recipes that take ranges this way, of which one may correct biases.
+    corrects = any(other.corrects_biases for other in RECIPES if other.ranges is recipe.ranges)
+    means = channel_means(tagged.model, tagged.raw, way_in, samples) if corrects else {}
+    return Calibration(given.sha256, way_in.key, recipe.ranges, len(samples), values, means)
+
+
+def _corrected(tagged: TaggedModel, quantized: Any, order: Order, known: Calibration | None) -> list[str]:
+    """Correct the biases where the recipe says so, and tell of it."""
+    if not order.recipe.corrects_biases or known is None:
+        return []
+    layers = correct_biases(tagged.model, quantized, order.subgraph, known.means)
+    return [f"corrected the biases of {several(layers, 'layer')}"]
+
+
+def _notes(graph: Graph, variant: Graph, way_in: Signature, selection: Selection) -> list[str]:
+    notes = [quantized_in_part(graph)]
+    if graph.stateful:
+        notes.append("the model keeps state from run to run; operators on that state may stay float")
+    return [note for note in notes if note] + left_as_they_were(graph, variant, way_in, selection)

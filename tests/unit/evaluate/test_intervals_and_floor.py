@@ -1,0 +1,227 @@
+"""Intervals of shares, paired comparison and the sequential floor, held to what they claim by simulated truth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hasten.core.accuracy import Accuracy, Change, Kind, accuracy_from_data
+from hasten.core.errors import UsageError
+from hasten.evaluate.intervals import (
+    binomial_cdf,
+    clopper_pearson_interval,
+    compare_scores,
+    interval_of_scores,
+    mcnemar_p_value,
+    paired_difference_interval,
+    wilson_interval,
+)
+from hasten.evaluate.sequential_test import Decision, FloorTest, decide_floor
+
+counts = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+def mean(sums: np.ndarray, count: int) -> float:
+    return float(sums[0] / count)
+
+
+# -- shares
+
+
+@given(counts)
+def test_intervals_of_shares_hold_the_estimate_and_stay_within_0_and_1(case: tuple[int, int]) -> None:
+    for interval in (wilson_interval(*case), clopper_pearson_interval(*case)):
+        assert 0 <= interval.low <= interval.estimate <= interval.high <= 1
+
+
+@given(counts)
+def test_clopper_pearson_leaves_just_the_tails_outside(case: tuple[int, int]) -> None:
+    hits, count = case
+    interval = clopper_pearson_interval(hits, count)
+    if hits > 0:
+        assert 1 - binomial_cdf(hits - 1, count, interval.low) == pytest.approx(0.025, abs=1e-6)
+    if hits < count:
+        assert binomial_cdf(hits, count, interval.high) == pytest.approx(0.025, abs=1e-6)
+
+
+def test_known_intervals() -> None:
+    # R: binom.confint(8, 10, methods = c("wilson", "exact"))
+    assert (wilson_interval(8, 10).low, wilson_interval(8, 10).high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+    exact = clopper_pearson_interval(8, 10)
+    assert (exact.low, exact.high) == pytest.approx((0.4439, 0.9748), abs=1e-4)
+
+
+def test_a_share_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="no share"):
+        wilson_interval(0, 0)
+
+
+@given(counts, st.floats(0.01, 0.99))
+def test_binomial_cdf_rises_to_1(case: tuple[int, int], probability: float) -> None:
+    hits, count = case
+    assert 0 <= binomial_cdf(hits - 1, count, probability) <= binomial_cdf(hits, count, probability) + 1e-12
+    assert binomial_cdf(count, count, probability) == 1
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.5, 100), (0.95, 200), (0.99, 100)])
+def test_wilson_finds_the_truth_as_often_as_it_claims(share: float, count: int) -> None:
+    hits = np.random.default_rng(1).binomial(count, share, 2000).tolist()
+    inside = [wilson_interval(hit, count).low <= share <= wilson_interval(hit, count).high for hit in hits]
+    assert np.mean(inside) >= 0.91
+
+
+def test_mcnemar_is_the_exact_binomial_test() -> None:
+    assert mcnemar_p_value(0, 0) == 1
+    assert mcnemar_p_value(5, 5) == 1
+    assert mcnemar_p_value(1, 9) == pytest.approx(2 * 11 / 1024)
+    assert mcnemar_p_value(9, 1) == mcnemar_p_value(1, 9)
+    assert 0 < mcnemar_p_value(40, 500) < 1e-90
+
+
+@pytest.mark.parametrize(("won", "lost"), [(0.02, 0.02), (0.01, 0.06), (0.0, 0.01)])
+def test_paired_interval_finds_the_true_difference(won: float, lost: float) -> None:
+    draws = np.random.default_rng(2).multinomial(300, [won, lost, 1 - won - lost], 2000).tolist()
+    intervals = [paired_difference_interval(w, n, 300) for w, n, _ in draws]
+    assert np.mean([found.low <= won - lost <= found.high for found in intervals]) >= 0.93
+
+
+# -- scores of samples
+
+
+def test_a_share_of_right_samples_gets_wilson_and_others_a_bootstrap() -> None:
+    hits = np.repeat([[1.0], [0.0]], [80, 20], axis=0)
+    found = interval_of_scores(hits, mean, proportion=True)
+    assert found == wilson_interval(80, 100)
+    scores = np.random.default_rng(0).normal(3, 1, (400, 1))
+    found = interval_of_scores(scores, mean, proportion=False)
+    assert found.low < found.estimate < found.high
+    assert found.high - found.low == pytest.approx(2 * 1.96 / 20, rel=0.2)
+    assert found == interval_of_scores(scores, mean, proportion=False)
+
+
+def test_one_sample_says_nothing_about_the_others() -> None:
+    found = interval_of_scores(np.array([[0.3]]), mean, proportion=False)
+    assert (found.low, found.high) == (-math.inf, math.inf)
+    with pytest.raises(ValueError, match="no samples"):
+        interval_of_scores(np.zeros((0, 1)), mean, proportion=True)
+
+
+def test_bootstrap_finds_the_truth_as_often_as_it_claims() -> None:
+    source = np.random.default_rng(3)
+    inside = 0
+    for _ in range(100):
+        found = interval_of_scores(source.exponential(1, (60, 1)), mean, proportion=False)
+        inside += found.low <= 1 <= found.high
+    assert inside >= 87
+
+
+def test_pairs_tell_what_changed() -> None:
+    first = np.array([[1.0], [1.0], [0.0], [0.0], [1.0]])
+    second = np.array([[1.0], [0.0], [1.0], [0.0], [0.0]])
+    found = compare_scores("top-1", list("abcde"), first, second, mean, proportion=True)
+    assert (found.both_right, found.lost, found.won, found.both_wrong) == (1, 2, 1, 1)
+    assert (found.lost_samples, found.won_samples) == (("b", "e"), ("c",))
+    assert found.difference == pytest.approx(-0.2)
+    assert found.drop == pytest.approx(0.2)
+    assert found.p_value == 1
+    assert found.change is Change.UNDECIDED
+    assert found.as_data()["change"] == "undecided"
+
+
+def test_a_small_drop_is_told_from_noise_only_with_pairs() -> None:
+    source = np.random.default_rng(4)
+    first = (source.random((4000, 1)) < 0.8).astype(float)
+    second = first.copy()
+    second[np.flatnonzero(first[:, 0])[:20]] = 0  # half a per cent, all of it lost
+    found = compare_scores("top-1", [str(i) for i in range(4000)], first, second, mean, proportion=True)
+    assert found.change is Change.WORSE
+    assert found.p_value is not None
+    assert found.p_value < 0.001
+    alone = [interval_of_scores(scores, mean, proportion=True) for scores in (first, second)]
+    assert alone[1].high > alone[0].low
+
+
+def test_lower_errors_are_better() -> None:
+    source = np.random.default_rng(5)
+    first = source.random((100, 1))
+    found = compare_scores("mae", ["x"] * 100, first, first + 0.1, mean, proportion=False, higher_is_better=False)
+    assert found.difference == pytest.approx(0.1)
+    assert found.change is Change.WORSE
+    assert found.drop == pytest.approx(0.1)
+    assert found.p_value is None
+
+
+def test_scores_that_do_not_pair_are_refused() -> None:
+    with pytest.raises(ValueError, match="cannot be paired"):
+        compare_scores("top-1", ["a"], np.ones((1, 1)), np.ones((2, 1)), mean, proportion=True)
+
+
+def test_accuracy_survives_json() -> None:
+    accuracy = Accuracy("top-1", 0.5, -math.inf, math.inf, 1, "data", Kind.AGREEMENT, ("a note",))
+    assert accuracy_from_data(accuracy.as_data()) == accuracy
+
+
+# -- the floor
+
+
+def drops_of(source: np.random.Generator, lost: float, won: float, count: int) -> np.ndarray:
+    return source.choice([1.0, -1.0, 0.0], p=[lost, won, 1 - lost - won], size=count)
+
+
+@pytest.mark.parametrize(("lost", "won"), [(0.0, 0.0), (0.06, 0.01), (0.0301, 0.02), (0.03, 0.0201), (0.3, 0.1)])
+@pytest.mark.parametrize("whole", [True, False])
+def test_wrong_decisions_are_rare(lost: float, won: float, whole: bool) -> None:
+    source = np.random.default_rng(6)
+    wrong, trials = 0, 100
+    for _ in range(trials):
+        drops = drops_of(source, lost, won, 400)
+        kept = (drops.mean() if whole else lost - won) <= 0.01
+        found = decide_floor(drops, 0.01, 400 if whole else None).decision
+        wrong += found is (Decision.BROKEN if kept else Decision.KEPT)
+        assert found is not Decision.UNSURE or not whole
+    # 5 of 100 are allowed in the mean; more than 10 would be a chance of 1 in 100 if that were so.
+    assert wrong <= 10
+
+
+def test_clear_cases_save_most_samples() -> None:
+    source = np.random.default_rng(7)
+    broken = decide_floor(drops_of(source, 0.3, 0.02, 1000), 0.01, 1000)
+    assert broken.decision is Decision.BROKEN
+    assert broken.saved > 800
+    kept = decide_floor(np.zeros(1000), 0.02, 1000)
+    assert kept.decision is Decision.KEPT
+    assert kept.saved > 500
+    assert kept.as_data()["saved"] == kept.saved
+
+
+def test_the_whole_data_is_always_decided_and_exactly() -> None:
+    assert decide_floor([1, 0, 0, 0], 0.25, 4).decision is Decision.KEPT
+    assert decide_floor([0, 0, 0, 1], 0.24, 4).decision is Decision.BROKEN
+    assert decide_floor([1, 1, 1], 0.4, 4).decision is Decision.BROKEN
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=60), st.floats(-0.5, 0.5))
+def test_pieces_decide_as_the_whole_does(drops: list[float], max_drop: float) -> None:
+    test = FloorTest(max_drop, len(drops))
+    for drop in drops:
+        found = test.add([drop])
+    assert found == decide_floor(drops, max_drop, len(drops))
+    assert found.decision is not Decision.UNSURE
+    assert 0 <= found.saved < len(drops)
+
+
+def test_span_scales_the_drops() -> None:
+    drops = np.full(500, 1.5)
+    assert decide_floor(drops, 0.1, 500, span=2).decision is Decision.BROKEN
+    with pytest.raises(ValueError, match="outside"):
+        decide_floor(drops, 0.1, 500)
+
+
+def test_a_floor_that_cannot_be_is_refused() -> None:
+    with pytest.raises(UsageError):
+        FloorTest(math.nan)
+    assert decide_floor([1.0], 2.0).decision is Decision.KEPT
