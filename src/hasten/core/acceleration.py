@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.doubts import doubts_data
 from hasten.core.json_numbers import finite, latency_data
 
 if TYPE_CHECKING:
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hasten.core.comparison import Comparison
-    from hasten.core.doubts import Doubt
     from hasten.core.failure import Failure
     from hasten.core.pays import Pays
     from hasten.core.plan import Plan
+    from hasten.core.remark import Remark
     from hasten.core.statistics import Interval
 
 RUNS, PARTIAL, IMPRECISE, WRONG, FAILED, MISSING = "runs", "partial", "imprecise", "wrong", "failed", "missing"
@@ -77,7 +78,7 @@ class AcceleratorRow:
     """Start-up (init and first run) with its cache filled, where caches were asked for."""
     stand_in: str = ""
     """What runs in the place of the device that this machine does not have."""
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[Remark, ...] = ()
     failure: Failure | None = None
     pays: Pays | None = None
     """From which size of a network on it is faster, where that was asked for."""
@@ -111,7 +112,7 @@ class AcceleratorRow:
             "break_even_runs": self.break_even_runs,
             "cached_start_ms": self.cached_start_ms,
             "stand_in": self.stand_in or None,
-            "doubts": [doubt.as_data() for doubt in self.doubts],
+            "doubts": doubts_data(self.doubts),
             "failure": None if self.failure is None else {"stage": self.failure.stage, "kind": self.failure.kind},
             "why": self.why,
             "plan": asdict(self.plan),

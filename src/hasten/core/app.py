@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.finding import Finding, Standing
+from hasten.core.doubts import doubts_data
+from hasten.core.finding import Finding, Standing, told_finding
 
 if TYPE_CHECKING:
-    from hasten.core.doubts import Doubt
+    from hasten.core.remark import Remark
 
 # The parts of the wall time, in the order in which a program goes through them.
 PARTS: Final = {
@@ -202,22 +203,22 @@ class AppResult:
     trace: str = ""
     """The timeline's file, if one was asked for."""
     processes: int = 1
-    doubts: tuple[Doubt, ...] = field(default=())
+    doubts: tuple[Remark, ...] = field(default=())
 
     @property
     def finding(self) -> Finding:
         """What the practice came to."""
         if self.main is None:
-            return Finding("app", Standing.NOT_EXAMINED, "no Python program was seen")
+            return told_finding("app", Standing.NOT_EXAMINED, "no Python program was seen")
         if not self.models:
-            return Finding("app", Standing.NOT_EXAMINED, "the program did not use LiteRT")
+            return told_finding("app", Standing.NOT_EXAMINED, "the program did not use LiteRT")
         inference = self.main.split.get("inference", 0.0)
         evidence = f"{inference / max(self.main.wall_ms, 1e-9):.0%} of {self.main.wall_ms / 1e3:.1f} s is inference"
         if not self.findings:
-            return Finding("app", Standing.GOOD, f"{evidence}; nothing around the model costs what it need not")
+            return told_finding("app", Standing.GOOD, f"{evidence}; nothing around the model costs what it need not")
         first = self.findings[0]
         cost = sum(found.cost_ms for found in self.findings)
-        return Finding(
+        return told_finding(
             "app",
             Standing.TO_DO,
             f"{evidence}; {len(self.findings)} faults cost {cost:.0f} ms, most of all {first.rule} at line {first.line}"
@@ -244,5 +245,5 @@ class AppResult:
             "frames": None if self.frames is None else self.frames.as_data(),
             "overhead": self.overhead.as_data(),
             "finding": self.finding.as_data(),
-            "doubts": [doubt.as_data() for doubt in self.doubts],
+            "doubts": doubts_data(self.doubts),
         }

@@ -6,15 +6,16 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.finding import Finding, Standing
+from hasten.core.doubts import doubts_data
+from hasten.core.finding import Finding, Standing, told_finding
 from hasten.core.units import milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.core.doubts import Doubt
     from hasten.core.measurement import Model
     from hasten.core.plan import Plan
+    from hasten.core.remark import Remark
     from hasten.core.statistics import Interval
 
 PRACTICE: Final = "copies"
@@ -109,7 +110,7 @@ class CopyStudy:
     snippet: str = ""
     language: str = ""
     processes: int = 0
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[Remark, ...] = ()
 
     def row(self, key: str, direction: str) -> CopyRow | None:
         """The row of a way in a direction."""
@@ -130,7 +131,7 @@ class CopyStudy:
             "output_bytes": self.output_bytes,
             "processes": self.processes,
             "finding": self.finding.as_data(),
-            "doubts": [doubt.as_data() for doubt in self.doubts],
+            "doubts": doubts_data(self.doubts),
         }
 
 
@@ -161,21 +162,23 @@ def finding_of(rows: Sequence[CopyRow], recommended: str, inference_us: float) -
     """What the costs come to for whoever wrote the usual set_tensor, invoke, get_tensor."""
     costs = _costs(rows)
     if recommended not in costs:
-        return Finding(PRACTICE, Standing.NOT_EXAMINED, "no way to feed and read this model in place could be timed")
+        return told_finding(
+            PRACTICE, Standing.NOT_EXAMINED, "no way to feed and read this model in place could be timed"
+        )
     best = costs[recommended]
     usual = next((costs[key] for key in USUAL if key in costs), best)
     if not _saves(usual, best, inference_us):
         evidence = f"feeding and reading by {NAMES[usual.key]} costs {_cost(usual)}"
         if usual is not best:
             evidence += f"; the leanest way surely saves no {percent(MATTERS)} of an inference"
-        return Finding(PRACTICE, Standing.GOOD, evidence)
+        return told_finding(PRACTICE, Standing.GOOD, evidence)
     saved_us = (usual.us or 0.0) - (best.us or 0.0)
     evidence = f"feeding and reading by {NAMES[usual.key]} costs {_cost(usual)}, by {NAMES[best.key]} {_cost(best)}"
     todo = (
         f"Use {NAMES[best.key]} where the application can write its input in place: saves up to "
         f"{milliseconds(saved_us / 1e3)} an inference ({percent(saved_us / inference_us)})."
     )
-    return Finding(PRACTICE, Standing.TO_DO, evidence, todo)
+    return told_finding(PRACTICE, Standing.TO_DO, evidence, todo)
 
 
 def _ends(interval: tuple[float, float]) -> list[float | None]:

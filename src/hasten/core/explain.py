@@ -7,14 +7,15 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hasten.core.doubts import doubts_data
 from hasten.core.json_numbers import finite
 
 if TYPE_CHECKING:
     from hasten.core.comparison import Comparison
-    from hasten.core.doubts import Doubt
     from hasten.core.measurement import Model
     from hasten.core.plan import Plan
     from hasten.core.profile import Peaks
+    from hasten.core.remark import Remark
     from hasten.core.statistics import Interval
 
 
@@ -301,7 +302,7 @@ class Explanation:
     """Why the numbers could not be compared, where they could not."""
     why_no_times: str = ""
     """Why the operators could not be timed, where they could not: there are no causes then."""
-    doubts: tuple[Doubt, ...] = field(default=())
+    doubts: tuple[Remark, ...] = field(default=())
 
     def row_of(self, after: int) -> NodeRow:
         """The row of a node of the changed model."""
@@ -322,7 +323,7 @@ class Explanation:
             "why_no_errors": self.why_no_errors,
             "why_no_times": self.why_no_times,
             "nodes": [row.as_data() for row in self.rows],
-            "doubts": [doubt.as_data() for doubt in self.doubts],
+            "doubts": doubts_data(self.doubts),
         }
 
 

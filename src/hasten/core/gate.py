@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict
+from hasten.core.doubts import doubts_data
 from hasten.core.json_numbers import finite
 from hasten.core.units import percent
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
     from hasten.core.accuracy import Accuracy, PairedAccuracy
     from hasten.core.budget import Budget
-    from hasten.core.doubts import Doubt
     from hasten.core.measurement import Model
     from hasten.core.plan import Plan
+    from hasten.core.remark import Remark
     from hasten.core.statistics import Interval
 
 CONFIDENCE: Final = 0.99
@@ -71,7 +72,7 @@ class CheckResult:
     plan: Plan
     budget: Budget
     rows: tuple[Row, ...]
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[Remark, ...] = ()
     seconds: float = 0.0
     strict: bool = False
     """Whether what is undecided counts as broken."""
@@ -103,7 +104,7 @@ class CheckResult:
             "budget": self.budget.as_data(),
             "strict": self.strict,
             "seconds": self.seconds,
-            "doubts": [doubt.as_data() for doubt in self.doubts],
+            "doubts": doubts_data(self.doubts),
             "notes": list(self.notes),
             "interrupted": self.interrupted,
         }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.app import PARTS, AppFinding, ThreadSplit
-from hasten.core.finding import Finding, Standing
+from hasten.core.finding import Finding, Standing, told_finding
 
 if TYPE_CHECKING:
     from hasten.core.platform_trace import TraceDoubt, TraceSource
@@ -114,12 +114,12 @@ class PlatformResult:
         """What the practice came to."""
         inference = self.main.split.get("inference", 0.0) if self.main else 0.0
         if not inference:
-            return Finding("app", Standing.NOT_EXAMINED, "the trace shows no inference")
+            return told_finding("app", Standing.NOT_EXAMINED, "the trace shows no inference")
         evidence = f"{inference / max(self.wall_ms, 1e-9):.0%} of {self.wall_ms / 1e3:.1f} s is inference"
         if not self.findings:
-            return Finding("app", Standing.GOOD, f"{evidence}; the trace shows no fault around the model")
+            return told_finding("app", Standing.GOOD, f"{evidence}; the trace shows no fault around the model")
         first = self.findings[0]
-        return Finding(
+        return told_finding(
             "app", Standing.TO_DO, f"{evidence}; most of all {first.rule} costs {first.cost_ms:.0f} ms", first.fix
         )
 

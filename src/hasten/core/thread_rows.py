@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core import doubts as doubt_codes
 from hasten.core.cores import cores_text
-from hasten.core.doubts import Doubt, Reason
+from hasten.core.doubts import doubts_data
+from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval, relative_spread
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class Row:
     other_cores_busy: float | None
     rounds: int
     runs: int
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[Remark, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """The row with the keys that the command line promises, and more."""
@@ -102,7 +104,7 @@ class Row:
             "other_cores_busy": self.other_cores_busy,
             "rounds": self.rounds,
             "samples": self.runs,
-            "doubts": [doubt.as_data() for doubt in self.doubts],
+            "doubts": doubts_data(self.doubts),
         }
 
 
@@ -184,12 +186,11 @@ def _effect(row: Row, fewest: Row, cores: int) -> EffectOfOption:
     return EffectOfOption(option, Effect.TAKEN, busy)
 
 
-def _doubts(condition: Condition, doubts: Sequence[Doubt], others: float | None) -> list[Doubt]:
+def _doubts(condition: Condition, doubts: Sequence[Remark], others: float | None) -> list[Remark]:
     """The measurement's doubts. Work beside it is none where it was asked for, but its absence is."""
     if not condition.workers:
         return list(doubts)
-    kept = [doubt for doubt in doubts if doubt.reason is not Reason.OTHER_LOAD]
+    kept = [doubt for doubt in doubts if doubt.code != doubt_codes.OTHER_LOAD]
     if others is not None and others < _LEAST_LOAD * condition.workers:
-        what = f"the work beside it kept {others:.1f} cores busy, not {condition.workers}"
-        kept.append(Doubt(Reason.LOAD_MISSING, what))
+        kept.append(remark(doubt_codes.LOAD_MISSING, cores=others, wanted=condition.workers))
     return kept

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from hasten.core import doubts
 from hasten.core.cores import cores_text
-from hasten.core.doubts import Doubt, Reason
-from hasten.core.finding import Finding, Standing
+from hasten.core.doubts import doubts_data
+from hasten.core.finding import Finding, Standing, told_finding
+from hasten.core.remark import Remark, said
 from hasten.core.thread_rows import SITUATIONS, Effect, Option
 
 if TYPE_CHECKING:
@@ -65,14 +67,14 @@ class ThreadStudy:
         return list(dict.fromkeys(row.condition for row in self.rows))
 
     @property
-    def doubts(self) -> list[Doubt]:
+    def doubts(self) -> list[Remark]:
         """Reasons to doubt the choice: those of the rows that it stands on, each once, and its own."""
         rows = [row for row in self.rows if row.condition.situation == self.situation]
         # Ratios within rounds cancel what moves all options alike; these touch the latencies, not the choice.
-        latency_only = (Reason.NOISY, Reason.PROCESSES_DIFFER, Reason.OUTLIERS, Reason.FREQUENCY_CHANGE)
-        found = {doubt.reason: doubt for row in rows for doubt in row.doubts if doubt.reason not in latency_only}
+        latency_only = (*doubts.OF_LATENCIES_ONLY, doubts.FREQUENCY_CHANGE)
+        found = {doubt.code: doubt for row in rows for doubt in row.doubts if doubt.code not in latency_only}
         if self.choice is not None and not self.choice.sure:
-            found[Reason.NOISY] = Doubt(Reason.NOISY, "more rounds could still change the recommendation")
+            found[doubts.NOISY] = said("more rounds could still change the recommendation", doubts.NOISY)
         return list(found.values())
 
     @property
@@ -80,16 +82,16 @@ class ThreadStudy:
         """What the practice came to."""
         choice = self.choice
         if choice is None:
-            return Finding("threads", Standing.NOT_EXAMINED, f"nothing was measured {SITUATIONS[self.situation]}")
+            return told_finding("threads", Standing.NOT_EXAMINED, f"nothing was measured {SITUATIONS[self.situation]}")
         evidence = f"{choice.why}{self._not_alone()}"
         if choice.option == self.current:
-            return Finding("threads", Standing.GOOD, evidence)
-        return Finding("threads", Standing.TO_DO, evidence, f"Run the model with {choice.option.plan_text()}.")
+            return told_finding("threads", Standing.GOOD, evidence)
+        return told_finding("threads", Standing.TO_DO, evidence, f"Run the model with {choice.option.plan_text()}.")
 
     def _not_alone(self) -> str:
         """A recommendation for a quiet device that was not quiet says so itself, wherever it is printed."""
-        doubt = next((doubt for doubt in self.doubts if doubt.reason is Reason.OTHER_LOAD), None)
-        return "" if doubt is None else f" It was not alone, though: {doubt.evidence}."
+        doubt = next((doubt for doubt in self.doubts if doubt.code == doubts.OTHER_LOAD), None)
+        return "" if doubt is None else f" It was not alone, though: {doubts.DOUBTS.text(doubt)}."
 
     def as_data(self) -> dict[str, Any]:
         """The study with the keys that the command line promises, and more."""
@@ -110,7 +112,7 @@ class ThreadStudy:
             "finding": self.finding.as_data(),
             "plot": self._plot(),
             "troubles": [asdict(trouble) for trouble in self.troubles],
-            "doubts": [doubt.as_data() for doubt in self.doubts],
+            "doubts": doubts_data(self.doubts),
             "seconds": self.seconds,
         }
 

@@ -102,6 +102,6 @@ def run_tune(tuning: Tuning, progress: Progress = no_progress) -> None:
 def _companions(bundle: Bundle, session: Session) -> dict[str, str]:
     """What stands in a bundle beside the model and its plan: code that runs it, and the report."""
     from hasten.report.code import code_files
-    from hasten.report.html.page import html_report
+    from hasten.report.page import html_report
 
     return {**code_files(bundle), "report.html": html_report(session, source=str(bundle.folder / "session.jsonl"))}

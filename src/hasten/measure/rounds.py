@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hasten.core.doubts import Doubt, Reason
+from hasten.core import doubts
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Effective, Measurement, Model, effective_doubts
 from hasten.core.plan import Plan, Workload
+from hasten.core.remark import remark
 from hasten.core.samples import Samples
 from hasten.measure.warmup import WarmUp, warm_up
 
@@ -79,11 +80,11 @@ class Track:
         if not self.rounds:
             return self.failure or Failure("run", "bug", "nothing was measured", "Please report this.")
         effective = _effective(self.candidate.plan, self.loads[-1])
-        doubts = effective_doubts(self.candidate.plan, effective)
+        found = effective_doubts(self.candidate.plan, effective)
         if not all(warm_up.settled for warm_up in self.warm_ups):
-            doubts.append(Doubt(Reason.NOT_STEADY, "latency was still falling when the warm-up ended"))
+            found.append(remark(doubts.NOT_STEADY))
         if self.failure is not None:
-            doubts.append(Doubt(Reason.PARTIAL, f"a later process failed: {self.failure.message}"))
+            found.append(remark(doubts.PARTIAL, failure=self.failure.message))
         return Measurement(
             model=self.candidate.model,
             plan=self.candidate.plan,
@@ -94,7 +95,7 @@ class Track:
             first_run_ms=median(load.first_run_ms for load in self.loads),
             warm_up_runs=round(median(warm_up.runs for warm_up in self.warm_ups)),
             peak_memory_mb=self.peak_memory_mb,
-            other_doubts=tuple(doubts),
+            other_doubts=tuple(found),
         )
 
 

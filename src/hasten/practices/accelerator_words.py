@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.acceleration import FAILED, IMPRECISE, MISSING, PARTIAL, RUNS, WRONG, AcceleratorRow
 from hasten.core.comparison import Comparison, Verdict
-from hasten.core.doubts import Reason
-from hasten.core.finding import Finding, Standing
+from hasten.core.doubts import DOUBTS, MORE_CORES
+from hasten.core.finding import Finding, Standing, told_finding
 from hasten.core.units import milliseconds
 from hasten.measure.race import OUT_OF_THE_RACE
 from hasten.practices.accelerator_placement import is_on_cpu
@@ -31,7 +31,7 @@ def why_of(row: AcceleratorRow, *, chooses: bool) -> str:
     parts = [_error_words(row, chooses=chooses), _left_words(row)]
     if row.against_cpu is not None:
         parts.append(speed(row.against_cpu, row.break_even_runs))
-    parts += [doubt.evidence for doubt in row.doubts if doubt.reason is Reason.MORE_CORES]
+    parts += [DOUBTS.text(doubt) for doubt in row.doubts if doubt.code == MORE_CORES]
     if row.cached_start_ms is not None and row.start_ms is not None:
         parts.append(f"starts in {milliseconds(row.start_ms)}, with its cache in {milliseconds(row.cached_start_ms)}")
     if row.stand_in:
@@ -83,14 +83,16 @@ def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
     evidence = why[:1].upper() + why[1:]
     row = next((row for row in rows if row.name == recommended), None)
     if row is None:
-        return Finding("accelerators", Standing.NOT_EXAMINED, evidence)
+        return told_finding("accelerators", Standing.NOT_EXAMINED, evidence)
     if row.name != BASE:
-        return Finding("accelerators", Standing.TO_DO, evidence, f"Run the model with {_settings(row.plan)}.")
+        return told_finding("accelerators", Standing.TO_DO, evidence, f"Run the model with {_settings(row.plan)}.")
     beyond = [row for row in rows if not is_on_cpu(row.plan)]
     if not any(row.latency is not None for row in beyond):
         none = "; ".join(f"{row.name}: {row.why}" for row in beyond if row.status in (MISSING, FAILED))
-        return Finding("accelerators", Standing.NOT_EXAMINED, f"No accelerator runs the model here. {none}".strip())
-    return Finding("accelerators", Standing.GOOD, evidence)
+        return told_finding(
+            "accelerators", Standing.NOT_EXAMINED, f"No accelerator runs the model here. {none}".strip()
+        )
+    return told_finding("accelerators", Standing.GOOD, evidence)
 
 
 def _without_base(rows: Sequence[AcceleratorRow], base: AcceleratorRow | None) -> tuple[str | None, str]:
@@ -165,7 +167,7 @@ def _is_trusted(row: AcceleratorRow) -> bool:
 
 def _reservations(row: AcceleratorRow) -> str:
     """What the recommended one must not be used without knowing."""
-    found = [doubt.evidence for doubt in row.doubts if doubt.reason is Reason.MORE_CORES]
+    found = [DOUBTS.text(doubt) for doubt in row.doubts if doubt.code == MORE_CORES]
     if row.error is not None and row.error.worst > _LARGE_ERROR:
         found.append(f"some outputs differ by {_share(row.error.worst)} their range: test its accuracy")
     return f", but {' and '.join(found)}" if found else ""

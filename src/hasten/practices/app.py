@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hasten.core import doubts as doubt_codes
 from hasten.core.app import AppFinding, AppResult, Overhead
-from hasten.core.doubts import Doubt, Reason
+from hasten.core.remark import Remark, said
 from hasten.practices.app_frames import frames_of, model_uses
 from hasten.practices.app_rules import Subject, findings
 from hasten.practices.app_seen import RUNS, read_seen, troubles
@@ -140,16 +141,18 @@ class AppStudy:
             start_ms=sum((process.facts["ready_ns"] - process.began) / 1e6 for process in self.processes),
         )
 
-    def _doubts(self) -> list[Doubt]:
-        found = [Doubt(Reason.PARTIAL, f"a process could not be watched: {trouble}") for trouble in self._troubles]
+    def _doubts(self) -> list[Remark]:
+        found = [said(f"a process could not be watched: {trouble}", doubt_codes.PARTIAL) for trouble in self._troubles]
         main = self.main
         if main and len(main[0].samples.of_thread(main[1]).at) < _FEW_SAMPLES:
-            found.append(Doubt(Reason.FEW_SAMPLES, "the program was too short for its own code to be told apart"))
+            found.append(said("the program was too short for its own code to be told apart", doubt_codes.FEW_SAMPLES))
         if any(not process.ends for process in self.processes):
-            found.append(Doubt(Reason.PARTIAL, "a process was torn down; its last quarter of a second is missing"))
+            found.append(said("a process was torn down; its last quarter of a second is missing", doubt_codes.PARTIAL))
         queued = 1 - self.undisturbed_ms / max(self.ended.wall_ms, 1e-9)
         if queued > _MUCH_QUEUED:
-            found.append(Doubt(Reason.OTHER_LOAD, f"the program stood in line for a core for {queued:.0%} of its time"))
+            found.append(
+                said(f"the program stood in line for a core for {queued:.0%} of its time", doubt_codes.OTHER_LOAD)
+            )
         return found
 
 

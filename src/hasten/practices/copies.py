@@ -7,6 +7,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core import doubts
 from hasten.core.block import Block
 from hasten.core.copies import (
     BY_KEY,
@@ -20,8 +21,8 @@ from hasten.core.copies import (
     measured_row,
     refused_row,
 )
-from hasten.core.doubts import Doubt, Reason
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.remark import Remark, remark
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval, grouped_interval
 from hasten.measure.rounds import Candidate, Progress, no_progress
@@ -228,10 +229,10 @@ class CopiesPractice:
             groups.setdefault(block.runner, []).append(extra / 1e3)
         return grouped_interval(list(groups.values())) if groups else None
 
-    def _own_doubts(self) -> list[Doubt]:
+    def _own_doubts(self) -> list[Remark]:
         if self._settled:
             return []
-        return [Doubt(Reason.NOT_STEADY, "latency was still falling when the warm-up ended")]
+        return [remark(doubts.NOT_STEADY)]
 
 
 def _undisturbed(durations: array[int]) -> int:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hasten.core.comparison import Comparison
-    from hasten.core.doubts import Doubt
     from hasten.core.explain import Instructions
     from hasten.core.profile import Peaks, Profile
+    from hasten.core.remark import Remark
     from hasten.measure.rounds import Candidate, Progress
     from hasten.model.graph import Graph, Subgraph
     from hasten.practices.explain_inputs import GivenInputs
@@ -200,6 +200,6 @@ def _part(progress: Progress, begin: float, end: float) -> Progress:
     return tell
 
 
-def _doubts(last: tuple[Profile, Profile]) -> tuple[Doubt, ...]:
+def _doubts(last: tuple[Profile, Profile]) -> tuple[Remark, ...]:
     """Doubts about either profile, each reason once."""
-    return tuple({doubt.reason: doubt for profile in last for doubt in profile.doubts}.values())
+    return tuple({doubt.code: doubt for profile in last for doubt in profile.doubts}.values())

@@ -6,9 +6,10 @@ from dataclasses import replace
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.doubts import Doubt, Reason
+from hasten.core import doubts as doubt_codes
 from hasten.core.failure import Failure
 from hasten.core.profile import OperatorTime, Peaks, Profile
+from hasten.core.remark import Remark, said
 from hasten.measure.profiling import RawProfile, collect_profile
 from hasten.model.cost import count_cost
 from hasten.practices.profile_mapping import Timed, is_own, map_events, map_rewritten
@@ -174,16 +175,18 @@ def _is_eight_bit(subgraph: Subgraph, node: Node) -> bool:
     return first is not None and first.dtype in _EIGHT_BIT
 
 
-def _doubts(profile: Profile, callers: Collection[str]) -> list[Doubt]:
+def _doubts(profile: Profile, callers: Collection[str]) -> list[Remark]:
     doubts = []
     if profile.seen < _LOW_COVERAGE:
-        doubts.append(Doubt(Reason.UNSEEN, f"the operators add up to {profile.seen:.0%} of the run; {_rest(profile)}"))
+        doubts.append(
+            said(f"the operators add up to {profile.seen:.0%} of the run; {_rest(profile)}", doubt_codes.UNSEEN)
+        )
     if profile.profiling_cost > _DEAR_PROFILING:
         evidence = f"profiling makes the run {profile.profiling_cost:.0%} longer"
         if profile.profiler_ms > _DEAR_PROFILING * profile.plain_ms:
             names = " and ".join(sorted(callers))
             evidence += f", mostly inside {names}, given here as what other operators leave of a run without it"
-        doubts.append(Doubt(Reason.PROFILING, evidence))
+        doubts.append(said(evidence, doubt_codes.PROFILING))
     return doubts
 
 

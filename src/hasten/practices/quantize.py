@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import HastenError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.finding import Finding, told_finding
 from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, ORIGINAL, VariantRow, choose, explain_choice, finding_of, floor_of
 from hasten.evaluate.fingerprint import file_hash
@@ -102,7 +103,7 @@ class QuantizePractice:
             chosen=best.recipe,
             path=str(self.folder.path / "chosen.tflite"),
             why=why,
-            finding=replace(finding_of(rows, self.settings.goal, self.already), evidence=why),
+            finding=_with_evidence(finding_of(rows, self.settings.goal, self.already), why),
             max_drop=self.settings.max_drop,
             goal=self.settings.goal,
             data=self.data.dataset.source,
@@ -341,3 +342,7 @@ class QuantizePractice:
             floor=floor_of(found.accuracy.kind, kept),
             why=self.judges.remarks.get(candidate.label, ""),
         )
+
+
+def _with_evidence(finding: Finding, evidence: str) -> Finding:
+    return told_finding(finding.practice, finding.standing, evidence, finding.what_to_do)

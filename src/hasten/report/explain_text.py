@@ -10,8 +10,8 @@ from hasten.core.explain import Certainty
 from hasten.core.explain_words import cause_words
 from hasten.core.node_errors import DROP_DB, ROUNDING_DB
 from hasten.core.units import milliseconds, percent, several
-from hasten.report.tables import rendered, table
 from hasten.report.text import WIDTH, doubts_text, printable, wrapped
+from hasten.show.tables import rendered, table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
-from hasten.core.finding import Finding, Standing
+from hasten.core.finding import Finding, Standing, told_finding
 from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
@@ -95,11 +95,13 @@ class Extras:
         absent = [check.name for check in checks if check.status == MISSING]
         if bad:
             evidence = "; ".join(f"{check.name}: {check.finding}" for check in bad)
-            self.findings["help"] = Finding("help", Standing.TO_DO, f"{evidence}.", bad[0].fix or "See hasten doctor.")
+            self.findings["help"] = told_finding(
+                "help", Standing.TO_DO, f"{evidence}.", bad[0].fix or "See hasten doctor."
+            )
         else:
             also = f"; without: {', '.join(absent)}" if absent else ""
             evidence = f"{len(checks) - len(absent)} checks of this machine are fine{also}."
-            self.findings["help"] = Finding("help", Standing.GOOD, evidence)
+            self.findings["help"] = told_finding("help", Standing.GOOD, evidence)
 
     def _copies(self, after: Candidate) -> None:
         practice = CopiesPractice(self.target, after, read_graph(after.path), _COPIES_S / 2)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.finding import Finding, Standing
+from hasten.core.finding import Finding, Standing, told_finding
 from hasten.core.tuning import FAILED, KEPT, ORIGINAL, TIMED, UNKNOWN, TuneTrial
 from hasten.core.tuning_words import times_words
 from hasten.core.units import milliseconds, percent
@@ -66,7 +66,8 @@ def nine_findings(known: Evidence) -> list[Finding]:
 
 def _not_examined() -> dict[str, Finding]:
     return {
-        name: Finding(name, Standing.NOT_EXAMINED, _sentence(why), to_do) for name, (why, to_do) in _WHY_NOT.items()
+        name: told_finding(name, Standing.NOT_EXAMINED, _sentence(why), to_do)
+        for name, (why, to_do) in _WHY_NOT.items()
     }
 
 
@@ -78,7 +79,7 @@ def _improved(known: Evidence) -> dict[str, Finding]:
         if known.confirmed and high < 1 and step.practice in PRACTICES:
             interval = f"{times_words(1 / high)}-{times_words(1 / low)}" if low > 0 else "unknown"
             evidence = f"{_sentence(step.what)} {times_words(1 / step.ratio)} times faster (95 % interval {interval})."
-            found[step.practice] = Finding(step.practice, Standing.IMPROVED, evidence)
+            found[step.practice] = told_finding(step.practice, Standing.IMPROVED, evidence)
     return found
 
 
@@ -90,7 +91,7 @@ def _profile(known: Evidence) -> dict[str, Finding]:
     evidence = _where_time_goes(profile)
     if before is not None and after is not None and before is not after:
         evidence += f" Before, it took {milliseconds(before.latency_ms)}."
-    return {"profile": Finding("profile", Standing.GOOD, evidence), "operators": _operators(profile)}
+    return {"profile": told_finding("profile", Standing.GOOD, evidence), "operators": _operators(profile)}
 
 
 def _where_time_goes(profile: Profile) -> str:
@@ -106,19 +107,19 @@ def _operators(profile: Profile) -> Finding:
     known = [operator for operator in profile.operators if operator.headroom_ms is not None]
     if profile.seen < _MOSTLY_SEEN:
         why = "The profiler finds too little of the run in operators to say what each could win."
-        return Finding("operators", Standing.NOT_EXAMINED, why)
+        return told_finding("operators", Standing.NOT_EXAMINED, why)
     if not known:
         why = "The engine does not tell what each operator takes with this plan, or the machine's peaks are not known."
-        return Finding("operators", Standing.NOT_EXAMINED, why, "hasten profile shows what there is.")
+        return told_finding("operators", Standing.NOT_EXAMINED, why, "hasten profile shows what there is.")
     top = max(known, key=_headroom)
     share = _headroom(top) / profile.invoke_ms if profile.invoke_ms else 0.0
     where = f"{top.op} at {_short(top.location)}" if top.location else top.op
     if share < _WORTH:
         evidence = f"No operator has a tenth of the run to win; the most, {percent(share)}, has {where}."
-        return Finding("operators", Standing.GOOD, evidence)
+        return told_finding("operators", Standing.GOOD, evidence)
     evidence = f"{where} could win up to {milliseconds(_headroom(top))} of {milliseconds(profile.invoke_ms)} a run"
     to_do = "Try a kernel of your own in its place, or another operator: it is worth that at most."
-    return Finding("operators", Standing.TO_DO, f"{evidence}, against this machine's peak.", to_do)
+    return told_finding("operators", Standing.TO_DO, f"{evidence}, against this machine's peak.", to_do)
 
 
 def _short(location: str) -> str:
@@ -133,31 +134,31 @@ def _headroom(operator: OperatorTime) -> float:
 
 def _quantize(known: Evidence) -> dict[str, Finding]:
     if known.already:
-        return {"quantize": Finding("quantize", Standing.GOOD, known.already)}
+        return {"quantize": told_finding("quantize", Standing.GOOD, known.already)}
     made = [trial for trial in known.trials if trial.variant != ORIGINAL and trial.latency is not None]
     if not made:
         failed = [trial for trial in known.trials if trial.variant != ORIGINAL and trial.status == FAILED]
         if not failed:
             return {}
-        return {"quantize": Finding("quantize", Standing.NOT_EXAMINED, f"No variant runs: {failed[0].why}")}
+        return {"quantize": told_finding("quantize", Standing.NOT_EXAMINED, f"No variant runs: {failed[0].why}")}
     if known.best.variant != ORIGINAL:
         evidence = f"{known.best.variant} keeps the floor and is {_size_words(known)} than the original."
-        return {"quantize": Finding("quantize", Standing.IMPROVED, evidence)}
+        return {"quantize": told_finding("quantize", Standing.IMPROVED, evidence)}
     fastest = min(made, key=lambda trial: trial.median_ms)
     count = len({trial.variant for trial in made})
     if any(trial.floor == UNKNOWN for trial in made) and not any(trial.floor == KEPT for trial in made):
         gain = _gain(known, fastest)
         evidence = f"{fastest.variant} would be {gain}, but without data nothing shows that it keeps its accuracy."
-        return {"quantize": Finding("quantize", Standing.TO_DO, evidence, "Give labelled data with --data.")}
+        return {"quantize": told_finding("quantize", Standing.TO_DO, evidence, "Give labelled data with --data.")}
     broken = [trial for trial in made if trial.floor == "broken" and trial.median_ms < known.best.median_ms]
     if broken:
         best = min(broken, key=lambda trial: trial.median_ms)
         why = f": {best.why}" if best.why else ""
         evidence = f"{best.variant} would be {_gain(known, best)}, and breaks the floor{why}."
         to_do = "Train with quantisation in mind, or allow more with --max-drop."
-        return {"quantize": Finding("quantize", Standing.TO_DO, evidence, to_do)}
+        return {"quantize": told_finding("quantize", Standing.TO_DO, evidence, to_do)}
     evidence = f"None of {count} variants is surely faster on this device and keeps the floor; float stays."
-    return {"quantize": Finding("quantize", Standing.GOOD, evidence)}
+    return {"quantize": told_finding("quantize", Standing.GOOD, evidence)}
 
 
 def _size_words(known: Evidence) -> str:
@@ -176,7 +177,7 @@ def _threads(known: Evidence) -> dict[str, Finding]:
         return {}
     told = ", ".join(f"{trial.plan.threads}: {milliseconds(trial.median_ms)}" for trial in rows)
     evidence = f"Latency by threads, from the race: {told}."
-    return {"threads": Finding("threads", Standing.GOOD, evidence, "Beside other work: hasten threads.")}
+    return {"threads": told_finding("threads", Standing.GOOD, evidence, "Beside other work: hasten threads.")}
 
 
 def _is_cpu(trial: TuneTrial) -> bool:
@@ -190,18 +191,20 @@ def _accelerators(known: Evidence) -> dict[str, Finding]:
     told = "; ".join(f"{trial.plan.accelerator}: {_accelerator_words(trial)}" for trial in tried)
     ran = [trial for trial in tried if trial.latency is not None]
     if not ran:
-        return {"accelerators": Finding("accelerators", Standing.NOT_EXAMINED, f"None runs the model here. {told}")}
+        return {
+            "accelerators": told_finding("accelerators", Standing.NOT_EXAMINED, f"None runs the model here. {told}")
+        }
     faster = [trial for trial in ran if trial.floor == UNKNOWN and trial.median_ms < known.best.median_ms]
     if faster:
         return {
-            "accelerators": Finding(
+            "accelerators": told_finding(
                 "accelerators",
                 Standing.TO_DO,
                 f"{told}. Without data nothing shows that its answers are right.",
                 "Give labelled data with --data.",
             )
         }
-    return {"accelerators": Finding("accelerators", Standing.GOOD, f"None is faster than the choice: {told}.")}
+    return {"accelerators": told_finding("accelerators", Standing.GOOD, f"None is faster than the choice: {told}.")}
 
 
 def _accelerator_words(trial: TuneTrial) -> str:

@@ -8,6 +8,7 @@ import pytest
 from accelerator_machine import GPU, NODES, NPU, ON_XNNPACK, TRUTH, Back, Examination, backs, graph_in, placed
 
 from hasten.core.acceleration import FAILED, MISSING, PARTIAL, RUNS, WRONG
+from hasten.core.doubts import DOUBTS
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure
 from hasten.core.finding import Standing
@@ -70,7 +71,7 @@ def test_a_crash_while_timing(examined: Examination, round_number: int, timed: b
     assert (rows["npu"].latency is not None) == timed
     if timed:
         assert rows["npu"].processes == 2
-        assert any("a later process failed" in doubt.evidence for doubt in rows["npu"].doubts)
+        assert any("a later process failed" in DOUBTS.text(doubt) for doubt in rows["npu"].doubts)
     else:
         assert (rows["npu"].status, rows["npu"].why) == (FAILED, "the runner died of SIGSEGV")
     assert rows["gpu"].processes > 4

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from hasten.core import doubts
 from hasten.core.block import Block, Conditions
-from hasten.core.doubts import Reason
+from hasten.core.doubts import DOUBTS
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
 from hasten.core.measurement import Model, measurement_from_data
@@ -213,7 +214,7 @@ def test_little_time_is_kept_to_and_the_doubt_is_named(study: Callable[..., Thre
     assert machine.now < 10
     assert found.choice is not None
     assert not found.choice.sure
-    assert any("could still change" in doubt.evidence for doubt in found.doubts)
+    assert any("could still change" in DOUBTS.text(doubt) for doubt in found.doubts)
 
 
 def test_each_trial_is_kept_as_it_ends(study: Callable[..., ThreadsPractice]) -> None:
@@ -324,7 +325,7 @@ def test_energy_is_told_where_there_is_a_counter_and_only_alone(study: Callable[
 def test_work_that_did_not_take_the_cores_is_a_doubt(study: Callable[..., ThreadsPractice]) -> None:
     practice = study(Machine(usual, load_taken=0.1), situation="busy")
     practice.run()
-    assert Reason.LOAD_MISSING in {doubt.reason for doubt in practice.found().doubts}
+    assert doubts.LOAD_MISSING in {doubt.code for doubt in practice.found().doubts}
 
 
 def test_a_machine_that_was_not_quiet_is_named_in_the_recommendation(study: Callable[..., ThreadsPractice]) -> None:

@@ -5,18 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import milliseconds
-from hasten.report.charts.style import (
-    BAR_PIXELS,
-    LINE_SHAPES,
-    SERIES,
-    from_zero,
-    status_colour,
-    status_of,
-    tooltip,
-    vega_lite,
-)
 from hasten.report.summary.reading import number, text
 from hasten.report.summary.words import PRACTICES, interval_text, latency_text
+from hasten.show.charts import BAR_PIXELS, LINE_SHAPES, SERIES, from_zero, status_colour, status_of, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +27,7 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
     for step in steps:
         kind = "gain" if step.to_ms <= step.from_ms else "loss"
         change = step.to_ms - step.from_ms
-        told = f"{'−' if change <= 0 else '+'}{milliseconds(abs(change))}"  # noqa: RUF001 - a minus sign, as printed
+        told = f"{'−' if change <= 0 else '+'}{milliseconds(abs(change))}"
         values.append(
             {
                 **_bar(PRACTICES.get(step.practice, step.practice), step.from_ms, step.to_ms, kind, told),

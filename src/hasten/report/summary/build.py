@@ -10,7 +10,7 @@ from hasten.report.summary import trials as rows
 from hasten.report.summary.commands import variant_paths
 from hasten.report.summary.doubts import BUSY, all_doubts, contradiction
 from hasten.report.summary.reading import at, items, number, records, text
-from hasten.report.summary.records import Event, StepRow, Summary, VerdictRow
+from hasten.report.summary.records import Event, StepRow, Summary
 from hasten.report.summary.reproduce import reproductions
 from hasten.report.summary.trials import figure, front_names, latency_figure, trial_rows, with_chosen, with_front
 from hasten.report.summary.views import (
@@ -22,6 +22,7 @@ from hasten.report.summary.views import (
     threads_views,
 )
 from hasten.report.summary.words import PRACTICES, headline, latency_text, measured_facts, tune_facts
+from hasten.show.blocks import VerdictRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hasten.show.blocks import VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +64,6 @@ class TrialRow:
     at: str = ""
     command: str = ""
     on_front: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictRow:
-    """How the model stands with one practice of the guide."""
-
-    practice: str
-    title: str
-    standing: str
-    evidence: str
-    what_to_do: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,17 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.report.charts.style import PALETTES, coloured
+from hasten.report.chart_library import MISSING, chart_library
 from hasten.report.document.build import charts_of, sections_of
-from hasten.report.html.blocks import section_html
-from hasten.report.html.libraries import MISSING, chart_library
-from hasten.report.html.markup import Html, element, joined, script_json
 from hasten.report.summary.build import summarise
+from hasten.show.charts import PALETTES, coloured
+from hasten.show.html import section_html
+from hasten.show.markup import Html, element, joined, script_json
 
 if TYPE_CHECKING:
     from hasten.core.session import Session
-    from hasten.report.document.blocks import Section
     from hasten.report.summary.records import Fact, Summary
+    from hasten.show.blocks import Section
 
 _HERE: Final = Path(__file__).parent
 _STATES: Final = {

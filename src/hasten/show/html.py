@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hasten.report.document.blocks import Chart, Code, Facts, Prose, Sheet, Verdicts
-from hasten.report.html.markup import Html, element, joined
+from hasten.show.blocks import Chart, Detail, Facts, Headline, Notes, Prose, Snippet, Table
+from hasten.show.markup import Html, element, joined
 
 if TYPE_CHECKING:
-    from hasten.report.document.blocks import Block, Cell, Column, Section
+    from hasten.show.blocks import Block, Cell, Column, Section, Verdicts
 
 _SYMBOLS: Final = {"good": "✓", "improved": "▲", "to do": "→", "not examined": "○"}
 _LONG_TABLE: Final = 15
@@ -26,16 +26,20 @@ def section_html(section: Section, names: set[str], *, charts: bool) -> Html:
 
 
 def _block(block: Block, names: set[str], *, charts: bool) -> Html:
-    if isinstance(block, Prose):
-        return element("p", block.text, class_="lead")
-    if isinstance(block, Sheet):
-        return sheet_html(block)
+    if isinstance(block, Headline | Prose):
+        return element("p", block.text, class_="headline" if isinstance(block, Headline) else "lead")
+    if isinstance(block, Table):
+        return table_html(block)
     if isinstance(block, Chart):
         return _chart(block, charts=charts)
     if isinstance(block, Facts):
         return _facts(block)
-    if isinstance(block, Code):
+    if isinstance(block, Notes):
+        return _notes(block)
+    if isinstance(block, Snippet):
         return element("pre", element("code", block.text), tabindex="0", class_="scroll")
+    if isinstance(block, Detail):
+        return joined([_block(inside, names, charts=charts) for inside in block.blocks])
     return _verdicts(block, names)
 
 
@@ -45,8 +49,8 @@ def _chart(chart: Chart, *, charts: bool) -> Html:
     words = [element("h3", chart.title, id=title), element("p", chart.description, id=f"{chart.name}-words")]
     table = element(
         "details",
-        element("summary", f"The numbers as a table ({len(chart.sheet.rows)} rows)"),
-        sheet_html(chart.sheet),
+        element("summary", f"The numbers as a table ({len(chart.table.rows)} rows)"),
+        table_html(chart.table),
         id=f"{chart.name}-numbers",
         open=not charts,
     )
@@ -63,8 +67,21 @@ def _chart(chart: Chart, *, charts: bool) -> Html:
 
 
 def _facts(facts: Facts) -> Html:
-    pairs = [joined([element("dt", name), element("dd", value)]) for name, value in facts.rows]
+    pairs = [
+        joined(
+            [element("dt", name), element("dd", value, *(element("span", f" {text}", class_="note") for text in note))]
+        )
+        for name, value, *note in facts.rows
+    ]
     return element("dl", joined(pairs), class_="facts")
+
+
+def _notes(notes: Notes) -> Html:
+    rows = [
+        element("li", element("p", note.text), element("p", note.hint, class_="hint") if note.hint else None)
+        for note in notes.rows
+    ]
+    return element("ul", joined(rows), class_="notes")
 
 
 def _verdicts(verdicts: Verdicts, names: set[str]) -> Html:
@@ -86,7 +103,7 @@ def _verdicts(verdicts: Verdicts, names: set[str]) -> Html:
     return element("ul", joined(cards), class_="verdicts")
 
 
-def sheet_html(sheet: Sheet) -> Html:
+def table_html(sheet: Table) -> Html:
     """A table in a place of its own that scrolls, so that the page never does sideways."""
     heads = [_head(column) for column in sheet.columns]
     marks = sheet.marks or ("",) * len(sheet.rows)
@@ -103,7 +120,7 @@ def sheet_html(sheet: Sheet) -> Html:
     return joined([_filter(sheet), place]) if sheet.filterable else place
 
 
-def _filter(sheet: Sheet) -> Html:
+def _filter(sheet: Table) -> Html:
     """Controls that the script shows once it can serve them."""
     name = f"{sheet.name}-filter"
     parts = [
