@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from hasten.core.bundle import Bundle, read_bundle
     from hasten.core.comparison import Comparison, Verdict
-    from hasten.core.copies import CopyStudy
+    from hasten.practices.copies.facts import CopyStudy
     from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
     from hasten.core.finding import Finding
     from hasten.core.measurement import Measurement
@@ -25,7 +25,7 @@ _PUBLIC = {
     "AcceleratorError": "hasten.core.errors",
     "Bundle": "hasten.core.bundle",
     "Comparison": "hasten.core.comparison",
-    "CopyStudy": "hasten.core.copies",
+    "CopyStudy": "hasten.practices.copies.facts",
     "DataError": "hasten.core.errors",
     "Finding": "hasten.core.finding",
     "HastenError": "hasten.core.errors",

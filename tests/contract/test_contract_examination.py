@@ -14,16 +14,16 @@ from hasten.measure.rounds import Candidate
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
-from hasten.practices.accelerator_words import recommend
-from hasten.practices.accelerators import examine
-from hasten.practices.pays_from import pays_from
+from hasten.practices.accelerators.sentences import recommend
+from hasten.practices.accelerators.run import examine
+from hasten.practices.accelerators.pays_from import pays_from
 from hasten.targets.base import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hasten.core.acceleration import AcceleratorRow
+    from hasten.practices.accelerators.facts import AcceleratorRow
     from hasten.targets.base import Target
     from hasten.targets.client import Runner
     from hasten.targets.load import Load

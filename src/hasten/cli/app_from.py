@@ -14,7 +14,7 @@ from hasten.core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.core.platform_result import PlatformResult
+    from hasten.practices.app.recorded.facts import PlatformResult
     from hasten.core.platform_trace import PlatformTrace
 
 

@@ -16,7 +16,7 @@ from hasten.cli.progress import progress_bar
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.practices.copies import CopiesPractice
+    from hasten.practices.copies.run import CopiesPractice
 
 EXAMPLES = """
 hasten copies demo

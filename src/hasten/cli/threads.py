@@ -15,7 +15,7 @@ from hasten.cli.output import complain, show
 from hasten.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from hasten.practices.threads import ThreadsPractice
+    from hasten.practices.threads.run import ThreadsPractice
 
 EXAMPLES = """
 hasten threads demo

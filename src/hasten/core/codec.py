@@ -36,6 +36,7 @@ else:
 T = TypeVar("T")
 _KEY: Final = "hasten_key"
 _NULL: Final = "hasten_null"
+_SENTENCE: Final = "hasten_sentence"
 
 
 def key(name: str = "", *, null: float | None = None, **options: Any) -> Any:
@@ -43,7 +44,12 @@ def key(name: str = "", *, null: float | None = None, **options: Any) -> Any:
     return dataclasses.field(metadata={_KEY: name, _NULL: null}, **options)
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, key))
+def sentence(name: str = "", **options: Any) -> Any:
+    """A remark that `--json` shows as a sentence under its key, with `KEY_code` and `KEY_facts` beside it."""
+    return dataclasses.field(metadata={_KEY: name, _SENTENCE: True}, **options)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, key, sentence))
 def record(cls: type[T]) -> type[T]:
     """A frozen dataclass that the codec can read: the types of its fields are known at run time."""
     return dataclasses.dataclass(frozen=True, slots=True)(cls)
@@ -93,8 +99,19 @@ def _plain(value: Any, book: Phrasebook | None) -> Any:
     if type(value) in _CONVERTED:
         return _CONVERTED[type(value)][0](value)
     if _is_record(type(value)):
-        return {name: _plain(getattr(value, field.name), book) for field, name, _ in _fields(value.__class__)}
+        return _entries(value, book)
     return _collection(value, book)
+
+
+def _entries(value: Any, book: Phrasebook | None) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for field, name, _ in _fields(value.__class__):
+        entry = getattr(value, field.name)
+        if book is not None and isinstance(entry, Remark) and field.metadata.get(_SENTENCE):
+            data |= {name: book.text(entry), f"{name}_code": entry.code, f"{name}_facts": _plain(entry.facts, None)}
+        else:
+            data[name] = _plain(entry, book)
+    return data
 
 
 def _collection(value: Any, book: Phrasebook | None) -> Any:

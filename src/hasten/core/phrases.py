@@ -44,7 +44,7 @@ class Phrasebook:
         if LEGACY in remark.facts:
             return str(remark.facts[LEGACY])
         phrase = self._phrases.get(remark.code)
-        return filled(phrase.text, remark.facts) if phrase else _unknown(remark)
+        return filled(phrase.text, remark.facts) if phrase else _unknown(remark) if remark.code else ""
 
     def hint(self, remark: Remark) -> str:
         """What to do about it; empty where there is nothing to do."""

@@ -9,17 +9,17 @@ from hasten.core.bundle import Bundle
 from hasten.core.errors import UsageError
 from hasten.core.plan import Plan, Workload
 from hasten.core.session import keep_nothing
-from hasten.core.thread_rows import QUIET, SITUATIONS
+from hasten.practices.threads.facts import QUIET, SITUATIONS
 from hasten.data.preprocess import Preprocess
 from hasten.data.sources import open_dataset
 from hasten.library.opening import error_of, open_model
 from hasten.measure.rounds import Progress, no_progress
-from hasten.practices import accelerators as accelerators_module
-from hasten.practices import copies as copies_module
-from hasten.practices import pays_from as pays_from_module
-from hasten.practices.accelerator_outputs import inputs_from_data, make_inputs
-from hasten.practices.accelerator_placement import is_on_cpu
-from hasten.practices.threads import ThreadsPractice
+from hasten.practices.accelerators.run import run as accelerators_module
+from hasten.practices.copies.run import run as copies_module
+from hasten.practices.accelerators.run import pays_from as pays_from_module
+from hasten.practices.accelerators.outputs import inputs_from_data, make_inputs
+from hasten.practices.accelerators.placement import is_on_cpu
+from hasten.practices.threads.run import ThreadsPractice
 from hasten.report.code import snippet_in
 from hasten.targets.local import LocalTarget
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from hasten.core.acceleration import AcceleratorRow
-    from hasten.core.copies import CopyStudy
+    from hasten.practices.accelerators.facts import AcceleratorRow
+    from hasten.practices.copies.facts import CopyStudy
     from hasten.core.session import Keep
     from hasten.core.thread_study import ThreadStudy
     from hasten.targets.base import Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.explain_causes import CONVERSIONS
+from hasten.explain.rules import CONVERSIONS
 
 if TYPE_CHECKING:
     from hasten.model.graph import Graph, Subgraph

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.explain import Certainty, NodeMatch
-from hasten.core.explain_causes import CONVERSIONS
+from hasten.explain.facts import Certainty, NodeMatch
+from hasten.explain.rules import CONVERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

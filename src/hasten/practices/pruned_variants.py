@@ -9,15 +9,15 @@ from hasten.core.failure import Failure
 from hasten.core.quantization import FAILED
 from hasten.core.units import percent
 from hasten.measure.rounds import no_progress
-from hasten.practices.profile import profile_model
+from hasten.practices.profile.run import profile_model
 from hasten.practices.slow_nodes import gains_of
 from hasten.variants.sparsity import layer_sparsities, model_sparsity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.practices.node_gains import NodeGain
-    from hasten.practices.quantize import QuantizePractice
+    from hasten.explain.node_gains import NodeGain
+    from hasten.practices.quantize.run import QuantizePractice
 
 # Fewer zeros than this are chance.
 _WORTH_A_NOTE: Final = 0.05

@@ -13,7 +13,7 @@ from hasten.show.tables import rendered, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.core.acceleration import AcceleratorRow
+    from hasten.practices.accelerators.facts import AcceleratorRow
 
 _UNKNOWN: Final = "-"
 _FAR: Final = 10.0

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.doubts import DOUBTS
-from hasten.core.gate import GateVerdict
+from hasten.gate.rules import GateVerdict
 from hasten.core.units import size
 from hasten.report.check_text import figures, intervals_sentence, verdict_sentence
 from hasten.report.text import printable
 
 if TYPE_CHECKING:
-    from hasten.core.gate import CheckResult, Row
+    from hasten.gate.rules import CheckResult, Row
 
 _MARKS: Final = {GateVerdict.PASSED: "✅", GateVerdict.FAILED: "❌", GateVerdict.UNDECIDED: "❔"}
 _STEERING: Final = re.compile(r"([\\`*_{}\[\]#|~])")

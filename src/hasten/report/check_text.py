@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.gate import CheckResult, GateVerdict, Row
+from hasten.gate.rules import CheckResult, GateVerdict, Row
 from hasten.core.units import interval_ms, milliseconds, size
 from hasten.report.text import doubts_text, printable, wrapped
 

@@ -6,9 +6,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.explain import Certainty
-from hasten.core.explain_words import cause_words
-from hasten.core.node_errors import DROP_DB, ROUNDING_DB
+from hasten.explain.facts import Certainty
+from hasten.explain.sentences import cause_words
+from hasten.explain.node_errors import DROP_DB, ROUNDING_DB
 from hasten.core.units import milliseconds, percent, several
 from hasten.report.text import WIDTH, doubts_text, printable, wrapped
 from hasten.show.tables import rendered, table
@@ -16,7 +16,7 @@ from hasten.show.tables import rendered, table
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hasten.core.explain import Cause, CutOff, ErrorView, Explanation, LossyInput, NodeRow, Side
+    from hasten.explain.facts import Cause, CutOff, ErrorView, Explanation, LossyInput, NodeRow, Side
 
 _SMALLEST_PART: Final = 0.005
 _ROWS: Final = 12

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.copies import FAMILIES, WAYS
+from hasten.practices.copies.facts import FAMILIES, WAYS
 from hasten.core.errors import HastenError
 from hasten.engine.abi import HOST_ALIGNMENT
 from hasten.engine.compiled import CompiledModel

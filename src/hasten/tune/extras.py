@@ -12,12 +12,12 @@ from hasten.core.finding import Finding, Standing, told_finding
 from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.practices.accelerator_words import finding_of, recommend
-from hasten.practices.accelerators import examine, plans_to_examine
-from hasten.practices.copies import CopiesPractice
-from hasten.practices.help import MISSING, OTHER_LOAD, WARNING, check_machine
-from hasten.practices.profile import profile_model
-from hasten.practices.threads import ThreadsPractice
+from hasten.practices.accelerators.sentences import finding_of, recommend
+from hasten.practices.accelerators.run import examine, plans_to_examine
+from hasten.practices.copies.run import CopiesPractice
+from hasten.practices.help.run import MISSING, OTHER_LOAD, WARNING, check_machine
+from hasten.practices.profile.run import profile_model
+from hasten.practices.threads.run import ThreadsPractice
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from hasten.core.acceleration import (
+from hasten.practices.accelerators.facts import (
     IMPRECISE,
     NO_NUMBERS,
     RIGHT,
@@ -27,7 +27,7 @@ from hasten.core.acceleration import (
 )
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.failure import Failure
-from hasten.core.pays import LadderPoint, Pays
+from hasten.practices.accelerators.break_even import LadderPoint, Pays
 from hasten.core.plan import Plan
 from hasten.core.statistics import Interval
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hasten.core.copies import (
+from hasten.practices.copies.facts import (
     BY_KEY,
     FAMILIES,
     LEAN,

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from hasten.core.comparison import Verdict, compare_rounds
-from hasten.core.explain import Cause, CauseKind, Certainty, NodeMatch
-from hasten.core.explain_causes import SideBySide
-from hasten.core.explain_words import cause_words, hints_of, instructions_of, verdict_sentences
+from hasten.explain.facts import Cause, CauseKind, Certainty, NodeMatch
+from hasten.explain.rules import SideBySide
+from hasten.explain.sentences import cause_words, hints_of, instructions_of, verdict_sentences
 from hasten.core.measurement import Model
-from hasten.core.node_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
+from hasten.explain.node_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, PartitionTime, Profile
 from hasten.core.statistics import Interval

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from hasten.core.block import Block, Conditions
 from hasten.core.statistics import Interval
-from hasten.core.thread_rows import LOAD_KINDS, SITUATIONS, Condition, Effect, Option, Row, effects_of_options
-from hasten.core.threads import Choice, Round, choose_threads
+from hasten.practices.threads.facts import LOAD_KINDS, SITUATIONS, Condition, Effect, Option, Row, effects_of_options
+from hasten.practices.threads.rules import Choice, Round, choose_threads
 from hasten.runner.load import KINDS
 
 Latencies = Mapping[Any, float]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasten.core.explain import Certainty
+from hasten.explain.facts import Certainty
 from hasten.model.build import ModelBuilder
 from hasten.model.example_models import mobilenet_like
 from hasten.model.graph import Node, Subgraph, Tensor

@@ -16,7 +16,7 @@ from hasten.core.placement import XNNPACK, Partition, Placement
 from hasten.measure.rounds import Candidate
 from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators import examine, plans_to_examine
+from hasten.practices.accelerators.run import examine, plans_to_examine
 from hasten.targets.client import LoadReport, Runner, TensorInfo
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from hasten.core.acceleration import AcceleratorRow
+    from hasten.practices.accelerators.facts import AcceleratorRow
     from hasten.core.plan import Plan, Workload
     from hasten.model.graph import Graph
     from hasten.runner.protocol import Message

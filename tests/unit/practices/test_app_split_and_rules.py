@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hasten.core.app import PARTS
-from hasten.practices.app import AppStudy
-from hasten.practices.app_crowd import crowd_of
-from hasten.practices.app_program import Ended
+from hasten.practices.app.facts import PARTS
+from hasten.practices.app.watched.study import AppStudy
+from hasten.practices.app.watched.contention import crowd_of
+from hasten.practices.app.watched.program import Ended
 from hasten.watcher import rows
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hasten.core.copies import WAYS
+from hasten.practices.copies.facts import WAYS
 from hasten.core.errors import ModelError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan

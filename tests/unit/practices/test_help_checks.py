@@ -9,7 +9,7 @@ import pytest
 
 from hasten.core.block import Block, Conditions
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.practices.help import MISSING, OK, WARNING, Check, check_machine
+from hasten.practices.help.run import MISSING, OK, WARNING, Check, check_machine
 from hasten.targets.client import LoadReport, Runner
 
 if TYPE_CHECKING:

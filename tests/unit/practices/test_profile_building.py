@@ -21,7 +21,7 @@ from hasten.measure.rounds import Candidate
 from hasten.model.build import ModelBuilder
 from hasten.model.example_models import two_signatures
 from hasten.model.reader import read_graph
-from hasten.practices.profile import build_profile
+from hasten.practices.profile.run import build_profile
 from hasten.targets.client import LoadReport, ProfiledRun, RawEvent
 
 if TYPE_CHECKING:

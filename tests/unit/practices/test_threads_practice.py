@@ -19,9 +19,9 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
 from hasten.core.measurement import Model, measurement_from_data
 from hasten.core.plan import Plan, Workload
-from hasten.core.thread_rows import Option
+from hasten.practices.threads.facts import Option
 from hasten.measure.rounds import Candidate
-from hasten.practices.threads import ThreadsPractice, conditions_for, thread_counts, thread_options
+from hasten.practices.threads.run import ThreadsPractice, conditions_for, thread_counts, thread_options
 from hasten.report.threads_text import threads_text
 from hasten.targets.client import LoadReport, Runner
 

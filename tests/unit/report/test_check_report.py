@@ -10,8 +10,8 @@ import pytest
 from examples import HOSTILE
 
 from hasten.core import doubts
-from hasten.core.budget import Budget
-from hasten.core.gate import CheckResult, GateVerdict, Row
+from hasten.gate.limits_file import Budget
+from hasten.gate.rules import CheckResult, GateVerdict, Row
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.remark import said

@@ -11,7 +11,7 @@ from examples import ALL_DOUBTS, HOSTILE
 from tune_session import session_of
 
 from hasten.core.comparison import compare_rounds
-from hasten.core.explain import (
+from hasten.explain.facts import (
     Cause,
     CauseKind,
     Certainty,

@@ -75,65 +75,6 @@ def _bar(name: str, start: float, end: float, kind: str, told: str) -> dict[str,
     return {"name": name, "low": min(start, end), "high": max(start, end), "kind": kind, "told": told}
 
 
-def threads_spec(view: ThreadsView) -> dict[str, Any] | None:
-    """Latency against threads, a line for each condition."""
-    values = [
-        {
-            "threads": point.threads,
-            "condition": point.condition,
-            "ms": point.latency.value,
-            "low": point.latency.value if point.latency.low is None else point.latency.low,
-            "high": point.latency.value if point.latency.high is None else point.latency.high,
-            "latency": latency_text(point.latency),
-            "interval": interval_text(point.latency),
-        }
-        for point in view.points
-    ]
-    if not values:
-        return None
-    conditions = list(dict.fromkeys(point.condition for point in view.points))
-    x = {"field": "threads", "type": "ordinal", "title": "threads", "axis": {"labelAngle": 0}}
-    y = {"field": "ms", "type": "quantitative", "title": "latency, ms", "scale": {"zero": True}}
-    colour = {
-        "field": "condition",
-        "type": "nominal",
-        "scale": {"domain": conditions, "range": list(SERIES)},
-        "legend": {"title": None, "columns": {"signal": "width < 400 ? 1 : 2"}, "labelLimit": 240},
-    }
-    shape = {**colour, "scale": {"domain": conditions, "range": list(LINE_SHAPES)}}
-    return vega_lite(
-        300,
-        values,
-        layer=[
-            {
-                "mark": {"type": "line", "strokeWidth": 2},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": colour,
-                    "strokeDash": {"field": "condition", "type": "nominal", "sort": conditions, "legend": None},
-                },
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.5},
-                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": colour,
-                    "shape": shape,
-                    "tooltip": tooltip(
-                        threads="threads", condition="condition", latency="latency", interval="95 %_interval"
-                    ),
-                },
-            },
-        ],
-    )
-
-
 def accelerators_spec(view: PracticeView) -> dict[str, Any] | None:
     """A bar for each accelerator that ran, with its interval."""
     values = []

@@ -90,24 +90,6 @@ def _with_history(row: TrialRow, before: TrialRow | None) -> TrialRow:
     return replace(row, lost=row.lost if lost is None else lost, elapsed_s=elapsed)
 
 
-def merged_rounds(trials: Iterable[Trial]) -> list[Trial]:
-    """The lines, with a measurement that was saved round by round as one line that has the blocks of all rounds."""
-    merged: list[Trial] = []
-    growing: dict[str, int] = {}
-    for line in trials:
-        turn = whole(line.data, "round") if line.kind == "measurement" else None
-        before = growing.get(line.label) if turn is not None and turn > 1 else None
-        if before is not None:
-            blocks = [*items(merged[before].data, "samples", "blocks"), *items(line.data, "samples", "blocks")]
-            samples = {**line.data.get("samples", {}), "blocks": blocks}
-            merged[before] = replace(line, data={**line.data, "samples": samples})
-            continue
-        if turn is not None:
-            growing[line.label] = len(merged)
-        merged.append(line)
-    return merged
-
-
 def _rows_of(line: Trial, position: int) -> list[tuple[tuple[str, ...], TrialRow]]:
     if line.kind == "trial":
         row = _tried(line.label, line.data)

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.measurement import measurement_from_data
-from hasten.core.thread_rows import LOAD_KINDS, SITUATIONS
+from hasten.practices.threads.facts import LOAD_KINDS, SITUATIONS
 from hasten.report.summary.reading import at, items, number, records, text, whole
 from hasten.report.summary.records import ComparisonView, Figure, PracticeView, ProfileView, ThreadPoint, ThreadsView
 from hasten.report.summary.trials import UNREADABLE, figure, latency_figure, measured_row
