@@ -6,17 +6,18 @@ TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that
 if TYPE_CHECKING:
     from typing import Any
 
+    from hasten.api import threads
     from hasten.core.bundle import Bundle, read_bundle
     from hasten.core.comparison import Comparison, Verdict
-    from hasten.practices.copies.facts import CopyStudy
     from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
     from hasten.core.finding import Finding
     from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
-    from hasten.core.thread_study import ThreadStudy
     from hasten.deploy.runner import Runner
-    from hasten.library import bench, check, compare, copies, profile, session_report, sustain, threads, watch
+    from hasten.library import bench, check, compare, copies, profile, session_report, sustain, watch
+    from hasten.practices.copies.facts import CopyStudy
+    from hasten.practices.threads.facts import ThreadsFound
 
 __version__ = "0.1.0"
 
@@ -35,7 +36,7 @@ _PUBLIC = {
     "Profile": "hasten.core.profile",
     "Runner": "hasten.deploy.runner",
     "TargetError": "hasten.core.errors",
-    "ThreadStudy": "hasten.core.thread_study",
+    "ThreadsFound": "hasten.practices.threads.facts",
     "UsageError": "hasten.core.errors",
     "Verdict": "hasten.core.comparison",
     "Workload": "hasten.core.plan",
@@ -47,7 +48,7 @@ _PUBLIC = {
     "read_bundle": "hasten.core.bundle",
     "session_report": "hasten.library",
     "sustain": "hasten.library",
-    "threads": "hasten.library",
+    "threads": "hasten.api",
     "watch": "hasten.library",
 }
 
@@ -65,7 +66,7 @@ __all__ = [
     "Profile",
     "Runner",
     "TargetError",
-    "ThreadStudy",
+    "ThreadsFound",
     "UsageError",
     "Verdict",
     "Workload",

@@ -14,9 +14,9 @@ from hasten.measure.rounds import Candidate
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators.sentences import recommend
-from hasten.practices.accelerators.run import examine
 from hasten.practices.accelerators.pays_from import pays_from
+from hasten.practices.accelerators.run import examine
+from hasten.practices.accelerators.sentences import recommend
 from hasten.targets.base import Limits
 
 if TYPE_CHECKING:

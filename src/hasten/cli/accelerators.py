@@ -17,9 +17,9 @@ from hasten.core.plan import Plan
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.practices.accelerators.facts import AcceleratorRow
     from hasten.core.plan import Workload
     from hasten.core.session import SessionWriter
+    from hasten.practices.accelerators.facts import AcceleratorRow
     from hasten.targets.base import Target
 
 EXAMPLES = """
@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     model, _ = options.model_and_plan(arguments.model, Plan())
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
-    from hasten.practices.accelerators.vendors import vendor_rows
     from hasten.practices.accelerators.sentences import finding_of, recommend
+    from hasten.practices.accelerators.vendors import vendor_rows
     from hasten.report.accelerators_text import accelerators_text
 
     session = options.session_from(arguments, "accelerators")

@@ -21,10 +21,10 @@ from hasten.core.plan import Workload
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.gate.rules import CheckResult
     from hasten.core.plan import Plan
-    from hasten.gate.run import CheckPractice
     from hasten.gate.request import CheckRequest
+    from hasten.gate.rules import CheckResult
+    from hasten.gate.run import CheckPractice
 
 EXAMPLES = """
 hasten check model.tflite --limit latency="5 ms" --limit size="2 MB"

@@ -13,10 +13,11 @@ from hasten.cli.files import is_there
 from hasten.core.bundle import is_bundle, read_bundle
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
+from hasten.core.session import keep_nothing
 
 if TYPE_CHECKING:
     from hasten.core.bundle import Bundle
-    from hasten.core.session import SessionWriter
+    from hasten.core.session import Keep, SessionWriter
     from hasten.targets.base import Target
 
 MODEL_HELP: Final = "a .tflite file, perhaps with a plan (model.tflite@threads=2), a bundle's folder, or demo"
@@ -102,7 +103,8 @@ def data_named(text: str, *, calibration: bool = False) -> str:
 def add_output(parser: argparse.ArgumentParser, *, session: bool = True) -> None:
     """What to print and keep."""
     group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    group.add_argument("--json", action="store_true", help="print one JSON document on standard output")
+    group.add_argument("--verbose", action="store_true", help="show details that the report has")
     if session:
         group.add_argument("--session", type=Path, metavar="FILE", help="save raw samples there; goes on if it exists")
 
@@ -151,6 +153,11 @@ def session_from(arguments: argparse.Namespace, command: str) -> SessionWriter |
     writer = SessionWriter(arguments.session, {"hasten": hasten.__version__, "command": command})
     writer.begin()
     return writer
+
+
+def keep_in(session: SessionWriter | None) -> Keep:
+    """What saves each trial as it ends; nothing where no session file was asked for."""
+    return session.add if session else keep_nothing
 
 
 def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str, Plan]:

@@ -10,7 +10,7 @@ HastenError
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class HastenError(Exception):
@@ -22,6 +22,14 @@ class HastenError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C came after something was found. It is no error of ours, and carries what there is."""
+
+    def __init__(self, found: Any) -> None:
+        super().__init__()
+        self.found = found
 
 
 class UsageError(HastenError):

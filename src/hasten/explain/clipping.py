@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from hasten.data.forms import TensorForm
-    from hasten.model.graph import Subgraph, Tensor
     from hasten.explain.inner_tensors import Found
+    from hasten.model.graph import Subgraph, Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.core.errors import ModelError
-from hasten.explain.facts import ErrorView, LossyInput
 from hasten.core.failure import RunnerFailed
-from hasten.explain.node_errors import ErrorMeter, drops, first_below, first_drop, is_lossy, largest_drop
 from hasten.data.forms import forms_as_loaded, real_from_bytes, stored_from_real
 from hasten.data.sources import random_dataset
-from hasten.model.matching import Feeders
 from hasten.explain.clipping import cut_off_inputs, cut_off_nodes
-from hasten.explain.inputs import GivenInputs, inputs_from_data, samples_for
+from hasten.explain.facts import ErrorView, LossyInput
 from hasten.explain.inner_tensors import InnerTensors, is_comparable
+from hasten.explain.inputs import GivenInputs, inputs_from_data, samples_for
+from hasten.explain.node_errors import ErrorMeter, drops, first_below, first_drop, is_lossy, largest_drop
+from hasten.model.matching import Feeders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from hasten.explain.facts import CutOff, NodeRow
     from hasten.data.forms import LoadedForms, TensorForm
+    from hasten.explain.facts import CutOff, NodeRow
     from hasten.explain.run import Subject
     from hasten.targets.base import Target
     from hasten.targets.client import Runner

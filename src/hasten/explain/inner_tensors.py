@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.failure import RunnerFailed
-from hasten.explain.node_errors import ErrorMeter
 from hasten.data.forms import TensorForm, forms_from_graph, real_from_bytes
+from hasten.explain.node_errors import ErrorMeter
 from hasten.model.graph import BITS_OF_DTYPE, FLOAT_DTYPES
 from hasten.model.inner_outputs import shown_names, with_outputs
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hasten.explain.rules import CONVERSIONS, SideBySide
-from hasten.model.matching import match_nodes
 from hasten.explain.run import Subject, profile_in_turns
+from hasten.model.matching import match_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

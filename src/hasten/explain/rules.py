@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hasten.explain.facts import Cause, CauseKind, Certainty, NodeMatch, NodeRow, Side, Timing
 from hasten.core.statistics import Interval
+from hasten.explain.facts import Cause, CauseKind, Certainty, NodeMatch, NodeRow, Side, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -6,16 +6,16 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.statistics import Interval
+from hasten.explain.errors import compare_numbers
 from hasten.explain.facts import Explanation, NodeRow, Side
 from hasten.explain.rules import SideBySide
 from hasten.explain.sentences import hints_of, instructions_of, speed_sentence, verdict_sentences
-from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.statistics import Interval
 from hasten.measure.compare import compare
 from hasten.measure.profiling import RawProfile
 from hasten.measure.rounds import no_progress
 from hasten.model.matching import match_nodes
-from hasten.explain.errors import compare_numbers
 from hasten.practices.profile.run import build_profile, profile_model
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hasten.core.comparison import Comparison
-    from hasten.explain.facts import Instructions
     from hasten.core.profile import Peaks, Profile
     from hasten.core.remark import Remark
+    from hasten.explain.facts import Instructions
+    from hasten.explain.inputs import GivenInputs
     from hasten.measure.rounds import Candidate, Progress
     from hasten.model.graph import Graph, Subgraph
-    from hasten.explain.inputs import GivenInputs
     from hasten.targets.base import Target
 
 DEFAULT_SECONDS: Final = 8.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.comparison import Verdict
+from hasten.core.units import milliseconds, percent
 from hasten.explain.facts import CauseKind, Instructions
 from hasten.explain.rules import gains, losses
-from hasten.core.units import milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.gate.rules import CONFIDENCE, GateVerdict, Row
 from hasten.core.measurement import Measurement, measurement_from_data
 from hasten.core.statistics import student_quantile
 from hasten.core.units import percent
+from hasten.gate.rules import CONFIDENCE, GateVerdict, Row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

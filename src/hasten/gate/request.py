@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.gate.limits_file import LIMIT_NAMES, Budget, budget_from_mapping, budget_with, no_unknown_keys
 from hasten.core.cores import cores_text
 from hasten.core.errors import DataError, UsageError
 from hasten.core.plan import Plan, Workload, plan_with, workload_from_mapping
 from hasten.data.preprocess import Preprocess, preprocess_from_text
 from hasten.evaluate.evaluation import EvaluationOptions
+from hasten.gate.limits_file import LIMIT_NAMES, Budget, budget_from_mapping, budget_with, no_unknown_keys
 from hasten.gate.timing import DEFAULT_SECONDS
 
 if TYPE_CHECKING:

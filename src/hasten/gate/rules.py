@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.accuracy import Accuracy, PairedAccuracy
-    from hasten.gate.limits_file import Budget
     from hasten.core.measurement import Model
     from hasten.core.plan import Plan
     from hasten.core.remark import Remark
     from hasten.core.statistics import Interval
+    from hasten.gate.limits_file import Budget
 
 CONFIDENCE: Final = 0.99
 _SHOWN: Final = 0.95

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure
-from hasten.gate.rules import CheckResult, Row, accuracy_row, drop_row, exact_row
-from hasten.gate.baseline import BaselineRun, session_row
 from hasten.core.session import keep_nothing
 from hasten.evaluate.evaluation import compare_evaluations
 from hasten.evaluate.floor import Floor
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels
+from hasten.gate.baseline import BaselineRun, session_row
+from hasten.gate.rules import CheckResult, Row, accuracy_row, drop_row, exact_row
 from hasten.gate.timing import TimedGate
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from hasten.data.dataset import Dataset
     from hasten.data.metrics import Metric
     from hasten.evaluate.evaluation import Evaluation
-    from hasten.measure.rounds import Candidate, Progress
     from hasten.gate.request import CheckRequest
+    from hasten.measure.rounds import Candidate, Progress
     from hasten.targets.base import Target
 
     Failed = tuple[Candidate, Failure]

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Comparison, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
-from hasten.gate.rules import CONFIDENCE, GateVerdict, Row, memory_row, slowdown_row, timed_row
 from hasten.gate.intervals import latency_interval, once_interval, p95_interval
+from hasten.gate.rules import CONFIDENCE, GateVerdict, Row, memory_row, slowdown_row, timed_row
 from hasten.measure.compare import ComparisonResult
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 
 if TYPE_CHECKING:
-    from hasten.gate.limits_file import Budget
     from hasten.core.measurement import Measurement
+    from hasten.gate.limits_file import Budget
     from hasten.targets.base import Target
 
 DEFAULT_SECONDS: Final = 20.0

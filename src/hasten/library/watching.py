@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from hasten.core.platform_trace import PlatformTrace
     from hasten.practices.app.facts import AppResult
     from hasten.practices.app.recorded.facts import PlatformResult
-    from hasten.core.platform_trace import PlatformTrace
     from hasten.practices.app.watched.study import AppStudy
     from hasten.practices.app.watched.watch import Watching
     from hasten.targets.base import Target
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 def study_app(command: Sequence[str], folder: Path, *, output: int | None = None) -> AppStudy:
     """Run a Python program under watch to its end, with what is seen in a folder. `output`: its standard output."""
-    from hasten.practices.app.watched.study import AppStudy
     from hasten.practices.app.watched.program import run_program
+    from hasten.practices.app.watched.study import AppStudy
 
     ended = run_program(command, folder, output=output)
     return AppStudy(folder, tuple(command), ended)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from hasten.core import doubts
-from hasten.core.phrases import Phrasebook
+from hasten.core.phrases import Phrase, Phrasebook
 
 if TYPE_CHECKING:
     from hasten.practices.practice import Practice
@@ -34,6 +34,8 @@ GUIDE: Final = (
     Entry("accelerators", "Accelerators", "what each accelerator does with the model, and when it pays"),
     Entry("help", "Help"),
 )
+# What a step of a tuning brought, whatever the practice.
+_IMPROVED: Final = {"tune.improved": Phrase("{what}: {ratio:speedup}.")}
 NAMES: Final = tuple(entry.name for entry in GUIDE)
 TITLES: Final = {entry.name: entry.title for entry in GUIDE}
 
@@ -45,4 +47,4 @@ def practice_named(name: str) -> Practice:
 
 def phrasebook() -> Phrasebook:
     """The phrases of all practices, for whoever shows what several of them said."""
-    return Phrasebook(*(practice_named(name).PHRASES for name in NAMES), doubts.PHRASES)
+    return Phrasebook(*(practice_named(name).PHRASES for name in NAMES), _IMPROVED, doubts.PHRASES)

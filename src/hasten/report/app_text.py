@@ -6,8 +6,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.practices.app.facts import PARTS
 from hasten.core.units import milliseconds, percent
+from hasten.practices.app.facts import PARTS
 from hasten.report.text import doubts_text
 
 if TYPE_CHECKING:

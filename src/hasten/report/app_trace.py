@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hasten.practices.app.facts import AppResult
-    from hasten.practices.app.watched.study import AppStudy
     from hasten.practices.app.watched.recording import Process
+    from hasten.practices.app.watched.study import AppStudy
 
 MOST_EVENTS: Final = 200_000
 """LiteRT's calls in the timeline; of a longer program the first ones."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.doubts import DOUBTS
-from hasten.gate.rules import GateVerdict
 from hasten.core.units import size
+from hasten.gate.rules import GateVerdict
 from hasten.report.check_text import figures, intervals_sentence, verdict_sentence
 from hasten.report.text import printable
 

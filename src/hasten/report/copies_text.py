@@ -6,9 +6,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hasten.practices.copies.facts import NAMES
 from hasten.core.finding import Standing
 from hasten.core.units import interval_ms, milliseconds, percent, size
+from hasten.practices.copies.facts import NAMES
 from hasten.report.text import doubts_text, wrapped
 
 if TYPE_CHECKING:

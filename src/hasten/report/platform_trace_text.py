@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.practices.app.facts import PARTS
 from hasten.core.units import milliseconds, percent, several, size
+from hasten.practices.app.facts import PARTS
 from hasten.report.text import WIDTH, printable, wrapped
 
 if TYPE_CHECKING:

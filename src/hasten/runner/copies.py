@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.practices.copies.facts import FAMILIES, WAYS
 from hasten.core.errors import HastenError
 from hasten.engine.abi import HOST_ALIGNMENT
 from hasten.engine.compiled import CompiledModel
 from hasten.engine.library import EngineError
+from hasten.practices.copies.facts import FAMILIES, WAYS
 from hasten.runner.copy_engines import ClassicEngine, PythonCompiledEngine
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ from hasten.core.tuning import TuneResult, pareto_front
 from hasten.core.tuning_words import verdict_sentence
 from hasten.data.classes import packed_labels
 from hasten.measure.rounds import no_progress
+from hasten.practices.practice import Evidence
 from hasten.tune.bundle import Companions, no_companions, write_result
 from hasten.tune.confirming import Confirmation
 from hasten.tune.extras import Extras
 from hasten.tune.folder import COMMAND
 from hasten.tune.search import Search
-from hasten.tune.verdicts import Evidence, nine_findings
+from hasten.tune.verdicts import nine_findings
 
 if TYPE_CHECKING:
     from hasten.measure.rounds import Progress

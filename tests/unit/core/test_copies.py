@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from hasten.core.finding import Standing
+from hasten.core.statistics import Interval
 from hasten.practices.copies.facts import (
     BY_KEY,
     FAMILIES,
@@ -16,8 +18,6 @@ from hasten.practices.copies.facts import (
     measured_row,
     refused_row,
 )
-from hasten.core.finding import Standing
-from hasten.core.statistics import Interval
 
 
 def _row(key: str, us: float, spread: float = 0.05, inference_us: float = 100.0) -> CopyRow:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from hasten.practices.accelerators.facts import AcceleratorRow
     from hasten.core.plan import Plan, Workload
     from hasten.model.graph import Graph
+    from hasten.practices.accelerators.facts import AcceleratorRow
     from hasten.runner.protocol import Message
     from hasten.targets.load import Load
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from accelerator_machine import GPU, NPU, TRUTH, Back, Examination, Machine, SimulatedRunner, backs, graph_in, placed
 
-from hasten.practices.accelerators.facts import IMPRECISE, MISSING, PARTIAL, RUNS, WRONG
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
@@ -18,9 +17,10 @@ from hasten.core.placement import XNNPACK, YNNPACK, Partition, Placement
 from hasten.core.plan import Plan, Workload
 from hasten.model.example_models import counting_loop
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators.sentences import finding_of, recommend
-from hasten.practices.accelerators.run import plans_to_examine
+from hasten.practices.accelerators.facts import IMPRECISE, MISSING, PARTIAL, RUNS, WRONG
 from hasten.practices.accelerators.pays_from import pays_from
+from hasten.practices.accelerators.run import plans_to_examine
+from hasten.practices.accelerators.sentences import finding_of, recommend
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from accelerator_machine import GPU, NODES, NPU, ON_XNNPACK, TRUTH, Back, Examination, backs, graph_in, placed
 
-from hasten.practices.accelerators.facts import FAILED, MISSING, PARTIAL, RUNS, WRONG
 from hasten.core.doubts import DOUBTS
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure
 from hasten.core.finding import Standing
-from hasten.practices.accelerators.vendors import vendor_rows
-from hasten.practices.accelerators.sentences import finding_of, recommend
+from hasten.practices.accelerators.facts import FAILED, MISSING, PARTIAL, RUNS, WRONG
 from hasten.practices.accelerators.run import ExaminationInterrupted, plans_to_examine
+from hasten.practices.accelerators.sentences import finding_of, recommend
+from hasten.practices.accelerators.vendors import vendor_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hasten.practices.app.facts import PARTS
-from hasten.practices.app.watched.study import AppStudy
 from hasten.practices.app.watched.contention import crowd_of
 from hasten.practices.app.watched.program import Ended
+from hasten.practices.app.watched.study import AppStudy
 from hasten.watcher import rows
 
 if TYPE_CHECKING:

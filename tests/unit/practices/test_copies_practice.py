@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hasten.practices.copies.facts import WAYS
 from hasten.core.errors import ModelError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
 from hasten.library import copies, copies_found, measure_copies, study_copies
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
+from hasten.practices.copies.facts import WAYS
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

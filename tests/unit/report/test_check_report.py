@@ -10,11 +10,11 @@ import pytest
 from examples import HOSTILE
 
 from hasten.core import doubts
-from hasten.gate.limits_file import Budget
-from hasten.gate.rules import CheckResult, GateVerdict, Row
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.remark import said
+from hasten.gate.limits_file import Budget
+from hasten.gate.rules import CheckResult, GateVerdict, Row
 from hasten.report.check_markdown import check_markdown
 from hasten.report.check_text import check_text, row_sentence, verdict_sentence
 

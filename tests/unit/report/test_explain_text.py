@@ -11,6 +11,9 @@ from examples import ALL_DOUBTS, HOSTILE
 from tune_session import session_of
 
 from hasten.core.comparison import compare_rounds
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
+from hasten.core.statistics import Interval
 from hasten.explain.facts import (
     Cause,
     CauseKind,
@@ -25,9 +28,6 @@ from hasten.explain.facts import (
     Side,
     Timing,
 )
-from hasten.core.measurement import Model
-from hasten.core.plan import Plan
-from hasten.core.statistics import Interval
 from hasten.report.explain_text import explanation_text
 from hasten.report.markdown import markdown_report
 

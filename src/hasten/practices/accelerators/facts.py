@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from hasten.core.comparison import Comparison
     from hasten.core.failure import Failure
-    from hasten.practices.accelerators.break_even import Pays
     from hasten.core.plan import Plan
     from hasten.core.remark import Remark
     from hasten.core.statistics import Interval
+    from hasten.practices.accelerators.break_even import Pays
 
 RUNS, PARTIAL, IMPRECISE, WRONG, FAILED, MISSING = "runs", "partial", "imprecise", "wrong", "failed", "missing"
 RIGHT: Final = "right"

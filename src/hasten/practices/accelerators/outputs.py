@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hasten.practices.accelerators.facts import NO_NUMBERS, OutputError, beside_the_cpu, output_error, worst_of
 from hasten.data.forms import forms_from_graph
 from hasten.data.prepare import Preparer
 from hasten.model.metadata import read_metadata
+from hasten.practices.accelerators.facts import NO_NUMBERS, OutputError, beside_the_cpu, output_error, worst_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure
 from hasten.core.measurement import Model
-from hasten.practices.accelerators.break_even import LadderPoint, Pays
 from hasten.core.units import count
 from hasten.measure.race import comparison
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
 from hasten.model.cost import total_cost
 from hasten.model.example_models import mobilenet_like
 from hasten.model.reader import read_graph
+from hasten.practices.accelerators.break_even import LadderPoint, Pays
 from hasten.practices.accelerators.race import BASE, race
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from hasten.practices.accelerators.facts import FAILED, MISSING, PARTIAL, RIGHT, RUNS, AcceleratorRow, OutputError, break_even_runs
 from hasten.core.comparison import Verdict
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
@@ -20,6 +19,16 @@ from hasten.core.plan import Plan
 from hasten.core.session import keep_nothing
 from hasten.measure.race import comparison
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
+from hasten.practices.accelerators.facts import (
+    FAILED,
+    MISSING,
+    PARTIAL,
+    RIGHT,
+    RUNS,
+    AcceleratorRow,
+    OutputError,
+    break_even_runs,
+)
 from hasten.practices.accelerators.outputs import chooses, make_inputs, output_errors, real_numbers
 from hasten.practices.accelerators.placement import YNNPACK_OPTION, is_on_cpu, placement_fields, something_else_ran
 from hasten.practices.accelerators.race import BASE, race

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from hasten.practices.accelerators.facts import FAILED, IMPRECISE, MISSING, PARTIAL, RUNS, WRONG, AcceleratorRow
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.doubts import DOUBTS, MORE_CORES
 from hasten.core.finding import Finding, Standing, told_finding
 from hasten.core.units import milliseconds
 from hasten.measure.race import OUT_OF_THE_RACE
+from hasten.practices.accelerators.facts import FAILED, IMPRECISE, MISSING, PARTIAL, RUNS, WRONG, AcceleratorRow
 from hasten.practices.accelerators.placement import is_on_cpu
 from hasten.practices.accelerators.race import BASE
 

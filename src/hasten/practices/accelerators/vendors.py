@@ -6,8 +6,8 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.practices.accelerators.facts import MISSING, AcceleratorRow
 from hasten.core.plan import Plan
+from hasten.practices.accelerators.facts import MISSING, AcceleratorRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import doubts
 from hasten.core.block import Block
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.remark import Remark, remark
+from hasten.core.samples import Samples
+from hasten.core.statistics import Interval, grouped_interval
+from hasten.measure.rounds import Candidate, Progress, no_progress
+from hasten.measure.warmup import warm_up
+from hasten.practices.bundling import bundle_tensors
 from hasten.practices.copies.facts import (
     BY_KEY,
     FAMILIES,
@@ -21,13 +28,6 @@ from hasten.practices.copies.facts import (
     measured_row,
     refused_row,
 )
-from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.remark import Remark, remark
-from hasten.core.samples import Samples
-from hasten.core.statistics import Interval, grouped_interval
-from hasten.measure.rounds import Candidate, Progress, no_progress
-from hasten.measure.warmup import warm_up
-from hasten.practices.bundling import bundle_tensors
 
 if TYPE_CHECKING:
     from hasten.core.block import Conditions

@@ -39,8 +39,8 @@ from hasten.variants.variant import zipped_bytes
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from hasten.model.graph import Graph
     from hasten.explain.node_gains import Gains
+    from hasten.model.graph import Graph
     from hasten.practices.quantize_folder import QuantizeFolder
     from hasten.practices.quantize_records import QuantizeData, QuantizeSettings
     from hasten.targets.base import Target

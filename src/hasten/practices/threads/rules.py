@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from hasten.core.block import Block
     from hasten.core.measurement import Measurement
+    from hasten.core.plan import Plan
     from hasten.practices.practice import Evidence
     from hasten.practices.threads.facts import Condition, ThreadsFound
 
@@ -291,16 +292,23 @@ def finding_of(found: ThreadsFound) -> Finding:
     choice = found.choice
     if choice is None:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("threads.not-measured", load=found.load))
+    # A recommendation for an idle device that was not idle says so itself, wherever it is shown.
+    load = next((doubt for doubt in doubts_of(found) if doubt.code == doubts.OTHER_LOAD), None)
+    busy = {} if load is None else {"others": load.facts.get("cores", 0.0)}
     if choice.option == found.current:
-        return Finding(NAME, Standing.GOOD, choice.why)
-    facts = {**choice.why.facts, "use": choice.option.plan_text()}
+        return Finding(NAME, Standing.GOOD, Remark(choice.why.code, {**choice.why.facts, **busy}))
+    facts = {**choice.why.facts, **busy, "use": choice.option.plan_text()}
     return Finding(NAME, Standing.TO_DO, Remark(choice.why.code, facts))
 
 
 def verdict(known: Evidence) -> Finding:
     """How a tuned model stands with its threads: the study if there was one, else the plans of the race."""
-    rows = [trial for trial in known.originals if trial.plan.runs_on_cpu and trial.latency]
+    rows = [trial for trial in known.originals if _is_xnnpack(trial.plan) and trial.latency]
     if len(rows) < 2:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("threads.not-examined"))
     times = [{"threads": trial.plan.threads, "median_ms": trial.median_ms} for trial in rows]
     return Finding(NAME, Standing.GOOD, remark("threads.raced", rows=times))
+
+
+def _is_xnnpack(plan: Plan) -> bool:
+    return plan.runs_on_cpu and plan.kernel == "delegate"

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
 from hasten.core.samples import Samples
-from hasten.core.session import keep_nothing
+from hasten.measure.rounds import Candidate, Rounds, Track
+from hasten.measure.schedule import Schedule
 from hasten.practices.threads.facts import (
     LOAD_KINDS,
     QUIET,
     SITUATIONS,
+    Choice,
     Condition,
     Effect,
     Option,
-    effects_of_options,
-    row_from_measurement,
+    ThreadsFound,
+    Trouble,
 )
-from hasten.core.thread_study import ThreadStudy, Trouble
-from hasten.practices.threads.rules import Choice, Round, choose_threads
-from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
+from hasten.practices.threads.rules import Round, choose_threads, effects_of_options, row_from_measurement
+from hasten.practices.threads.words import condition_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.core.session import Keep
+    from hasten.measure.effort import Effort
     from hasten.practices.threads.facts import EffectOfOption, Row
-    from hasten.targets.base import Target
 
 SECONDS_AN_OPTION: Final = 25.0
 # Beyond eight cores not every count is tried, as each is a process in every round.
@@ -47,97 +47,94 @@ class _Trials:
 
     condition: Condition
     rounds: Rounds
-    longest_seconds: float = 0.0
-    count: int = 0
+    schedule: Schedule
     failure: Failure | None = None
 
 
-@dataclass(slots=True)
-class ThreadsPractice:
-    """A study of threads under way: `run` measures, `found` tells what is known so far, at any time."""
+def run(candidate: Candidate, load: str, counts: tuple[int, ...], effort: Effort) -> ThreadsFound | Failure:
+    """Measure until the choice is sure or the time is spent; a failure if nothing could be measured.
 
-    target: Target
+    The candidate's plan is the one in use now. Without counts: 1 to the number of cores, and one more.
+    """
+    study = _Study(candidate, load, counts, effort)
+    try:
+        failure = study.run()
+    except RunnerFailed as failed:
+        return failed.failure
+    except KeyboardInterrupt:
+        if not study.rounds:
+            raise
+        raise Interrupted(replace(study.found(), interrupted=True)) from None
+    return failure or study.found()
+
+
+@dataclass(slots=True)
+class _Study:
+    """Threads under several conditions that take turns."""
+
     candidate: Candidate
-    """Its plan is the one in use now."""
-    situation: str = QUIET
-    counts: tuple[int, ...] = ()
-    """Empty: 1 to the number of cores, and one more."""
-    seconds: float = 0.0
-    """0: some for each option."""
-    keep: Keep = keep_nothing
-    """Called with each trial as it ends: kind, label, data."""
+    situation: str
+    counts: tuple[int, ...]
+    effort: Effort
+    rounds: list[Round] = field(default_factory=list)
     _cores: int = 1
     _clusters: tuple[tuple[int, ...], ...] = ()
-    _options: list[Option] = field(default_factory=list)
     _trials: list[_Trials] = field(default_factory=list)
-    _rounds: list[Round] = field(default_factory=list)
-    _begin: float = 0.0
-    _end: float = 0.0
+    _schedule: Schedule = field(default_factory=lambda: Schedule(0.0))
 
-    def run(self, progress: Progress = no_progress) -> Failure | None:
-        """Measure until the choice is sure, or the time is spent; a failure if nothing could be measured."""
-        self._begin = self._end = time.monotonic()
-        try:
-            self._prepare()
-        except RunnerFailed as failed:
-            return failed.failure
+    def run(self) -> Failure | None:
+        self._prepare()
         number = 0
-        while self._pass(number, progress) and not self._is_settled():
+        while self._pass(number) and not self._is_settled():
             number += 1
-        progress(1.0, "done")
-        return None if self._rounds else next(trials.failure for trials in self._trials if trials.failure)
+        self.effort.progress(1.0, "done")
+        return None if self.rounds else next(trials.failure for trials in self._trials if trials.failure)
 
-    @property
-    def has_rounds(self) -> bool:
-        """Whether anything was measured yet."""
-        return bool(self._rounds)
-
-    def found(self) -> ThreadStudy:
-        """What is known so far."""
+    def found(self) -> ThreadsFound:
         rows = self._rows()
         effects = effects_of_options(rows, self._cores)
-        choices = (self._choice(situation, effects) for situation in SITUATIONS)
-        return ThreadStudy(
+        choices = {situation: self._choice(situation, effects) for situation in SITUATIONS}
+        return ThreadsFound(
             model=self.candidate.model,
             plan=self.candidate.plan,
-            situation=self.situation,
+            load=self.situation,
+            rows=tuple(rows),
+            by_load={situation: choice for situation, choice in choices.items() if choice is not None},
+            effect=tuple(effects),
             cores=self._cores,
             clusters=self._clusters,
-            rows=tuple(rows),
-            choices=tuple(choice for choice in choices if choice is not None),
-            effects=tuple(effects),
             troubles=tuple(self._troubles()),
-            seconds=self._end - self._begin,
+            seconds=self._schedule.elapsed_s,
         )
 
     def _prepare(self) -> None:
-        with self.target.start(Plan()) as runner:
+        with self.effort.target.start(Plan()) as runner:
             machine = runner.hello()["machine"]
         plan = self.candidate.plan
         self._clusters = tuple(tuple(cluster["cores"]) for cluster in machine["clusters"])
         self._cores = len(plan.cores) or machine["cores"]
-        self._options = thread_options(self._cores, self._clusters, Option(plan.threads, plan.cores), self.counts)
-        self.seconds = self.seconds or SECONDS_AN_OPTION * len(self._options)
+        options = thread_options(self._cores, self._clusters, Option(plan.threads, plan.cores), self.counts)
+        self._schedule = Schedule(self.effort.seconds_or(SECONDS_AN_OPTION * len(options)))
         for condition in conditions_for(machine["cores"]):
-            candidates = [self._candidate(option) for option in self._options]
-            self._trials.append(_Trials(condition, Rounds(self.target, candidates)))
+            rounds = Rounds(self.effort.target, [self._candidate(option) for option in options])
+            self._trials.append(_Trials(condition, rounds, Schedule(self._schedule.seconds)))
 
     def _candidate(self, option: Option) -> Candidate:
         plan = replace(self.candidate.plan, threads=option.threads, cores=option.cores)
         return replace(self.candidate, label=option.plan_text(), plan=plan)
 
-    def _pass(self, number: int, progress: Progress) -> bool:
+    def _pass(self, number: int) -> bool:
         """A round under each condition; there and back, so that drift cancels out. False once the time is spent."""
         turn = self._turn()
         for trials in turn if number % 2 == 0 else reversed(turn):
             if trials.failure is not None:
                 continue
-            if not self._rounds and number == 0 and any(trials.failure for trials in self._trials):
+            if not self.rounds and number == 0 and any(trials.failure for trials in self._trials):
                 return False  # what fails alone will not do better beside other work
-            elapsed = time.monotonic() - self._begin
-            if elapsed + trials.longest_seconds > self.seconds and self._has_named_rounds():
+            if not self._schedule.fits(trials.schedule.longest_s) and self._has_named_rounds():
                 return False
-            progress(min(elapsed / self.seconds, 1.0), f"pass {number + 1}, {trials.condition.describe()}")
+            where = condition_words(trials.condition)
+            self.effort.progress(self._schedule.share, f"pass {number + 1}, {where}")
             self._round(trials)
         return any(trials.failure is None for trials in self._trials)
 
@@ -150,13 +147,13 @@ class ThreadsPractice:
         return [*named, *others[:half], *named, *others[half:], *alone]
 
     def _has_named_rounds(self) -> bool:
-        return any(item.condition.situation == self.situation for item in self._rounds)
+        return any(item.condition.situation == self.situation for item in self.rounds)
 
     def _round(self, trials: _Trials) -> None:
         before = [len(track.rounds) for track in trials.rounds.tracks]
-        begin = time.monotonic()
         try:
-            self._run_one(trials)
+            with trials.schedule.round():
+                self._run_one(trials)
         except RunnerFailed as failed:
             trials.failure = failed.failure
         tracks = trials.rounds.tracks
@@ -165,11 +162,8 @@ class ThreadsPractice:
             for track in grown:
                 track.rounds.pop()  # what it ran beside had ended, nobody knows when
             return
-        trials.count += 1
-        self._end = time.monotonic()
-        trials.longest_seconds = max(trials.longest_seconds, self._end - begin)
         if grown:
-            self._rounds.append(Round(trials.condition, {_option(track): tuple(track.rounds[-1]) for track in grown}))
+            self.rounds.append(Round(trials.condition, {_option(track): tuple(track.rounds[-1]) for track in grown}))
             self._keep_round(trials, grown)
         if not trials.rounds.alive:
             trials.failure = trials.rounds.tracks[0].failure
@@ -179,7 +173,7 @@ class ThreadsPractice:
         if not condition.workers:
             trials.rounds.run_one(self._turn_seconds(trials))
             return
-        with self.target.start_load(condition.kind, condition.workers) as load:
+        with self.effort.target.start_load(condition.kind, condition.workers) as load:
             trials.rounds.run_one(self._turn_seconds(trials))
             load.check()
 
@@ -197,19 +191,19 @@ class ThreadsPractice:
                 continue
             latest = replace(measured, samples=Samples(tuple(track.rounds[-1]), track.timer_step_ns))
             beside = {"load": condition.situation, "load_kind": condition.kind, "load_workers": condition.workers}
-            label = f"{track.candidate.label} {condition.describe()}"
-            self.keep("measurement", label, {**latest.as_data(), **beside, "round": trials.count})
+            label = f"{track.candidate.label} {condition_words(condition)}"
+            self.effort.keep("measurement", label, {**latest.as_data(), **beside, "round": trials.schedule.rounds})
 
     def _is_settled(self) -> bool:
         """Whether more rounds would change nothing: every condition was seen, and the choice is sure."""
-        if min(trials.count for trials in self._trials if trials.failure is None) < _FEWEST_PASSES:
+        if min(trials.schedule.rounds for trials in self._trials if trials.failure is None) < _FEWEST_PASSES:
             return False
         choice = self._choice(self.situation, effects_of_options(self._rows(), self._cores))
         return choice is not None and choice.sure
 
     def _choice(self, situation: str, effects: Sequence[EffectOfOption]) -> Choice | None:
         without = {effect.option for effect in effects if effect.effect is Effect.NONE}
-        return choose_threads(situation, self._rounds, self._cores, without)
+        return choose_threads(situation, self.rounds, self._cores, without)
 
     def _rows(self) -> list[Row]:
         rows = []
@@ -223,7 +217,7 @@ class ThreadsPractice:
     def _troubles(self) -> list[Trouble]:
         found = []
         for trials in self._trials:
-            where = trials.condition.describe()
+            where = condition_words(trials.condition)
             if trials.failure is not None:
                 found.append(Trouble(where, trials.failure.message))
             failed = [track for track in trials.rounds.tracks if track.failure is not None]
@@ -248,7 +242,7 @@ def thread_options(
             options |= {
                 Option(n, cluster) for n in chosen if n == len(cluster) or (n < len(cluster) and not n & (n - 1))
             }
-    return sorted(options)
+    return sorted(options, key=lambda option: (option.threads, option.cores))
 
 
 def conditions_for(cores: int) -> list[Condition]:

@@ -12,7 +12,7 @@ from hasten.core.remark import Remark, remark
 from hasten.core.session import merged_rounds
 from hasten.core.units import interval_ms, milliseconds, percent, size
 from hasten.practices.threads.facts import Condition, Option, Row, ThreadsFound
-from hasten.practices.threads.rules import doubts_of, finding_of, row_from_measurement
+from hasten.practices.threads.rules import NAME, doubts_of, finding_of, row_from_measurement
 from hasten.practices.threads.words import BOOK, condition_words, option_words
 from hasten.show.blocks import Cell, Chart, Detail, Facts, Headline, Note, Notes, Section, Table, columns, notes
 from hasten.show.charts import LINE_SHAPES, SERIES, tooltip, vega_lite
@@ -54,6 +54,11 @@ def document(found: ThreadsFound) -> dict[str, Any]:
         "plot": _plot(found.rows),
         "doubts": [BOOK.remark_data(doubt) for doubt in doubts_of(found)],
     }
+
+
+def session_lines(found: ThreadsFound) -> list[tuple[str, str, dict[str, Any]]]:
+    """What a session keeps of a study."""
+    return [("threads", found.model.path, to_data(found)), ("finding", NAME, to_data(finding_of(found)))]
 
 
 def sections(lines: Sequence[Trial]) -> list[Section]:

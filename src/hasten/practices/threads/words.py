@@ -11,7 +11,7 @@ from hasten.core.units import milliseconds, percent, several, speedup
 from hasten.practices.threads.facts import BUSY, COMPUTE, MEMORY, QUIET, SHARED, Condition, Option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _WHERE: Final = {QUIET: "on an idle device", SHARED: "with half of the cores busy", BUSY: "with all cores busy"}
 _WORK: Final = {COMPUTE: "compute", MEMORY: "memory-copy", "": ""}
@@ -86,15 +86,37 @@ def _seen(text: str) -> Phrase:
     return Phrase(lambda facts: text.format(**{**facts, "option": option_words(facts["option"])}))
 
 
+def _advice(text: Callable[[Mapping[str, Any]], str]) -> Phrase:
+    """A recommendation; one that was not measured on an idle device says so."""
+
+    def told(facts: Mapping[str, Any]) -> str:
+        busy = (
+            f" The device was not idle: other processes used {facts['others']:.1f} cores." if "others" in facts else ""
+        )
+        return f"{text(facts)}{busy}"
+
+    return Phrase(told, _use)
+
+
+def _idle(facts: Mapping[str, Any]) -> str:
+    cause = "the model is too small to be split" if facts["seen"] is not None else "these kernels use one thread"
+    return (
+        f"The setting has no effect: {option_words(facts['option'])} kept {facts['cores_used']:.1f} cores busy, no more"
+        f" than fewer threads do; {cause}."
+    )
+
+
 PHRASES: Final[dict[str, Phrase]] = {
-    "threads.faster": Phrase(_faster, _use),
-    "threads.slower": Phrase(_slower, _use),
-    "threads.not-proven": Phrase(_not_proven, _use),
-    "threads.never-met": Phrase(_not_proven, _use),
-    "threads.slower-beside": Phrase(_slower_beside, _use),
+    "threads.faster": _advice(_faster),
+    "threads.slower": _advice(_slower),
+    "threads.not-proven": _advice(_not_proven),
+    "threads.never-met": _advice(_not_proven),
+    "threads.slower-beside": _advice(_slower_beside),
     "threads.few-rounds": Phrase(
-        lambda facts: f"{several(facts['rounds'], 'round')} are too few to prove that {option_words(facts['option'])}"
-        f" would be faster {situation_words(facts['load'])}. Fewer threads cost less energy.",
+        lambda facts: (
+            f"{several(facts['rounds'], 'round')} are too few to prove that {option_words(facts['option'])}"
+            f" would be faster {situation_words(facts['load'])}. Fewer threads cost less energy."
+        ),
         _use,
     ),
     "threads.no-effect": Phrase(
@@ -113,13 +135,13 @@ PHRASES: Final[dict[str, Phrase]] = {
     "threads.fewer-seen": _seen("The setting has no effect: the plan asks for {option}, the process has {seen}."),
     "threads.one-core": _seen("The effect of the setting is unknown: only one core can be used."),
     "threads.cores-taken": _seen("The effect of the setting is unknown: other processes used {others:.1f} cores."),
-    "threads.idle": _seen(
-        "The setting has no effect: {option} kept {cores_used:.1f} cores busy, no more than fewer threads do."
-    ),
+    "threads.idle": Phrase(_idle),
     "threads.energy": Phrase(
-        lambda facts: "Energy per run: "
-        + ", ".join(f"{row['energy_mj']:.3g} mJ with {option_words(row)}" for row in facts["rows"])
-        + "."
+        lambda facts: (
+            "Energy per run: "
+            + ", ".join(f"{row['energy_mj']:.3g} mJ with {option_words(row)}" for row in facts["rows"])
+            + "."
+        )
     ),
     "threads.no-counter": Phrase("This machine has no energy counter; CPU time per run stands for energy."),
 }

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import milliseconds
 from hasten.report.summary.reading import number, text
-from hasten.report.summary.words import PRACTICES, interval_text, latency_text
-from hasten.show.charts import BAR_PIXELS, LINE_SHAPES, SERIES, from_zero, status_colour, status_of, tooltip, vega_lite
+from hasten.report.summary.words import PRACTICES
+from hasten.show.charts import BAR_PIXELS, from_zero, status_colour, status_of, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.report.summary.records import PracticeView, StepRow, ThreadsView
+    from hasten.report.summary.records import PracticeView, StepRow
 
 
 _FEW_TICKS: Final = {"tickCount": 5, "format": "~f"}

@@ -23,7 +23,7 @@ def sections_of(summary: Summary) -> list[Section]:
         practices.comparisons_section(summary),
         practices.explanations_section(summary),
         profile_section(summary),
-        practices.threads_section(summary),
+        *summary.sections,
         practices.accelerators_section(summary),
         practices.copies_section(summary),
         practices.app_section(summary),

@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.units import milliseconds, percent
-from hasten.report.charts.bars import (
-    accelerators_spec,
-    copies_spec,
-    split_spec,
-    sustained_spec,
-    threads_spec,
-    waterfall_spec,
-)
+from hasten.report.charts.bars import accelerators_spec, copies_spec, split_spec, sustained_spec, waterfall_spec
 from hasten.report.summary.reading import at, items, number, text, whole
-from hasten.report.summary.words import PRACTICES, interval_text, latency_text, speed_words
+from hasten.report.summary.words import PRACTICES, latency_text, speed_words
 from hasten.show.blocks import Cell, Chart, Prose, Section, Snippet, Table, cell, columns
 
 if TYPE_CHECKING:
@@ -72,35 +65,6 @@ def checks_section(summary: Summary) -> Section | None:
 
 def _figure(value: float | None, unit: str) -> str:
     return "" if value is None else f"{value:.4g} {unit}".strip()
-
-
-def threads_section(summary: Summary) -> Section | None:
-    """Threads, alone and beside other work."""
-    blocks: list[Block] = []
-    for place, view in enumerate(summary.threads):
-        spec = threads_spec(view)
-        if spec is None:
-            continue
-        rows = tuple(
-            (
-                cell(point.threads),
-                Cell(point.condition),
-                cell(latency_text(point.latency), point.latency.value),
-                Cell(interval_text(point.latency), point.latency.low),
-                _ms(point.p95_ms),
-                _ms(None if point.cpu_seconds is None else point.cpu_seconds * 1e3),
-            )
-            for point in view.points
-        )
-        headings = columns("#threads", "beside", "#latency", "#95 % interval", "#p95", "#CPU time")
-        sheet = Table(f"threads-table-{place}", "Latency by threads and what runs beside", headings, rows)
-        quickest = min(view.points, key=lambda point: point.latency.value)
-        said = (
-            f"A line for each condition. The quickest: {quickest.threads} thread{'s' if quickest.threads > 1 else ''} "
-            f"{quickest.condition}, {latency_text(quickest.latency)}. {view.why}"
-        ).strip()
-        blocks.append(Chart(f"threads-{place}", f"Threads: {view.model}", said, spec, sheet))
-    return Section("threads", "Threads under load", tuple(blocks)) if blocks else None
 
 
 def accelerators_section(summary: Summary) -> Section | None:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hasten.show.blocks import VerdictRow
+    from hasten.show.blocks import Section, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,27 +102,6 @@ class ProfileView:
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadPoint:
-    """A number of threads under one condition."""
-
-    threads: int
-    condition: str
-    latency: Figure
-    p95_ms: float | None = None
-    cpu_seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadsView:
-    """Threads, alone and beside other work."""
-
-    model: str
-    points: tuple[ThreadPoint, ...]
-    recommended: str = ""
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class PracticeView:
     """What a practice left as rows of plain data, with its own conclusion."""
 
@@ -180,7 +159,8 @@ class Summary:
     trials: tuple[TrialRow, ...] = ()
     steps: tuple[StepRow, ...] = ()
     profiles: tuple[ProfileView, ...] = ()
-    threads: tuple[ThreadsView, ...] = ()
+    sections: tuple[Section, ...] = ()
+    """What single practices show, in the guide's order."""
     accelerators: tuple[PracticeView, ...] = ()
     copies: tuple[PracticeView, ...] = ()
     apps: tuple[PracticeView, ...] = ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hasten.practices.app.facts import PARTS, AppFinding, ThreadSplit
 from hasten.core.finding import Finding, Standing, told_finding
+from hasten.practices.app.facts import PARTS, AppFinding, ThreadSplit
 
 if TYPE_CHECKING:
     from hasten.core.platform_trace import TraceDoubt, TraceSource

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from hasten.practices.app.facts import AppFinding
 from hasten.core.platform_trace import RUNNABLE
 from hasten.core.units import milliseconds, percent
+from hasten.practices.app.facts import AppFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

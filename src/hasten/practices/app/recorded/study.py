@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hasten.core.platform_trace import RUNNABLE, RUNNING, TraceDoubt, TraceReason
 from hasten.practices.app.facts import ThreadSplit
 from hasten.practices.app.recorded.facts import Inferences, InsteadRow, OperatorRow, PlatformResult
-from hasten.core.platform_trace import RUNNABLE, RUNNING, TraceDoubt, TraceReason
 from hasten.practices.app.recorded.rules import Subject, findings, is_cold_start
 from hasten.practices.app.recorded.samples import Stacks, view_of_samples
 from hasten.practices.app.recorded.views import ThreadView, has_tflite, how_often, view_of_slices

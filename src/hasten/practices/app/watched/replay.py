@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.practices.app.facts import AppFinding
 from hasten.core.comparison import Verdict
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
@@ -21,11 +20,12 @@ from hasten.measure.bench import bench
 from hasten.measure.compare import compare
 from hasten.measure.rounds import Candidate, Progress
 from hasten.model.reader import read_graph
-from hasten.practices.app.watched.study import warm_ms
+from hasten.practices.app.facts import AppFinding
 from hasten.practices.app.watched.contention import Crowd, crowd_of, crowd_ratio
 from hasten.practices.app.watched.frames import model_uses
 from hasten.practices.app.watched.rules import worth
 from hasten.practices.app.watched.split import own_frame
+from hasten.practices.app.watched.study import warm_ms
 from hasten.practices.profile.run import profile_model
 from hasten.watcher import rows
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hasten.practices.app.facts import AppResult, ModelUse
-    from hasten.practices.app.watched.study import AppStudy
     from hasten.practices.app.watched.recording import Process
+    from hasten.practices.app.watched.study import AppStudy
     from hasten.targets.base import Target
 
 _MATTERS_SHARE: Final = 0.05

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.practices.app.facts import AppFinding
 from hasten.core.units import milliseconds, size
+from hasten.practices.app.facts import AppFinding
 from hasten.practices.app.watched.split import own_frame
 from hasten.watcher import rows
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hasten.core import doubts as doubt_codes
-from hasten.practices.app.facts import AppFinding, AppResult, Overhead
 from hasten.core.remark import Remark, said
+from hasten.practices.app.facts import AppFinding, AppResult, Overhead
 from hasten.practices.app.watched.frames import frames_of, model_uses
-from hasten.practices.app.watched.rules import Subject, findings
 from hasten.practices.app.watched.recording import RUNS, read_seen, troubles
+from hasten.practices.app.watched.rules import Subject, findings
 from hasten.practices.app.watched.split import ThreadTimes, code_times, split_thread, thread_split
 from hasten.watcher import rows
 

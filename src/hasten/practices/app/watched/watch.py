@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hasten.practices.app.facts import AppFinding, AppResult, Overhead
 from hasten.core.errors import UsageError
-from hasten.practices.app.watched.study import AppStudy
-from hasten.practices.app.watched.replay import AfterTheRun
+from hasten.practices.app.facts import AppFinding, AppResult, Overhead
 from hasten.practices.app.watched.program import Ended
+from hasten.practices.app.watched.replay import AfterTheRun
+from hasten.practices.app.watched.study import AppStudy
 from hasten.targets.local import LocalTarget
 from hasten.watcher.watch import Watch
 

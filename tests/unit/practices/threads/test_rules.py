@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """How many threads: constructed rounds for each complaint of users, and properties that hold for any rounds."""
 
 from __future__ import annotations

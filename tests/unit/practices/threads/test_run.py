@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The study of threads on a simulated machine: what it measures, in which order, and what is left when things fail."""
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hasten.report.threads_text import threads_text
 
 from hasten.core import doubts
 from hasten.core.block import Block, Conditions
@@ -19,10 +21,9 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
 from hasten.core.measurement import Model, measurement_from_data
 from hasten.core.plan import Plan, Workload
-from hasten.practices.threads.facts import Option
 from hasten.measure.rounds import Candidate
+from hasten.practices.threads.facts import Option
 from hasten.practices.threads.run import ThreadsPractice, conditions_for, thread_counts, thread_options
-from hasten.report.threads_text import threads_text
 from hasten.targets.client import LoadReport, Runner
 
 if TYPE_CHECKING:
