@@ -6,7 +6,8 @@ TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that
 if TYPE_CHECKING:
     from typing import Any
 
-    from hasten.core.bundle import Bundle, read_bundle
+    from hasten.bundle.folder import read_bundle
+    from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison, Verdict
     from hasten.core.copies import CopyStudy
     from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
@@ -23,7 +24,7 @@ __version__ = "0.1.0"
 # Public name → its module. Loaded when first used: `hasten --help` must not wait for NumPy.
 _PUBLIC = {
     "AcceleratorError": "hasten.core.errors",
-    "Bundle": "hasten.core.bundle",
+    "Bundle": "hasten.bundle.record",
     "Comparison": "hasten.core.comparison",
     "CopyStudy": "hasten.core.copies",
     "DataError": "hasten.core.errors",
@@ -44,7 +45,7 @@ _PUBLIC = {
     "compare": "hasten.library",
     "copies": "hasten.library",
     "profile": "hasten.library",
-    "read_bundle": "hasten.core.bundle",
+    "read_bundle": "hasten.bundle.folder",
     "session_report": "hasten.library",
     "sustain": "hasten.library",
     "threads": "hasten.library",

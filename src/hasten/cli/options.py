@@ -9,13 +9,13 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.bundle.folder import is_bundle, read_bundle
 from hasten.cli.files import is_there
-from hasten.core.bundle import is_bundle, read_bundle
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
 
 if TYPE_CHECKING:
-    from hasten.core.bundle import Bundle
+    from hasten.bundle.record import Bundle
     from hasten.core.session import SessionWriter
     from hasten.targets.base import Target
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hasten.core.bundle import Bundle
+from hasten.bundle.code import snippet_in
+from hasten.bundle.record import Bundle
 from hasten.core.errors import UsageError
 from hasten.core.plan import Plan, Workload
 from hasten.core.session import keep_nothing
@@ -20,7 +21,6 @@ from hasten.practices import pays_from as pays_from_module
 from hasten.practices.accelerator_outputs import inputs_from_data, make_inputs
 from hasten.practices.accelerator_placement import is_on_cpu
 from hasten.practices.threads import ThreadsPractice
-from hasten.report.code import snippet_in
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from hasten.tune.workshop import Workshop
 if TYPE_CHECKING:
     import os
 
-    from hasten.core.bundle import Bundle
+    from hasten.bundle.record import Bundle
     from hasten.core.session import Session
     from hasten.core.tuning import TuneResult
     from hasten.targets.base import Target
@@ -101,7 +101,7 @@ def run_tune(tuning: Tuning, progress: Progress = no_progress) -> None:
 
 def _companions(bundle: Bundle, session: Session) -> dict[str, str]:
     """What stands in a bundle beside the model and its plan: code that runs it, and the report."""
-    from hasten.report.code import code_files
+    from hasten.bundle.code import code_files
     from hasten.report.html.page import html_report
 
     return {**code_files(bundle), "report.html": html_report(session, source=str(bundle.folder / "session.jsonl"))}

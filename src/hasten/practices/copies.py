@@ -24,13 +24,13 @@ from hasten.core.doubts import Doubt, Reason
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval, grouped_interval
+from hasten.data.forms import bundle_tensors
 from hasten.measure.rounds import Candidate, Progress, no_progress
 from hasten.measure.warmup import warm_up
-from hasten.practices.bundling import bundle_tensors
 
 if TYPE_CHECKING:
+    from hasten.bundle.record import BundleTensor
     from hasten.core.block import Conditions
-    from hasten.core.bundle import BundleTensor
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport, Runner
