@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hasten.core.explain_causes import CONVERSIONS
 from hasten.data.classes import is_class_number, is_one_hot
 from hasten.data.metrics import Cosine, MeanAbsoluteError, MeanIoU, TopK
+from hasten.model.graph import CONVERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

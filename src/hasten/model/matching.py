@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.explain import Certainty, NodeMatch
-from hasten.core.explain_causes import CONVERSIONS
+from hasten.model.graph import CONVERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
