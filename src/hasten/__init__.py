@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from hasten.core.version import VERSION
+
 TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that importing `typing` takes
 if TYPE_CHECKING:
     from typing import Any
 
     from hasten.api import threads
-    from hasten.core.bundle import Bundle, read_bundle
+    from hasten.bundle.folder import read_bundle
+    from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison, Verdict
     from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
     from hasten.core.finding import Finding
@@ -19,12 +22,12 @@ if TYPE_CHECKING:
     from hasten.practices.copies.facts import CopyStudy
     from hasten.practices.threads.facts import ThreadsFound
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 # Public name → its module. Loaded when first used: `hasten --help` must not wait for NumPy.
 _PUBLIC = {
     "AcceleratorError": "hasten.core.errors",
-    "Bundle": "hasten.core.bundle",
+    "Bundle": "hasten.bundle.record",
     "Comparison": "hasten.core.comparison",
     "CopyStudy": "hasten.practices.copies.facts",
     "DataError": "hasten.core.errors",
@@ -45,7 +48,7 @@ _PUBLIC = {
     "compare": "hasten.library",
     "copies": "hasten.library",
     "profile": "hasten.library",
-    "read_bundle": "hasten.core.bundle",
+    "read_bundle": "hasten.bundle.folder",
     "session_report": "hasten.library",
     "sustain": "hasten.library",
     "threads": "hasten.api",

@@ -24,7 +24,7 @@ hasten copies model.tflite --threads 2
 hasten copies model.tflite --language kotlin
 hasten copies model.tflite --seconds 30 --json
 """
-_LANGUAGES = ("python", "kotlin", "cpp", "swift")
+_LANGUAGES = ("python", "kotlin", "cpp")
 _INTERRUPTED = 130
 
 

@@ -9,15 +9,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.bundle.folder import is_bundle, read_bundle
 from hasten.cli.files import is_there
-from hasten.core.bundle import is_bundle, read_bundle
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
-from hasten.core.session import keep_nothing
+from hasten.core.session import SessionWriter, keep_nothing
 
 if TYPE_CHECKING:
-    from hasten.core.bundle import Bundle
-    from hasten.core.session import Keep, SessionWriter
+    from hasten.bundle.record import Bundle
+    from hasten.core.session import Keep
     from hasten.targets.base import Target
 
 MODEL_HELP: Final = "a .tflite file, perhaps with a plan (model.tflite@threads=2), a bundle's folder, or demo"
@@ -145,12 +145,11 @@ def target_from(arguments: argparse.Namespace) -> Target:
 
 def session_from(arguments: argparse.Namespace, command: str) -> SessionWriter | None:
     """A writer for the session file, if one was asked for."""
-    import hasten
-    from hasten.core.session import SessionWriter
+    from hasten.core.version import VERSION
 
     if arguments.session is None:
         return None
-    writer = SessionWriter(arguments.session, {"hasten": hasten.__version__, "command": command})
+    writer = SessionWriter(arguments.session, {"hasten": VERSION, "command": command})
     writer.begin()
     return writer
 

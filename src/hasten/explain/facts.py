@@ -17,34 +17,7 @@ if TYPE_CHECKING:
     from hasten.core.profile import Peaks
     from hasten.core.remark import Remark
     from hasten.core.statistics import Interval
-
-
-class Certainty(enum.Enum):
-    """How sure it is that two nodes do the same work; the value is its name in JSON."""
-
-    EXACT = "exact"
-    """The same name, operator and shape, fed by nodes that match."""
-    LIKELY = "likely"
-    """By its place in the order and its operator."""
-    NONE = "none"
-    """The node has no counterpart."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeMatch:
-    """A node of the original and a node of the changed model; either may be missing."""
-
-    before: int | None
-    after: int | None
-    certainty: Certainty
-    op: str = ""
-    location: str = ""
-    """The name of its output, of the changed model where it has the node."""
-    shape: str = ""
-
-    def __post_init__(self) -> None:
-        if (self.before is None or self.after is None) != (self.certainty is Certainty.NONE):
-            raise ValueError("a match has two nodes, and a node without a counterpart has none")
+    from hasten.model.matching import NodeMatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.statistics import Interval
-from hasten.explain.facts import Cause, CauseKind, Certainty, NodeMatch, NodeRow, Side, Timing
+from hasten.explain.facts import Cause, CauseKind, NodeRow, Side, Timing
+from hasten.model.matching import Certainty, NodeMatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

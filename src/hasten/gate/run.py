@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure
 from hasten.core.session import keep_nothing
-from hasten.evaluate.evaluation import compare_evaluations
+from hasten.evaluate.evaluation import EvaluationData, compare_evaluations
 from hasten.evaluate.floor import Floor
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels
@@ -144,11 +144,9 @@ class CheckPractice:
         return evaluate(
             self.target,
             candidate,
-            dataset,
-            self.request.preprocess,
-            self.metric,
+            EvaluationData(dataset, self.request.preprocess, self.metric),
             options=self.request.evaluation,
-            original=original,
+            against=original,
             progress=progress,
         )
 

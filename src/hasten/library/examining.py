@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hasten.core.bundle import Bundle
+from hasten.bundle.code import snippet_in
+from hasten.bundle.record import Bundle
 from hasten.core.plan import Plan, Workload
 from hasten.core.session import keep_nothing
 from hasten.data.preprocess import Preprocess
@@ -17,7 +18,6 @@ from hasten.practices.accelerators import run as accelerators_module
 from hasten.practices.accelerators.outputs import inputs_from_data, make_inputs
 from hasten.practices.accelerators.placement import is_on_cpu
 from hasten.practices.copies import run as copies_module
-from hasten.report.code import snippet_in
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.units import milliseconds, percent, several
-from hasten.explain.facts import Certainty
 from hasten.explain.node_errors import DROP_DB, ROUNDING_DB
 from hasten.explain.sentences import cause_words
+from hasten.model.matching import Certainty
 from hasten.report.text import WIDTH, doubts_text, printable, wrapped
 from hasten.show.tables import rendered, table
 

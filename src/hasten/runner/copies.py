@@ -18,8 +18,8 @@ from hasten.core.errors import HastenError
 from hasten.engine.abi import HOST_ALIGNMENT
 from hasten.engine.compiled import CompiledModel
 from hasten.engine.library import EngineError
-from hasten.practices.copies.facts import FAMILIES, WAYS
 from hasten.runner.copy_engines import ClassicEngine, PythonCompiledEngine
+from hasten.runner.copy_ways import FAMILIES, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,8 @@ import platform
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.bundle import MODEL_FILE, PLAN_FILE
+from hasten.bundle.folder import PLAN_FILE
+from hasten.bundle.record import MODEL_FILE
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.quantization import row_from_data
 from hasten.core.session import SessionWriter, read_session

@@ -20,6 +20,7 @@ from hasten.variants.io_types import IoTypes
 from hasten.variants.make import calibrate, make_variant
 from hasten.variants.pruning import ENCODED_BLOCK, prune_variant
 from hasten.variants.recipes import Recipe, recipe_from_name
+from hasten.variants.selection import NodeChoice
 from hasten.variants.variant import variant_data
 
 if TYPE_CHECKING:
@@ -69,8 +70,7 @@ class VariantServer:
             recipe,
             body["out"],
             calibration,
-            only=body["only"],
-            but=body["but"],
+            choice=NodeChoice(body["only"], body["but"]),
             signature=body["signature"],
             io_types=IoTypes(body["input_type"], body["output_type"]),
         )

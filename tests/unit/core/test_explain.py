@@ -14,10 +14,11 @@ from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, PartitionTime, Profile
 from hasten.core.statistics import Interval
-from hasten.explain.facts import Cause, CauseKind, Certainty, NodeMatch
+from hasten.explain.facts import Cause, CauseKind
 from hasten.explain.node_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
 from hasten.explain.rules import SideBySide
 from hasten.explain.sentences import cause_words, hints_of, instructions_of, verdict_sentences
+from hasten.model.matching import Certainty, NodeMatch
 
 FLOAT_KERNEL = "Convolution (NHWC, F32) DWConv"
 

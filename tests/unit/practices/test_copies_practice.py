@@ -12,7 +12,7 @@ from hasten.core.plan import Plan
 from hasten.library import copies, copies_found, measure_copies, study_copies
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
-from hasten.practices.copies.facts import WAYS
+from hasten.runner.copy_ways import WAYS
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from hasten.core.comparison import Comparison, Verdict
 from hasten.core.quantization import BROKEN, FAILED, KEPT, SIZE, VariantRow
 from hasten.core.statistics import Interval
 from hasten.demo import CALIBRATION, DATA, MODEL
-from hasten.explain.facts import Certainty, NodeMatch, NodeRow, Timing
+from hasten.explain.facts import NodeRow, Timing
 from hasten.explain.node_gains import Gains, NodeGain, gains_from_rows
 from hasten.library import quantize
 from hasten.model.example_models import mobilenet_like
+from hasten.model.matching import Certainty, NodeMatch
 from hasten.model.reader import read_graph
 from hasten.practices.pruned_variants import kernel_note
 from hasten.practices.quantize_records import QuantizeSettings

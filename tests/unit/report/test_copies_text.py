@@ -7,8 +7,9 @@ from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.remark import said
 from hasten.core.statistics import Interval
-from hasten.practices.copies.facts import BY_KEY, CopyStudy, choose, finding_of, measured_row, refused_row
+from hasten.practices.copies.facts import CopyStudy, choose, finding_of, measured_row, refused_row
 from hasten.report.copies_text import copies_text
+from hasten.runner.copy_ways import BY_KEY
 
 
 def _study() -> CopyStudy:

@@ -17,17 +17,16 @@ from hasten.core.statistics import Interval
 from hasten.explain.facts import (
     Cause,
     CauseKind,
-    Certainty,
     CutOff,
     ErrorView,
     Explanation,
     Instructions,
     LossyInput,
-    NodeMatch,
     NodeRow,
     Side,
     Timing,
 )
+from hasten.model.matching import Certainty, NodeMatch
 from hasten.report.explain_text import explanation_text
 from hasten.report.markdown import markdown_report
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from hasten.core.bundle import read_bundle
+from hasten.bundle.folder import read_bundle
 from hasten.core.errors import ModelError
 from hasten.core.limits import Limit
 from hasten.core.session import read_session

@@ -17,50 +17,13 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan
     from hasten.core.remark import Remark
     from hasten.core.statistics import Interval
+    from hasten.runner.copy_ways import Way
 
 PRACTICE: Final = "copies"
 MATTERS: Final = 0.01
 """From this share of one inference on, a cost is worth somebody's work."""
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One way to feed or read, as a runner times it: feed, run, read, again and again."""
-
-    key: str
-    feeding: str
-    """What the step before a run is called; empty where it is no row of its own."""
-    reading: str = ""
-    pair: str = ""
-    """What both steps together are called, if not as each of them."""
-    fault: bool = False
-    """Whether it is something that applications do by mistake."""
-    whole: bool = False
-    """Whether its cost is the whole cycle less a plain run: it cannot be told apart, or slows the run itself down."""
-
-
-WAYS: Final = (
-    Way("copying", "set_tensor", "get_tensor", "set_tensor + get_tensor"),
-    Way("views", "tensor() view", "tensor() view"),
-    Way("filled", "tensor() view, filled"),
-    Way("signature", "signature runner", whole=True),
-    Way("buffers", "TensorBuffer.write", "TensorBuffer.read", "TensorBuffer.write + read"),
-    Way("host", "host memory, aligned", "host memory, aligned"),
-    Way("unaligned", "host memory, not aligned", "host memory, not aligned"),
-    Way("locked", "locked device memory", "locked device memory"),
-    Way("wrong type", "wrong type, converted", fault=True),
-    Way("strided", "array not contiguous", fault=True),
-    Way("list", "list instead of array", fault=True),
-    Way("resize", "resize to the same shape", fault=True),
-    Way("reshape", "resize to another shape", fault=True, whole=True),
-)
-BY_KEY: Final = {way.key: way for way in WAYS}
-FAMILIES: Final = {
-    "engine": ("host", "unaligned", "locked"),
-    "classic": ("copying", "views", "filled", "signature", "wrong type", "strided", "list", "resize", "reshape"),
-    "buffers": ("buffers",),
-}
-"""The interface of LiteRT that each way goes through: made ready one by one, as each can crash a process."""
 # Without a copy of their own, from the plainest on: one further down must surely save something to be preferred.
 LEAN: Final = ("views", "locked", "host")
 # What applications do, unless somebody told them otherwise.

@@ -13,25 +13,15 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import Remark, remark
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval, grouped_interval
+from hasten.data.forms import bundle_tensors
 from hasten.measure.rounds import Candidate, Progress, no_progress
 from hasten.measure.warmup import warm_up
-from hasten.practices.bundling import bundle_tensors
-from hasten.practices.copies.facts import (
-    BY_KEY,
-    FAMILIES,
-    WAYS,
-    CopyRow,
-    CopyStudy,
-    Way,
-    choose,
-    finding_of,
-    measured_row,
-    refused_row,
-)
+from hasten.practices.copies.facts import CopyRow, CopyStudy, choose, finding_of, measured_row, refused_row
+from hasten.runner.copy_ways import BY_KEY, FAMILIES, WAYS, Way
 
 if TYPE_CHECKING:
+    from hasten.bundle.record import BundleTensor
     from hasten.core.block import Conditions
-    from hasten.core.bundle import BundleTensor
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport, Runner

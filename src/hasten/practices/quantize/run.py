@@ -22,7 +22,7 @@ from hasten.measure.bench import DEFAULT_SECONDS, bench
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.mixed_precision import mix
-from hasten.practices.pruned_variants import Pruning, judge_pruned, note_kernels, note_sparsity
+from hasten.practices.pruned_variants import judge_pruned, note_kernels, note_sparsity
 from hasten.practices.quantize_course import Course
 from hasten.practices.quantize_folder import FolderError
 from hasten.practices.quantize_io_types import io_type_notes, types_still
@@ -33,6 +33,7 @@ from hasten.practices.quantize_reporting import report_on_other_half
 from hasten.practices.slow_nodes import leave_slow_nodes
 from hasten.variants.already_quantized import AlreadyQuantizedError, integer_share, refuse_quantized
 from hasten.variants.maker import VariantMaker
+from hasten.variants.pruning import Pruning
 from hasten.variants.recipes import Recipe, recipe_from_name
 from hasten.variants.variant import zipped_bytes
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hasten.bundle.code_shared import headline, tensor_comment
 from hasten.core.plan import Plan
-from hasten.report.code_words import headline, tensor_comment
 
 if TYPE_CHECKING:
-    from hasten.core.bundle import Bundle, BundleTensor
+    from hasten.bundle.record import Bundle, BundleTensor
 
 _RESOLVERS: Final = {"builtin": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "reference": "BUILTIN_REF"}
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hasten.core.bundle import Bundle, BundleTensor, is_bundle, read_bundle, refuse_foreign_folder, write_bundle
+from hasten.bundle.folder import is_bundle, read_bundle, refuse_foreign_folder, write_bundle
+from hasten.bundle.record import Bundle, BundleTensor
 from hasten.core.errors import DataError, HastenError, ModelError, UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload
 from hasten.core.session import SessionWriter
@@ -58,7 +59,9 @@ def folder(tmp_path: Path) -> Path:
 def _bundle(tmp_path: Path, **parts: Any) -> Bundle:
     model = tmp_path / "some.tflite"
     model.write_bytes(b"not looked into" * 100)
-    return write_bundle(tmp_path / "out", model, Plan(threads=2), inputs=_TENSORS, labels=("cat", "dog"), **parts)
+    return write_bundle(
+        model, Bundle(tmp_path / "out", plan=Plan(threads=2), inputs=_TENSORS, labels=("cat", "dog"), **parts)
+    )
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -75,18 +78,18 @@ def test_what_is_written_comes_back(
 ) -> None:
     model = tmp_path / "m.tflite"
     model.write_bytes(b"content")
-    written = write_bundle(
+    given = Bundle(
         tmp_path / "out",
-        model,
-        plan,
-        workload,
+        plan=plan,
+        workload=workload,
         inputs=inputs,
         outputs=outputs,
         preprocess=preprocess,
         label_offset=offset,
-        labels=labels,
+        labels=tuple(labels),
         measured={"speedup": 2.4},
     )
+    written = write_bundle(model, given)
     found = read_bundle(tmp_path / "out")
     assert found == written
     assert found.model_path.read_bytes() == b"content"
@@ -145,7 +148,7 @@ def test_a_value_of_any_other_type_is_an_error_or_a_bundle(folder: Path, data: s
         ("model", "gone.tflite", "missing"),
         ("sha256", "0" * 64, "SHA-256"),
         ("hasten_bundle", 2, "format 2"),
-        ("hasten_bundle", "1", "not a bundle"),
+        ("hasten_bundle", "1", "not the plan of a bundle"),
         ("plan", {"threads": "2"}, "threads is '2'"),
         ("plan", {"threads": True}, "threads is True"),
         ("plan", {"threads": 0}, "between 1 and 1024"),
@@ -173,7 +176,7 @@ def test_a_link_that_leads_out_of_the_folder_is_refused(folder: Path) -> None:
 
 def test_a_model_changed_behind_its_back_is_noticed(folder: Path) -> None:
     (folder / "model.tflite").write_bytes(b"another")
-    with pytest.raises(ModelError, match="not the model that this bundle was made of"):
+    with pytest.raises(ModelError, match="not the model of this bundle"):
         read_bundle(folder)
 
 
@@ -181,7 +184,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     foreign = tmp_path / "out"
     foreign.mkdir()
     (foreign / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="holds other things"):
+    with pytest.raises(UsageError, match="not part of a bundle"):
         _bundle(tmp_path)
     assert [path.name for path in foreign.iterdir()] == ["thesis.tex"]
 
@@ -190,7 +193,7 @@ def test_another_programs_plan_is_left_alone(tmp_path: Path) -> None:
     foreign = tmp_path / "out"
     foreign.mkdir()
     (foreign / "plan.json").write_text('{"steps": []}')
-    with pytest.raises(UsageError, match="holds other things"):
+    with pytest.raises(UsageError, match="not part of a bundle"):
         _bundle(tmp_path)
 
 

@@ -5,10 +5,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hasten.report.code_words import byte_count, headline, kotlin_string, tensor_comment, types_of
+from hasten.bundle.code_shared import byte_count, headline, plain, tensor_comment
 
 if TYPE_CHECKING:
-    from hasten.core.bundle import Bundle, BundleTensor
+    from hasten.bundle.record import Bundle, BundleTensor
+
+# The view of a direct ByteBuffer that has the elements; none where these are bytes.
+_VIEWS: Final = {
+    "float32": "asFloatBuffer()",
+    "float64": "asDoubleBuffer()",
+    "int16": "asShortBuffer()",
+    "uint16": "asShortBuffer()",
+    "int32": "asIntBuffer()",
+    "uint32": "asIntBuffer()",
+    "int64": "asLongBuffer()",
+    "uint64": "asLongBuffer()",
+}
 
 _HEAD: Final = """// Runs {headline}. Written by hasten.
 // UNTESTED: no compiler has seen it yet.
@@ -83,7 +95,7 @@ def kotlin_code(bundle: Bundle) -> str:
 
 def _interpreter(bundle: Bundle) -> str:
     key = bundle.workload.signature
-    run = f"interpreter.runSignature(inputs, outputs{f', {kotlin_string(key)}' if key else ''})"
+    run = f"interpreter.runSignature(inputs, outputs{f', {_string(key)}' if key else ''})"
     return _INTERPRETER.format(
         threads=bundle.plan.threads,
         xnnpack=str(bundle.plan.kernel == "delegate").lower(),
@@ -99,12 +111,12 @@ def _compiled(bundle: Bundle) -> str:
     plan, key = bundle.plan, bundle.workload.signature
     gpu = "CompiledModel.GpuOptions"
     precision = f"\n    gpuOptions = {gpu}(precision = {gpu}.Precision.{plan.precision.upper()})"
-    signature = f", {kotlin_string(key)}" if key else ""
+    signature = f", {_string(key)}" if key else ""
     names = [name for _, name in _named(bundle)]
     buffers = [
         f"  /** {tensor_comment(tensor)} */\n"
         f"  val {name}: TensorBuffer ="
-        f" model.create{name.rstrip('0123456789').capitalize()}Buffer({kotlin_string(tensor.name)}{signature})"
+        f" model.create{name.rstrip('0123456789').capitalize()}Buffer({_string(tensor.name)}{signature})"
         for tensor, name in _named(bundle)
     ]
     return _COMPILED.format(
@@ -125,13 +137,13 @@ def _named(bundle: Bundle) -> list[tuple[BundleTensor, str]]:
 
 
 def _direct(tensor: BundleTensor, name: str) -> str:
-    view = types_of(tensor)[2]
+    view = _VIEWS.get(tensor.dtype, "")
     hint = f"; {name}.{view} has its elements" if view else ""
     return f"  /** {tensor_comment(tensor)}{hint} */\n  val {name}: ByteBuffer = direct({byte_count(tensor)})"
 
 
 def _pairs(tensors: tuple[BundleTensor, ...], side: str) -> str:
-    return ", ".join(f"{kotlin_string(tensor.name)} to {side}{i}" for i, tensor in enumerate(tensors))
+    return ", ".join(f"{_string(tensor.name)} to {side}{i}" for i, tensor in enumerate(tensors))
 
 
 def _resizes(bundle: Bundle) -> str:
@@ -142,3 +154,13 @@ def _resizes(bundle: Bundle) -> str:
         if name in positions
     ]
     return "\n".join(("\n  init {", *lines, "  }\n")) if lines else ""
+
+
+def _string(text: str) -> str:
+    """A Kotlin literal."""
+    return '"' + "".join(plain(letter) or _utf16(letter) for letter in text) + '"'
+
+
+def _utf16(letter: str) -> str:
+    units = letter.encode("utf-16-be")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

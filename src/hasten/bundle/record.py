@@ -1,4 +1,4 @@
-"""What a bundle says of itself, as records; and back from the JSON of its plan, every type checked."""
+"""A bundle as a record, and back from the JSON of its plan with every type checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MALFORMED: Final = (HastenError, KeyError, TypeError, ValueError, AttributeError
 
 @dataclass(frozen=True, slots=True)
 class BundleTensor:
-    """An input or output. real = (stored - zero_point) x scale; a scale of 0 means that stored values are real."""
+    """An input or output: real = (stored - zero_point) x scale; with a scale of 0 the stored values are real."""
 
     name: str
     dtype: str
@@ -37,7 +37,7 @@ class BundleTensor:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A model with all that is needed to run it well."""
+    """A model with what is needed to run it as measured."""
 
     folder: Path
     model_file: str = MODEL_FILE
@@ -47,19 +47,19 @@ class Bundle:
     inputs: tuple[BundleTensor, ...] = ()
     outputs: tuple[BundleTensor, ...] = ()
     preprocess: str = ""
-    """As --preprocess takes it."""
+    """In the form of --preprocess."""
     label_offset: int = 0
     labels: tuple[str, ...] = ()
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """What was measured of it, for people to read: latency, speedup, accuracy."""
+    """Latency, speedup and accuracy as measured, for people to read."""
 
     @property
     def model_path(self) -> Path:
-        """Where the model lies."""
+        """The model's file."""
         return self.folder / self.model_file
 
     def as_data(self) -> dict[str, Any]:
-        """What stands in plan.json."""
+        """The content of plan.json."""
         return {
             MARK: FORMAT,
             "model": self.model_file,
@@ -76,7 +76,7 @@ class Bundle:
 
 
 def bundle_from_data(folder: Path, data: dict[str, Any]) -> Bundle:
-    """The bundle of a plan.json's content. What is wrong with it comes out as one of MALFORMED."""
+    """A bundle from the content of plan.json; anything malformed raises one of MALFORMED."""
     return Bundle(
         folder=folder,
         model_file=_inside(folder, _typed(data, "model", str)),
@@ -126,7 +126,7 @@ def _tensor(entry: dict[str, Any]) -> BundleTensor:
 
 def _typed(values: dict[str, Any], key: str, kind: type, default: Any = None) -> Any:
     if type(values) is not dict:
-        raise TypeError(f"{values!r} stands where a table should")
+        raise TypeError(f"{values!r} is not a table")
     value = values[key] if default is None else values.get(key, default)
     if type(value) is not kind:
         raise ValueError(f"{key} is {value!r}")
@@ -140,8 +140,8 @@ def _texts(values: list[Any]) -> tuple[str, ...]:
 
 
 def _inside(folder: Path, name: str) -> str:
-    """The name, if the file lies in the folder itself: a plan must not lead to files that are none of its business."""
+    """The name, if the file lies inside the folder: a plan must not point at other files of the machine."""
     place = (folder / name).resolve()
     if not name or "\0" in name or place == folder.resolve() or not place.is_relative_to(folder.resolve()):
-        raise ValueError(f"the model {name!r} lies outside of the bundle")
+        raise ValueError(f"the model {name!r} is outside the bundle")
     return name
