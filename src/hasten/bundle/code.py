@@ -5,10 +5,11 @@ Tests run the Python, compile and run the C++, and type-check the Kotlin against
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hasten.bundle.code_cpp import cpp_code
-from hasten.bundle.code_kotlin import kotlin_code
+from hasten.bundle.code_cpp import cpp_code, cpp_follows
+from hasten.bundle.code_kotlin import kotlin_code, kotlin_follows
 from hasten.bundle.code_python import python_code
 from hasten.core.errors import UsageError
 
@@ -16,37 +17,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hasten.bundle.record import Bundle
-    from hasten.core.plan import Plan
 
-LANGUAGES: Final[dict[str, tuple[str, Callable[[Bundle], str]]]] = {
-    "python": ("code/run_model.py", python_code),
-    "kotlin": ("code/FastModel.kt", kotlin_code),
-    "cpp": ("code/fast_model.cpp", cpp_code),
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language that hasten writes."""
+
+    file: str
+    """Where the code lies in a bundle."""
+    write: Callable[[Bundle], str]
+    follows: Callable[[Bundle], bool]
+    """Whether code in it can do what a bundle's plan and workload ask for."""
+
+
+LANGUAGES: Final = {
+    "python": Language("code/run_model.py", python_code, lambda bundle: True),
+    "kotlin": Language("code/FastModel.kt", kotlin_code, kotlin_follows),
+    "cpp": Language("code/fast_model.cpp", cpp_code, cpp_follows),
 }
-"""Each language's file in a bundle, and what writes it."""
 
 
 def code_files(bundle: Bundle) -> dict[str, str]:
-    """Each file's path inside the bundle, and its text; only Python can follow every plan."""
-    return {path: write(bundle) for language, (path, write) in LANGUAGES.items() if can_follow(language, bundle.plan)}
+    """Each file's path inside the bundle, and its text, in the languages that can follow the plan."""
+    return {language.file: language.write(bundle) for language in LANGUAGES.values() if language.follows(bundle)}
 
 
-def snippet_in(language: str, bundle: Bundle, path: str = "", *, runner: bool = False) -> str:
+def snippet_in(name: str, bundle: Bundle, path: str = "", *, runner: bool = False) -> str:
     """The code in one language, for a model at a path; `runner`: through hasten.Runner where there is a choice."""
-    if language not in LANGUAGES:
-        raise UsageError(f"hasten writes no code in {language!r}.", f"Use one of: {', '.join(LANGUAGES)}.")
-    if language == "python":
+    if name == "python":
         return python_code(bundle, path, runner=runner)
-    if not can_follow(language, bundle.plan):
+    language = LANGUAGES.get(name)
+    if language is None:
+        raise UsageError(f"hasten writes no code in {name!r}.", f"Use one of: {', '.join(LANGUAGES)}.")
+    if not language.follows(bundle):
         raise UsageError(
-            f"hasten writes no {language} code for the plan {bundle.plan.describe()}.", "Use --language python."
+            f"hasten writes no {name} code for the plan {bundle.plan.describe()}.", "Use --language python."
         )
-    return LANGUAGES[language][1](bundle)
-
-
-def can_follow(language: str, plan: Plan) -> bool:
-    """Whether code in a language can do what the plan asks for.
-
-    LiteRT's other interfaces have no reference kernels, and load external delegates in ways that hasten does not test.
-    """
-    return language == "python" or (plan.kernel != "reference" and not plan.delegate)
+    return language.write(bundle)

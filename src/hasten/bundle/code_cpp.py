@@ -366,6 +366,11 @@ _REGISTERED: Final = Template(r"""    size_t accelerators = 0;
 """)
 
 
+def cpp_follows(bundle: Bundle) -> bool:
+    """Whether the compiled-model interface can do what the plan asks for: reference kernels and delegates it cannot."""
+    return bundle.plan.kernel != "reference" and not bundle.plan.delegate
+
+
 def cpp_code(bundle: Bundle) -> str:
     """A class, and a program that uses it."""
     plan, inputs, outputs = bundle.plan, bundle.inputs, bundle.outputs

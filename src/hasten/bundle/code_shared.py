@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from hasten.engine import abi
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hasten.bundle.record import Bundle, BundleTensor
+
+
+def numbered(side: str, tensors: Sequence[BundleTensor]) -> list[tuple[str, BundleTensor]]:
+    """The tensors with the names that code gives them: input0, input1, …"""
+    return [(f"{side}{i}", tensor) for i, tensor in enumerate(tensors)]
 
 
 def byte_count(tensor: BundleTensor) -> int:
