@@ -28,7 +28,7 @@ from hasten.core.tuning import ORIGINAL, trial_id
 from hasten.data.metrics import metric_from_text
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
-from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations
+from hasten.evaluate.evaluation import EvaluationOptions, compare_evaluations
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
 from hasten.library import compare, open_model, tune
@@ -129,8 +129,7 @@ def _examined(case: Case, seconds_a_cell: float) -> dict[str, Any]:
 def _timed_grid(case: Case, calibration: str, place: Path, seconds: float) -> list[_Cell]:
     """Every variant with every plan."""
     target = LocalTarget()
-    with target.start(Plan()) as runner:
-        plans = plans_to_try(runner.hello()["machine"], Plan())
+    plans = plans_to_try(target.machine(), Plan())
     cells = []
     for variant, path in {ORIGINAL: case.model, **_variants(case, calibration, place)}.items():
         candidate, _ = open_model(path)
@@ -213,11 +212,11 @@ class HalvesJudge:
         found = evaluate(
             LocalTarget(),
             candidate,
-            EvaluationData(
-                half, preprocess_from_text(case.preprocess), metric if original is None else original.metric
-            ),
+            half,
+            preprocess_from_text(case.preprocess),
+            metric if original is None else original.metric,
             options=EvaluationOptions(label_offset=case.label_offset),
-            against=None if half.labelled else original,
+            original=None if half.labelled else original,
         )
         if isinstance(found, Failure):
             raise found.error(candidate.plan)

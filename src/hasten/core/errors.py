@@ -10,7 +10,7 @@ HastenError
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 
 class HastenError(Exception):
@@ -18,18 +18,12 @@ class HastenError(Exception):
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, code: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C came after something was found. It is no error of ours, and carries what there is."""
-
-    def __init__(self, found: Any) -> None:
-        super().__init__()
-        self.found = found
+        self.code = code
+        """What callers decide by, in place of the message: see `core.failure`."""
 
 
 class UsageError(HastenError):

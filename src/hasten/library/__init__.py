@@ -16,7 +16,10 @@ if TYPE_CHECKING:
         copies,
         copies_found,
         measure_copies,
+        measure_threads,
         study_copies,
+        study_threads,
+        threads,
     )
     from hasten.library.gating import check, run_check, study_check
     from hasten.library.opening import open_model
@@ -37,6 +40,7 @@ _MODULES = {
     "inputs_to_explain": "changing",
     "measure_app": "watching",
     "measure_copies": "examining",
+    "measure_threads": "examining",
     "open_model": "opening",
     "profile": "timing",
     "profile_with_runs": "timing",
@@ -50,8 +54,10 @@ _MODULES = {
     "study_check": "gating",
     "study_copies": "examining",
     "study_quantize": "changing",
+    "study_threads": "examining",
     "study_tune": "tuning",
     "sustain": "timing",
+    "threads": "examining",
     "tune": "tuning",
     "watch": "watching",
 }
@@ -69,6 +75,7 @@ __all__ = [
     "inputs_to_explain",
     "measure_app",
     "measure_copies",
+    "measure_threads",
     "open_model",
     "profile",
     "profile_with_runs",
@@ -82,8 +89,10 @@ __all__ = [
     "study_check",
     "study_copies",
     "study_quantize",
+    "study_threads",
     "study_tune",
     "sustain",
+    "threads",
     "tune",
     "watch",
 ]

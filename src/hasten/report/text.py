@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Verdict
-from hasten.core.doubts import DOUBTS, OF_LATENCIES_ONLY
 from hasten.core.units import interval_ms, milliseconds, percent, several, size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.comparison import Comparison
+    from hasten.core.doubts import Doubt
     from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan
-    from hasten.core.remark import Remark
     from hasten.core.sustained import Sustained
     from hasten.measure.compare import ComparisonResult
 
@@ -96,14 +95,14 @@ def sustained_text(model: str, plan: Plan, found: Sustained) -> str:
     return "\n".join(lines)
 
 
-def doubts_text(doubts: Sequence[Remark]) -> list[str]:
+def doubts_text(doubts: Sequence[Doubt]) -> list[str]:
     """Doubts as lines, after an empty one; nothing where there are none."""
     if not doubts:
         return []
     lines = [""]
     for doubt in doubts:
-        lines += wrapped(DOUBTS.text(doubt), "! ", "  ")
-        lines += wrapped(DOUBTS.hint(doubt), "  ", "  ")
+        lines += wrapped(f"{doubt.reason.value}: {doubt.evidence}", "! ", "  ")
+        lines += wrapped(doubt.hint, "  ", "  ")
     return lines
 
 
@@ -171,7 +170,8 @@ def _candidate_lines(name: str, found: Measurement, other: Measurement) -> list[
     ]
 
 
-def _both_doubts(found: ComparisonResult) -> list[Remark]:
+def _both_doubts(found: ComparisonResult) -> list[Doubt]:
     """Doubts of both, each reason once. Noise of the single latencies is not a doubt of their ratio."""
-    by_code = {doubt.code: doubt for doubt in (*found.second.doubts, *found.first.doubts)}
-    return [doubt for doubt in by_code.values() if doubt.code not in OF_LATENCIES_ONLY]
+    unlike_ratio = ("noisy", "processes-differ", "outliers")
+    by_reason = {doubt.reason: doubt for doubt in (*found.second.doubts, *found.first.doubts)}
+    return [doubt for doubt in by_reason.values() if doubt.reason.value not in unlike_ratio]

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.platform_trace import Frame, TraceReason
+from hasten.traces.weights import weigh_samples
 
 if TYPE_CHECKING:
     from hasten.traces.builder import TraceBuilder
@@ -46,7 +47,7 @@ def read_perf_script(content: Content, builder: TraceBuilder) -> None:
         elif not line.startswith("#"):
             strange += 1
     _add(builder, head, stack)
-    builder.weigh_samples()
+    weigh_samples(builder)
     if lost:
         builder.doubt(TraceReason.LOST_EVENTS, f"perf lost {lost:,} samples")
     if strange:

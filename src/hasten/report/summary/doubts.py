@@ -6,8 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.doubts import DOUBTS
-from hasten.core.remark import Remark
+from hasten.core.doubts import HINTS, Reason
 from hasten.report.summary.reading import at, number, records, text
 from hasten.report.summary.records import DoubtRow
 from hasten.report.summary.trials import KINDS, doubt_rows
@@ -62,4 +61,7 @@ def _row_name(entry: dict[str, Any]) -> str:
 
 
 def _hint(doubt: DoubtRow) -> str:
-    return DOUBTS.hint(Remark(doubt.reason))
+    try:
+        return HINTS[Reason(doubt.reason)]
+    except ValueError:
+        return ""

@@ -13,8 +13,7 @@ from hasten.report.summary.trials import accuracy_figure, figure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.report.summary.records import ComparisonView, TrialRow
-    from hasten.show.blocks import VerdictRow
+    from hasten.report.summary.records import ComparisonView, TrialRow, VerdictRow
 
 # The guide's sections, in its order.
 PRACTICES: Final = {

@@ -1,1 +1,0 @@
-"""What is shipped: a model with its plan, and code that runs it."""

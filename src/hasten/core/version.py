@@ -1,3 +1,0 @@
-"""The release of hasten."""
-
-VERSION = "0.1.0"

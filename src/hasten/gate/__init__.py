@@ -1,1 +1,0 @@
-"""A gate for CI: limits and a baseline, decided by measurement."""

@@ -1,1 +1,0 @@
-"""A trace that a platform's tool recorded: Perfetto, perf, Instruments and others."""

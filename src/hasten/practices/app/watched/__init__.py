@@ -1,1 +1,0 @@
-"""A Python program that hasten starts and watches."""

@@ -1,1 +1,0 @@
-"""Blocks (headline, facts, table, chart, remarks, snippet) and their renderers: terminal, HTML, Markdown. Pure."""

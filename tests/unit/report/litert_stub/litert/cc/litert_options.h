@@ -1,0 +1,1 @@
+#include "litert/cc/litert_stub.h"
