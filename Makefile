@@ -4,17 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all check format bench-self software-gpu clean
+.PHONY: demo test test-all check format bench-self software-gpu kotlin clean
 
 # Into a new folder each time: nothing that was made before is overwritten.
 demo: $(READY) ## tune the embedded model on its data, and say where the report is
 	@folder="$$(mktemp -d ./demo-out.XXXXXX)" && \
 	$(BIN)/hasten tune demo --data demo --calibration demo --budget 2m -o "$$folder"
 
-test: check software-gpu ## style, types, architecture and the test suite
+test: check software-gpu kotlin ## style, types, architecture and the test suite
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile
 
-test-all: check software-gpu ## the same with the slow tests
+test-all: check software-gpu kotlin ## the same with the slow tests
 	$(BIN)/pytest
 
 check: $(READY) ## style, types, architecture
@@ -23,13 +23,20 @@ check: $(READY) ## style, types, architecture
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The only system package, for tests of the GPU on machines without one: chromium brings SwiftShader, a software Vulkan
-# device. Where it cannot be installed, these tests say that they are skipped.
+# System packages that tests use. Where one cannot be installed, its tests are skipped and give the reason.
+# chromium brings SwiftShader, a software Vulkan device, for machines without a GPU.
 software-gpu:
 	@test -e /usr/lib/chromium/vk_swiftshader_icd.json || test "$$(id -u)" != 0 || ! command -v apt-get > /dev/null || \
 	{ echo "installing chromium, whose software GPU the tests use"; apt-get update -qq > /dev/null && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } || \
 	echo "chromium could not be installed: tests of the GPU will be skipped"
+
+# kotlinc type-checks the Kotlin that hasten generates.
+kotlin:
+	@command -v kotlinc > /dev/null || test "$$(id -u)" != 0 || ! command -v apt-get > /dev/null || \
+	{ echo "installing kotlin, whose compiler the tests use"; apt-get update -qq > /dev/null && \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends kotlin > /dev/null; } || \
+	echo "kotlin could not be installed: the test of generated Kotlin will be skipped"
 
 format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

@@ -17,7 +17,7 @@ from hasten.library import study_quantize
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hasten.practices.quantize import QuantizePractice
+    from hasten.practices.quantize.run import QuantizePractice
     from hasten.practices.quantize_records import QuantizeSettings
 
 ROOT = Path(__file__).parents[2] / "shared" / "cases"

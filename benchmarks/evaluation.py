@@ -28,6 +28,7 @@ from hasten.core.failure import Failure
 from hasten.data.metrics import TopK
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
+from hasten.evaluate.evaluation import EvaluationData
 from hasten.evaluate.run import evaluate
 from hasten.library import open_model
 from hasten.targets.local import LocalTarget
@@ -103,7 +104,9 @@ def _hasten(model: Path, data: Path, preprocess: str) -> tuple[float, list[int]]
     # Without labels an evaluation keeps the predicted classes, for others to agree with.
     dataset = replace(open_dataset(str(data)), labelled=False)
     candidate, graph = open_model(model)
-    result = evaluate(LocalTarget(), candidate, dataset, preprocess_from_text(preprocess), TopK(1), graph=graph)
+    result = evaluate(
+        LocalTarget(), candidate, EvaluationData(dataset, preprocess_from_text(preprocess), TopK(1)), graph=graph
+    )
     if isinstance(result, Failure):
         raise result.error(candidate.plan)
     return time.perf_counter() - begin, [int(str(result.references[position])) for position in result.positions]

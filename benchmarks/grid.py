@@ -28,7 +28,7 @@ from hasten.core.tuning import ORIGINAL, trial_id
 from hasten.data.metrics import metric_from_text
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
-from hasten.evaluate.evaluation import EvaluationOptions, compare_evaluations
+from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
 from hasten.library import compare, open_model, tune
@@ -129,7 +129,8 @@ def _examined(case: Case, seconds_a_cell: float) -> dict[str, Any]:
 def _timed_grid(case: Case, calibration: str, place: Path, seconds: float) -> list[_Cell]:
     """Every variant with every plan."""
     target = LocalTarget()
-    plans = plans_to_try(target.machine(), Plan())
+    with target.start(Plan()) as runner:
+        plans = plans_to_try(runner.hello()["machine"], Plan())
     cells = []
     for variant, path in {ORIGINAL: case.model, **_variants(case, calibration, place)}.items():
         candidate, _ = open_model(path)
@@ -212,11 +213,11 @@ class HalvesJudge:
         found = evaluate(
             LocalTarget(),
             candidate,
-            half,
-            preprocess_from_text(case.preprocess),
-            metric if original is None else original.metric,
+            EvaluationData(
+                half, preprocess_from_text(case.preprocess), metric if original is None else original.metric
+            ),
             options=EvaluationOptions(label_offset=case.label_offset),
-            original=None if half.labelled else original,
+            against=None if half.labelled else original,
         )
         if isinstance(found, Failure):
             raise found.error(candidate.plan)

@@ -34,7 +34,7 @@ from hasten.practices.sensitivity import MOST_SAMPLES, sensitivities
 from hasten.variants.recipes import recipe_from_name
 
 if TYPE_CHECKING:
-    from hasten.practices.quantize import QuantizePractice
+    from hasten.practices.quantize.run import QuantizePractice
 
 _WANTED_EVALUATIONS, _WANTED_SLOWER, _WANTED_INTEGERS = 0.25, 1.03, 0.6
 _SECONDS = 20.0

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from hasten.core.version import VERSION
+
 TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that importing `typing` takes
 if TYPE_CHECKING:
     from typing import Any
 
-    from hasten.core.bundle import Bundle, read_bundle
+    from hasten.api import threads
+    from hasten.bundle.folder import read_bundle
+    from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison, Verdict
-    from hasten.core.copies import CopyStudy
     from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
     from hasten.core.finding import Finding
     from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
-    from hasten.core.thread_study import ThreadStudy
     from hasten.deploy.runner import Runner
-    from hasten.library import bench, check, compare, copies, profile, session_report, sustain, threads, watch
+    from hasten.library import bench, check, compare, copies, profile, session_report, sustain, watch
+    from hasten.practices.copies.facts import CopyStudy
+    from hasten.practices.threads.facts import ThreadsFound
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 # Public name → its module. Loaded when first used: `hasten --help` must not wait for NumPy.
 _PUBLIC = {
     "AcceleratorError": "hasten.core.errors",
-    "Bundle": "hasten.core.bundle",
+    "Bundle": "hasten.bundle.record",
     "Comparison": "hasten.core.comparison",
-    "CopyStudy": "hasten.core.copies",
+    "CopyStudy": "hasten.practices.copies.facts",
     "DataError": "hasten.core.errors",
     "Finding": "hasten.core.finding",
     "HastenError": "hasten.core.errors",
@@ -35,7 +39,7 @@ _PUBLIC = {
     "Profile": "hasten.core.profile",
     "Runner": "hasten.deploy.runner",
     "TargetError": "hasten.core.errors",
-    "ThreadStudy": "hasten.core.thread_study",
+    "ThreadsFound": "hasten.practices.threads.facts",
     "UsageError": "hasten.core.errors",
     "Verdict": "hasten.core.comparison",
     "Workload": "hasten.core.plan",
@@ -44,10 +48,10 @@ _PUBLIC = {
     "compare": "hasten.library",
     "copies": "hasten.library",
     "profile": "hasten.library",
-    "read_bundle": "hasten.core.bundle",
+    "read_bundle": "hasten.bundle.folder",
     "session_report": "hasten.library",
     "sustain": "hasten.library",
-    "threads": "hasten.library",
+    "threads": "hasten.api",
     "watch": "hasten.library",
 }
 
@@ -65,7 +69,7 @@ __all__ = [
     "Profile",
     "Runner",
     "TargetError",
-    "ThreadStudy",
+    "ThreadsFound",
     "UsageError",
     "Verdict",
     "Workload",

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import IO
 
-    from hasten.core.gate import CheckResult
     from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan, Workload
+    from hasten.gate.rules import CheckResult
     from hasten.measure.compare import ComparisonResult
-    from hasten.practices.app_watch import Watching
+    from hasten.practices.app.watched.watch import Watching
     from hasten.targets.base import Target
 
     ModelPath = str | os.PathLike[str]
@@ -126,8 +126,8 @@ class Hasten:
         with _Measuring():
             from dataclasses import replace
 
+            from hasten.gate.request import CheckRequest, request_from, with_limits
             from hasten.library import check
-            from hasten.practices.check_request import CheckRequest, request_from, with_limits
             from hasten.report.check_text import check_text, row_sentence
 
             given = self._found(budget) if isinstance(budget, str | os.PathLike) else budget

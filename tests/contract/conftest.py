@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     MakeTarget = Callable[[Limits], Target]
 
 _SOURCE = Path(__file__).with_name("planted_delegate.c")
-_HEADERS = Path(hasten.practices.__file__).parent / "delegate_template"
+_HEADERS = Path(hasten.practices.__file__).parent / "accelerators" / "delegate_template"
 _TARGETS: dict[str, MakeTarget] = {"local": LocalTarget}
 
 

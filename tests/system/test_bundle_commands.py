@@ -10,7 +10,8 @@ import pytest
 from commandline import QUICK, finish, hasten, interrupt, model_file, start, wait_for_runners
 
 import hasten as library
-from hasten.core.bundle import Bundle, write_bundle
+from hasten.bundle.folder import write_bundle
+from hasten.bundle.record import Bundle
 from hasten.core.plan import Plan
 from hasten.demo import DATA, MODEL
 
@@ -22,7 +23,9 @@ _LABELS = tuple(f"the digit {number}" for number in range(10))
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Bundle:
-    return write_bundle(tmp_path / "tuned", MODEL, Plan(threads=2), labels=_LABELS, preprocess="mean=0,std=1")
+    return write_bundle(
+        MODEL, Bundle(tmp_path / "tuned", plan=Plan(threads=2), labels=_LABELS, preprocess="mean=0,std=1")
+    )
 
 
 @pytest.fixture

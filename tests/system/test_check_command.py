@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from commandline import ROOT, finish, hasten, interrupt, model_file, start, wait_for_runners
 
-from hasten.core.bundle import write_bundle
+from hasten.bundle.folder import write_bundle
+from hasten.bundle.record import Bundle
 from hasten.core.plan import Plan
 from hasten.core.session import read_session
 from hasten.demo import DATA, MODEL
@@ -143,7 +144,7 @@ def test_what_cannot_be_checked_is_no_broken_gate(arguments: tuple[str, ...], co
 
 def test_a_bundle_is_checked_with_its_own_plan_and_preprocessing(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
-    write_bundle(bundle, MODEL, Plan(threads=2), preprocess="mean=0,std=255")
+    write_bundle(MODEL, Bundle(bundle, plan=Plan(threads=2), preprocess="mean=0,std=255"))
     asked = ("check", bundle, "--limit", "size=2MB", "--limit", "accuracy=50%", "--data", "demo", "--samples", "40")
     found = hasten(*asked, "--json").json()
     assert found["plan"]["threads"] == 2

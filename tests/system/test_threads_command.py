@@ -14,8 +14,8 @@ import pytest
 from hasten.cli.threads import _SITUATIONS
 from hasten.core.plan import Plan, Workload
 from hasten.core.session import read_session
-from hasten.core.thread_rows import SITUATIONS
 from hasten.demo import MODEL
+from hasten.practices.threads.facts import SITUATIONS
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

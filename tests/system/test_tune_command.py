@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from commandline import Finished, finish, hasten, interrupt, start
 
-from hasten.core.bundle import read_bundle
+from hasten.bundle.folder import read_bundle
 from hasten.core.session import read_session
 from hasten.model.example_models import mobilenet_like
 

@@ -17,9 +17,9 @@ from hasten.core.plan import Plan
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.core.acceleration import AcceleratorRow
     from hasten.core.plan import Workload
     from hasten.core.session import SessionWriter
+    from hasten.practices.accelerators.facts import AcceleratorRow
     from hasten.targets.base import Target
 
 EXAMPLES = """
@@ -73,14 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
     model, _ = options.model_and_plan(arguments.model, Plan())
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
-    from hasten.practices.accelerator_vendors import vendor_rows
-    from hasten.practices.accelerator_words import finding_of, recommend
+    from hasten.practices.accelerators.sentences import finding_of, recommend
+    from hasten.practices.accelerators.vendors import vendor_rows
     from hasten.report.accelerators_text import accelerators_text
 
     session = options.session_from(arguments, "accelerators")
     rows, interrupted = _examine(arguments, model, workload, target, session)
-    if arguments.all:
-        rows += vendor_rows(arguments.threads, target.machine())
+    if arguments.all and target.name == "local":
+        rows += vendor_rows(arguments.threads)
     (recommended, why), finding = recommend(rows), finding_of(rows)
     compared_on = arguments.data or "seeded noise"
     data = {
@@ -105,7 +105,7 @@ def _examine(
     """The rows; and whether Ctrl-C cut the work short after something was timed."""
     from hasten.data.preprocess import preprocess_from_text
     from hasten.library import accelerators, accelerators_pay_from
-    from hasten.practices.accelerators import ExaminationInterrupted
+    from hasten.practices.accelerators.run import ExaminationInterrupted
 
     rows: list[AcceleratorRow] = []
     try:
@@ -136,7 +136,7 @@ def _examine(
 
 
 def _write_delegate(arguments: argparse.Namespace) -> int:
-    from hasten.practices.new_delegate import write_delegate
+    from hasten.practices.accelerators.new_delegate import write_delegate
 
     written = [str(path) for path in write_delegate(arguments.new_delegate)]
     folder = arguments.new_delegate

@@ -23,8 +23,8 @@ from hasten.core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.core.app import AppResult
-    from hasten.practices.app import AppStudy
+    from hasten.practices.app.facts import AppResult
+    from hasten.practices.app.watched.study import AppStudy
 
 EXAMPLES = """
 hasten app -- python app.py --camera 0

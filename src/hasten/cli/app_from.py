@@ -14,8 +14,8 @@ from hasten.core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.core.platform_result import PlatformResult
     from hasten.core.platform_trace import PlatformTrace
+    from hasten.practices.app.recorded.facts import PlatformResult
 
 
 def run_from(arguments: argparse.Namespace) -> int:

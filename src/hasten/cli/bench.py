@@ -12,6 +12,7 @@ from hasten.cli import options
 from hasten.cli.keeping import Keeper
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
+from hasten.core.doubts import doubts_data
 
 if TYPE_CHECKING:
     import argparse
@@ -100,7 +101,7 @@ def bench_data(found: Measurement) -> dict[str, Any]:
         "peak_memory_mb": found.peak_memory_mb,
         "cpu_ms": samples.cpu_ms,
         "energy_mj": None if samples.joules is None else samples.joules * 1e3,
-        "doubts": [doubt.as_data() for doubt in found.doubts],
+        "doubts": doubts_data(found.doubts),
     }
 
 

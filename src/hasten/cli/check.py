@@ -21,10 +21,10 @@ from hasten.core.plan import Workload
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.core.gate import CheckResult
     from hasten.core.plan import Plan
-    from hasten.practices.check import CheckPractice
-    from hasten.practices.check_request import CheckRequest
+    from hasten.gate.request import CheckRequest
+    from hasten.gate.rules import CheckResult
+    from hasten.gate.run import CheckPractice
 
 EXAMPLES = """
 hasten check model.tflite --limit latency="5 ms" --limit size="2 MB"
@@ -125,7 +125,7 @@ def _check(practice: CheckPractice) -> bool:
 def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
     """What the budget file asks for, changed by what the command line says."""
     from hasten.data.preprocess import preprocess_from_text
-    from hasten.practices.check_request import CheckRequest, request_from_file, with_limits
+    from hasten.gate.request import CheckRequest, request_from_file, with_limits
 
     asked = CheckRequest() if arguments.budget is None else request_from_file(arguments.budget)
     asked = _with_bundle(asked, arguments)

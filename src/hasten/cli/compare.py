@@ -69,8 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
     from hasten.data.preprocess import preprocess_from_text
+    from hasten.explain.run import DEFAULT_SECONDS
     from hasten.library import compare, explain, inputs_to_explain
-    from hasten.practices.explain import DEFAULT_SECONDS
     from hasten.report.explain_text import explanation_text
     from hasten.report.text import comparison_text
 

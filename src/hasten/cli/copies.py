@@ -16,7 +16,7 @@ from hasten.cli.progress import progress_bar
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.practices.copies import CopiesPractice
+    from hasten.practices.copies.run import CopiesPractice
 
 EXAMPLES = """
 hasten copies demo
@@ -24,7 +24,7 @@ hasten copies model.tflite --threads 2
 hasten copies model.tflite --language kotlin
 hasten copies model.tflite --seconds 30 --json
 """
-_LANGUAGES = ("python", "kotlin", "cpp", "swift")
+_LANGUAGES = ("python", "kotlin", "cpp")
 _INTERRUPTED = 130
 
 

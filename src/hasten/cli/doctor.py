@@ -12,7 +12,7 @@ from hasten.cli.output import WIDTH, show
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.practices.help import Check
+    from hasten.practices.help.run import Check
 
 EXAMPLES = """
 hasten doctor
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check and show, each line as soon as it is known."""
-    from hasten.practices.help import MISSING, check_machine
+    from hasten.practices.help.run import MISSING, check_machine
 
     target = options.target_from(arguments)
     checks = check_machine(target, (lambda check: None) if arguments.json else _show)

@@ -9,14 +9,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.bundle.folder import is_bundle, read_bundle
 from hasten.cli.files import is_there
-from hasten.core.bundle import is_bundle, read_bundle
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
+from hasten.core.session import SessionWriter, keep_nothing
 
 if TYPE_CHECKING:
-    from hasten.core.bundle import Bundle
-    from hasten.core.session import SessionWriter
+    from hasten.bundle.record import Bundle
+    from hasten.core.session import Keep
     from hasten.targets.base import Target
 
 MODEL_HELP: Final = "a .tflite file, perhaps with a plan (model.tflite@threads=2), a bundle's folder, or demo"
@@ -102,7 +103,8 @@ def data_named(text: str, *, calibration: bool = False) -> str:
 def add_output(parser: argparse.ArgumentParser, *, session: bool = True) -> None:
     """What to print and keep."""
     group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    group.add_argument("--json", action="store_true", help="print one JSON document on standard output")
+    group.add_argument("--verbose", action="store_true", help="show details that the report has")
     if session:
         group.add_argument("--session", type=Path, metavar="FILE", help="save raw samples there; goes on if it exists")
 
@@ -136,21 +138,25 @@ def workload_from(arguments: argparse.Namespace) -> Workload:
 def target_from(arguments: argparse.Namespace) -> Target:
     """The target that the options name."""
     from hasten.targets.base import Limits
-    from hasten.targets.local import target_named
+    from hasten.targets.registry import target_named
 
     return target_named(arguments.target, Limits(arguments.time_limit, arguments.memory_limit))
 
 
 def session_from(arguments: argparse.Namespace, command: str) -> SessionWriter | None:
     """A writer for the session file, if one was asked for."""
-    import hasten
-    from hasten.core.session import SessionWriter
+    from hasten.core.version import VERSION
 
     if arguments.session is None:
         return None
-    writer = SessionWriter(arguments.session, {"hasten": hasten.__version__, "command": command})
+    writer = SessionWriter(arguments.session, {"hasten": VERSION, "command": command})
     writer.begin()
     return writer
+
+
+def keep_in(session: SessionWriter | None) -> Keep:
+    """What saves each trial as it ends; nothing where no session file was asked for."""
+    return session.add if session else keep_nothing
 
 
 def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str, Plan]:

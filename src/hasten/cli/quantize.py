@@ -17,7 +17,7 @@ from hasten.variants.io_types import FLOAT, IO_TYPES, IoTypes
 if TYPE_CHECKING:
     import argparse
 
-    from hasten.practices.quantize import QuantizePractice
+    from hasten.practices.quantize.run import QuantizePractice
 
 EXAMPLES = """
 hasten quantize demo --data demo --calibration demo -o quantized

@@ -161,7 +161,7 @@ def _form(arguments: argparse.Namespace) -> str:
 
 
 def _has_charts(form: str) -> bool:
-    from hasten.report.html.libraries import chart_library
+    from hasten.report.chart_library import chart_library
 
     return form == "html" and bool(chart_library())
 

@@ -71,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from hasten.data.preprocess import preprocess_from_text
     from hasten.library import study_tune
+    from hasten.practices.registry import phrasebook
     from hasten.report.tune_text import tune_text
     from hasten.tune.settings import TuneSettings
     from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
@@ -104,8 +105,12 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with _watching(arguments.output) if arguments.watch else contextlib.nullcontext():
         interrupted = _tune(tuning)
-    found = tuning.found()
-    show(options.as_json(found.as_data()) if arguments.json else tune_text(found))
+    found, book = tuning.found(), phrasebook()
+    show(
+        options.as_json({**found.as_data(), "verdicts": [book.finding_data(one) for one in found.findings]})
+        if arguments.json
+        else tune_text(found)
+    )
     return _INTERRUPTED if interrupted else _OUT_OF_REACH if found.unreachable else 0
 
 

@@ -1,72 +1,108 @@
-"""Doubts: a closed list of reasons why a number may not be what it seems, each with what to do about it."""
+"""Doubts: a closed list of reasons why a number may not be what it seems, and the sentence for each.
+
+A doubt is a Remark with one of these codes. What decides that there is one stands where the number is made (samples,
+measurement, profile, …); how it is said stands here, whatever command shows it.
+"""
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.units import percent, several
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hasten.core.remark import Remark
+
+NOISY: Final = "noisy"
+OTHER_LOAD: Final = "other-load"
+LOAD_MISSING: Final = "load-missing"
+STOLEN_TIME: Final = "stolen-time"
+FREQUENCY_CHANGE: Final = "frequency-change"
+THROTTLING: Final = "throttling"
+FEW_SAMPLES: Final = "few-samples"
+COARSE_TIMER: Final = "coarse-timer"
+OUTLIERS: Final = "outliers"
+DISTURBED: Final = "disturbed"
+PROCESSES_DIFFER: Final = "processes-differ"
+NOT_STEADY: Final = "not-steady"
+FALLBACK: Final = "fallback"
+PARTIAL: Final = "partial"
+UNSEEN: Final = "unseen"
+PROFILING: Final = "profiling"
+MORE_CORES: Final = "more-cores"
+OF_LATENCIES_ONLY: Final = (NOISY, PROCESSES_DIFFER, OUTLIERS)
+"""Noise of single latencies, which is no doubt of their ratio: that is taken within rounds."""
 
 
-class Reason(enum.Enum):
-    """Why a number is in doubt; the value is its name in JSON."""
-
-    NOISY = "noisy"
-    OTHER_LOAD = "other-load"
-    LOAD_MISSING = "load-missing"
-    STOLEN_TIME = "stolen-time"
-    FREQUENCY_CHANGE = "frequency-change"
-    THROTTLING = "throttling"
-    FEW_SAMPLES = "few-samples"
-    COARSE_TIMER = "coarse-timer"
-    OUTLIERS = "outliers"
-    DISTURBED = "disturbed"
-    PROCESSES_DIFFER = "processes-differ"
-    NOT_STEADY = "not-steady"
-    FALLBACK = "fallback"
-    PARTIAL = "partial"
-    UNSEEN = "unseen"
-    PROFILING = "profiling"
-    MORE_CORES = "more-cores"
+def _noisy(facts: Mapping[str, Any]) -> str:
+    if "half_width" not in facts:
+        return "One block of runs is too little for a confidence interval."
+    return f"The measurement is noisy: the 95 % CI is ±{percent(facts['half_width'])}."
 
 
-HINTS = {
-    Reason.NOISY: "Give it more time (--seconds), or quieten the machine.",
-    Reason.OTHER_LOAD: "Close what else runs, or take this as latency under that load.",
-    Reason.LOAD_MISSING: "The work that was to run beside the model got too little of the cores; measure again.",
-    Reason.STOLEN_TIME: "The hypervisor ran somebody else on these cores; measure again later.",
-    Reason.FREQUENCY_CHANGE: "Fix the clock (governor 'performance', no turbo) or measure longer.",
-    Reason.THROTTLING: "Let the device cool down; see --sustained for the speed that lasts.",
-    Reason.FEW_SAMPLES: "Give it more time (--seconds).",
-    Reason.COARSE_TIMER: "The runs are too short for this clock; trust ratios, not microseconds.",
-    Reason.DISTURBED: "Something else had the core; the latency is that of the other runs, p95 has all.",
-    Reason.OUTLIERS: "They are kept in p95 and left out of nothing; look for periodic work beside it.",
-    Reason.PROCESSES_DIFFER: "Memory layout does that, or other load; the interval covers it.",
-    Reason.NOT_STEADY: "The warm-up did not settle; give it more time (--seconds).",
-    Reason.FALLBACK: "The accelerator that was asked for did not run the model.",
-    Reason.MORE_CORES: "Compare it with a CPU plan of as many threads, or count its CPU time against it.",
-    Reason.PARTIAL: "A part of the model ran elsewhere than asked; hasten profile shows which.",
-    Reason.UNSEEN: "The latency is measured without the profiler, and has all of it.",
-    Reason.PROFILING: "The profiler itself takes that, and more time does not change it: compare operators with each"
-    " other, not with the latency.",
+def _partial(facts: Mapping[str, Any]) -> str:
+    if "failure" in facts:
+        return f"A later process failed: {facts['failure']}"
+    return f"The engine did not place the whole model on the {facts['asked']}."
+
+
+def _throttling(facts: Mapping[str, Any]) -> str:
+    cause = "the device got warmer" if facts["warmer"] else "the clock slowed down"
+    return f"Runs got {percent(facts['rise'])} slower while {cause}."
+
+
+PHRASES: Final[dict[str, Phrase]] = {
+    NOISY: Phrase(_noisy, "Measure longer (--seconds), or close other programs."),
+    OTHER_LOAD: Phrase(
+        "Other processes kept {cores:.1f} cores busy during the measurement.",
+        "Close them, or read this as the latency under that load.",
+    ),
+    LOAD_MISSING: Phrase(
+        "The background work kept only {cores:.1f} of {wanted} cores busy.", "Measure again on an idle machine."
+    ),
+    STOLEN_TIME: Phrase("The hypervisor gave {share:percent} of the time to other machines.", "Measure again later."),
+    FREQUENCY_CHANGE: Phrase(
+        "The CPU clock moved between {low:.0f} and {high:.0f} MHz.",
+        "Fix the clock (governor 'performance', no turbo), or measure longer.",
+    ),
+    THROTTLING: Phrase(_throttling, "Let the device cool down. --sustained shows the speed that lasts."),
+    FEW_SAMPLES: Phrase(
+        lambda facts: f"Only {several(facts['runs'], 'run')} {'was' if facts['runs'] == 1 else 'were'} timed.",
+        "Measure longer (--seconds).",
+    ),
+    COARSE_TIMER: Phrase(
+        "A run takes {run_ns:.0f} ns, but the clock only ticks every {step_ns} ns.",
+        "Trust ratios here, not microseconds.",
+    ),
+    OUTLIERS: Phrase(
+        "{share:percent} of the runs were outliers, far slower than the rest.",
+        "p95 includes them. Look for periodic work on this machine.",
+    ),
+    DISTURBED: Phrase(
+        "{share:percent} of the runs were disturbed by other processes (median slowdown {slowdown:percent}).",
+        "The latency excludes them; p95 includes them.",
+    ),
+    PROCESSES_DIFFER: Phrase(
+        "Fresh processes differ by {spread:percent}.",
+        "Memory layout or other load can cause this. The confidence interval covers it.",
+    ),
+    NOT_STEADY: Phrase("The latency was still falling when the warm-up ended.", "Measure longer (--seconds)."),
+    FALLBACK: Phrase(
+        "The plan asks for {asked:count thread}, but the engine used {seen}.",
+        "Check the plan; the latency is that of the threads in use.",
+    ),
+    PARTIAL: Phrase(_partial, "hasten profile shows which operators ran where."),
+    MORE_CORES: Phrase(
+        "{cores:.1f} cores were busy, although the plan has {threads:count thread}.",
+        "Compare it with a CPU plan of as many threads.",
+    ),
 }
+DOUBTS: Final = Phrasebook(PHRASES)
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """One reason to doubt, with the evidence in words."""
-
-    reason: Reason
-    evidence: str
-
-    @property
-    def hint(self) -> str:
-        """What to do about it."""
-        return HINTS[self.reason]
-
-    def as_data(self) -> dict[str, str]:
-        """The doubt as JSON can hold it."""
-        return {"reason": self.reason.value, "evidence": self.evidence, "hint": self.hint}
-
-
-def doubt_from_data(data: dict[str, str]) -> Doubt:
-    """The doubt back from JSON."""
-    return Doubt(Reason(data["reason"]), data["evidence"])
+def doubts_data(doubts: Iterable[Remark]) -> list[dict[str, Any]]:
+    """Doubts for `--json`: code, facts and words."""
+    return [DOUBTS.remark_data(doubt) for doubt in doubts]

@@ -10,7 +10,7 @@ HastenError
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class HastenError(Exception):
@@ -18,12 +18,18 @@ class HastenError(Exception):
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, hint: str = "", *, code: str = "") -> None:
+    def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
-        self.code = code
-        """What callers decide by, in place of the message: see `core.failure`."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C came after something was found. It is no error of ours, and carries what there is."""
+
+    def __init__(self, found: Any) -> None:
+        super().__init__()
+        self.found = found
 
 
 class UsageError(HastenError):

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 STAGES: Final = ("start", "load", "run", "profile", "evaluate", "make")
 # What a runner can say of itself (the first five), and what only its parent can see.
 KINDS: Final = ("usage", "model", "data", "accelerator", "target", "engine", "bug", "crash", "hang", "out of memory")
-# What callers decide by: something that could be installed or given is not there; the engine cannot do what was asked.
-NOT_INSTALLED: Final = "not_installed"
-UNSUPPORTED: Final = "unsupported"
 _ERRORS: Final[dict[str, type[HastenError]]] = {
     "usage": UsageError,
     "model": ModelError,
@@ -34,8 +31,6 @@ class Failure:
     message: str
     hint: str = ""
     log: tuple[str, ...] = ()
-    code: str = ""
-    """The cause where callers tell it apart from others of its kind (`NOT_INSTALLED`, `UNSUPPORTED`), else empty."""
 
     def __post_init__(self) -> None:
         if self.stage not in STAGES or self.kind not in KINDS:
@@ -51,7 +46,7 @@ class Failure:
             kind = TargetError
         telling = [line for line in self.log if not line.startswith("INFO:")]
         lines = "".join(f"\n  | {line}" for line in telling[-6:])
-        return kind(self.message + lines, self.hint, code=self.code)
+        return kind(self.message + lines, self.hint)
 
 
 class RunnerFailed(Exception):
@@ -65,4 +60,4 @@ class RunnerFailed(Exception):
 def failure_from_error(error: HastenError, stage: str) -> Failure:
     """The same trouble as a value. An error of no kind in particular is nobody's fault but ours."""
     kind = next((name for name, cls in _ERRORS.items() if isinstance(error, cls)), "bug")
-    return Failure(stage, kind, error.message, error.hint, code=error.code)
+    return Failure(stage, kind, error.message, error.hint)

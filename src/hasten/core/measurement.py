@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from hasten.core.doubts import Doubt, Reason, doubt_from_data
+from hasten.core import doubts
 from hasten.core.plan import Plan, Workload, plan_from_mapping, workload_from_mapping
+from hasten.core.remark import Remark, remark, remark_from_data
 from hasten.core.samples import Samples, samples_from_data
 
 _CORES_TOO_MANY: Final = 0.25
@@ -47,21 +48,21 @@ class Measurement:
     first_run_ms: float
     warm_up_runs: int
     peak_memory_mb: float | None
-    other_doubts: tuple[Doubt, ...] = field(default=())
+    other_doubts: tuple[Remark, ...] = field(default=())
 
     @property
-    def doubts(self) -> list[Doubt]:
+    def doubts(self) -> list[Remark]:
         """Every reason to doubt this number."""
         return [*self.other_doubts, *self._more_cores(), *self.samples.doubts()]
 
-    def _more_cores(self) -> list[Doubt]:
+    def _more_cores(self) -> list[Remark]:
         """Back ends that bring threads of their own do not always keep to the number that was asked for."""
         # By the time of whole blocks: what lies between two runs of a microsecond takes longer than they do.
         wall = sum(block.conditions.wall_seconds for block in self.samples.blocks)
         busy = sum(block.conditions.cpu_seconds for block in self.samples.blocks) / wall if wall else 0.0
         if busy <= self.plan.threads + _CORES_TOO_MANY:
             return []
-        return [Doubt(Reason.MORE_CORES, f"{busy:.1f} cores were busy, where the plan has {self.plan.threads}")]
+        return [remark(doubts.MORE_CORES, cores=busy, threads=self.plan.threads)]
 
     def as_data(self) -> dict[str, Any]:
         """The measurement as a session file holds it: raw samples, nothing derived."""
@@ -75,7 +76,7 @@ class Measurement:
             "first_run_ms": self.first_run_ms,
             "warm_up_runs": self.warm_up_runs,
             "peak_memory_mb": self.peak_memory_mb,
-            "doubts": [doubt.as_data() for doubt in self.other_doubts],
+            "doubts": [{"code": doubt.code, "facts": dict(doubt.facts)} for doubt in self.other_doubts],
         }
 
 
@@ -91,16 +92,15 @@ def measurement_from_data(data: dict[str, Any]) -> Measurement:
         first_run_ms=data["first_run_ms"],
         warm_up_runs=data["warm_up_runs"],
         peak_memory_mb=data["peak_memory_mb"],
-        other_doubts=tuple(doubt_from_data(entry) for entry in data["doubts"]),
+        other_doubts=tuple(remark_from_data(entry) for entry in data["doubts"]),
     )
 
 
-def effective_doubts(plan: Plan, effective: Effective) -> list[Doubt]:
+def effective_doubts(plan: Plan, effective: Effective) -> list[Remark]:
     """Doubts from what was asked for against what the engine did."""
-    doubts = []
+    found = []
     if (plan.accelerator != "cpu" or plan.delegate) and effective.fully_accelerated is False:
-        asked = "the delegate" if plan.delegate else f"the {plan.accelerator}"
-        doubts.append(Doubt(Reason.PARTIAL, f"the engine did not place the whole model on {asked}"))
+        found.append(remark(doubts.PARTIAL, asked="delegate" if plan.delegate else plan.accelerator.upper()))
     if effective.threads is not None and effective.threads != plan.threads and plan.accelerator == "cpu":
-        doubts.append(Doubt(Reason.FALLBACK, f"{plan.threads} threads were asked for, {effective.threads} were seen"))
-    return doubts
+        found.append(remark(doubts.FALLBACK, asked=plan.threads, seen=effective.threads))
+    return found

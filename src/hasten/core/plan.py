@@ -38,6 +38,11 @@ class Plan:
             raise UsageError(f"threads must be between 1 and 1024, not {self.threads}")
         object.__setattr__(self, "cores", checked_cores(self.cores))
 
+    @property
+    def runs_on_cpu(self) -> bool:
+        """Whether the CPU runs it: no accelerator, and no delegate of the user's own."""
+        return self.accelerator == "cpu" and not self.delegate
+
     def describe(self) -> str:
         """The plan as a person would say it; only what differs from the default, but always device and threads."""
         words = [self.accelerator if not self.delegate else f"delegate {self.delegate.rsplit('/', 1)[-1]}"]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hasten.core.doubts import doubts_data
+
 if TYPE_CHECKING:
-    from hasten.core.doubts import Doubt
     from hasten.core.measurement import Model
     from hasten.core.plan import Plan
+    from hasten.core.remark import Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class Profile:
     peaks: Peaks | None = None
     profiler_ms: float = 0.0
     """What the profiler itself took inside operators that run other graphs (loops, branches), as far as it is known."""
-    doubts: tuple[Doubt, ...] = field(default=())
+    doubts: tuple[Remark, ...] = field(default=())
 
     @property
     def profiling_cost(self) -> float:
@@ -131,7 +133,7 @@ class Profile:
             "ops": [_operator_data(operator) for operator in self.operators],
             "partitions": [_partition_data(partition) for partition in self.partitions],
             "peaks": None if self.peaks is None else _peaks_data(self.peaks),
-            "doubts": [doubt.as_data() for doubt in self.doubts],
+            "doubts": doubts_data(self.doubts),
         }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy, accuracy_from_data
 from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, comparison_from_data
-from hasten.core.finding import Finding, Standing
+from hasten.core.finding import Finding, Standing, told_finding
 from hasten.core.json_numbers import bounds_from_data, latency_data, latency_from_data
 from hasten.core.units import percent, size
 
@@ -230,15 +230,17 @@ def _why_none(rows: Sequence[VariantRow], goal: str) -> str:
 def finding_of(rows: Sequence[VariantRow], goal: str, already: str = "") -> Finding:
     """The practice in words for a report."""
     if already:
-        return Finding("quantize", Standing.GOOD, already)
+        return told_finding("quantize", Standing.GOOD, already)
     best, why = choose(rows, goal), explain_choice(rows, goal)
     if rows[0].why:
-        return Finding("quantize", Standing.NOT_EXAMINED, why, "Give more labelled data, and see that its labels fit.")
+        return told_finding(
+            "quantize", Standing.NOT_EXAMINED, why, "Give more labelled data, and see that its labels fit."
+        )
     if any(row.floor == UNKNOWN for row in rows):
-        return Finding("quantize", Standing.NOT_EXAMINED, why, "Give labelled data with --data.")
+        return told_finding("quantize", Standing.NOT_EXAMINED, why, "Give labelled data with --data.")
     if all(row.floor in ("", FAILED) for row in rows[1:]):
-        return Finding("quantize", Standing.NOT_EXAMINED, why)
-    return Finding("quantize", Standing.IMPROVED if best is not rows[0] else Standing.GOOD, why)
+        return told_finding("quantize", Standing.NOT_EXAMINED, why)
+    return told_finding("quantize", Standing.IMPROVED if best is not rows[0] else Standing.GOOD, why)
 
 
 def floor_of(kind: Kind, kept: bool | None) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core import doubts
 from hasten.core.block import Block, block_from_data
-from hasten.core.doubts import Doubt, Reason
+from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval, grouped_interval, outlier_share, relative_spread, trend
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Samples:
         """The runs that the conditions of the blocks cover."""
         return self.count
 
-    def doubts(self) -> list[Doubt]:
+    def doubts(self) -> list[Remark]:
         """Every reason to doubt the latency that the samples themselves show."""
         found = [
             self._few(),
@@ -145,56 +146,54 @@ class Samples:
         """The samples as JSON can hold them."""
         return {"timer_step_ns": self.timer_step_ns, "blocks": [block.as_data() for block in self.blocks]}
 
-    def _few(self) -> Doubt | None:
+    def _few(self) -> Remark | None:
         if self.count >= _FEWEST_SAMPLES:
             return None
-        return Doubt(Reason.FEW_SAMPLES, f"only {self.count} run{'s were' if self.count > 1 else ' was'} timed")
+        return remark(doubts.FEW_SAMPLES, runs=self.count)
 
-    def _noisy(self) -> Doubt | None:
+    def _noisy(self) -> Remark | None:
         width = self.latency.relative_half_width
         if width <= _NOISY_HALF_WIDTH:
             return None
         if not math.isfinite(width):
-            return Doubt(Reason.NOISY, "one block is too little for an interval")
-        return Doubt(Reason.NOISY, f"the interval is ±{width:.1%} wide")
+            return remark(doubts.NOISY)
+        return remark(doubts.NOISY, half_width=width)
 
-    def _disturbed(self) -> Doubt | None:
+    def _disturbed(self) -> Remark | None:
         share = self.disturbed_share
         if share <= _DISTURBED_SHARE:
             return None
         others = self.milliseconds[self.milliseconds > self.undisturbed_below_ms]
         more = float(np.median(others)) / self.median_ms - 1 if self.median_ms else 0.0
-        return Doubt(Reason.DISTURBED, f"{share:.0%} of the runs took longer, by {more:.0%} in the middle")
+        return remark(doubts.DISTURBED, share=share, slowdown=more)
 
-    def _outliers(self) -> Doubt | None:
+    def _outliers(self) -> Remark | None:
         share = outlier_share(self.milliseconds)
         if share <= _OUTLIER_SHARE:
             return None
-        return Doubt(Reason.OUTLIERS, f"{share:.0%} of the runs took far longer than the rest")
+        return remark(doubts.OUTLIERS, share=share)
 
-    def _processes(self) -> Doubt | None:
+    def _processes(self) -> Remark | None:
         medians = [float(np.median(group)) for group in self.block_medians_ms]
         spread = max(medians) / min(medians) - 1 if min(medians) else 0.0
         inside = float(np.median([relative_spread(group) for group in self.block_medians_ms]))
         if len(medians) < 2 or spread <= max(_PROCESS_SPREAD, 3 * inside):
             return None
-        return Doubt(Reason.PROCESSES_DIFFER, f"fresh processes differ by {spread:.0%}")
+        return remark(doubts.PROCESSES_DIFFER, spread=spread)
 
-    def _coarse(self) -> Doubt | None:
+    def _coarse(self) -> Remark | None:
         if self.median_ms * 1e6 >= _CLOCK_STEPS * self.timer_step_ns:
             return None
-        return Doubt(
-            Reason.COARSE_TIMER, f"a run takes {self.median_ms * 1e6:.0f} ns, the clock steps {self.timer_step_ns} ns"
-        )
+        return remark(doubts.COARSE_TIMER, run_ns=self.median_ms * 1e6, step_ns=self.timer_step_ns)
 
-    def _surroundings(self) -> list[Doubt | None]:
+    def _surroundings(self) -> list[Remark | None]:
         conditions = [block.conditions for block in self.blocks]
         busy = _known(item.other_cores_busy for item in conditions)
         stolen = _known(item.stolen_share for item in conditions)
         clocks = _known(item.frequency_mhz for item in conditions)
         return [_busy_doubt(busy), _stolen_doubt(stolen), _clock_doubt(clocks), self._throttling()]
 
-    def _throttling(self) -> Doubt | None:
+    def _throttling(self) -> Remark | None:
         """A rise over the measurement, and a sign of heat: warmer, or a slower clock. A rise alone is just noise."""
         medians = [float(np.median(block.nanoseconds)) for block in self.blocks]
         rise = trend(medians)
@@ -204,8 +203,7 @@ class Samples:
         slower = trend(clocks) <= -_FREQUENCY_SPREAD
         if rise <= _THROTTLING_RISE or not (warmer or slower):
             return None
-        cause = "the device got warmer" if warmer else "the clock slowed down"
-        return Doubt(Reason.THROTTLING, f"runs got {rise:.0%} slower while {cause}")
+        return remark(doubts.THROTTLING, rise=rise, warmer=warmer)
 
 
 def samples_from_data(data: dict[str, Any]) -> Samples:
@@ -217,19 +215,19 @@ def _known(values: Any) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _busy_doubt(busy: list[float]) -> Doubt | None:
+def _busy_doubt(busy: list[float]) -> Remark | None:
     if not busy or float(np.mean(busy)) <= _BUSY_CORES:
         return None
-    return Doubt(Reason.OTHER_LOAD, f"other processes kept {float(np.mean(busy)):.1f} cores busy meanwhile")
+    return remark(doubts.OTHER_LOAD, cores=float(np.mean(busy)))
 
 
-def _stolen_doubt(stolen: list[float]) -> Doubt | None:
+def _stolen_doubt(stolen: list[float]) -> Remark | None:
     if not stolen or float(np.mean(stolen)) <= _STOLEN_SHARE:
         return None
-    return Doubt(Reason.STOLEN_TIME, f"{float(np.mean(stolen)):.0%} of the time was stolen by the hypervisor")
+    return remark(doubts.STOLEN_TIME, share=float(np.mean(stolen)))
 
 
-def _clock_doubt(clocks: list[float]) -> Doubt | None:
+def _clock_doubt(clocks: list[float]) -> Remark | None:
     if len(clocks) < 3 or relative_spread(clocks) <= _FREQUENCY_SPREAD:
         return None
-    return Doubt(Reason.FREQUENCY_CHANGE, f"the clock moved between {min(clocks):.0f} and {max(clocks):.0f} MHz")
+    return remark(doubts.FREQUENCY_CHANGE, low=min(clocks), high=max(clocks))

@@ -10,13 +10,13 @@ import contextlib
 import datetime
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     Keep = Callable[[str, str, dict[str, Any]], None]
@@ -126,6 +126,28 @@ def read_session(path: Path) -> Session:
         except (ValueError, KeyError, TypeError):
             lost += 1
     return Session(header, tuple(trials), lost)
+
+
+def merged_rounds(trials: Iterable[Trial]) -> list[Trial]:
+    """The lines, with a measurement that was saved round by round as one line that has the blocks of all rounds."""
+    merged: list[Trial] = []
+    growing: dict[str, int] = {}
+    for line in trials:
+        turn = line.data.get("round") if line.kind == "measurement" else None
+        before = growing.get(line.label) if turn is not None and turn > 1 else None
+        if before is not None:
+            merged[before] = replace(line, data={**line.data, "samples": _joined(merged[before].data, line.data)})
+            continue
+        if turn is not None:
+            growing[line.label] = len(merged)
+        merged.append(line)
+    return merged
+
+
+def _joined(before: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """The samples of two rounds in one."""
+    blocks = [*before["samples"]["blocks"], *data["samples"]["blocks"]]
+    return {**data["samples"], "blocks": blocks}
 
 
 def _check_is_session(path: Path) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def milliseconds(value: float) -> str:
@@ -25,7 +29,7 @@ def interval_ms(low: float, high: float) -> str:
     width = high - low
     decimals = 0 if width <= 0 else max(0, min(6, 1 - math.floor(math.log10(width))))
     decimals = max(decimals, 2 - math.floor(math.log10(high)) if high > 0 else 0, 0)
-    return f"{low:.{decimals}f} - {high:.{decimals}f} {unit}"
+    return f"{low:.{decimals}f}–{high:.{decimals}f} {unit}"
 
 
 def count(value: int | None) -> str:
@@ -49,10 +53,41 @@ def size(value: int | None) -> str:
 
 
 def percent(value: float) -> str:
-    """A share."""
+    """A share: 7.8 %, 83 %."""
     if not math.isfinite(value):
         return "unknown"
-    return f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
+    return f"{value * 100:.1f} %" if abs(value) < 0.0995 else f"{value * 100:.0f} %"
+
+
+def percentage_points(value: float) -> str:
+    """A difference of two shares, with its sign: -0.6 pp."""
+    return "unknown" if not math.isfinite(value) else f"{value * 100:+.1f} pp".replace("-", "−")
+
+
+def times(value: float) -> str:
+    """A factor: 2.3×, 14×."""
+    if not math.isfinite(value):
+        return "unknown"
+    return f"{value:.2f}×" if value < 1.995 else f"{value:.1f}×" if value < 9.95 else f"{value:.0f}×"
+
+
+def speedup(ratio: float, ci95: Sequence[float | None] | None = None) -> str:
+    """A ratio of times (below 1 is faster) as a speedup: 1.60× faster (95 % CI 1.50–1.70)."""
+    faster = ratio <= 1
+    ends = [end for end in ci95 or () if end is not None and math.isfinite(end) and (end > 0 or not faster)]
+    if faster:
+        ratio, ends = 1 / ratio if ratio else math.inf, [1 / end for end in reversed(ends)]
+    interval = f" (95 % CI {_end(ends[0])}–{_end(ends[1])})" if len(ends) == 2 else ""
+    return f"{times(ratio)} {'faster' if faster else 'slower'}{interval}"
+
+
+def duration(seconds: float) -> str:
+    """How long something took or may take: 45 s, 3 min."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _end(value: float) -> str:
+    return times(value).removesuffix("×")
 
 
 def _digits(value: float) -> str:

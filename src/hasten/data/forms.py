@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import numpy as np
 
+from hasten.bundle.record import BundleTensor
 from hasten.core.errors import DataError, ModelError
 
 if TYPE_CHECKING:
@@ -140,6 +141,18 @@ def forms_as_loaded(graph: Graph, workload: Workload, load: _Load) -> LoadedForm
         [(tensor.name, tensor.shape) for tensor in load.inputs],
         [(tensor.name, tensor.shape) for tensor in load.outputs],
     )
+
+
+def bundle_tensors(
+    graph: Graph, workload: Workload, load: _Load
+) -> tuple[tuple[BundleTensor, ...], tuple[BundleTensor, ...]]:
+    """The inputs and outputs as a bundle lists them: names, shapes and order from the engine, scales from the file."""
+    forms = forms_as_loaded(graph, workload, load).in_engine_order
+    return _bundle_tensors(forms.inputs), _bundle_tensors(forms.outputs)
+
+
+def _bundle_tensors(forms: Sequence[TensorForm]) -> tuple[BundleTensor, ...]:
+    return tuple(BundleTensor(form.name, form.dtype, form.shape, form.scale, form.zero_point) for form in forms)
 
 
 def stored_from_real(values: Array, form: TensorForm, name: str) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hasten.data.classes import is_class_number, is_one_hot
 from hasten.data.metrics import Cosine, MeanAbsoluteError, MeanIoU, TopK
-from hasten.model.endings import maker_of
+from hasten.model.graph import CONVERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from hasten.data.dataset import Dataset, Label
     from hasten.data.forms import TensorForm
     from hasten.data.metrics import Metric
-    from hasten.model.graph import Graph
+    from hasten.model.graph import Graph, Subgraph
 
+_SHAPE_OPERATORS: Final = (*CONVERSIONS, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _NO_PROBABILITY: Final = (
     "the output is one value that no sigmoid made, so labels are taken as numbers to be predicted (mae); "
     "if they are classes, give --metric module:function"
@@ -28,7 +29,7 @@ _NO_PROBABILITY: Final = (
 
 def metric_for_output(graph: Graph, form: TensorForm, label: Label) -> Metric:
     """The metric that suits an output of a model, and a label; None stands for data without labels."""
-    return default_metric(label, form.shape, is_probability=maker_of(graph, form.tensor_name) == "LOGISTIC")
+    return default_metric(label, form.shape, is_probability=_producing_operator(graph, form.tensor_name) == "LOGISTIC")
 
 
 def default_metric(label: Label, output_shape: Sequence[int], *, is_probability: bool = False) -> Metric:
@@ -74,3 +75,22 @@ def telling_label(dataset: Dataset, first: Label = None) -> Label:
     if isinstance(first, str) or not is_class_number(first):
         return first
     return next((label for label in labels if not is_class_number(label)), first)
+
+
+def _producing_operator(graph: Graph, output: str) -> str:
+    """The operator that computes an output's values, past conversions and reshapes; empty where there is none."""
+    for subgraph in graph.subgraphs:
+        for index in subgraph.outputs:
+            if subgraph.tensors[index].name == output:
+                return _producer(subgraph, index)
+    return ""
+
+
+def _producer(subgraph: Subgraph, tensor: int) -> str:
+    producers = {index: node for node in subgraph.nodes for index in node.outputs}
+    for _ in subgraph.nodes:  # a damaged graph may have a cycle
+        node = producers.get(tensor)
+        if node is None or node.op not in _SHAPE_OPERATORS:
+            return "" if node is None else node.op
+        tensor = node.inputs[0]
+    return ""

@@ -9,7 +9,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hasten.core.bundle import is_bundle, read_bundle
+from hasten.bundle.folder import is_bundle, read_bundle
 from hasten.core.errors import AcceleratorError, HastenError, ModelError, UsageError
 from hasten.core.plan import Plan, Workload
 from hasten.deploy.buffers import Buffer, Buffers
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hasten.core.bundle import Bundle
+    from hasten.bundle.record import Bundle
 
     Array = NDArray[Any]
 

@@ -22,6 +22,9 @@ TAG_LOG_SEVERITY: Final = 25
 ANY_INT: Final = 2
 ANY_STRING: Final = 8
 
+# Values of TAG_LOG_SEVERITY.
+LOG_WARNINGS: Final = 2
+
 LOCK_READ: Final = 0
 LOCK_WRITE: Final = 1
 

@@ -59,7 +59,6 @@ OPTION_KEYS: Final[dict[str, tuple[str, ...]]] = {
 
 _GPU_PRECISION: Final = {"default": "0", "fp16": "1", "fp32": "2"}
 _ERRORS_TO_STDERR: Final = "1"
-_LOG_WARNINGS: Final = 2
 
 _libc = c.CDLL(None)
 _libc.strdup.restype = c.c_void_p
@@ -127,8 +126,8 @@ def create_environment(library: Library, plan: Plan) -> c.c_void_p:
 
     The CPU's accelerator is not among those that it registers by itself: see `registry`.
     """
-    numbers = {abi.TAG_LOG_SEVERITY: _LOG_WARNINGS, abi.TAG_AUTO_REGISTER: _accelerator_bit(plan)}
-    texts = {tag: str(folder).encode() for tag, folder in _folders(library, plan).items()}
+    numbers = {abi.TAG_LOG_SEVERITY: abi.LOG_WARNINGS, abi.TAG_AUTO_REGISTER: _accelerator_bit(plan)}
+    texts = {tag: str(folder).encode() for tag, folder in accelerator_folders(plan, library.folder).items()}
     entries = (abi.EnvironmentOption * (len(numbers) + len(texts)))()
     for entry, (tag, number) in zip(entries, numbers.items(), strict=False):
         entry.tag, entry.value.type = tag, abi.ANY_INT
@@ -143,13 +142,14 @@ def _accelerator_bit(plan: Plan) -> int:
     return 0 if plan.delegate else {"cpu": 0, "gpu": abi.GPU, "npu": abi.NPU}[plan.accelerator]
 
 
-def _folders(library: Library, plan: Plan) -> dict[int, Path]:
+def accelerator_folders(plan: Plan, engine_folder: Path) -> dict[int, Path]:
+    """The folders that the environment needs to know, by the tags of its options."""
     if plan.delegate:
         return {}
     if plan.accelerator == "gpu":
-        return {abi.TAG_RUNTIME_FOLDER: library.folder}
+        return {abi.TAG_RUNTIME_FOLDER: engine_folder}
     if plan.accelerator == "npu":
-        vendor = accelerators.npu_folder(library.folder)
+        vendor = accelerators.npu_folder(engine_folder)
         folders = {abi.TAG_COMPILER_PLUGIN_FOLDER: vendor / "compiler", abi.TAG_DISPATCH_FOLDER: vendor / "dispatch"}
         return {**folders, abi.TAG_COMPILER_CACHE_FOLDER: Path(plan.cache)} if plan.cache else folders
     return {}

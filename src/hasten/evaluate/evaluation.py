@@ -9,6 +9,7 @@ import numpy as np
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.errors import DataError, UsageError
+from hasten.data.preprocess import Preprocess
 from hasten.evaluate.intervals import compare_scores
 
 if TYPE_CHECKING:
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hasten.data.dataset import Label
+    from hasten.data.dataset import Dataset, Label
     from hasten.data.metrics import Metric
-    from hasten.data.preprocess import Preprocess
     from hasten.evaluate.sequential_test import FloorDecision
 
 
@@ -41,6 +41,16 @@ class EvaluationOptions:
     def __post_init__(self) -> None:
         if self.samples is not None and self.samples < 1:
             raise UsageError(f"an evaluation needs at least 1 sample, not {self.samples}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluationData:
+    """What to evaluate on: samples, how they become inputs, and by what answers are scored."""
+
+    dataset: Dataset
+    preprocess: Preprocess = Preprocess()
+    metric: Metric | None = None
+    """None for the one that suits the labels and the output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +108,10 @@ def compare_evaluations(first: Evaluation, second: Evaluation) -> PairedAccuracy
         raise DataError("the two evaluations have no sample in common")
     rows = [np.searchsorted(entry.positions, both) for entry in (first, second)]
     return compare_scores(
-        first.metric.name,
+        first.metric,
         [first.names[row] for row in rows[0].tolist()],
         first.statistics[rows[0]],
         second.statistics[rows[1]],
-        first.metric.value,
-        proportion=first.metric.proportion,
-        higher_is_better=first.metric.higher_is_better,
     )
 
 

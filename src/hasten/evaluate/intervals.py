@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from hasten.data.metrics import Metric
+
     Floats = NDArray[np.float64]
-    ValueOfSums = Callable[[Floats, int], float]
-    """A metric's value from the sums of its statistics over a number of samples."""
 
 _BISECTIONS: Final = 60
 _RESAMPLES: Final = 1000
@@ -107,7 +107,7 @@ def _check_counts(part: int, count: int) -> None:
         raise ValueError(f"{part} of {count} is no share")
 
 
-def interval_of_scores(statistics: Floats, value: ValueOfSums, *, proportion: bool, seed: int = 0) -> Interval:
+def interval_of_scores(statistics: Floats, metric: Metric, seed: int = 0) -> Interval:
     """A metric's value and interval from the statistics of each sample (a row each).
 
     Wilson's for a share of samples; for anything else a bootstrap over samples, widened by Bessel's correction.
@@ -115,35 +115,27 @@ def interval_of_scores(statistics: Floats, value: ValueOfSums, *, proportion: bo
     count = len(statistics)
     if count == 0:
         raise ValueError("no samples")
-    if proportion:
+    if metric.proportion:
         return wilson_interval(round(float(statistics[:, 0].sum())), count, _CONFIDENCE)
-    estimate = value(statistics.sum(axis=0), count)
-    return _bootstrap(estimate, count, lambda weights: value(weights @ statistics, count), seed)
+    estimate = metric.value(statistics.sum(axis=0), count)
+    return _bootstrap(estimate, count, lambda weights: metric.value(weights @ statistics, count), seed)
 
 
 def compare_scores(
-    metric: str,
-    names: Sequence[str],
-    first: Floats,
-    second: Floats,
-    value: ValueOfSums,
-    *,
-    proportion: bool,
-    higher_is_better: bool = True,
-    seed: int = 0,
+    metric: Metric, names: Sequence[str], first: Floats, second: Floats, seed: int = 0
 ) -> PairedAccuracy:
     """Two models' statistics on the same samples, row by row."""
     count = len(first)
     if count == 0 or first.shape != second.shape or len(names) != count:
         raise ValueError(f"{first.shape} and {second.shape} scores of {len(names)} samples cannot be paired")
-    if proportion:
-        return _compare_hits(metric, names, first[:, 0] > 0.5, second[:, 0] > 0.5)
+    if metric.proportion:
+        return _compare_hits(metric.name, names, first[:, 0] > 0.5, second[:, 0] > 0.5)
 
     def difference(weights: Floats) -> float:
-        return value(weights @ second, count) - value(weights @ first, count)
+        return metric.value(weights @ second, count) - metric.value(weights @ first, count)
 
     found = _bootstrap(difference(np.ones(count)), count, difference, seed)
-    return PairedAccuracy(metric, count, found.estimate, found.low, found.high, higher_is_better)
+    return PairedAccuracy(metric.name, count, found.estimate, found.low, found.high, metric.higher_is_better)
 
 
 def _compare_hits(

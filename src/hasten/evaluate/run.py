@@ -3,11 +3,12 @@ many at a time, and an early end where a floor is already decided."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +22,7 @@ from hasten.data.classes import LabelReader, packed_labels
 from hasten.data.forms import forms_as_loaded, forms_from_graph
 from hasten.data.metric_choice import metric_for_output, telling_label
 from hasten.data.prepare import Preparer
-from hasten.data.preprocess import Preprocess
-from hasten.evaluate.evaluation import Evaluation, EvaluationOptions, Skipped, kind_of
+from hasten.evaluate.evaluation import Evaluation, EvaluationData, EvaluationOptions, Skipped, kind_of
 from hasten.evaluate.floor import Floor, FloorGuard
 from hasten.evaluate.intervals import interval_of_scores
 from hasten.evaluate.prefetch import Prefetch
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
-    from hasten.data.dataset import Array, Dataset, Sample
-    from hasten.data.metrics import Metric
+    from hasten.data.dataset import Array, Sample
+    from hasten.data.forms import LoadedForms
     from hasten.evaluate.runner_pool import Answer
     from hasten.measure.rounds import Candidate, Progress
     from hasten.model.graph import Graph
@@ -56,50 +56,58 @@ _MOST_MS_A_REQUEST: Final = 500.0
 def evaluate(
     target: Target,
     candidate: Candidate,
-    dataset: Dataset,
-    preprocess: Preprocess = Preprocess(),
-    metric: Metric | None = None,
+    data: EvaluationData,
     *,
     options: EvaluationOptions = EvaluationOptions(),
-    original: Evaluation | None = None,
-    floor: Floor | None = None,
+    against: Evaluation | Floor | None = None,
     graph: Graph | None = None,
     progress: Progress = no_progress,
 ) -> Evaluation | Failure:
-    """Score a model on data. Bad data raises a DataError; trouble of the runners comes out as a Failure.
+    """Score a model on data. Bad data raises a DataError; a failure of the runners is returned as a Failure.
 
-    Against labels if there are some and no `original` is given, else against the original's answers; a model without
-    either is its own original. On the CPU each runner has one thread, whatever the plan says: that is the fastest way
-    through many samples, and threads do not change answers by more than rounding.
+    `against` an original's evaluation, the model's answers are compared with the original's. `against` a floor, the
+    evaluation stops as soon as the floor is decided, by labels where there are some. A model without either is its own
+    original. On the CPU each runner has one thread, whatever the plan says: that is the fastest way through many
+    samples, and threads change answers by no more than rounding.
     """
-    original = original or (floor.original if floor is not None and not dataset.labelled else None)
-    metric = metric or (original.metric if original is not None else None)
+    floor = against if isinstance(against, Floor) else None
+    original = against if isinstance(against, Evaluation) else None
+    if floor is not None and not data.dataset.labelled:
+        original = floor.original
+    if data.metric is None and original is not None:
+        data = replace(data, metric=original.metric)
     begin = time.monotonic()
     graph = graph or read_graph(candidate.path)
-    try:
-        candidate, runners = _spread(target, candidate, options)
-    except RunnerFailed as failed:
-        return failed.failure
-    ahead = Prefetch(
-        dataset,
+    candidate, runners = _spread(target, candidate, options)
+    prefetch = Prefetch(
+        data.dataset,
         forms_from_graph(graph, candidate.workload).inputs,
-        preprocess,
+        data.preprocess,
         read_metadata(graph),
         samples=options.samples,
         seed=options.seed,
-        threads=runners,
+        threads=max(1, runners),
     )
-    with RunnerPool(target, candidate, runners) as crew:
+    with RunnerPool(target, candidate, runners) as pool:
         try:
-            load = crew.open()
-            ahead.end()
-            crew.fresh = graph.stateful and load.api == "CompiledModel"
-            work = _Work(crew, candidate, graph, load, dataset, preprocess, metric, options, original, ahead)
-            return work.run(floor, progress, begin)
+            load = pool.open()
+            prefetch.end()
+            if not options.runners and runners == 0:
+                pool.size = pool.cores()
+            pool.fresh = graph.stateful and load.api == "CompiledModel"
+            model = _LoadedModel(graph, forms_as_loaded(graph, candidate.workload, load), load)
+            return _Work(pool, model, data, options, original, prefetch).run(floor, progress, begin)
         except RunnerFailed as failed:
             return failed.failure
         finally:
-            ahead.end()
+            prefetch.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadedModel:
+    graph: Graph
+    forms: LoadedForms
+    load: LoadReport
 
 
 class _Work:
@@ -107,36 +115,32 @@ class _Work:
 
     def __init__(
         self,
-        crew: RunnerPool,
-        candidate: Candidate,
-        graph: Graph,
-        load: LoadReport,
-        dataset: Dataset,
-        preprocess: Preprocess,
-        metric: Metric | None,
+        pool: RunnerPool,
+        model: _LoadedModel,
+        data: EvaluationData,
         options: EvaluationOptions,
         original: Evaluation | None,
-        ahead: Prefetch,
+        prefetch: Prefetch,
     ) -> None:
-        forms = self._forms = forms_as_loaded(graph, candidate.workload, load)
-        self._crew, self._dataset, self._options = crew, dataset, options
-        self._preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
+        graph, forms, dataset = model.graph, model.forms, data.dataset
+        self._pool, self._forms, self._dataset, self._options = pool, forms, dataset, options
+        self._preparer = Preparer(forms.inputs, data.preprocess, read_metadata(graph))
         # The engine may give its inputs other shapes than the file.
-        self._ahead = ahead if ahead.forms == forms.inputs else None
+        self._prefetch = prefetch if prefetch.forms == forms.inputs else None
         first = next((sample for _, sample in dataset.drawn(1, options.seed)), None)
         if first is None:
-            raise DataError(f"{dataset.source} holds no samples")
+            raise DataError(f"{dataset.source} holds no samples.", "Give data with at least one sample.")
+        self._against_labels = dataset.labelled and original is None
         self._scorer = Scorer(
-            metric or metric_for_output(graph, forms.outputs[0], telling_label(dataset, first.label)),
+            data.metric or metric_for_output(graph, forms.outputs[0], telling_label(dataset, first.label)),
             forms.outputs,
             LabelReader(dataset, packed_labels(graph), options.label_offset),
             output=options.output,
             references=original.references if original is not None else None,
-            labelled=dataset.labelled and original is None,
+            labelled=self._against_labels,
         )
-        self._against_labels = dataset.labelled and original is None
         self._total = dataset.count if options.samples is None else min(options.samples, dataset.count or 2**62)
-        self._batch = _batch_size(load, self._total, crew.size)
+        self._batch = _batch_size(model.load, self._total, pool.size)
         self._notes = list(dataset.notes)
         if original is None and not dataset.labelled and not dataset.is_random:
             # It is told beside the figures of all that are compared with this one.
@@ -169,7 +173,7 @@ class _Work:
     def _batches(self) -> Iterator[list[Score | Skipped]]:
         samples = self._dataset.drawn(self._options.samples, self._options.seed)
         # Twice as many threads as runners: while one half waits for predictions, the other reads and prepares.
-        threads = 2 * self._crew.size
+        threads = 2 * self._pool.size
         pending: deque[Future[list[Score | Skipped]]] = deque()
         pool = ThreadPoolExecutor(threads, thread_name_prefix="evaluate")
         try:
@@ -191,7 +195,7 @@ class _Work:
             if self._stop.is_set():
                 return []
             try:
-                arrays = self._ahead.take(position) if self._ahead is not None else None
+                arrays = self._prefetch.take(position) if self._prefetch is not None else None
                 if arrays is None:
                     arrays = self._preparer.prepare(sample, self._rooms(len(results)))
                 label = self._scorer.label(position, sample)
@@ -202,7 +206,7 @@ class _Work:
             good.append((len(results), position, sample, label))
             results.append(None)
         names, skip_bad = [sample.name for _, _, sample, _ in good], self._options.skip_bad
-        answers = self._crew.predict(inputs, names, skip_bad=skip_bad) if inputs else []
+        answers = self._pool.predict(inputs, names, skip_bad=skip_bad) if inputs else []
         for (place, position, sample, label), answer in zip(good, answers, strict=True):
             results[place] = self._score(position, sample, label, answer)
         return [entry for entry in results if entry is not None]
@@ -233,16 +237,16 @@ class _Work:
         scores = sorted(scores, key=lambda entry: entry.position)
         metric = self._scorer.metric
         statistics = np.stack([entry.statistics for entry in scores])
-        interval = interval_of_scores(statistics, metric.value, proportion=metric.proportion)
+        interval = interval_of_scores(statistics, metric)
         ties = sum(entry.tied for entry in scores)
-        guessed = (*self._preparer.notes, *(self._ahead.notes if self._ahead is not None else ()))
+        guessed = (*self._preparer.notes, *(self._prefetch.notes if self._prefetch is not None else ()))
         notes = [*self._notes, *dict.fromkeys(guessed)]
         if ties:
             notes.append(f"ties in {percent(ties / len(scores))} of samples: of equal outputs the lowest index wins")
         if skipped:
             notes.append(f"{len(skipped)} bad samples were left out")
-        if self._crew.retries:
-            notes.append(f"a runner failed and was replaced, {self._crew.retries} times")
+        if self._pool.retries:
+            notes.append(f"a runner failed and was replaced, {self._pool.retries} times")
         decision = guard.final(scores) if guard is not None else None
         if decision is not None and decision.saved:
             notes.append(f"stopped after {len(scores)} of {self._total} samples, as the floor was decided")
@@ -269,18 +273,24 @@ class _Work:
             skipped=tuple(skipped),
             decision=decision,
             seconds=seconds,
-            runners=self._crew.size,
-            retries=self._crew.retries,
+            runners=self._pool.size,
+            retries=self._pool.retries,
         )
 
 
 def _spread(target: Target, candidate: Candidate, options: EvaluationOptions) -> tuple[Candidate, int]:
-    """The plan for each of several runners, and how many."""
+    """The plan for each of several runners, and how many; 0 where the device must be asked for its cores."""
     plan = candidate.plan
     if plan.accelerator != "cpu" or plan.delegate:
         return candidate, options.runners or 1
     candidate = replace(candidate, plan=replace(plan, threads=1))
-    return candidate, options.runners or target.machine().cores
+    return candidate, options.runners or (_local_cores() if target.name == "local" else 0)
+
+
+def _local_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _batch_size(load: LoadReport, total: int | None, runners: int) -> int:

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
         copies,
         copies_found,
         measure_copies,
-        measure_threads,
         study_copies,
-        study_threads,
-        threads,
     )
     from hasten.library.gating import check, run_check, study_check
     from hasten.library.opening import open_model
@@ -40,7 +37,6 @@ _MODULES = {
     "inputs_to_explain": "changing",
     "measure_app": "watching",
     "measure_copies": "examining",
-    "measure_threads": "examining",
     "open_model": "opening",
     "profile": "timing",
     "profile_with_runs": "timing",
@@ -54,10 +50,8 @@ _MODULES = {
     "study_check": "gating",
     "study_copies": "examining",
     "study_quantize": "changing",
-    "study_threads": "examining",
     "study_tune": "tuning",
     "sustain": "timing",
-    "threads": "examining",
     "tune": "tuning",
     "watch": "watching",
 }
@@ -75,7 +69,6 @@ __all__ = [
     "inputs_to_explain",
     "measure_app",
     "measure_copies",
-    "measure_threads",
     "open_model",
     "profile",
     "profile_with_runs",
@@ -89,10 +82,8 @@ __all__ = [
     "study_check",
     "study_copies",
     "study_quantize",
-    "study_threads",
     "study_tune",
     "sustain",
-    "threads",
     "tune",
     "watch",
 ]

@@ -11,12 +11,12 @@ from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import metric_from_text
 from hasten.data.preprocess import Preprocess
 from hasten.data.sources import open_dataset, random_dataset
+from hasten.explain import run as explain_module
+from hasten.explain.inputs import GivenInputs, inputs_from_data
 from hasten.library.opening import error_of, open_model
 from hasten.library.timing import peaks_of
 from hasten.measure.rounds import Progress, no_progress
-from hasten.practices import explain as explain_module
-from hasten.practices.explain_inputs import GivenInputs, inputs_from_data
-from hasten.practices.quantize import QuantizePractice
+from hasten.practices.quantize.run import QuantizePractice
 from hasten.practices.quantize_folder import QuantizeFolder
 from hasten.practices.quantize_records import QuantizeData, QuantizeSettings, settings_to_compare
 from hasten.targets.local import LocalTarget
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import os
 
     from hasten.core.comparison import Comparison
-    from hasten.core.explain import Explanation
+    from hasten.explain.facts import Explanation
     from hasten.model.graph import Graph
     from hasten.practices.quantize_records import QuantizeResult
     from hasten.targets.base import Target

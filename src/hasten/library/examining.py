@@ -5,32 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hasten.core.bundle import Bundle
-from hasten.core.errors import UsageError
+from hasten.bundle.code import snippet_in
+from hasten.bundle.record import Bundle
 from hasten.core.plan import Plan, Workload
 from hasten.core.session import keep_nothing
-from hasten.core.thread_rows import QUIET, SITUATIONS
 from hasten.data.preprocess import Preprocess
 from hasten.data.sources import open_dataset
 from hasten.library.opening import error_of, open_model
 from hasten.measure.rounds import Progress, no_progress
-from hasten.practices import accelerators as accelerators_module
-from hasten.practices import copies as copies_module
-from hasten.practices import pays_from as pays_from_module
-from hasten.practices.accelerator_outputs import inputs_from_data, make_inputs
-from hasten.practices.accelerator_placement import is_on_cpu
-from hasten.practices.threads import ThreadsPractice
-from hasten.report.code import snippet_in
+from hasten.practices.accelerators import pays_from as pays_from_module
+from hasten.practices.accelerators import run as accelerators_module
+from hasten.practices.accelerators.outputs import inputs_from_data, make_inputs
+from hasten.practices.accelerators.placement import is_on_cpu
+from hasten.practices.copies import run as copies_module
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from hasten.core.acceleration import AcceleratorRow
-    from hasten.core.copies import CopyStudy
     from hasten.core.session import Keep
-    from hasten.core.thread_study import ThreadStudy
+    from hasten.practices.accelerators.facts import AcceleratorRow
+    from hasten.practices.copies.facts import CopyStudy
     from hasten.targets.base import Target
 
 
@@ -76,51 +72,6 @@ def accelerators_pay_from(
     base = replace(rows[0].plan, accelerator="cpu", delegate="", kernel="delegate", options=())
     found = pays_from_module.pays_from(target or LocalTarget(), base, plans, seconds, progress) if plans else {}
     return [replace(row, pays=found.get(row.name)) for row in rows]
-
-
-def threads(
-    model: str | os.PathLike[str],
-    plan: Plan = Plan(),
-    workload: Workload = Workload(),
-    *,
-    target: Target | None = None,
-    load: str = QUIET,
-    counts: Sequence[int] = (),
-    seconds: float = 0.0,
-    progress: Progress = no_progress,
-) -> ThreadStudy:
-    """How many threads to use, in the situation that `load` names; the plan is the one in use now."""
-    practice = study_threads(model, plan, workload, target=target, load=load, counts=counts, seconds=seconds)
-    measure_threads(practice, progress)
-    return practice.found()
-
-
-def study_threads(
-    model: str | os.PathLike[str],
-    plan: Plan = Plan(),
-    workload: Workload = Workload(),
-    *,
-    target: Target | None = None,
-    load: str = QUIET,
-    counts: Sequence[int] = (),
-    seconds: float = 0.0,
-    keep: Keep | None = None,
-) -> ThreadsPractice:
-    """A study of threads that has not begun: whoever runs it can ask at any time what it has found so far."""
-    if load not in SITUATIONS:
-        raise UsageError(f"there is no situation {load!r}", f"Use one of: {', '.join(SITUATIONS)}.")
-    candidate, _ = open_model(model, plan, workload)
-    practice = ThreadsPractice(target or LocalTarget(), candidate, load, tuple(counts), seconds)
-    if keep is not None:
-        practice.keep = keep
-    return practice
-
-
-def measure_threads(practice: ThreadsPractice, progress: Progress = no_progress) -> None:
-    """Run a study of threads to its end."""
-    failure = practice.run(progress)
-    if failure is not None:
-        raise error_of(failure, practice.candidate)
 
 
 def copies(

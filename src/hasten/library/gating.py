@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.core.failure import RunnerFailed
-from hasten.core.gate_baseline import baseline_runs
 from hasten.core.session import read_session
 from hasten.data.metrics import metric_from_text
 from hasten.data.sources import open_dataset
+from hasten.gate.baseline import baseline_runs
+from hasten.gate.request import CheckRequest, request_from
+from hasten.gate.run import CheckPractice
 from hasten.library.opening import error_of, open_model
 from hasten.measure.rounds import Progress, no_progress
-from hasten.practices.check import CheckPractice
-from hasten.practices.check_request import CheckRequest, request_from
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from hasten.core.gate import CheckResult
     from hasten.core.session import Keep
+    from hasten.gate.rules import CheckResult
     from hasten.targets.base import Target
 
 

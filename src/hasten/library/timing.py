@@ -17,7 +17,7 @@ from hasten.measure import profiling as profiling_module
 from hasten.measure import sustained as sustained_module
 from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import Progress, no_progress
-from hasten.practices.profile import profile_model
+from hasten.practices.profile.run import profile_model
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

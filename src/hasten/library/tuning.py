@@ -20,7 +20,7 @@ from hasten.tune.workshop import Workshop
 if TYPE_CHECKING:
     import os
 
-    from hasten.core.bundle import Bundle
+    from hasten.bundle.record import Bundle
     from hasten.core.session import Session
     from hasten.core.tuning import TuneResult
     from hasten.targets.base import Target
@@ -74,7 +74,7 @@ def study_tune(
     resume: bool = False,
 ) -> Tuning:
     """A tuning that has not begun: whoever runs it can ask at any time what it has found so far."""
-    import hasten
+    from hasten.core.version import VERSION
 
     settings = replace(settings or TuneSettings(), has_data=bool(data))
     workload = replace(workload, seed=settings.seed)
@@ -82,9 +82,9 @@ def study_tune(
     where = target or LocalTarget()
     given = data_to_judge_by(graph, workload, data, calibration, preprocess, metric)
     asked = settings_data(candidate, given, settings, where.name)
-    place = TuneFolder(Path(folder), asked, resume=resume, version=hasten.__version__)
+    place = TuneFolder(Path(folder), asked, resume=resume, version=VERSION)
     workshop = Workshop(where, candidate, graph, given, settings.for_variants(), place, no_progress)
-    return Tuning(workshop, settings, place, hasten.__version__, _companions)
+    return Tuning(workshop, settings, place, VERSION, _companions)
 
 
 def run_tune(tuning: Tuning, progress: Progress = no_progress) -> None:
@@ -101,7 +101,7 @@ def run_tune(tuning: Tuning, progress: Progress = no_progress) -> None:
 
 def _companions(bundle: Bundle, session: Session) -> dict[str, str]:
     """What stands in a bundle beside the model and its plan: code that runs it, and the report."""
-    from hasten.report.code import code_files
-    from hasten.report.html.page import html_report
+    from hasten.bundle.code import code_files
+    from hasten.report.page import html_report
 
     return {**code_files(bundle), "report.html": html_report(session, source=str(bundle.folder / "session.jsonl"))}

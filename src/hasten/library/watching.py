@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from hasten.core.app import AppResult
-    from hasten.core.platform_result import PlatformResult
     from hasten.core.platform_trace import PlatformTrace
-    from hasten.practices.app import AppStudy
-    from hasten.practices.app_watch import Watching
+    from hasten.practices.app.facts import AppResult
+    from hasten.practices.app.recorded.facts import PlatformResult
+    from hasten.practices.app.watched.study import AppStudy
+    from hasten.practices.app.watched.watch import Watching
     from hasten.targets.base import Target
 
 
 def study_app(command: Sequence[str], folder: Path, *, output: int | None = None) -> AppStudy:
     """Run a Python program under watch to its end, with what is seen in a folder. `output`: its standard output."""
-    from hasten.practices.app import AppStudy
-    from hasten.practices.app_program import run_program
+    from hasten.practices.app.watched.program import run_program
+    from hasten.practices.app.watched.study import AppStudy
 
     ended = run_program(command, folder, output=output)
     return AppStudy(folder, tuple(command), ended)
@@ -34,7 +34,7 @@ def measure_app(
     study: AppStudy, seconds: float, progress: Progress = no_progress, *, target: Target | None = None
 ) -> AppResult:
     """What was seen of a program, with its models measured by themselves for about so many seconds."""
-    from hasten.practices.app_after import AfterTheRun
+    from hasten.practices.app.watched.replay import AfterTheRun
 
     return AfterTheRun(study, target or LocalTarget(), seconds, progress).result()
 
@@ -44,7 +44,7 @@ def watch(*, seconds: float = 0.0) -> Watching:
 
     `seconds`: measure the models by themselves for so long afterwards, as the command does.
     """
-    from hasten.practices.app_watch import Watching
+    from hasten.practices.app.watched.watch import Watching
 
     return Watching(seconds)
 
@@ -53,7 +53,7 @@ def examine_platform_trace(
     path: str | os.PathLike[str], kind: str = "", progress: Progress = no_progress
 ) -> tuple[PlatformTrace, PlatformResult]:
     """What a platform's tool recorded, and what it says of TFLite. `kind`: its format, seen from the file if empty."""
-    from hasten.practices.platform_trace import examine_trace
+    from hasten.practices.app.recorded.study import examine_trace
     from hasten.traces.reading import read_trace
 
     trace = read_trace(Path(path), kind, progress)

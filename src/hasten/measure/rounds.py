@@ -10,12 +10,13 @@ import contextlib
 import time
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hasten.core.doubts import Doubt, Reason
+from hasten.core import doubts
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Effective, Measurement, Model, effective_doubts
 from hasten.core.plan import Plan, Workload
+from hasten.core.remark import remark
 from hasten.core.samples import Samples
 from hasten.measure.warmup import WarmUp, warm_up
 
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hasten.core.block import Block
-    from hasten.core.machine import Cluster
     from hasten.targets.base import Target
-    from hasten.targets.client import LoadReport, RunnerClient
+    from hasten.targets.client import LoadReport, Runner
 
 BLOCK_SECONDS: Final = 0.05
 # Enough runs of a tiny model for a firm median; more would only fill the session file.
@@ -80,11 +80,11 @@ class Track:
         if not self.rounds:
             return self.failure or Failure("run", "bug", "nothing was measured", "Please report this.")
         effective = _effective(self.candidate.plan, self.loads[-1])
-        doubts = effective_doubts(self.candidate.plan, effective)
+        found = effective_doubts(self.candidate.plan, effective)
         if not all(warm_up.settled for warm_up in self.warm_ups):
-            doubts.append(Doubt(Reason.NOT_STEADY, "latency was still falling when the warm-up ended"))
+            found.append(remark(doubts.NOT_STEADY))
         if self.failure is not None:
-            doubts.append(Doubt(Reason.PARTIAL, f"a later process failed: {self.failure.message}"))
+            found.append(remark(doubts.PARTIAL, failure=self.failure.message))
         return Measurement(
             model=self.candidate.model,
             plan=self.candidate.plan,
@@ -95,7 +95,7 @@ class Track:
             first_run_ms=median(load.first_run_ms for load in self.loads),
             warm_up_runs=round(median(warm_up.runs for warm_up in self.warm_ups)),
             peak_memory_mb=self.peak_memory_mb,
-            other_doubts=tuple(doubts),
+            other_doubts=tuple(found),
         )
 
 
@@ -106,6 +106,7 @@ class Rounds:
         self.tracks = [Track(candidate) for candidate in candidates]
         self._target = target
         self._number = 0
+        self._machine: dict[str, Any] | None = None
 
     @property
     def alive(self) -> list[Track]:
@@ -124,13 +125,14 @@ class Rounds:
             self._alternate(entrants, seconds_each)
         self._number += 1
 
-    def _start(self, track: Track, stack: contextlib.ExitStack) -> RunnerClient | None:
+    def _start(self, track: Track, stack: contextlib.ExitStack) -> Runner | None:
         candidate = track.candidate
         try:
             runner = stack.enter_context(self._target.start(candidate.plan))
-            machine = self._target.machine()
-            track.timer_step_ns = machine.timer_ns
-            runner.plan = replace(candidate.plan, cores=candidate.plan.cores or self._shared_cores(machine.clusters))
+            if self._machine is None:
+                self._machine = runner.hello()["machine"]
+            track.timer_step_ns = self._machine["timer_ns"]
+            runner.plan = replace(candidate.plan, cores=candidate.plan.cores or self._shared_cores(self._machine))
             load = runner.load(candidate.path, candidate.workload)
             warm = warm_up(runner)
         except RunnerFailed as failed:
@@ -140,23 +142,24 @@ class Rounds:
         track.warm_ups.append(warm)
         return runner
 
-    def _shared_cores(self, clusters: tuple[Cluster, ...]) -> tuple[int, ...]:
+    def _shared_cores(self, machine: dict[str, Any]) -> tuple[int, ...]:
         """The cores that all candidates of this round share; other ones in the next. Empty: whatever they get.
 
         A neighbour on the same chip can halve the speed of one core for seconds. The scheduler leaves each process on
         a core of its own, and the ratio of two equal models would then be that of two cores.
         """
         plans = [track.candidate.plan for track in self.alive]
+        clusters = machine.get("clusters") or []
         threads = plans[0].threads
         alike = all(plan == replace(plans[0], options=plan.options, kernel=plan.kernel) for plan in plans)
         if len(plans) < 2 or len(clusters) != 1 or not alike or plans[0].accelerator != "cpu" or plans[0].delegate:
             return ()
-        cores = clusters[0].cores
+        cores = clusters[0]["cores"]
         if threads >= len(cores):
             return ()
         return tuple(sorted(cores[(self._number * threads + i) % len(cores)] for i in range(threads)))
 
-    def _alternate(self, entrants: list[tuple[Track, RunnerClient]], seconds_each: float) -> None:
+    def _alternate(self, entrants: list[tuple[Track, Runner]], seconds_each: float) -> None:
         """ABBA order: a drift that is straight in time cancels out within two turns."""
         collected: dict[int, list[Block]] = {id(track): [] for track, _ in entrants}
         spent = dict.fromkeys(collected, 0.0)

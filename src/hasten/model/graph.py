@@ -44,6 +44,8 @@ BITS_OF_DTYPE: Mapping[str, int] = {
 
 FLOAT_DTYPES = frozenset({"float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64"})
 STATE_OPERATORS = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"})
+CONVERSIONS = frozenset({"QUANTIZE", "DEQUANTIZE", "CAST"})
+"""Operators that change the type of values and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@ operator elsewhere. Quantisers rename tensors, and put conversions between the n
 
 from __future__ import annotations
 
+import enum
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.explain import Certainty, NodeMatch
-from hasten.core.explain_causes import CONVERSIONS
+from hasten.model.graph import CONVERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +22,34 @@ _SAME_SHAPE: Final = 3
 # Names that are numbered anew by a converter repeat in both graphs at other nodes. Where so many of the pairs are not
 # even fed by each other's counterparts, names mean nothing.
 _MOST_ODD_PAIRS: Final = 0.2
+
+
+class Certainty(enum.Enum):
+    """How sure it is that two nodes do the same work; the value is its name in JSON."""
+
+    EXACT = "exact"
+    """The same name, operator and shape, fed by nodes that match."""
+    LIKELY = "likely"
+    """By its place in the order and its operator."""
+    NONE = "none"
+    """The node has no counterpart."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMatch:
+    """A node of the original and a node of the changed model; either may be missing."""
+
+    before: int | None
+    after: int | None
+    certainty: Certainty
+    op: str = ""
+    location: str = ""
+    """The name of its output, of the changed model where it has the node."""
+    shape: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.before is None or self.after is None) != (self.certainty is Certainty.NONE):
+            raise ValueError("a match has two nodes, and a node without a counterpart has none")
 
 
 def match_nodes(before: Subgraph, after: Subgraph) -> list[NodeMatch]:

@@ -19,7 +19,7 @@ from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.practices.quantize import QuantizePractice
+    from hasten.practices.quantize.run import QuantizePractice
 
 _MOST_RECIPES: Final = 2
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure
 from hasten.core.quantization import FAILED
 from hasten.core.units import percent
 from hasten.measure.rounds import no_progress
-from hasten.practices.profile import profile_model
+from hasten.practices.profile.run import profile_model
 from hasten.practices.slow_nodes import gains_of
+from hasten.variants.pruning import Pruning
 from hasten.variants.sparsity import layer_sparsities, model_sparsity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.practices.node_gains import NodeGain
-    from hasten.practices.quantize import QuantizePractice
+    from hasten.explain.node_gains import NodeGain
+    from hasten.practices.quantize.run import QuantizePractice
 
 # Fewer zeros than this are chance.
 _WORTH_A_NOTE: Final = 0.05
@@ -25,19 +26,6 @@ _WORTH_A_NOTE: Final = 0.05
 _SPARSE_KERNEL: Final = "NCHW"
 _PROFILE_SECONDS: Final = 1.0
 _PRUNED: Final = "pruned layers have"
-
-
-@dataclass(frozen=True, slots=True)
-class Pruning:
-    """Which share of the weights of dense layers and 1x1 convolutions becomes zero, and how they are stored."""
-
-    share: float
-    encode: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name of its row."""
-        return f"pruned_{self.share:.0%}".rstrip("%") + ("_sparse" if self.encode else "")
 
 
 def judge_pruned(practice: QuantizePractice) -> None:

@@ -12,7 +12,7 @@ from hasten.core.failure import Failure
 from hasten.core.units import percent
 from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import FunctionMetric
-from hasten.evaluate.evaluation import EvaluationOptions
+from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions
 from hasten.evaluate.floor import Floor
 from hasten.evaluate.intervals import interval_of_scores
 from hasten.evaluate.other_outputs import RUINED, SAMPLES, OtherOutputs
@@ -231,12 +231,9 @@ class QuantizeJudge:
         found = evaluate(
             self._target,
             candidate,
-            dataset,
-            replace(self._data.preprocess, by_scale=by_scale),
-            metric,
+            EvaluationData(dataset, replace(self._data.preprocess, by_scale=by_scale), metric),
             options=EvaluationOptions(samples, skip_bad=skip_bad, label_offset=offset),
-            original=original,
-            floor=floor,
+            against=floor or original,
             graph=graph,
         )
         if isinstance(found, Failure):
@@ -261,7 +258,7 @@ def _on_its_samples(original: Evaluation, found: Evaluation) -> Evaluation:
     if len(rows) == len(found.positions):
         return found
     statistics, metric = found.statistics[rows], found.metric
-    value = interval_of_scores(statistics, metric.value, proportion=metric.proportion)
+    value = interval_of_scores(statistics, metric)
     return replace(
         found,
         accuracy=replace(found.accuracy, value=value.estimate, low=value.low, high=value.high, samples=len(rows)),

@@ -16,7 +16,7 @@ from hasten.practices.mixed_precision import mix, mix_further
 from hasten.practices.quantize_judge import REPORTING
 
 if TYPE_CHECKING:
-    from hasten.practices.quantize import QuantizePractice
+    from hasten.practices.quantize.run import QuantizePractice
 
 # Each further look at the reporting half makes its figures a little more flattering.
 MOST_SETBACKS: Final = 3

@@ -18,7 +18,7 @@ from hasten.core.quantization import SIZE
 from hasten.data.forms import forms_as_loaded, real_from_bytes
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.practices.profile import profile_model
+from hasten.practices.profile.run import profile_model
 from hasten.practices.slow_nodes import gains_of
 from hasten.variants.recipes import recipe_from_name
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from hasten.core.quantization import VariantRow
     from hasten.model.graph import Graph, Subgraph
-    from hasten.practices.quantize import QuantizePractice
+    from hasten.practices.quantize.run import QuantizePractice
     from hasten.targets.client import LoadReport
 
     Array = np.ndarray[Any, Any]

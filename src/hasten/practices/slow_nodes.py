@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.quantization import BUT, FAILED, KEPT, SIZE, SLOW, VariantRow
 from hasten.core.units import several
+from hasten.explain.node_gains import Gains, measure_gains
+from hasten.explain.run import Subject
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.practices.explain import Subject
-from hasten.practices.node_gains import Gains, measure_gains
 from hasten.variants.io_types import FLOAT_IO
 from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.practices.quantize import QuantizePractice
+    from hasten.practices.quantize.run import QuantizePractice
 
 _SHARE: Final = 0.7
 _MOST_NAMED: Final = 3

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.units import milliseconds, percent, size
-from hasten.report.tables import rendered, table
 from hasten.report.text import WIDTH, printable, wrapped
+from hasten.show.tables import rendered, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.core.acceleration import AcceleratorRow
+    from hasten.practices.accelerators.facts import AcceleratorRow
 
 _UNKNOWN: Final = "-"
 _FAR: Final = 10.0

@@ -6,12 +6,12 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.app import PARTS
 from hasten.core.units import milliseconds, percent
+from hasten.practices.app.facts import PARTS
 from hasten.report.text import doubts_text
 
 if TYPE_CHECKING:
-    from hasten.core.app import AppFinding, AppResult, Frames
+    from hasten.practices.app.facts import AppFinding, AppResult, Frames
 
 WIDTH: Final = 80
 _BAR: Final = 24

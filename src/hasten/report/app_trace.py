@@ -11,15 +11,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.practices.app_split import own_frame
+from hasten.practices.app.watched.split import own_frame
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hasten.core.app import AppResult
-    from hasten.practices.app import AppStudy
-    from hasten.practices.app_seen import Process
+    from hasten.practices.app.facts import AppResult
+    from hasten.practices.app.watched.recording import Process
+    from hasten.practices.app.watched.study import AppStudy
 
 MOST_EVENTS: Final = 200_000
 """LiteRT's calls in the timeline; of a longer program the first ones."""

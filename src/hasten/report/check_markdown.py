@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.gate import GateVerdict
+from hasten.core.doubts import DOUBTS
 from hasten.core.units import size
+from hasten.gate.rules import GateVerdict
 from hasten.report.check_text import figures, intervals_sentence, verdict_sentence
 from hasten.report.text import printable
 
 if TYPE_CHECKING:
-    from hasten.core.gate import CheckResult, Row
+    from hasten.gate.rules import CheckResult, Row
 
 _MARKS: Final = {GateVerdict.PASSED: "✅", GateVerdict.FAILED: "❌", GateVerdict.UNDECIDED: "❔"}
 _STEERING: Final = re.compile(r"([\\`*_{}\[\]#|~])")
@@ -36,7 +37,7 @@ def check_markdown(found: CheckResult) -> str:
     if said := intervals_sentence(found):
         lines += [said, ""]
     if found.doubts or found.notes:
-        doubts = [f"**{doubt.reason.value}**: {escaped(doubt.evidence)}" for doubt in found.doubts]
+        doubts = [f"**{doubt.code}**: {escaped(DOUBTS.text(doubt))}" for doubt in found.doubts]
         doubts += [escaped(note) for note in found.notes]
         lines += ["<details><summary>Doubts</summary>", "", *(f"- {text}" for text in doubts), "", "</details>", ""]
     return "\n".join(lines)

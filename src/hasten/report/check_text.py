@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.gate import CheckResult, GateVerdict, Row
 from hasten.core.units import interval_ms, milliseconds, size
+from hasten.gate.rules import CheckResult, GateVerdict, Row
 from hasten.report.text import doubts_text, printable, wrapped
 
 if TYPE_CHECKING:

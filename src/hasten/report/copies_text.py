@@ -6,13 +6,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hasten.core.copies import NAMES
 from hasten.core.finding import Standing
 from hasten.core.units import interval_ms, milliseconds, percent, size
+from hasten.practices.copies.facts import NAMES
 from hasten.report.text import doubts_text, wrapped
 
 if TYPE_CHECKING:
-    from hasten.core.copies import CopyRow, CopyStudy
+    from hasten.practices.copies.facts import CopyRow, CopyStudy
 
 _MANY = 10.0
 _HEAD = f"  {'way':<26}{'':<5}{'cost':>9}  {'95 % interval':<22}{'of inference':>14}"

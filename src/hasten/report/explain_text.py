@@ -6,17 +6,17 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.explain import Certainty
-from hasten.core.explain_words import cause_words
-from hasten.core.node_errors import DROP_DB, ROUNDING_DB
 from hasten.core.units import milliseconds, percent, several
-from hasten.report.tables import rendered, table
+from hasten.explain.node_errors import DROP_DB, ROUNDING_DB
+from hasten.explain.sentences import cause_words
+from hasten.model.matching import Certainty
 from hasten.report.text import WIDTH, doubts_text, printable, wrapped
+from hasten.show.tables import rendered, table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hasten.core.explain import Cause, CutOff, ErrorView, Explanation, LossyInput, NodeRow, Side
+    from hasten.explain.facts import Cause, CutOff, ErrorView, Explanation, LossyInput, NodeRow, Side
 
 _SMALLEST_PART: Final = 0.005
 _ROWS: Final = 12

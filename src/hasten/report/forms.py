@@ -17,7 +17,7 @@ TEXTS: Final = ("html", "md", "json")
 def report_text(session: Session, form: str = "html", source: str = "") -> str:
     """A session as text in one of the forms."""
     if form == "html":
-        from hasten.report.html.page import html_report
+        from hasten.report.page import html_report
 
         return html_report(session, source=source)
     if form == "md":

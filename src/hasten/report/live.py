@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from hasten.core.errors import HastenError, TargetError
 from hasten.core.session import Session, read_session
-from hasten.report.html.page import content, whole_page
+from hasten.report.page import content, whole_page
 from hasten.report.summary.build import summarise
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import UsageError
-from hasten.report.charts.style import PALETTES, WIDTH, coloured
 from hasten.report.document.build import charts_of, sections_of
 from hasten.report.summary.build import summarise
+from hasten.show.charts import PALETTES, WIDTH, coloured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

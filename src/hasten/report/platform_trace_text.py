@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.app import PARTS
 from hasten.core.units import milliseconds, percent, several, size
+from hasten.practices.app.facts import PARTS
 from hasten.report.text import WIDTH, printable, wrapped
 
 if TYPE_CHECKING:
-    from hasten.core.app import AppFinding
-    from hasten.core.platform_result import InsteadRow, PlatformResult
+    from hasten.practices.app.facts import AppFinding
+    from hasten.practices.app.recorded.facts import InsteadRow, PlatformResult
 
 _MOST_ROWS: Final = 10
 _BAR: Final = 20

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.units import count, milliseconds, percent
-from hasten.report.tables import rendered, table
 from hasten.report.text import doubts_text, printable, wrapped
+from hasten.show.tables import rendered, table
 
 if TYPE_CHECKING:
     from rich.table import Table

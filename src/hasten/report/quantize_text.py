@@ -10,8 +10,8 @@ from hasten.core.accuracy import Kind
 from hasten.core.quantization import FAILED, ORIGINAL, UNKNOWN
 from hasten.core.units import interval_ms, milliseconds, percent, several, size
 from hasten.report.summary.words import likeness
-from hasten.report.tables import rendered, table
 from hasten.report.text import WIDTH, printable, wrapped
+from hasten.show.tables import rendered, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

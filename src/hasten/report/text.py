@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Verdict
+from hasten.core.doubts import DOUBTS, OF_LATENCIES_ONLY
 from hasten.core.units import interval_ms, milliseconds, percent, several, size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.comparison import Comparison
-    from hasten.core.doubts import Doubt
     from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan
+    from hasten.core.remark import Remark
     from hasten.core.sustained import Sustained
     from hasten.measure.compare import ComparisonResult
 
@@ -95,14 +96,14 @@ def sustained_text(model: str, plan: Plan, found: Sustained) -> str:
     return "\n".join(lines)
 
 
-def doubts_text(doubts: Sequence[Doubt]) -> list[str]:
+def doubts_text(doubts: Sequence[Remark]) -> list[str]:
     """Doubts as lines, after an empty one; nothing where there are none."""
     if not doubts:
         return []
     lines = [""]
     for doubt in doubts:
-        lines += wrapped(f"{doubt.reason.value}: {doubt.evidence}", "! ", "  ")
-        lines += wrapped(doubt.hint, "  ", "  ")
+        lines += wrapped(DOUBTS.text(doubt), "! ", "  ")
+        lines += wrapped(DOUBTS.hint(doubt), "  ", "  ")
     return lines
 
 
@@ -170,8 +171,7 @@ def _candidate_lines(name: str, found: Measurement, other: Measurement) -> list[
     ]
 
 
-def _both_doubts(found: ComparisonResult) -> list[Doubt]:
+def _both_doubts(found: ComparisonResult) -> list[Remark]:
     """Doubts of both, each reason once. Noise of the single latencies is not a doubt of their ratio."""
-    unlike_ratio = ("noisy", "processes-differ", "outliers")
-    by_reason = {doubt.reason: doubt for doubt in (*found.second.doubts, *found.first.doubts)}
-    return [doubt for doubt in by_reason.values() if doubt.reason.value not in unlike_ratio]
+    by_code = {doubt.code: doubt for doubt in (*found.second.doubts, *found.first.doubts)}
+    return [doubt for doubt in by_code.values() if doubt.code not in OF_LATENCIES_ONLY]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.tuning_words import times_words
 from hasten.core.units import milliseconds
+from hasten.practices.registry import phrasebook
 from hasten.report.text import WIDTH, printable, wrapped
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def _step(step: Step) -> list[str]:
 
 
 def _finding(finding: Finding) -> list[str]:
-    said = printable(" ".join(part for part in (finding.evidence, finding.what_to_do) if part))
+    book = phrasebook()
+    said = printable(f"{book.text(finding.remark)} {book.hint(finding.remark)}".strip())
     head = f"{finding.practice:<{_PRACTICE}}{finding.standing.value:<{_VERDICT}}"
     return textwrap.wrap(said, WIDTH, initial_indent=head, subsequent_indent=" " * (_PRACTICE + _VERDICT))
 

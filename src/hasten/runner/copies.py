@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.copies import FAMILIES, WAYS
 from hasten.core.errors import HastenError
 from hasten.engine.abi import HOST_ALIGNMENT
 from hasten.engine.compiled import CompiledModel
 from hasten.engine.library import EngineError
 from hasten.runner.copy_engines import ClassicEngine, PythonCompiledEngine
+from hasten.runner.copy_ways import FAMILIES, WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

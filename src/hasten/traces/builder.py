@@ -32,6 +32,8 @@ MOST_EVENTS: Final = 12_000_000
 _LATEST: Final = 1 << 60
 _END: Final = -1
 _SOME: Final = 1 << 16
+# A thousand samples a second, where there are too few to tell their period.
+_USUAL_PERIOD_NS: Final = 1_000_000
 _LOSSES: Final = (TraceReason.TRUNCATED, TraceReason.DAMAGED, TraceReason.LOST_EVENTS, TraceReason.TOO_LARGE)
 
 
@@ -124,6 +126,16 @@ class TraceBuilder:
     def stack(self, frames: tuple[int, ...]) -> int:
         """The number of a stack, given outermost first."""
         return self._stacks.setdefault(frames, len(self._stacks))
+
+    def weigh_samples(self) -> None:
+        """Give samples without a weight the sampling period: the median distance of two samples of one thread."""
+        gaps: list[int] = []
+        for rows in self.rows.values():
+            gaps.extend(np.diff(np.sort(np.array(rows.sample_ns, np.int64))).tolist())
+        between = [gap for gap in gaps if gap > 0]
+        period_ns = int(np.median(between)) if between else _USUAL_PERIOD_NS
+        for rows in self.rows.values():
+            rows.sample_weight = array("q", (weight or period_ns for weight in rows.sample_weight))
 
     def doubt(self, reason: TraceReason, evidence: str) -> None:
         """Note what is wrong with the file; the first evidence of a kind is kept."""

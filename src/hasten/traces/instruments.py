@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import DataError
 from hasten.core.platform_trace import Frame, TraceReason
-from hasten.traces.weights import weigh_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,7 +156,7 @@ class _Tables:
 
     def finish(self) -> None:
         """Say what is missing."""
-        weigh_samples(self._builder)
+        self._builder.weigh_samples()
         if self._opened:
             self._builder.doubt(TraceReason.UNMATCHED, f"{len(self._opened):,} signposts begin without an end")
         if self._strange:

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.platform_trace import Frame, TraceReason
-from hasten.traces.weights import weigh_samples
 
 if TYPE_CHECKING:
     from hasten.traces.builder import TraceBuilder
@@ -47,7 +46,7 @@ def read_perf_script(content: Content, builder: TraceBuilder) -> None:
         elif not line.startswith("#"):
             strange += 1
     _add(builder, head, stack)
-    weigh_samples(builder)
+    builder.weigh_samples()
     if lost:
         builder.doubt(TraceReason.LOST_EVENTS, f"perf lost {lost:,} samples")
     if strange:

@@ -10,7 +10,6 @@ from hasten.traces.marks import Marks
 from hasten.traces.perfetto_clocks import Clocks
 from hasten.traces.perfetto_ftrace import KernelEvents
 from hasten.traces.perfetto_tracks import Sequence, TrackEvents
-from hasten.traces.weights import weigh_samples
 from hasten.traces.wire import Malformed, bytes_tag, fields, number_tag, signed, text, varint
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class _Reader:
         """Put together what came in pieces, and say what was lost."""
         self._marks.finish()
         self._tracks.finish()
-        weigh_samples(self._builder)
+        self._builder.weigh_samples()
         if self._damaged:
             self._builder.doubt(TraceReason.DAMAGED, f"{self._damaged:,} packets could not be read")
         if self._tracks.nameless:

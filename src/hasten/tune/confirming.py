@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Verdict
+from hasten.core.doubts import doubts_data
 from hasten.core.failure import Failure
 from hasten.core.tuning import BROKEN, CHOSEN, DROPPED, FAILED, FINAL, KEPT, ORIGINAL, REPORTING, TIMED, UNKNOWN
 from hasten.tune.final import Link, Proof, prove
@@ -134,7 +135,7 @@ class Confirmation:
         assert proof is not None
         self.folder.keep("comparison", "final", proof.result.as_data())
         for one, measured in ((search.lanes.base, proof.result.first), (lane, proof.result.second)):
-            doubts = tuple(doubt.as_data() for doubt in measured.doubts)
+            doubts = tuple(doubts_data(measured.doubts))
             search.lanes.update(one, latency=measured.samples.latency, doubts=doubts)
         search.lanes.update(lane, against=proof.comparison)
 

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
-from hasten.core.finding import Finding, Standing
+from hasten.core.finding import Finding, Standing, told_finding
+from hasten.measure.effort import Effort
 from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.practices.accelerator_words import finding_of, recommend
-from hasten.practices.accelerators import examine, plans_to_examine
-from hasten.practices.copies import CopiesPractice
-from hasten.practices.help import MISSING, OTHER_LOAD, WARNING, check_machine
-from hasten.practices.profile import profile_model
-from hasten.practices.threads import ThreadsPractice
+from hasten.practices.accelerators.run import examine, plans_to_examine
+from hasten.practices.accelerators.sentences import finding_of, recommend
+from hasten.practices.copies.run import CopiesPractice
+from hasten.practices.help.run import MISSING, OTHER_LOAD, WARNING, check_machine
+from hasten.practices.profile.run import profile_model
+from hasten.practices.threads.facts import QUIET
+from hasten.practices.threads.rules import finding_of as finding_of_threads
+from hasten.practices.threads.run import run as run_threads
+from hasten.practices.threads.view import session_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,11 +99,13 @@ class Extras:
         absent = [check.name for check in checks if check.status == MISSING]
         if bad:
             evidence = "; ".join(f"{check.name}: {check.finding}" for check in bad)
-            self.findings["help"] = Finding("help", Standing.TO_DO, f"{evidence}.", bad[0].fix or "See hasten doctor.")
+            self.findings["help"] = told_finding(
+                "help", Standing.TO_DO, f"{evidence}.", bad[0].fix or "See hasten doctor."
+            )
         else:
             also = f"; without: {', '.join(absent)}" if absent else ""
             evidence = f"{len(checks) - len(absent)} checks of this machine are fine{also}."
-            self.findings["help"] = Finding("help", Standing.GOOD, evidence)
+            self.findings["help"] = told_finding("help", Standing.GOOD, evidence)
 
     def _copies(self, after: Candidate) -> None:
         practice = CopiesPractice(self.target, after, read_graph(after.path), _COPIES_S / 2)
@@ -118,8 +124,9 @@ class Extras:
     def _threads(self, after: Candidate) -> None:
         if after.plan.accelerator != "cpu" or after.plan.delegate:
             return  # the number of threads is not what its time hangs on
-        practice = ThreadsPractice(self.target, after, seconds=min(_THREADS_S, self._left()))
-        if practice.run() is None:
-            study = practice.found()
-            self.folder.keep("threads", after.model.path, study.as_data())
-            self.findings["threads"] = study.finding
+        effort = Effort(min(_THREADS_S, self._left()), self.target)
+        found = run_threads(after, QUIET, (), effort)
+        if not isinstance(found, Failure):
+            for kind, label, data in session_lines(found):
+                self.folder.keep(kind, label, data)
+            self.findings["threads"] = finding_of_threads(found)

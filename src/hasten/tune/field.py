@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.comparison import compare_rounds
+from hasten.core.doubts import doubts_data
 from hasten.core.errors import ModelError
 from hasten.core.failure import Failure
 from hasten.core.racing import log_ratios, relative
@@ -119,7 +120,7 @@ class Field:
             init_ms=measured.init_ms,
             peak_memory_mb=measured.peak_memory_mb,
             against=compare_rounds(ratios) if ratios and lane is not self.base else None,
-            doubts=tuple(doubt.as_data() for doubt in measured.doubts),
+            doubts=tuple(doubts_data(measured.doubts)),
         )
 
     def drop(self, lane: Lane, why: str) -> None:

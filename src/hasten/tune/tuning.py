@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from hasten.bundle.folder import PLAN_FILE, write_bundle, write_texts
+from hasten.bundle.record import MODEL_FILE, Bundle
 from hasten.core.comparison import Verdict
 from hasten.core.failure import RunnerFailed
+from hasten.core.session import Session, read_session
 from hasten.core.tuning import TuneResult, pareto_front
 from hasten.core.tuning_words import verdict_sentence
 from hasten.data.classes import packed_labels
+from hasten.data.forms import bundle_tensors
 from hasten.measure.rounds import no_progress
-from hasten.tune.bundle import Companions, no_companions, write_result
+from hasten.model.reader import read_graph
+from hasten.practices.practice import Evidence
 from hasten.tune.confirming import Confirmation
 from hasten.tune.extras import Extras
-from hasten.tune.folder import COMMAND
+from hasten.tune.folder import COMMAND, SESSION
 from hasten.tune.search import Search
-from hasten.tune.verdicts import Evidence, nine_findings
+from hasten.tune.verdicts import nine_findings
+from hasten.tune.workshop import disk_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from hasten.measure.rounds import Progress
     from hasten.targets.client import LoadReport
     from hasten.tune.field import Lane
     from hasten.tune.folder import TuneFolder
     from hasten.tune.settings import TuneSettings
     from hasten.tune.workshop import Workshop
+
+    # Files that accompany a bundle, by name: the code and the report.
+    Companions = Callable[[Bundle, Session], Mapping[str, str]]
 
 _PROOF_SHARE: Final = 0.2
 _LONGEST_PROOF_S: Final = 25.0
@@ -45,7 +56,7 @@ class Tuning:
     settings: TuneSettings
     folder: TuneFolder
     version: str = ""
-    companions: Companions = no_companions
+    companions: Companions | None = None
     progress: Progress = no_progress
     interrupted: bool = False
     _search: Search | None = None
@@ -98,10 +109,10 @@ class Tuning:
         if final:
             for finding in found.findings:
                 self.folder.keep("finding", finding.practice, finding.as_data())
-        companions = self.companions if final or self.interrupted else no_companions
-        self._files = write_result(
-            self.folder.path, lane.candidate, self._load_of(lane), found, companions, self._facts()
-        )
+        bundle = self._write_bundle(lane, found)
+        self._files = [MODEL_FILE, PLAN_FILE]
+        if self.companions is not None and (final or self.interrupted):
+            self._write_companions(self.companions(bundle, read_session(self.folder.path / SESSION)))
 
     def conclude(self) -> None:
         """After an interruption: the best so far as a bundle, and a last line that says that it was cut short."""
@@ -184,13 +195,31 @@ class Tuning:
         except RunnerFailed as failed:
             raise failed.failure.error(lane.trial.plan) from failed
 
-    def _facts(self) -> dict[str, object]:
-        """What the bundle says beside the model and its plan."""
-        data = self.workshop.data
-        labels = data.dataset.classes or packed_labels(self.workshop.graph)
-        words = data.preprocess.describe()
-        return {
-            "preprocess": "" if words == "raw" else words,
-            "label_offset": self.settings.label_offset,
-            "labels": list(labels),
-        }
+    def _write_bundle(self, lane: Lane, found: TuneResult) -> Bundle:
+        candidate, data = lane.candidate, self.workshop.data
+        preprocess = data.preprocess.describe()
+        inputs, outputs = bundle_tensors(read_graph(candidate.path), candidate.workload, self._load_of(lane))
+        bundle = Bundle(
+            self.folder.path,
+            plan=candidate.plan,
+            workload=candidate.workload,
+            inputs=inputs,
+            outputs=outputs,
+            preprocess="" if preprocess == "raw" else preprocess,
+            label_offset=self.settings.label_offset,
+            labels=tuple(data.dataset.classes or packed_labels(self.workshop.graph)),
+            measured=_measured(found),
+        )
+        return write_bundle(candidate.path, bundle)
+
+    def _write_companions(self, texts: Mapping[str, str]) -> None:
+        try:
+            write_texts(self.folder.path, texts)
+        except OSError as error:
+            raise disk_error(self.folder.path, error) from error
+        self._files += texts
+
+
+def _measured(found: TuneResult) -> dict[str, Any]:
+    best = found.as_data()["best"]
+    return {key: best[key] for key in ("variant", "latency_ms", "speedup", "ci95", "confirmed", "accuracy")}

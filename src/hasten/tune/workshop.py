@@ -12,11 +12,11 @@ from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, VariantRow
 from hasten.core.tuning import ORIGINAL, trial_id
 from hasten.evaluate.fingerprint import file_hash
+from hasten.explain.node_gains import measure_gains
+from hasten.explain.run import Subject
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.practices.explain import Subject
-from hasten.practices.node_gains import measure_gains
-from hasten.practices.quantize import QuantizePractice
+from hasten.practices.quantize.run import QuantizePractice
 from hasten.practices.quantize_folder import QuantizeFolder
 from hasten.practices.quantize_judge import QuantizeJudge
 from hasten.practices.quantize_records import QuantizeSettings, settings_to_compare

@@ -6,6 +6,7 @@ calibration are sent once; the ranges found with them serve every recipe that ta
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from hasten.variants.io_types import IoTypes
 from hasten.variants.make import calibrate, make_variant
 from hasten.variants.pruning import ENCODED_BLOCK, prune_variant
 from hasten.variants.recipes import Recipe, recipe_from_name
+from hasten.variants.selection import NodeChoice
 from hasten.variants.variant import variant_data
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ _STAGE = "make"
 
 def main() -> None:
     """Serve until the other side closes."""
-    serve(lambda: VariantServer().answer, memory_mb=0)
+    serve(lambda: VariantServer().answer, int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 
 
 class VariantServer:
@@ -68,8 +70,7 @@ class VariantServer:
             recipe,
             body["out"],
             calibration,
-            only=body["only"],
-            but=body["but"],
+            choice=NodeChoice(body["only"], body["but"]),
             signature=body["signature"],
             io_types=IoTypes(body["input_type"], body["output_type"]),
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hasten.core.errors import ModelError
 from hasten.variants.already_quantized import weight_bytes_by_dtype
+from hasten.variants.recipes import RECIPES
 from hasten.variants.variant import NothingToChangeError
 
 if TYPE_CHECKING:
@@ -96,3 +97,81 @@ def _tensor(graph: Graph, signature: Signature, index: int) -> Tensor:
 def _broken(variant: Graph, what: str) -> ModelError:
     message = f"{variant.path.name} was not made as it should be: {what}."
     return ModelError(message, "Please report this with the model; other recipes may work.")
+
+
+def changed_nodes(original: Subgraph, variant: Subgraph) -> tuple[int, ...]:
+    """Nodes that now read or write another type, or read weights that are stored in another type."""
+    after = {node.outputs[0]: node for node in variant.nodes if node.outputs}
+    sources = {node.outputs[0]: node.inputs[0] for node in variant.nodes if node.op == "DEQUANTIZE"}
+    changed = []
+    for node in original.nodes:
+        counterpart = after.get(node.outputs[0]) if node.outputs else None
+        if counterpart is not None and _differs(original, node, variant, counterpart, sources):
+            changed.append(node.index)
+    return tuple(changed)
+
+
+def same_nodes(nodes: tuple[int, ...], prepared: Subgraph, given: Subgraph) -> tuple[int, ...]:
+    """The nodes as the given file numbers them: preparation takes nodes out, and leaves tensors where they are."""
+    numbers = {node.outputs[0]: node.index for node in given.nodes if node.outputs}
+    return tuple(numbers[prepared.nodes[index].outputs[0]] for index in nodes)
+
+
+def _differs(original: Subgraph, node: Node, variant: Subgraph, other: Node, sources: dict[int, int]) -> bool:
+    pairs = [*zip(node.inputs, other.inputs, strict=False), *zip(node.outputs, other.outputs, strict=False)]
+    for before, after in pairs:
+        if before < 0 or after < 0:
+            continue
+        constant = sources.get(after, after) if original.tensors[before].is_constant else after
+        if variant.tensors[constant].dtype != original.tensors[before].dtype:
+            return True
+    return False
+
+
+def left_as_they_were(original: Graph, variant: Graph, way_in: Signature, selection: Selection) -> list[str]:
+    """Sentences on graphs that were left alone, weights they share, and signatures that change by the way."""
+    notes, count, total = [], len(selection.subgraphs), len(original.subgraphs)
+    if count < total:
+        what = (
+            f"the graph of signature {way_in.key!r} was"
+            if count == 1
+            else f"the {count} graphs that signature {way_in.key!r} runs were"
+        )
+        notes.append(f"only {what} quantised, of {total} in the file")
+        if _holds_weights_twice(original, variant, selection):
+            notes.append("weights that it shares with other graphs are in the file twice, quantised and as they were")
+    touched = [
+        repr(other.key)
+        for other in original.signatures
+        if other.subgraph != way_in.subgraph and original.run_by(other.subgraph) & selection.subgraphs
+    ]
+    if touched:
+        notes.append(f"other signatures run quantised graphs too: {', '.join(touched)}")
+    return notes
+
+
+def called_in_float(original: Graph, subgraph: Subgraph) -> list[str]:
+    """A sentence on weights that a static recipe does not reach, as loops and branches run them."""
+    called = original.run_by(subgraph.index) - {subgraph.index}
+    if not any(tensor.is_weight for index in called for tensor in original.subgraphs[index].tensors):
+        return []
+    callers = sorted({node.label for node in subgraph.nodes if node.called_subgraphs})
+    recipes = [recipe.name for recipe in RECIPES if not recipe.needs_calibration]
+    return [
+        f"what {' and '.join(callers)} runs stays float, as calibration does not see into it;"
+        f" {', '.join(recipes[:-1])} and {recipes[-1]} quantise that too"
+    ]
+
+
+def _holds_weights_twice(original: Graph, variant: Graph, selection: Selection) -> bool:
+    """Whether constants that changed in the selected graphs are still what they were in others."""
+    changed, kept = set(), set()
+    for before, after in zip(original.subgraphs, variant.subgraphs, strict=True):
+        for tensor in before.tensors:
+            if tensor.is_weight:
+                place, is_same = tensor.buffer_offset, after.tensors[tensor.index].dtype == tensor.dtype
+                if before.index in selection.subgraphs and not is_same:
+                    changed.add(place)
+                elif before.index not in selection.subgraphs and is_same:
+                    kept.add(place)
+    return bool(changed & kept)

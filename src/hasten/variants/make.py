@@ -13,16 +13,22 @@ from hasten.model.reader import read_graph
 from hasten.variants.already_quantized import quantized_in_part, refuse_quantized, refuse_sparse
 from hasten.variants.bias_correction import channel_means, correct_biases
 from hasten.variants.calibration import Calibration, checked_samples, few_samples, unread_results
-from hasten.variants.changes import changed_nodes, same_nodes
-from hasten.variants.check import added_operators, check_io_types, check_weights, left_in_float
+from hasten.variants.check import (
+    added_operators,
+    called_in_float,
+    changed_nodes,
+    check_io_types,
+    check_weights,
+    left_as_they_were,
+    left_in_float,
+    same_nodes,
+)
 from hasten.variants.io_types import FLOAT_IO, IoTypes, check_types
-from hasten.variants.other_graphs import called_in_float, left_as_they_were
 from hasten.variants.prepare import prepare
 from hasten.variants.quantizer import Order
 from hasten.variants.recipes import RECIPES, Recipe, recipe_from_name
-from hasten.variants.selection import Nodes, Selection, select
-from hasten.variants.tagged import TaggedModel
-from hasten.variants.tags import pattern_of
+from hasten.variants.selection import ALL_NODES, NodeChoice, Selection, select
+from hasten.variants.tagged import TaggedModel, pattern_of
 from hasten.variants.variant import Variant, place_for, weight_shares, zipped_bytes
 
 if TYPE_CHECKING:
@@ -39,8 +45,7 @@ def make_variant(
     out_path: str | os.PathLike[str],
     calibration: Iterable[Sample] | Calibration | None = None,
     *,
-    only: Nodes | None = None,
-    but: Nodes | None = None,
+    choice: NodeChoice = ALL_NODES,
     signature: str | None = None,
     io_types: IoTypes = FLOAT_IO,
 ) -> Variant:
@@ -65,7 +70,7 @@ def make_variant(
         graph = read_graph(prepared.path)
         way_in = _way_in(graph, signature)
         # Tensors keep their indices in preparation, nodes need not: the user's are those of the file given.
-        selection = select(given, way_in, only, but, recipe.needs_calibration)
+        selection = select(given, way_in, choice, static=recipe.needs_calibration)
         tagged = TaggedModel(prepared.path)
         known = _calibration(given, tagged, graph, way_in, recipe, calibration) if recipe.needs_calibration else None
         order = Order(recipe, pattern_of(selection), way_in.subgraph, io_types)

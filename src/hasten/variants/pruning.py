@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from hasten.core.errors import UsageError
 from hasten.model.model_object import read_object, write_object
 from hasten.model.reader import read_graph
-from hasten.variants.selection import Nodes, select
+from hasten.variants.selection import ALL_NODES, NodeChoice, select
 from hasten.variants.sparse_encoding import BLOCK, encode_dense_layers
 from hasten.variants.sparsity import as_matrix, weighted_nodes
 from hasten.variants.variant import NothingToChangeError, Variant, place_for, weight_shares, zipped_bytes
@@ -28,6 +29,19 @@ NO_FASTER = "zeros make the packed file smaller; LiteRT computes with them as wi
 ENCODED_BLOCK = (1, BLOCK)
 
 
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """Which share of the weights of dense layers and 1x1 convolutions becomes zero, and how they are stored."""
+
+    share: float
+    encode: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of a variant pruned so."""
+        return f"pruned_{100 * self.share:.0f}" + ("_sparse" if self.encode else "")
+
+
 def prune_variant(
     model_path: str | os.PathLike[str],
     sparsity: float,
@@ -35,8 +49,7 @@ def prune_variant(
     *,
     block: tuple[int, int] = (1, 1),
     encode: bool = False,
-    only: Nodes | None = None,
-    but: Nodes | None = None,
+    choice: NodeChoice = ALL_NODES,
 ) -> Variant:
     """Write a variant whose dense layers and 1x1 convolutions have that share of zeros, the smallest weights first.
 
@@ -52,7 +65,7 @@ def prune_variant(
     model_path = Path(model_path)
     graph = read_graph(model_path)
     out_path = place_for(Path(out_path), model_path)
-    selected = select(graph, None, only, but, static=False).outputs
+    selected = select(graph, None, choice, static=False).outputs
     model, pruned, weights = read_object(model_path), [], set()
     done: set[int] = set()
     for node, tensor in weighted_nodes(graph):
@@ -68,7 +81,7 @@ def prune_variant(
     variant = read_graph(out_path)
     return Variant(
         path=out_path,
-        recipe=f"pruned_{sparsity:.0%}".rstrip("%"),
+        recipe=Pruning(sparsity, encode).name,
         size_bytes=variant.size_bytes,
         zipped_bytes=zipped_bytes(out_path),
         nodes=tuple(pruned),

@@ -1,25 +1,31 @@
-"""The recipes: names with a grammar for what a variant stores its weights in and what it computes in."""
+"""The recipes: what becomes of a model's weights and activations; and how a variant made by one is called."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from hasten.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    Kernels = tuple[str, str | None, bool]
+
 
 class Ranges(Enum):
-    """How the range of an activation is taken from the samples of a calibration."""
+    """How calibration takes the range of an activation from the samples."""
 
-    MOVING_AVERAGE = "moving average of each sample's smallest and largest value, the quantiser's own default"
-    MIN_MAX = "smallest and largest value of all samples"
+    MOVING_AVERAGE = "moving average of each sample's minimum and maximum (the quantizer's default)"
+    MIN_MAX = "minimum and maximum of all samples"
 
 
 class Rounding(Enum):
     """How the scale of a channel's weights is chosen."""
 
-    LARGEST = "the largest weight decides"
-    OCTAV = "large weights are clipped where that lowers the squared error, by OCTAV's iteration"
+    LARGEST = "the largest weight sets the scale"
+    OCTAV = "large weights are clipped where that lowers the squared error (OCTAV)"
     MSE = "the scale with the lowest squared error"
 
 
@@ -28,6 +34,8 @@ class Recipe:
     """What becomes of weights and activations. `activations` of None stay float in the file."""
 
     name: str
+    short_name: str
+    """Its part in the name of a variant that keeps some nodes in float."""
     description: str
     weights: str
     activations: str | None = None
@@ -35,74 +43,84 @@ class Recipe:
     ranges: Ranges = Ranges.MOVING_AVERAGE
     rounding: Rounding = Rounding.LARGEST
     corrects_biases: bool = False
-    """Whether biases make up for what rounded weights add on average."""
+    """Whether biases compensate for the mean error of rounded weights."""
 
     @property
     def needs_calibration(self) -> bool:
         """Whether it takes samples of the inputs to find the ranges of activations."""
         return self.activations is not None
 
+    @property
+    def is_static_int8(self) -> bool:
+        """Whether activations are stored and computed in int8."""
+        return self.activations == "int8"
+
+    @property
+    def kernels(self) -> Kernels:
+        """What decides which kernels run: recipes that agree in it differ in their numbers only."""
+        return self.weights, self.activations, self.computes_in_integers
+
+
+def _static(
+    name: str,
+    short_name: str,
+    description: str,
+    activations: str = "int8",
+    *,
+    ranges: Ranges = Ranges.MOVING_AVERAGE,
+    rounding: Rounding = Rounding.LARGEST,
+    corrects_biases: bool = False,
+) -> Recipe:
+    return Recipe(name, short_name, description, "int8", activations, True, ranges, rounding, corrects_biases)
+
 
 RECIPES: tuple[Recipe, ...] = (
-    Recipe("float16", "weights in float16, half the size; computed in float32", "float16"),
+    Recipe("float16", "float16", "weights in float16, half the size; computed in float32", "float16"),
     Recipe(
         "dynamic_int8",
-        "weights in int8, a quarter of the size; activations are quantised anew in each run",
+        "dynamic-int8",
+        "weights in int8, a quarter of the size; activations are quantized again in each run",
         "int8",
         computes_in_integers=True,
     ),
-    Recipe("weight_only_int8", "weights in int8, a quarter of the size; computed in float32", "int8"),
+    Recipe("weight_only_int8", "weights-int8", "weights in int8, a quarter of the size; computed in float32", "int8"),
     Recipe(
         "weight_only_int4",
+        "weights-int4",
         "weights of dense layers and convolutions in int4, an eighth of the size; computed in float32",
         "int4",
     ),
-    Recipe(
-        "static_int8",
-        "weights and activations in int8; ranges are a moving average over the samples",
-        "int8",
-        "int8",
-        computes_in_integers=True,
-    ),
-    Recipe(
+    _static("static_int8", "int8", "weights and activations in int8; ranges are a moving average over the samples"),
+    _static(
         "static_int8_min_max",
-        "weights and activations in int8; ranges hold everything seen in the samples",
-        "int8",
-        "int8",
-        computes_in_integers=True,
+        "int8-minmax",
+        "weights and activations in int8; ranges cover all values of the samples",
         ranges=Ranges.MIN_MAX,
     ),
-    Recipe(
+    _static(
         "static_int8_corrected",
-        "as static_int8_min_max, and biases make up for what rounded weights add on average",
-        "int8",
-        "int8",
-        computes_in_integers=True,
+        "int8-corrected",
+        "as static_int8_min_max; biases compensate for the mean error of rounded weights",
         ranges=Ranges.MIN_MAX,
         corrects_biases=True,
     ),
-    Recipe(
+    _static(
         "static_int8_octav",
+        "int8-octav",
         "weights and activations in int8; weights clipped where that lowers the error (OCTAV)",
-        "int8",
-        "int8",
-        computes_in_integers=True,
         rounding=Rounding.OCTAV,
     ),
-    Recipe(
+    _static(
         "static_int8_mse",
+        "int8-mse",
         "weights and activations in int8; scales of weights by the lowest squared error",
-        "int8",
-        "int8",
-        computes_in_integers=True,
         rounding=Rounding.MSE,
     ),
-    Recipe(
+    _static(
         "static_int16",
-        "weights in int8, activations in int16: slower, and nearer to float",
-        "int8",
         "int16",
-        computes_in_integers=True,
+        "weights in int8, activations in int16: slower, and closer to float",
+        "int16",
         ranges=Ranges.MIN_MAX,
     ),
 )
@@ -111,8 +129,31 @@ RECIPE_NAMES = tuple(recipe.name for recipe in RECIPES)
 
 
 def recipe_from_name(name: str) -> Recipe:
-    """Return the recipe of that name; an unknown name never means another recipe."""
+    """The recipe of that name; an unknown name never means another recipe."""
     for recipe in RECIPES:
         if recipe.name == name:
             return recipe
-    raise UsageError(f"There is no recipe {name!r}.", f"Choose among {', '.join(RECIPE_NAMES)}.")
+    raise UsageError(f"There is no recipe {name!r}.", f"Choose one of {', '.join(RECIPE_NAMES)}.")
+
+
+def same_kernels(recipe: Recipe) -> tuple[Recipe, ...]:
+    """The other recipes that run on the same kernels: their speed is the same, their accuracy is not."""
+    return tuple(other for other in RECIPES if other is not recipe and other.kernels == recipe.kernels)
+
+
+def variant_name(
+    recipe: Recipe, float_nodes: Collection[int] = (), taken: Mapping[str, Collection[int]] | None = None
+) -> str:
+    """The name of a variant: the recipe's own, or `int8+float9` where 9 nodes stay in float.
+
+    `taken` has the float nodes of the variants that there are, by name. The same nodes give the same name again; other
+    nodes of the same number give `int8+float9-2`. A name says nothing that its record does not: nobody parses it.
+    """
+    if not float_nodes:
+        return recipe.name
+    plain = f"{recipe.short_name}+float{len(float_nodes)}"
+    wanted, name, number = sorted(float_nodes), plain, 1
+    while name in (taken or {}) and sorted((taken or {})[name]) != wanted:
+        number += 1
+        name = f"{plain}-{number}"
+    return name

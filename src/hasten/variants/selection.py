@@ -17,6 +17,17 @@ Nodes = Collection[int] | str
 
 
 @dataclass(frozen=True, slots=True)
+class NodeChoice:
+    """Which nodes a caller wants to change: all, only some, or all but some."""
+
+    only: Nodes | None = None
+    but: Nodes | None = None
+
+
+ALL_NODES = NodeChoice()
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """The nodes to quantise. `outputs` are the first outputs of those in `subgraph`; None means every node of it."""
 
@@ -31,12 +42,13 @@ class Selection:
         return self.others | {self.subgraph}
 
 
-def select(graph: Graph, signature: Signature | None, only: Nodes | None, but: Nodes | None, static: bool) -> Selection:
-    """Find the nodes to quantise, among those that the signature runs: whoever judges it runs no others.
+def select(graph: Graph, signature: Signature | None, choice: NodeChoice, *, static: bool) -> Selection:
+    """Find the nodes to quantize among those that the signature runs, as an evaluation runs no others.
 
     Calibration does not see into loops and branches: a static recipe leaves what they call alone.
     """
     subgraph = graph.subgraphs[signature.subgraph if signature else 0]
+    only, but = choice.only, choice.but
     if only is not None and but is not None:
         raise UsageError("Both `only` and `but` are given.", "Name either the nodes to quantise or those to leave.")
     chosen: set[int] | None = None

@@ -12,7 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from hasten.core.acceleration import (
+from hasten.core.comparison import Comparison, Verdict
+from hasten.core.failure import Failure
+from hasten.core.plan import Plan
+from hasten.core.statistics import Interval
+from hasten.practices.accelerators.break_even import LadderPoint, Pays
+from hasten.practices.accelerators.facts import (
     IMPRECISE,
     NO_NUMBERS,
     RIGHT,
@@ -25,11 +30,6 @@ from hasten.core.acceleration import (
     output_error,
     worst_of,
 )
-from hasten.core.comparison import Comparison, Verdict
-from hasten.core.failure import Failure
-from hasten.core.pays import LadderPoint, Pays
-from hasten.core.plan import Plan
-from hasten.core.statistics import Interval
 
 FLOATS = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e30, 1e30, allow_subnormal=False))
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasten.core.budget import DEFAULT_DROP, DEFAULT_SLOWDOWN, LIMIT_NAMES, Budget, budget_from_mapping
 from hasten.core.errors import UsageError
+from hasten.gate.limits_file import DEFAULT_DROP, DEFAULT_SLOWDOWN, LIMIT_NAMES, Budget, budget_from_mapping
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import json
 
-from hasten.core.copies import (
-    BY_KEY,
-    FAMILIES,
-    LEAN,
-    NAMES,
-    WAYS,
-    CopyRow,
-    choose,
-    finding_of,
-    measured_row,
-    refused_row,
-)
 from hasten.core.finding import Standing
 from hasten.core.statistics import Interval
+from hasten.practices.copies.facts import LEAN, NAMES, CopyRow, choose, finding_of, measured_row, refused_row
+from hasten.runner.copy_ways import BY_KEY, FAMILIES, WAYS
 
 
 def _row(key: str, us: float, spread: float = 0.05, inference_us: float = 100.0) -> CopyRow:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
-from fake_target import MACHINE
 
 from hasten.core.comparison import Verdict, compare_rounds
-from hasten.core.explain import Cause, CauseKind, Certainty, NodeMatch
-from hasten.core.explain_causes import SideBySide
-from hasten.core.explain_words import cause_words, hints_of, instructions_of, verdict_sentences
 from hasten.core.measurement import Model
-from hasten.core.node_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, PartitionTime, Profile
 from hasten.core.statistics import Interval
-
-if TYPE_CHECKING:
-    from hasten.core.machine import Machine
+from hasten.explain.facts import Cause, CauseKind
+from hasten.explain.node_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
+from hasten.explain.rules import SideBySide
+from hasten.explain.sentences import cause_words, hints_of, instructions_of, verdict_sentences
+from hasten.model.matching import Certainty, NodeMatch
 
 FLOAT_KERNEL = "Convolution (NHWC, F32) DWConv"
 
@@ -219,18 +215,14 @@ def test_a_faster_model_is_explained_by_what_it_won() -> None:
     assert found == "It is 2.0 times faster: one CONV_2D came into the delegate (-2.00 ms)."
 
 
-def _machine(architecture: str, *instructions: str) -> Machine:
-    return replace(MACHINE, architecture=architecture, instructions=instructions)
-
-
 def test_instruction_sets_by_architecture() -> None:
-    x86 = instructions_of(_machine("x86_64", "avx2", "f16c"))
+    x86 = instructions_of({"architecture": "x86_64", "cpu": "C", "instructions": ["avx2", "f16c"]})
     assert "AVX-512 VNNI" in x86.lacks
     assert x86.has == ("F16C conversions",)
     assert "dot-product" in x86.hint
-    arm = instructions_of(_machine("aarch64", "asimd", "asimddp", "asimdhp"))
+    arm = instructions_of({"architecture": "aarch64", "cpu": "C", "instructions": ["asimd", "asimddp", "asimdhp"]})
     assert (arm.has, arm.lacks, arm.hint) == (("dot product", "fp16"), ("i8mm", "bf16"), "")
-    unknown = instructions_of(_machine(""))
+    unknown = instructions_of({})
     assert (unknown.has, unknown.lacks, unknown.hint) == ((), (), "")
 
 

@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 
 from hasten.core.cores import cores_from_text, cores_text
 from hasten.core.errors import UsageError
-from hasten.core.finding import Finding, Standing, finding_from_data
+from hasten.core.finding import Standing, finding_from_data, told_finding
 from hasten.core.plan import Plan, plan_from_mapping, plan_with
 
 
 def test_a_finding_survives_json() -> None:
-    finding = Finding("threads", Standing.TO_DO, "2 threads take 40 % less time.", "Run it with threads=2.")
+    finding = told_finding("threads", Standing.TO_DO, "2 threads take 40 % less time.", "Run it with threads=2.")
     assert finding_from_data(finding.as_data()) == finding
     assert finding.as_data()["verdict"] == "to do"
 
 
 def test_a_finding_without_evidence_or_advice_is_none() -> None:
     with pytest.raises(ValueError, match="evidence"):
-        Finding("threads", Standing.GOOD, "")
+        told_finding("threads", Standing.GOOD, "")
     with pytest.raises(ValueError, match="what to do"):
-        Finding("threads", Standing.TO_DO, "it is slow")
+        told_finding("threads", Standing.TO_DO, "it is slow")
 
 
 @given(st.sets(st.integers(0, 300)))

@@ -16,9 +16,16 @@ from hypothesis import strategies as st
 
 from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.block import Block
-from hasten.core.budget import Budget
 from hasten.core.comparison import compare_rounds
-from hasten.core.gate import (
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
+from hasten.core.samples import Samples
+from hasten.core.statistics import Interval
+from hasten.data.metrics import MeanAbsoluteError, TopK
+from hasten.evaluate.floor import Floor
+from hasten.gate.intervals import latency_interval, once_interval, p95_interval
+from hasten.gate.limits_file import Budget
+from hasten.gate.rules import (
     FEWEST_PROCESSES,
     CheckResult,
     GateVerdict,
@@ -30,13 +37,6 @@ from hasten.core.gate import (
     slowdown_row,
     timed_row,
 )
-from hasten.core.gate_intervals import latency_interval, once_interval, p95_interval
-from hasten.core.measurement import Model
-from hasten.core.plan import Plan
-from hasten.core.samples import Samples
-from hasten.core.statistics import Interval
-from hasten.data.metrics import MeanAbsoluteError, TopK
-from hasten.evaluate.floor import Floor
 
 PASSED, FAILED, UNDECIDED = GateVerdict.PASSED, GateVerdict.FAILED, GateVerdict.UNDECIDED
 

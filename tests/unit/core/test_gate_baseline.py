@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from hasten.core.block import Block
-from hasten.core.gate import GateVerdict, Row
-from hasten.core.gate_baseline import BaselineRun, baseline_runs, session_row
 from hasten.core.measurement import Effective, Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.samples import Samples
 from hasten.core.session import SessionWriter, read_session
+from hasten.gate.baseline import BaselineRun, baseline_runs, session_row
+from hasten.gate.rules import GateVerdict, Row
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hasten.core import doubts
 from hasten.core.block import Block, Conditions
-from hasten.core.doubts import Reason
+from hasten.core.doubts import DOUBTS
 from hasten.core.samples import Samples, samples_from_data
 
 QUIET = Conditions(0.05, 0.05, 0.0, 0.0, 0, 2000.0, 50.0, 0.5)
@@ -36,8 +37,8 @@ def under(block: Block, **conditions: Any) -> Block:
     return replace(block, conditions=replace(block.conditions, **conditions))
 
 
-def reasons(blocks: list[Block], timer_step_ns: int = 50) -> set[Reason]:
-    return {doubt.reason for doubt in Samples(tuple(blocks), timer_step_ns).doubts()}
+def reasons(blocks: list[Block], timer_step_ns: int = 50) -> set[str]:
+    return {doubt.code for doubt in Samples(tuple(blocks), timer_step_ns).doubts()}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -53,20 +54,20 @@ def test_silent_machine_raises_no_doubt() -> None:
 def test_noise() -> None:
     source = np.random.default_rng(3)
     noisy = [slowed(block, float(source.lognormal(0, 0.2))) for block in quiet_blocks()]
-    assert Reason.NOISY in reasons(noisy)
+    assert doubts.NOISY in reasons(noisy)
 
 
 def test_other_load() -> None:
-    assert reasons([under(block, other_cores_busy=0.8) for block in quiet_blocks()]) == {Reason.OTHER_LOAD}
+    assert reasons([under(block, other_cores_busy=0.8) for block in quiet_blocks()]) == {doubts.OTHER_LOAD}
 
 
 def test_stolen_time() -> None:
-    assert reasons([under(block, stolen_share=0.1) for block in quiet_blocks()]) == {Reason.STOLEN_TIME}
+    assert reasons([under(block, stolen_share=0.1) for block in quiet_blocks()]) == {doubts.STOLEN_TIME}
 
 
 def test_frequency_change() -> None:
     blocks = [under(block, frequency_mhz=2000.0 + 400 * (i % 2)) for i, block in enumerate(quiet_blocks())]
-    assert reasons(blocks) == {Reason.FREQUENCY_CHANGE}
+    assert reasons(blocks) == {doubts.FREQUENCY_CHANGE}
 
 
 def rising() -> list[Block]:
@@ -75,40 +76,40 @@ def rising() -> list[Block]:
 
 def test_throttling_needs_a_rise_and_heat() -> None:
     hot = [under(block, temperature_c=50 + i / 2) for i, block in enumerate(rising())]
-    assert Reason.THROTTLING in reasons(hot)
+    assert doubts.THROTTLING in reasons(hot)
     slower_clock = [under(block, frequency_mhz=2000 - 10 * i) for i, block in enumerate(rising())]
-    assert Reason.THROTTLING in reasons(slower_clock)
-    assert Reason.THROTTLING not in reasons(rising())
+    assert doubts.THROTTLING in reasons(slower_clock)
+    assert doubts.THROTTLING not in reasons(rising())
     only_heat = [under(block, temperature_c=50 + i / 2) for i, block in enumerate(quiet_blocks())]
-    assert Reason.THROTTLING not in reasons(only_heat)
+    assert doubts.THROTTLING not in reasons(only_heat)
 
 
 def test_few_samples() -> None:
-    assert Reason.FEW_SAMPLES in reasons(quiet_blocks(processes=2, blocks=2, runs=5))
+    assert doubts.FEW_SAMPLES in reasons(quiet_blocks(processes=2, blocks=2, runs=5))
 
 
 def test_coarse_timer() -> None:
-    assert reasons(quiet_blocks(), timer_step_ns=100_000) == {Reason.COARSE_TIMER}
+    assert reasons(quiet_blocks(), timer_step_ns=100_000) == {doubts.COARSE_TIMER}
 
 
 def test_outliers() -> None:
     blocks = quiet_blocks()
     for block in blocks:
         block.nanoseconds[3] = block.nanoseconds[7] = 5_000_000
-    assert reasons(blocks) == {Reason.OUTLIERS}
+    assert reasons(blocks) == {doubts.OUTLIERS}
 
 
 def test_processes_differ() -> None:
     blocks = [slowed(block, 1.12 if block.runner % 2 else 1.0) for block in quiet_blocks(processes=6)]
-    assert Reason.PROCESSES_DIFFER in reasons(blocks)
+    assert doubts.PROCESSES_DIFFER in reasons(blocks)
 
 
 def test_one_process_cannot_differ() -> None:
-    assert Reason.PROCESSES_DIFFER not in reasons(quiet_blocks(processes=1))
+    assert doubts.PROCESSES_DIFFER not in reasons(quiet_blocks(processes=1))
 
 
 def test_clock_that_never_moved_is_a_doubt_and_no_crash() -> None:
-    assert Reason.COARSE_TIMER in reasons(
+    assert doubts.COARSE_TIMER in reasons(
         [replace(block, nanoseconds=array("q", [0] * 20)) for block in quiet_blocks()]
     )
 
@@ -156,8 +157,8 @@ def test_runs_that_something_else_disturbed_move_p95_and_not_the_latency() -> No
     assert samples.latency.relative_half_width < 0.02
     assert samples.p95_ms > 9.5
     assert samples.disturbed_share == pytest.approx(0.5, abs=0.05)
-    (doubt,) = (doubt for doubt in samples.doubts() if doubt.reason is Reason.DISTURBED)
-    assert "100%" in doubt.evidence
+    (doubt,) = (doubt for doubt in samples.doubts() if doubt.code == doubts.DISTURBED)
+    assert "100%" in DOUBTS.text(doubt)
 
 
 def test_latency_of_quiet_runs_is_their_plain_median() -> None:
@@ -219,5 +220,5 @@ def test_any_samples_can_be_summed_up(blocks: list[Block]) -> None:
     samples = Samples(tuple(blocks), 50)
     assert samples.min_ms <= samples.p95_ms
     for doubt in samples.doubts():
-        assert doubt.evidence
-        assert doubt.hint
+        assert DOUBTS.text(doubt)
+        assert DOUBTS.hint(doubt)

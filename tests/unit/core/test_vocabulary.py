@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hasten.core import errors
+from hasten.core import doubts, errors
 from hasten.core.block import Block, Conditions
-from hasten.core.doubts import HINTS, Doubt, Reason, doubt_from_data
+from hasten.core.doubts import DOUBTS
 from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
 from hasten.core.failure import KINDS, STAGES, Failure, failure_from_error
 from hasten.core.measurement import Effective, Measurement, Model, effective_doubts, measurement_from_data
@@ -27,6 +27,7 @@ from hasten.core.plan import (
     plan_with,
     workload_from_mapping,
 )
+from hasten.core.remark import remark_from_data, said
 from hasten.core.samples import Samples
 from hasten.core.units import count, interval_ms, milliseconds, percent, size
 
@@ -144,20 +145,29 @@ class TestUnits:
             "569 G",
         ]
         assert [size(value) for value in (None, 12, 4096, 5_300_000)] == ["unknown", "12 B", "4.10 kB", "5.30 MB"]
-        assert [percent(value) for value in (0.0, 0.0123, -0.05, 0.5, 1.2)] == ["0.0%", "1.2%", "-5.0%", "50%", "120%"]
+        assert [percent(value) for value in (0.0, 0.0123, -0.05, 0.5, 1.2)] == [
+            "0.0 %",
+            "1.2 %",
+            "-5.0 %",
+            "50 %",
+            "120 %",
+        ]
         assert percent(float("inf")) == "unknown"
 
 
 class TestDoubts:
-    @pytest.mark.parametrize("reason", list(Reason))
-    def test_each_reason_has_a_hint_and_comes_back(self, reason: Reason) -> None:
-        doubt = Doubt(reason, "evidence")
-        assert doubt.hint == HINTS[reason]
-        assert doubt.hint.endswith(".")
-        assert doubt_from_data(json.loads(json.dumps(doubt.as_data()))) == doubt
+    @pytest.mark.parametrize("code", doubts.PHRASES)
+    def test_each_has_a_hint_that_is_a_sentence(self, code: str) -> None:
+        hint = doubts.PHRASES[code].hint
+        assert isinstance(hint, str)
+        assert hint.endswith(".")
 
-    def test_no_hint_is_left_over(self) -> None:
-        assert set(HINTS) == set(Reason)
+    def test_one_of_an_older_session_keeps_its_words(self) -> None:
+        old = {"reason": "noisy", "evidence": "the interval is ±9.0% wide", "hint": "Give it more time."}
+        doubt = remark_from_data(old)
+        assert doubt.code == doubts.NOISY
+        assert doubts.DOUBTS.text(doubt) == old["evidence"]
+        assert doubts.DOUBTS.hint(doubt) == old["hint"]
 
 
 class TestErrors:
@@ -216,7 +226,7 @@ class TestFailure:
 def measurement(plan: Plan, effective: Effective) -> Measurement:
     samples = Samples((Block(0, 1.5, array("q", [1_000_000] * 40), Conditions(joules=1.0)),), 30)
     model = Model("models/m.tflite", 1234, "ab" * 32)
-    doubt = Doubt(Reason.NOT_STEADY, "still falling")
+    doubt = said("still falling", doubts.NOT_STEADY)
     return Measurement(model, plan, Workload(), effective, samples, 12.5, 3.5, 200, 17.25, (doubt,))
 
 
@@ -231,14 +241,14 @@ class TestMeasurement:
 
     def test_doubts_of_the_run_and_of_the_samples_stand_together(self) -> None:
         effective = Effective("cpu", 1, "CompiledModel", False, True)
-        found = {doubt.reason for doubt in measurement(Plan(), effective).doubts}
-        assert found == {Reason.NOT_STEADY, Reason.NOISY}  # one block: its interval is unknown
+        found = {doubt.code for doubt in measurement(Plan(), effective).doubts}
+        assert found == {doubts.NOT_STEADY, doubts.NOISY}  # one block: its interval is unknown
 
     def test_what_was_asked_for_and_not_done_is_a_doubt(self) -> None:
         partial = effective_doubts(Plan("npu"), Effective("npu+cpu", None, "CompiledModel", False, False))
-        assert [doubt.reason for doubt in partial] == [Reason.PARTIAL]
+        assert [doubt.code for doubt in partial] == [doubts.PARTIAL]
         fewer = effective_doubts(Plan(threads=4), Effective("cpu", 1, "CompiledModel", False, True))
-        assert [doubt.reason for doubt in fewer] == [Reason.FALLBACK]
-        assert "4 threads were asked for, 1 were seen" in fewer[0].evidence
+        assert [doubt.code for doubt in fewer] == [doubts.FALLBACK]
+        assert "4 threads were asked for, 1 were seen" in DOUBTS.text(fewer[0])
         assert effective_doubts(Plan(), Effective("cpu", 1, "CompiledModel", True, True)) == []
         assert effective_doubts(Plan(threads=2), Effective("cpu", None, "Interpreter", True, None)) == []

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import hasten
-from hasten.core.bundle import write_bundle
+from hasten.bundle.folder import write_bundle
+from hasten.bundle.record import Bundle
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.plan import Plan, Workload
 from hasten.model import example_models
@@ -183,7 +184,7 @@ def test_there_is_nothing_to_quantise_in_real_values(runner: hasten.Runner) -> N
 
 
 def test_a_bundle_brings_its_plan_and_an_own_plan_counts_more(tmp_path: Path, added: Path) -> None:
-    bundle = write_bundle(tmp_path / "out", added, Plan(threads=2), labels=("cat",))
+    bundle = write_bundle(added, Bundle(tmp_path / "out", plan=Plan(threads=2), labels=("cat",)))
     with hasten.Runner(bundle.folder) as runner:
         assert runner.plan == Plan(threads=2)
         assert runner.bundle is not None

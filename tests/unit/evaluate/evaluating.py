@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.data.dataset import Dataset, Sample
-from hasten.evaluate.evaluation import Evaluation
+from hasten.data.preprocess import Preprocess
+from hasten.evaluate.evaluation import Evaluation, EvaluationData
 from hasten.evaluate.run import evaluate
 from hasten.library import open_model
 from hasten.model import example_models
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from hasten.data.metrics import Metric
     from hasten.measure.rounds import Candidate
 
 
@@ -25,8 +27,14 @@ def model_of(folder: Path, content: bytes, name: str = "m.tflite") -> Candidate:
     return open_model(folder / name)[0]
 
 
-def run(candidate: Candidate, dataset: Dataset, *rest: Any, **named: Any) -> Evaluation:
-    found = evaluate(LocalTarget(), candidate, dataset, *rest, **named)
+def run(
+    candidate: Candidate,
+    dataset: Dataset,
+    preprocess: Preprocess = Preprocess(),
+    metric: Metric | None = None,
+    **named: Any,
+) -> Evaluation:
+    found = evaluate(LocalTarget(), candidate, EvaluationData(dataset, preprocess, metric), **named)
     assert isinstance(found, Evaluation), found
     return found
 

@@ -23,7 +23,7 @@ from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
 from hasten.data.preprocess import Preprocess, preprocess_from_text
 from hasten.data.sources import open_dataset, random_dataset
-from hasten.evaluate.evaluation import Evaluation, EvaluationOptions, compare_evaluations
+from hasten.evaluate.evaluation import Evaluation, EvaluationData, EvaluationOptions, compare_evaluations
 from hasten.evaluate.floor import Floor
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.sequential_test import Decision
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hasten.core.plan import Plan
-    from hasten.targets.client import RunnerClient
+    from hasten.targets.client import Runner
 
 CASE = Path(__file__).parents[4] / "shared" / "cases" / "03_resnet8_cifar10"
 
@@ -125,7 +125,7 @@ def test_signatures_inputs_by_name_and_chosen_outputs(tmp_path: Path) -> None:
     assert run(candidate, dataset, Preprocess(), MeanAbsoluteError(), options=options).accuracy.value == 0
     assert run(candidate, dataset, Preprocess(), MeanAbsoluteError()).accuracy.value == pytest.approx(3)
     with pytest.raises(UsageError, match="no output 'total'"):
-        evaluate(LocalTarget(), candidate, dataset, options=EvaluationOptions(output="total"))
+        evaluate(LocalTarget(), candidate, EvaluationData(dataset), options=EvaluationOptions(output="total"))
 
 
 def test_state_is_cleared_before_each_sample(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_without_labels_it_is_agreement_with_the_original(tmp_path: Path) -> Non
     g = ModelBuilder()
     x = g.input("x", (1, 4))
     g.output(g.mul(x, g.constant(np.array([[1, 1, 1, -1]], np.float32))), "y")
-    second = run(model_of(tmp_path, g.build()), dataset, original=first)
+    second = run(model_of(tmp_path, g.build()), dataset, against=first)
     assert second.accuracy.kind is Kind.AGREEMENT
     values = [np.asarray(sample.inputs[0]) for sample in drawn(dataset)]  # type: ignore[index]
     wanted = np.mean([v.argmax() == (v * [1, 1, 1, -1]).argmax() for v in values])
@@ -184,7 +184,7 @@ def test_random_inputs_say_that_accuracy_is_unknown(tmp_path: Path) -> None:
     candidate, graph = open_model(doubler(tmp_path).path)
     dataset = random_dataset(forms_from_graph(graph, candidate.workload).inputs, 8)
     first = run(candidate, dataset, Preprocess(), Cosine())
-    second = run(candidate, dataset, original=first)
+    second = run(candidate, dataset, against=first)
     assert (second.accuracy.kind, second.accuracy.value) == (Kind.UNKNOWN, 1)
     assert any("accuracy is unknown" in note for note in second.accuracy.notes)
 
@@ -208,12 +208,12 @@ def test_a_floor_ends_it_early(tmp_path: Path) -> None:
     g = ModelBuilder()
     x = g.input("x", (1, 4))
     g.output(g.mul(x, g.constant(np.full((1, 4), -1, np.float32))), "y")
-    found = run(model_of(tmp_path, g.build()), dataset, floor=Floor(original, 0.02))
+    found = run(model_of(tmp_path, g.build()), dataset, against=Floor(original, 0.02))
     assert found.decision is not None
     assert found.decision.decision is Decision.BROKEN
     assert found.decision.saved > 200
     assert found.accuracy.samples == 400 - found.decision.saved
-    same = run(doubler(tmp_path), dataset, floor=Floor(original, 0.02))
+    same = run(doubler(tmp_path), dataset, against=Floor(original, 0.02))
     assert same.decision is not None
     assert same.decision.decision is Decision.KEPT
 
@@ -221,7 +221,7 @@ def test_a_floor_ends_it_early(tmp_path: Path) -> None:
 def test_a_floor_of_errors_takes_all_samples(tmp_path: Path) -> None:
     dataset = vectors(10, labels=[np.zeros(4, np.float32)] * 10)
     original = run(doubler(tmp_path), dataset, Preprocess(), MeanAbsoluteError())
-    found = run(doubler(tmp_path), dataset, Preprocess(), MeanAbsoluteError(), floor=Floor(original, 0.0))
+    found = run(doubler(tmp_path), dataset, Preprocess(), MeanAbsoluteError(), against=Floor(original, 0.0))
     assert found.decision is not None
     assert (found.decision.decision, found.decision.samples) == (Decision.KEPT, 10)
 
@@ -287,7 +287,7 @@ class Fragile(LocalTarget):
         self._deaths, self._seen, self._lock = deaths, seen, threading.Lock()
         self.started = 0
 
-    def start(self, plan: Plan) -> RunnerClient:
+    def start(self, plan: Plan) -> Runner:
         with self._lock:
             self.started += 1
         runner = super().start(plan)
@@ -298,7 +298,7 @@ class Fragile(LocalTarget):
                 dies = self._deaths > 0 and self._seen(samples)
                 self._deaths -= dies
             if dies:
-                raise RunnerFailed(Failure("evaluate", "crash", "The runner died."))
+                raise RunnerFailed(Failure("evaluate", "crash", "the runner died"))
             return really(samples, fresh=fresh)
 
         runner.evaluate_many = evaluate_many  # type: ignore[method-assign]
@@ -308,7 +308,7 @@ class Fragile(LocalTarget):
 def test_a_runner_that_dies_once_costs_a_retry(tmp_path: Path) -> None:
     target = Fragile(deaths=1)
     dataset = vectors(40)
-    found = evaluate(target, doubler(tmp_path), dataset, options=EvaluationOptions(runners=2))
+    found = evaluate(target, doubler(tmp_path), EvaluationData(dataset), options=EvaluationOptions(runners=2))
     assert isinstance(found, Evaluation)
     assert (found.retries, found.accuracy.samples, target.started) == (1, 40, 3)
     plain = run(doubler(tmp_path), dataset)
@@ -320,20 +320,20 @@ def test_a_second_death_is_a_failure_that_names_the_sample(tmp_path: Path) -> No
     dataset = vectors(10)
     poison = np.asarray(drawn(dataset)[3].inputs[0]).tobytes()  # type: ignore[index]
     target = Fragile(99, lambda batch: any(bytes(inputs[0]) == poison for inputs in batch))
-    found = evaluate(target, doubler(tmp_path), dataset)
+    found = evaluate(target, doubler(tmp_path), EvaluationData(dataset))
     assert isinstance(found, Failure)
-    assert (found.kind, found.message) == ("crash", "The runner died. It failed twice on the sample v3.")
+    assert (found.kind, found.message) == ("crash", "the runner died, for the second time, at v3")
 
 
 def test_a_sample_on_which_the_engine_fails_can_be_left_out(tmp_path: Path) -> None:
     dataset = vectors(10)
     poison = np.asarray(drawn(dataset)[3].inputs[0]).tobytes()  # type: ignore[index]
     target = Fragile(99, lambda batch: any(bytes(inputs[0]) == poison for inputs in batch))
-    found = evaluate(target, doubler(tmp_path), dataset, options=EvaluationOptions(skip_bad=True))
+    found = evaluate(target, doubler(tmp_path), EvaluationData(dataset), options=EvaluationOptions(skip_bad=True))
     assert isinstance(found, Evaluation)
     assert found.accuracy.samples == 9
     assert [(entry.name, entry.reason) for entry in found.skipped] == [
-        ("v3", "The runner died. It failed twice on the sample v3.")
+        ("v3", "the runner died, for the second time, at v3")
     ]
 
 
@@ -341,7 +341,9 @@ def test_a_sample_on_which_the_engine_fails_can_be_left_out(tmp_path: Path) -> N
 def test_a_model_that_kills_its_runner_is_a_failure(tmp_path: Path, skip_bad: bool) -> None:
     dataset = Dataset("d", [Sample(f"s{n}", (np.zeros(4, np.int8),)) for n in range(100)], labelled=False)
     options = EvaluationOptions(skip_bad=skip_bad)
-    found = evaluate(LocalTarget(), model_of(tmp_path, example_models.aborting()), dataset, options=options)
+    found = evaluate(
+        LocalTarget(), model_of(tmp_path, example_models.aborting()), EvaluationData(dataset), options=options
+    )
     assert isinstance(found, Failure)
     assert found.kind == "crash"
 

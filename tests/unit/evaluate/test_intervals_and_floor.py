@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hasten.core.accuracy import Accuracy, Change, Kind, accuracy_from_data
 from hasten.core.errors import UsageError
+from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
 from hasten.evaluate.intervals import (
     binomial_cdf,
     clopper_pearson_interval,
@@ -25,8 +26,7 @@ from hasten.evaluate.sequential_test import Decision, FloorTest, decide_floor
 counts = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-def mean(sums: np.ndarray, count: int) -> float:
-    return float(sums[0] / count)
+SHARE, MEAN, ERROR = TopK(1), Cosine(), MeanAbsoluteError()
 
 
 # -- shares
@@ -94,27 +94,27 @@ def test_paired_interval_finds_the_true_difference(won: float, lost: float) -> N
 
 def test_a_share_of_right_samples_gets_wilson_and_others_a_bootstrap() -> None:
     hits = np.repeat([[1.0], [0.0]], [80, 20], axis=0)
-    found = interval_of_scores(hits, mean, proportion=True)
+    found = interval_of_scores(hits, SHARE)
     assert found == wilson_interval(80, 100)
     scores = np.random.default_rng(0).normal(3, 1, (400, 1))
-    found = interval_of_scores(scores, mean, proportion=False)
+    found = interval_of_scores(scores, MEAN)
     assert found.low < found.estimate < found.high
     assert found.high - found.low == pytest.approx(2 * 1.96 / 20, rel=0.2)
-    assert found == interval_of_scores(scores, mean, proportion=False)
+    assert found == interval_of_scores(scores, MEAN)
 
 
 def test_one_sample_says_nothing_about_the_others() -> None:
-    found = interval_of_scores(np.array([[0.3]]), mean, proportion=False)
+    found = interval_of_scores(np.array([[0.3]]), MEAN)
     assert (found.low, found.high) == (-math.inf, math.inf)
     with pytest.raises(ValueError, match="no samples"):
-        interval_of_scores(np.zeros((0, 1)), mean, proportion=True)
+        interval_of_scores(np.zeros((0, 1)), SHARE)
 
 
 def test_bootstrap_finds_the_truth_as_often_as_it_claims() -> None:
     source = np.random.default_rng(3)
     inside = 0
     for _ in range(100):
-        found = interval_of_scores(source.exponential(1, (60, 1)), mean, proportion=False)
+        found = interval_of_scores(source.exponential(1, (60, 1)), MEAN)
         inside += found.low <= 1 <= found.high
     assert inside >= 87
 
@@ -122,7 +122,7 @@ def test_bootstrap_finds_the_truth_as_often_as_it_claims() -> None:
 def test_pairs_tell_what_changed() -> None:
     first = np.array([[1.0], [1.0], [0.0], [0.0], [1.0]])
     second = np.array([[1.0], [0.0], [1.0], [0.0], [0.0]])
-    found = compare_scores("top-1", list("abcde"), first, second, mean, proportion=True)
+    found = compare_scores(SHARE, list("abcde"), first, second)
     assert (found.both_right, found.lost, found.won, found.both_wrong) == (1, 2, 1, 1)
     assert (found.lost_samples, found.won_samples) == (("b", "e"), ("c",))
     assert found.difference == pytest.approx(-0.2)
@@ -137,18 +137,18 @@ def test_a_small_drop_is_told_from_noise_only_with_pairs() -> None:
     first = (source.random((4000, 1)) < 0.8).astype(float)
     second = first.copy()
     second[np.flatnonzero(first[:, 0])[:20]] = 0  # half a per cent, all of it lost
-    found = compare_scores("top-1", [str(i) for i in range(4000)], first, second, mean, proportion=True)
+    found = compare_scores(SHARE, [str(i) for i in range(4000)], first, second)
     assert found.change is Change.WORSE
     assert found.p_value is not None
     assert found.p_value < 0.001
-    alone = [interval_of_scores(scores, mean, proportion=True) for scores in (first, second)]
+    alone = [interval_of_scores(scores, SHARE) for scores in (first, second)]
     assert alone[1].high > alone[0].low
 
 
 def test_lower_errors_are_better() -> None:
     source = np.random.default_rng(5)
     first = source.random((100, 1))
-    found = compare_scores("mae", ["x"] * 100, first, first + 0.1, mean, proportion=False, higher_is_better=False)
+    found = compare_scores(ERROR, ["x"] * 100, first, first + 0.1)
     assert found.difference == pytest.approx(0.1)
     assert found.change is Change.WORSE
     assert found.drop == pytest.approx(0.1)
@@ -157,7 +157,7 @@ def test_lower_errors_are_better() -> None:
 
 def test_scores_that_do_not_pair_are_refused() -> None:
     with pytest.raises(ValueError, match="cannot be paired"):
-        compare_scores("top-1", ["a"], np.ones((1, 1)), np.ones((2, 1)), mean, proportion=True)
+        compare_scores(SHARE, ["a"], np.ones((1, 1)), np.ones((2, 1)))
 
 
 def test_accuracy_survives_json() -> None:

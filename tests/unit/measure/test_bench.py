@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 
-from hasten.core.doubts import Reason
+from hasten.core import doubts
+from hasten.core.doubts import DOUBTS
 from hasten.core.failure import Failure
 from hasten.core.measurement import Measurement
 from hasten.measure.bench import NARROW_ENOUGH, bench
@@ -39,7 +40,7 @@ def test_noisy_model_uses_its_budget_and_says_so(clock: Clock) -> None:
     found, spent = run_bench(clock, Behaviour(process_noise=0.3), seconds=6.0)
     assert 4.0 < spent < 7.0
     assert found.samples.processes >= 5
-    assert Reason.DISTURBED in {doubt.reason for doubt in found.doubts}
+    assert doubts.DISTURBED in {doubt.code for doubt in found.doubts}
 
 
 def test_more_time_gives_more_processes(clock: Clock) -> None:
@@ -85,7 +86,7 @@ def test_failure_in_the_first_process_is_the_answer(clock: Clock) -> None:
 def test_failure_in_a_later_process_leaves_a_measurement_in_doubt(clock: Clock) -> None:
     found, _ = run_bench(clock, Behaviour(fails={2: "block 1"}))
     assert len(found.samples.block_medians_ms) == 2
-    assert "a later process failed: a died" in [doubt.evidence for doubt in found.doubts]
+    assert "a later process failed: a died" in [DOUBTS.text(doubt) for doubt in found.doubts]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from fake_target import MACHINE
 from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 
-from hasten.core.doubts import Reason
+from hasten.core import doubts
 from hasten.core.failure import Failure
-from hasten.core.machine import Cluster
 from hasten.core.measurement import Measurement
 from hasten.core.plan import Plan
 from hasten.measure.rounds import Rounds
@@ -82,8 +79,8 @@ def test_failing_candidate_leaves_the_others_going(clock: Clock, stage: str, pro
     if process == 0 and stage != "block 3":
         assert result == b.failure
     else:
-        reasons = [doubt.reason for doubt in measured(result).other_doubts]
-        assert Reason.PARTIAL in reasons
+        reasons = [doubt.code for doubt in measured(result).other_doubts]
+        assert doubts.PARTIAL in reasons
 
 
 def test_failure_while_the_target_starts_is_a_value(clock: Clock) -> None:
@@ -110,7 +107,7 @@ def test_slow_model_gets_at_least_one_block_a_round(clock: Clock) -> None:
     target = SimulatedTarget(clock, {"a": Behaviour(latency_ms=3000)})
     found = measured(run_rounds(target, "a", count=1, seconds=0.01).tracks[0].result())
     assert found.samples.count == 1
-    assert Reason.FEW_SAMPLES in [doubt.reason for doubt in found.doubts]
+    assert doubts.FEW_SAMPLES in [doubt.code for doubt in found.doubts]
 
 
 def test_nothing_measured_is_a_failure_not_a_crash(clock: Clock) -> None:
@@ -134,7 +131,7 @@ def test_warm_up_ends_when_steady(clock: Clock) -> None:
 
 def test_warm_up_that_never_settles_is_flagged_and_ends(clock: Clock) -> None:
     found = measured(run_rounds(SimulatedTarget(clock, {"a": Behaviour(never_steady=True)}), "a").tracks[0].result())
-    assert Reason.NOT_STEADY in [doubt.reason for doubt in found.doubts]
+    assert doubts.NOT_STEADY in [doubt.code for doubt in found.doubts]
 
 
 def test_steady_model_is_not_flagged(clock: Clock) -> None:
@@ -145,7 +142,7 @@ def test_steady_model_is_not_flagged(clock: Clock) -> None:
 
 def cores_in_use(clock: Clock, plans: list[Plan], clusters: list[list[int]], rounds: int = 2) -> list[tuple[int, ...]]:
     target = SimulatedTarget(clock)
-    target.device = replace(MACHINE, clusters=tuple(Cluster(tuple(cores)) for cores in clusters))
+    target.machine["clusters"] = [{"cores": cores, "strength": 1.0} for cores in clusters]
     race = Rounds(target, [candidate("abc"[i], plan) for i, plan in enumerate(plans)])
     for _ in range(rounds):
         race.run_one(0.1)
@@ -159,7 +156,7 @@ def test_candidates_share_a_core_in_each_round_and_take_turns_over_the_cores(clo
 
 def test_result_names_the_plan_that_was_asked_for(clock: Clock) -> None:
     target = SimulatedTarget(clock)
-    target.device = replace(MACHINE, clusters=(Cluster((0, 1)),))
+    target.machine["clusters"] = [{"cores": [0, 1], "strength": 1.0}]
     rounds = run_rounds(target, "ab")
     assert measured(rounds.tracks[0].result()).plan == Plan()
 

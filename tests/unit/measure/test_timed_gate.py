@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from simulated import Behaviour, Clock, SimulatedTarget, candidate, install_clock
 
-from hasten.core.budget import Budget
-from hasten.core.gate import GateVerdict
-from hasten.measure.gate import TimedGate
+from hasten.gate.limits_file import Budget
+from hasten.gate.rules import GateVerdict
+from hasten.gate.timing import TimedGate
 
 NOISE = 0.012
 """By which processes of one model differ: about what a shared machine shows."""

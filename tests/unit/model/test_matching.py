@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasten.core.explain import Certainty
 from hasten.model.build import ModelBuilder
 from hasten.model.example_models import mobilenet_like
 from hasten.model.graph import Node, Subgraph, Tensor
-from hasten.model.matching import Feeder, Feeders, match_nodes
+from hasten.model.matching import Certainty, Feeder, Feeders, match_nodes
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:

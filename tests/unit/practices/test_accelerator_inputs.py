@@ -13,7 +13,7 @@ from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
 from hasten.demo import DATA, MODEL
 from hasten.model.reader import read_graph
-from hasten.practices.accelerator_outputs import inputs_from_data
+from hasten.practices.accelerators.outputs import inputs_from_data
 from hasten.targets.client import TensorInfo
 
 if TYPE_CHECKING:

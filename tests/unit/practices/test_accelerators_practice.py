@@ -7,20 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from accelerator_machine import (
-    GPU,
-    NPU,
-    TRUTH,
-    Back,
-    Examination,
-    SimulatedMachine,
-    SimulatedRunner,
-    backs,
-    graph_in,
-    placed,
-)
+from accelerator_machine import GPU, NPU, TRUTH, Back, Examination, Machine, SimulatedRunner, backs, graph_in, placed
 
-from hasten.core.acceleration import IMPRECISE, MISSING, PARTIAL, RUNS, WRONG
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
@@ -29,14 +17,15 @@ from hasten.core.placement import XNNPACK, YNNPACK, Partition, Placement
 from hasten.core.plan import Plan, Workload
 from hasten.model.example_models import counting_loop
 from hasten.model.reader import read_graph
-from hasten.practices.accelerator_words import finding_of, recommend
-from hasten.practices.accelerators import plans_to_examine
-from hasten.practices.pays_from import pays_from
+from hasten.practices.accelerators.facts import IMPRECISE, MISSING, PARTIAL, RUNS, WRONG
+from hasten.practices.accelerators.pays_from import pays_from
+from hasten.practices.accelerators.run import plans_to_examine
+from hasten.practices.accelerators.sentences import finding_of, recommend
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hasten.targets.client import LoadReport, RunnerClient
+    from hasten.targets.client import LoadReport, Runner
 
 
 @pytest.fixture
@@ -54,7 +43,7 @@ def test_everything_that_runs_is_placed_compared_and_timed(examined: Examination
     assert rows["gpu"].against_cpu.verdict is Verdict.SLOWER
     assert rows["gpu"].break_even_runs is None
     assert "this is a software GPU" in rows["gpu"].why
-    assert rows["ynnpack"].why == "This release of LiteRT was built without YNNPACK."
+    assert rows["ynnpack"].why == "this release of LiteRT was built without YNNPACK."
 
 
 def test_what_is_twice_as_slow_is_retired_after_a_round(examined: Examination) -> None:
@@ -226,10 +215,10 @@ def test_every_delegate_has_a_row_of_its_own() -> None:
     assert plans["npu"].accelerator == "npu"
 
 
-class ByModel(SimulatedMachine):
+class ByModel(Machine):
     """A machine whose accelerator has a fixed cost: 0.4 ms for each run, and a third of the time beyond."""
 
-    def start(self, plan: Plan) -> RunnerClient:
+    def start(self, plan: Plan) -> Runner:
         machine = self
 
         class Sized(SimulatedRunner):

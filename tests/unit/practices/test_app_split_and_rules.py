@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hasten.core.app import PARTS
-from hasten.practices.app import AppStudy
-from hasten.practices.app_crowd import crowd_of
-from hasten.practices.app_program import Ended
+from hasten.practices.app.facts import PARTS
+from hasten.practices.app.watched.contention import crowd_of
+from hasten.practices.app.watched.program import Ended
+from hasten.practices.app.watched.study import AppStudy
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def test_shares_leave_out_the_time_in_which_others_had_the_cores(story: Story) -
     story.line(kind="queued", thread=MAIN, ns=int(wall * MS))
     found = story.told(2 * wall).result()
     assert found.findings[0].share == pytest.approx(found.findings[0].cost_ms / wall)
-    assert [doubt.reason.value for doubt in found.doubts] == ["other-load"]
+    assert [doubt.code for doubt in found.doubts] == ["other-load"]
 
 
 def test_interpreters_that_run_at_once_are_counted(story: Story) -> None:

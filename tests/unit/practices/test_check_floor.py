@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from hasten.gate.request import CheckRequest, with_limits
 from hasten.library import check, quantize
 from hasten.model.build import ModelBuilder
-from hasten.practices.check_request import CheckRequest, with_limits
 from hasten.practices.quantize_records import QuantizeSettings
 
 if TYPE_CHECKING:

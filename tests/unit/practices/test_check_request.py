@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hasten.core.budget import Budget
 from hasten.core.errors import DataError, UsageError
 from hasten.core.plan import Plan
-from hasten.practices.check_request import CheckRequest, request_from, request_from_file, with_limits
+from hasten.gate.limits_file import Budget
+from hasten.gate.request import CheckRequest, request_from, request_from_file, with_limits
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hasten.core.copies import WAYS
 from hasten.core.errors import ModelError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
 from hasten.library import copies, copies_found, measure_copies, study_copies
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
+from hasten.runner.copy_ways import WAYS
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hasten.targets.client import RunnerClient
+    from hasten.targets.client import Runner
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_the_snippet_runs(large: Path, capsys: pytest.CaptureFixture[str]) -> No
     found = copies_found(practice)
     exec(compile(found.snippet, "snippet", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out.startswith("y [0. 0. 0.")
-    assert "UNTESTED" in copies_found(practice, "kotlin").snippet
+    assert "class FastModel(" in copies_found(practice, "kotlin").snippet
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_model_for_the_classic_interface_only_says_so(large: Path) -> None:
 class _Dying(LocalTarget):
     """A target on which one interface of LiteRT takes the whole process with it."""
 
-    def start(self, plan: Plan) -> RunnerClient:
+    def start(self, plan: Plan) -> Runner:
         runner = super().start(plan)
         plain = runner.copies
 

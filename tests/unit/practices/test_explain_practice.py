@@ -13,21 +13,21 @@ import pytest
 from hasten import library
 from hasten.core.comparison import compare_rounds
 from hasten.core.errors import DataError, ModelError
-from hasten.core.explain import CauseKind, Explanation, NodeRow
-from hasten.core.node_errors import DROP_DB
 from hasten.core.statistics import Interval
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.preprocess import preprocess_from_text
 from hasten.demo import CALIBRATION, DATA, MODEL
+from hasten.explain.errors import Numbers, compare_numbers
+from hasten.explain.facts import CauseKind, Explanation, NodeRow
+from hasten.explain.inner_tensors import InnerTensors, real_values
+from hasten.explain.inputs import inputs_from_data, samples_for
+from hasten.explain.node_errors import DROP_DB
+from hasten.explain.run import Subject
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.build_bytes import serialised
 from hasten.model.build_graph import signed_range
 from hasten.model.matching import match_nodes
-from hasten.practices.explain import Subject
-from hasten.practices.explain_errors import Numbers, compare_numbers
-from hasten.practices.explain_inputs import inputs_from_data, samples_for
-from hasten.practices.inner_tensors import InnerTensors, real_values
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from PIL import Image
 from hasten.core.errors import DataError
 from hasten.core.quantization import FAILED
 from hasten.core.session import keep_nothing
+from hasten.gate.request import CheckRequest, with_limits
 from hasten.library import quantize, run_check, run_quantize, study_check, study_quantize
 from hasten.model.example_models import mobilenet_like
-from hasten.practices.check_request import CheckRequest, with_limits
 from hasten.practices.quantize_records import QuantizeSettings
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from hasten.core.plan import Plan
 from hasten.demo import MODEL
 from hasten.measure.rounds import Candidate
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators import examine
-from hasten.practices.new_delegate import FILES, write_delegate
+from hasten.practices.accelerators.new_delegate import FILES, write_delegate
+from hasten.practices.accelerators.run import examine
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hasten.core.platform_trace import Frame
-from hasten.practices.platform_names import Meaning, frame_meaning, is_foreign, plain_name, section_meaning
+from hasten.practices.app.recorded.names import Meaning, frame_meaning, is_foreign, plain_name, section_meaning
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from hasten.core import doubts
 from hasten.core.block import Block
-from hasten.core.doubts import Reason
+from hasten.core.doubts import DOUBTS
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.profile import Peaks, Profile
@@ -20,7 +21,7 @@ from hasten.measure.rounds import Candidate
 from hasten.model.build import ModelBuilder
 from hasten.model.example_models import two_signatures
 from hasten.model.reader import read_graph
-from hasten.practices.profile import build_profile
+from hasten.practices.profile.run import build_profile
 from hasten.targets.client import LoadReport, ProfiledRun, RawEvent
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def test_times_shares_and_coverage(dense: Graph) -> None:
     assert [op.share for op in found.operators] == pytest.approx([0.5025, 0.2525])
     assert found.coverage == pytest.approx(0.755)
     assert found.profiled_ms == pytest.approx(0.202)
-    assert Reason.UNSEEN in [doubt.reason for doubt in found.doubts]
+    assert doubts.UNSEEN in [doubt.code for doubt in found.doubts]
 
 
 def test_kernel_of_no_time_is_given_none_back(dense: Graph) -> None:
@@ -209,21 +210,21 @@ def test_delegate_that_is_not_even_timed_is_a_row_without_time(chain: Graph) -> 
     found = profile_of(chain, raw_of(run_of(invoke(300))))
     assert [(row.op, row.kernels, row.ms) for row in found.operators] == [("DELEGATE", ("not reported",), 0.0)]
     assert found.coverage == 0.0
-    assert Reason.UNSEEN in [doubt.reason for doubt in found.doubts]
+    assert doubts.UNSEEN in [doubt.code for doubt in found.doubts]
 
 
 def test_kernels_too_short_for_the_profiler_are_not_said_to_run_elsewhere(dense: Graph) -> None:
     events = (invoke(17), kernel("Fully Connected", 0, 0), kernel("Softmax", 1, 0))
     unseen, profiling = profile_of(dense, raw_of(run_of(*events), latency_ms=0.002)).doubts
-    assert "0% of the run; 2 of 2 take less than the microsecond" in unseen.evidence
-    assert "elsewhere" not in unseen.hint
-    assert "750% longer" in profiling.evidence
-    assert "--seconds" not in profiling.hint
+    assert "0% of the run; 2 of 2 take less than the microsecond" in DOUBTS.text(unseen)
+    assert "elsewhere" not in DOUBTS.hint(unseen)
+    assert "750% longer" in DOUBTS.text(profiling)
+    assert "--seconds" not in DOUBTS.hint(profiling)
 
 
 def test_delegate_that_tells_nothing_is_what_the_doubt_names(chain: Graph) -> None:
     (doubt,) = profile_of(chain, raw_of(run_of(invoke(300)))).doubts
-    assert doubt.evidence == "the operators add up to 0% of the run; a delegate does not report what it takes"
+    assert DOUBTS.text(doubt) == "the operators add up to 0% of the run; a delegate does not report what it takes"
 
 
 @pytest.fixture
@@ -275,8 +276,8 @@ def test_a_loop_takes_no_more_than_there_is_in_a_plain_run(loop: Graph) -> None:
     assert [part.ms for part in found.partitions] == pytest.approx([0.1005, 0.030, 0.1005])
     assert (found.profiler_ms, found.invoke_ms) == pytest.approx((0.170, 0.250))
     (doubt,) = found.doubts
-    assert "82% longer, mostly inside WHILE" in doubt.evidence
-    assert "--seconds" not in doubt.hint
+    assert "82% longer, mostly inside WHILE" in DOUBTS.text(doubt)
+    assert "--seconds" not in DOUBTS.hint(doubt)
 
 
 def test_an_operator_beside_a_loop_is_not_judged_by_one_disturbed_run(loop: Graph) -> None:
@@ -307,16 +308,16 @@ def test_dear_profiling_is_a_doubt(dense: Graph) -> None:
     events = (invoke(200), kernel("Fully Connected", 0, 150), kernel("Softmax", 1, 48))
     assert profile_of(dense, raw_of(run_of(*events), latency_ms=0.19)).doubts == ()
     (doubt,) = profile_of(dense, raw_of(run_of(*events), latency_ms=0.1)).doubts
-    assert "100% longer" in doubt.evidence
+    assert "100% longer" in DOUBTS.text(doubt)
 
 
 def test_time_that_only_profiling_takes_is_no_missing_part(dense: Graph) -> None:
     """The operators add up to 75 % of the profiled run, and to all of a plain one."""
     events = (invoke(200), kernel("Fully Connected", 0, 100), kernel("Softmax", 1, 49))
     (doubt,) = profile_of(dense, raw_of(run_of(*events), latency_ms=0.15)).doubts
-    assert doubt.reason is Reason.PROFILING
-    reasons = [doubt.reason for doubt in profile_of(dense, raw_of(run_of(*events), latency_ms=0.175)).doubts]
-    assert reasons == [Reason.UNSEEN, Reason.PROFILING]
+    assert doubt.code == doubts.PROFILING
+    reasons = [doubt.code for doubt in profile_of(dense, raw_of(run_of(*events), latency_ms=0.175)).doubts]
+    assert reasons == [doubts.UNSEEN, doubts.PROFILING]
 
 
 def test_other_signature_is_mapped_to_its_own_subgraph(tmp_path: Path) -> None:

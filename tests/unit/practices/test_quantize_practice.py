@@ -21,10 +21,11 @@ from hasten.demo import MODEL
 from hasten.evaluate.fingerprint import file_hash
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import halves
+from hasten.explain import node_gains
 from hasten.library import quantize, run_quantize, study_quantize
 from hasten.model.example_models import mobilenet_like
-from hasten.practices import node_gains, quantize_judge
-from hasten.practices import quantize as practice_module
+from hasten.practices import quantize_judge
+from hasten.practices.quantize import run as practice_module
 from hasten.practices.quantize_folder import CHOSEN, SESSION, QuantizeFolder
 from hasten.practices.quantize_records import QuantizeResult, QuantizeSettings
 from hasten.variants.maker import VariantMaker

@@ -21,8 +21,8 @@ from hasten.evaluate.run import evaluate
 from hasten.library import quantize, study_quantize
 from hasten.model.build import ModelBuilder
 from hasten.model.example_models import mobilenet_like
-from hasten.practices import quantize as practice_module
 from hasten.practices import quantize_folder, quantize_judge
+from hasten.practices.quantize import run as practice_module
 from hasten.practices.quantize_folder import CHOSEN, SESSION, QuantizeFolder
 from hasten.practices.quantize_records import QuantizeSettings
 from hasten.variants.maker import VariantMaker

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from hasten.core.comparison import Comparison, Verdict
-from hasten.core.explain import Certainty, NodeMatch, NodeRow, Timing
 from hasten.core.quantization import BROKEN, FAILED, KEPT, SIZE, VariantRow
 from hasten.core.statistics import Interval
 from hasten.demo import CALIBRATION, DATA, MODEL
+from hasten.explain.facts import NodeRow, Timing
+from hasten.explain.node_gains import Gains, NodeGain, gains_from_rows
 from hasten.library import quantize
 from hasten.model.example_models import mobilenet_like
+from hasten.model.matching import Certainty, NodeMatch
 from hasten.model.reader import read_graph
-from hasten.practices.node_gains import Gains, NodeGain, gains_from_rows
 from hasten.practices.pruned_variants import kernel_note
 from hasten.practices.quantize_records import QuantizeSettings
 from hasten.practices.slow_nodes import leave_slow_nodes, subject_of
@@ -23,7 +24,7 @@ from hasten.practices.slow_nodes import leave_slow_nodes, subject_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hasten.practices.quantize import QuantizePractice
+    from hasten.practices.quantize.run import QuantizePractice
 
 
 def row(node: int, before: float, after: float, spread: float = 0.001, *, op: str = "CONV_2D") -> NodeRow:

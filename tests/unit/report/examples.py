@@ -7,10 +7,11 @@ from typing import Any
 
 from hasten.core.block import Block, Conditions
 from hasten.core.comparison import compare_rounds
-from hasten.core.doubts import Doubt, Reason
+from hasten.core.doubts import PHRASES
 from hasten.core.measurement import Effective, Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.profile import OperatorTime, PartitionTime, Peaks, Profile
+from hasten.core.remark import Remark, said
 from hasten.core.samples import Samples
 from hasten.measure.compare import ComparisonResult
 from hasten.measure.profiling import RawProfile
@@ -45,7 +46,7 @@ def measurement(
     latency_ms: float = 1.0,
     name: str = "model.tflite",
     plan: Plan = Plan(),
-    doubts: tuple[Doubt, ...] = (),
+    doubts: tuple[Remark, ...] = (),
     found: Samples | None = None,
     **effective: Any,
 ) -> Measurement:
@@ -70,9 +71,7 @@ def measurement(
     )
 
 
-ALL_DOUBTS = tuple(
-    Doubt(reason, "evidence that takes quite a few words to put down properly " * 2) for reason in Reason
-)
+ALL_DOUBTS = tuple(said("evidence that takes quite a few words to put down properly " * 2, code) for code in PHRASES)
 
 
 def comparison(log_ratios: list[float], **changes: Any) -> ComparisonResult:

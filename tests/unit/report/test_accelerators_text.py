@@ -8,11 +8,20 @@ import math
 import pytest
 from examples import HOSTILE
 
-from hasten.core.acceleration import FAILED, IMPRECISE, MISSING, NO_NUMBERS, RUNS, WRONG, AcceleratorRow, OutputError
 from hasten.core.comparison import compare_rounds
-from hasten.core.pays import LadderPoint, Pays
 from hasten.core.plan import Plan
 from hasten.core.statistics import Interval
+from hasten.practices.accelerators.break_even import LadderPoint, Pays
+from hasten.practices.accelerators.facts import (
+    FAILED,
+    IMPRECISE,
+    MISSING,
+    NO_NUMBERS,
+    RUNS,
+    WRONG,
+    AcceleratorRow,
+    OutputError,
+)
 from hasten.report.accelerators_text import accelerators_text
 
 AGAINST = compare_rounds([-0.7] * 6)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from hasten.core.app import PARTS, AppFinding, AppResult, CodeTime, Frames, ModelUse, Overhead, ThreadSplit
 from hasten.core.finding import Standing
+from hasten.practices.app.facts import PARTS, AppFinding, AppResult, CodeTime, Frames, ModelUse, Overhead, ThreadSplit
 from hasten.report.app_text import app_text
 
 FAULT = AppFinding(

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from examples import HOSTILE
 
-from hasten.core.budget import Budget
-from hasten.core.doubts import Doubt, Reason
-from hasten.core.gate import CheckResult, GateVerdict, Row
+from hasten.core import doubts
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
+from hasten.core.remark import said
+from hasten.gate.limits_file import Budget
+from hasten.gate.rules import CheckResult, GateVerdict, Row
 from hasten.report.check_markdown import check_markdown
 from hasten.report.check_text import check_text, row_sentence, verdict_sentence
 
@@ -34,8 +35,8 @@ def result(*rows: Row, name: str = "digits.tflite", **changes: Any) -> CheckResu
 
 
 def test_a_line_for_each_limit_within_80_columns() -> None:
-    doubts = (Doubt(Reason.OTHER_LOAD, "other processes kept 1.3 cores busy meanwhile"),)
-    text = check_text(result(doubts=doubts, notes=("a note",)))
+    busy = (said("other processes kept 1.3 cores busy meanwhile", doubts.OTHER_LOAD),)
+    text = check_text(result(doubts=busy, notes=("a note",)))
     assert max(map(len, text.splitlines())) <= 80
     assert text.startswith("Failed: 1 of 7 limits is broken. digits.tflite on cpu, 2 threads.")
     for word in ("1.43 MB", "2.236 - 2.317 ms", "at most 5.00 ms", "at least 95.00%", "1.013 times", "50% above"):
@@ -89,7 +90,7 @@ def test_markdown_is_one_table_whatever_the_names(name: str) -> None:
 
 
 def test_markdown_shows_verdicts_and_folds_doubts() -> None:
-    text = check_markdown(result(doubts=(Doubt(Reason.NOISY, "the interval is ±9 % wide"),), notes=("a <b>note</b>",)))
+    text = check_markdown(result(doubts=(said("the interval is ±9 % wide", doubts.NOISY),), notes=("a <b>note</b>",)))
     assert text.startswith("### ❌ Failed: 1 of 7 limits is broken.")
     assert "| init | 300 ms | 280 - 310 ms | at most 200 ms | ❌ failed |" in text
     assert "<details>" in text

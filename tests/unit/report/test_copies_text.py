@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from hasten.core.copies import BY_KEY, CopyStudy, choose, finding_of, measured_row, refused_row
-from hasten.core.doubts import Doubt, Reason
+from hasten.core import doubts
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
+from hasten.core.remark import said
 from hasten.core.statistics import Interval
+from hasten.practices.copies.facts import CopyStudy, choose, finding_of, measured_row, refused_row
 from hasten.report.copies_text import copies_text
+from hasten.runner.copy_ways import BY_KEY
 
 
 def _study() -> CopyStudy:
@@ -33,7 +35,7 @@ def _study() -> CopyStudy:
         "print('hello')\n",
         "python",
         3,
-        (Doubt(Reason.NOISY, "the interval is wide"),),
+        (said("the interval is wide", doubts.NOISY),),
     )
 
 

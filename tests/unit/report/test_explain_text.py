@@ -11,23 +11,22 @@ from examples import ALL_DOUBTS, HOSTILE
 from tune_session import session_of
 
 from hasten.core.comparison import compare_rounds
-from hasten.core.explain import (
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
+from hasten.core.statistics import Interval
+from hasten.explain.facts import (
     Cause,
     CauseKind,
-    Certainty,
     CutOff,
     ErrorView,
     Explanation,
     Instructions,
     LossyInput,
-    NodeMatch,
     NodeRow,
     Side,
     Timing,
 )
-from hasten.core.measurement import Model
-from hasten.core.plan import Plan
-from hasten.core.statistics import Interval
+from hasten.model.matching import Certainty, NodeMatch
 from hasten.report.explain_text import explanation_text
 from hasten.report.markdown import markdown_report
 

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from tune_session import PRACTICES, Line, session_of, tune_lines
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
-from hasten.core.finding import Finding, Standing
+from hasten.core.finding import Standing, told_finding
 from hasten.core.plan import Plan
 from hasten.core.quantization import BROKEN, KEPT, VariantRow
 from hasten.core.session import Session
 from hasten.core.statistics import Interval
-from hasten.report.html.libraries import MISSING, chart_library
-from hasten.report.html.page import content, html_report
+from hasten.report.chart_library import MISSING, chart_library
+from hasten.report.page import content, html_report
 from hasten.report.summary.build import summarise
 
 _HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028\"'&amp;"
@@ -293,7 +293,7 @@ def test_a_ratio_that_the_latencies_contradict_is_in_doubt() -> None:
 
 
 def _finding() -> dict[str, Any]:
-    return Finding("quantize", Standing.IMPROVED, "int8 keeps the floor and is 60 % smaller").as_data()
+    return told_finding("quantize", Standing.IMPROVED, "int8 keeps the floor and is 60 % smaller").as_data()
 
 
 _SESSIONS: dict[str, tuple[list[Line], str]] = {

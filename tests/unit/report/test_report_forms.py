@@ -12,13 +12,14 @@ from examples import HOSTILE, measurement
 from tune_session import Line, session_of, tune_lines
 
 from hasten.core.errors import UsageError
-from hasten.report.charts.style import PALETTES
 from hasten.report.document.build import charts_of, sections_of
 from hasten.report.forms import report_text
-from hasten.report.markdown import markdown_report, plain
+from hasten.report.markdown import markdown_report
 from hasten.report.pictures import picture_spec, pictures
 from hasten.report.summary.build import summarise
 from hasten.report.summary.commands import candidate
+from hasten.show.charts import PALETTES
+from hasten.show.markdown import plain
 
 
 def _without_escapes(line: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 from examples import ALL_DOUBTS, HOSTILE, comparison, measurement, operator, profile, samples
 
 from hasten.core.block import Block
+from hasten.core.doubts import DOUBTS
 from hasten.core.plan import Plan
 from hasten.core.profile import PartitionTime
 from hasten.core.samples import Samples
@@ -57,8 +58,8 @@ class TestMeasurement:
         assert_fits(text)
         joined = " ".join(text.split())
         for doubt in ALL_DOUBTS:
-            assert f"! {doubt.reason.value}:" in joined
-            assert doubt.hint in joined
+            assert f"! {doubt.code}:" in joined
+            assert DOUBTS.hint(doubt) in joined
 
     @pytest.mark.parametrize("name", [name for name in HOSTILE if name])
     def test_hostile_names_fit_and_are_shown(self, name: str) -> None:

@@ -18,7 +18,7 @@ from timelines import camera
 
 from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.platform_trace import TraceReason
-from hasten.practices.platform_trace import examine_trace
+from hasten.practices.app.recorded.study import examine_trace
 from hasten.report.platform_timeline import trace_events
 from hasten.report.platform_trace_text import platform_trace_text
 from hasten.traces.reading import FORMATS, read_trace

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hasten.core.platform_result import PlatformResult
+    from hasten.practices.app.recorded.facts import PlatformResult
 
 FORMATS: dict[str, tuple[str, Callable[[Timeline], str | bytes]]] = {
     "perfetto": ("perfetto", constructed.perfetto),

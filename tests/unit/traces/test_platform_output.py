@@ -12,9 +12,9 @@ import pytest
 from test_platform_formats import examined
 from timelines import Faults, Timeline, camera
 
-from hasten.core.app import PARTS
 from hasten.core.platform_trace import RUNNABLE, RUNNING, WAITING, StateColumns
 from hasten.library import examine_platform_trace
+from hasten.practices.app.facts import PARTS
 from hasten.report.platform_timeline import trace_events
 from hasten.report.platform_trace_text import platform_trace_text
 

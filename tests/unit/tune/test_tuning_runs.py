@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from hasten.core.bundle import read_bundle
+from hasten.bundle.folder import read_bundle
 from hasten.core.errors import ModelError
 from hasten.core.limits import Limit
 from hasten.core.session import read_session
 from hasten.core.tuning import BROKEN, CHOSEN, ORIGINAL, UNKNOWN
 from hasten.library import run_tune, study_tune, tune
 from hasten.model.example_models import mobilenet_like
+from hasten.practices.registry import NAMES
 from hasten.report.tune_text import tune_text
 from hasten.tune.settings import TuneSettings
-from hasten.tune.verdicts import PRACTICES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def found(place: Path) -> TuneResult:
 
 
 def test_there_is_an_answer_with_nine_verdicts(found: TuneResult) -> None:
-    assert [finding.practice for finding in found.findings] == list(PRACTICES)
+    assert [finding.practice for finding in found.findings] == list(NAMES)
     assert found.best.status == CHOSEN
     assert found.best.floor == "kept"
     assert found.trials > 2

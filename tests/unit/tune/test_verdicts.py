@@ -14,8 +14,10 @@ from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, Profile
 from hasten.core.statistics import Interval
 from hasten.core.tuning import BROKEN, DROPPED, FAILED, KEPT, ORIGINAL, UNKNOWN, Step, TuneResult, TuneTrial
+from hasten.practices.practice import Evidence
+from hasten.practices.registry import NAMES
 from hasten.report.tune_text import tune_text
-from hasten.tune.verdicts import PRACTICES, Evidence, nine_findings
+from hasten.tune.verdicts import nine_findings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +39,7 @@ FASTER = trial(ORIGINAL, 2.0)
 def verdicts(trials: Sequence[TuneTrial], best: TuneTrial = BASE, **more: object) -> dict[str, Finding]:
     known = Evidence(trials, best, BASE, **more)  # type: ignore[arg-type]
     found = nine_findings(known)
-    assert [finding.practice for finding in found] == list(PRACTICES)
+    assert [finding.practice for finding in found] == list(NAMES)
     return {finding.practice: finding for finding in found}
 
 
@@ -148,7 +150,7 @@ def test_the_text_has_the_verdict_the_steps_and_all_nine() -> None:
     assert "noise" not in text
     assert text.startswith("m.tflite: 2.0 times faster.")
     assert "4.00 ms → 2.00 ms" in text
-    assert all(practice in text for practice in PRACTICES)
+    assert all(practice in text for practice in NAMES)
     assert "out/report.html" in text
     assert "hasten tune m.tflite" in text
     assert max(map(len, text.splitlines())) <= 80

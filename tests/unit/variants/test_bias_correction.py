@@ -12,6 +12,7 @@ from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.model.model_object import read_object
 from hasten.variants.make import calibrate, make_variant
+from hasten.variants.selection import NodeChoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,9 +89,9 @@ def test_equal_biases_are_corrected_each_on_its_own(tmp_path: Path) -> None:
 def test_only_what_is_quantised_is_corrected(tmp_path: Path) -> None:
     model = model_file(tmp_path, "mobilenet")
     known = calibrate(model, "static_int8_min_max", inputs_of(model, 4))
-    variant = make_variant(model, "static_int8_corrected", tmp_path / "v.tflite", known, only=[0])
+    variant = make_variant(model, "static_int8_corrected", tmp_path / "v.tflite", known, choice=NodeChoice(only=[0]))
     assert "corrected the biases of 1 layer" in variant.notes
-    plain = make_variant(model, "static_int8_min_max", tmp_path / "p.tflite", known, only=[0])
+    plain = make_variant(model, "static_int8_min_max", tmp_path / "p.tflite", known, choice=NodeChoice(only=[0]))
     assert not any("biases" in note for note in plain.notes)
 
 

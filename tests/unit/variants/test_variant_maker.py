@@ -16,6 +16,7 @@ from hasten.model.example_models import mobilenet_like
 from hasten.practices.quantize_records import QuantizeSettings
 from hasten.variants.make import make_variant
 from hasten.variants.maker import VariantMaker
+from hasten.variants.selection import NodeChoice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ def test_the_file_is_the_same_as_one_made_in_this_process(
 ) -> None:
     for recipe, given in (("float16", None), ("static_int8", samples), ("static_int8_min_max", samples)):
         there = maker.make(recipe, tmp_path / "there.tflite", given, but=[1])
-        here = make_variant(model, recipe, tmp_path / "here.tflite", given, but=[1])
+        here = make_variant(model, recipe, tmp_path / "here.tflite", given, choice=NodeChoice(but=[1]))
         assert there.path.read_bytes() == here.path.read_bytes()
         assert (there.nodes, there.notes, there.recipe) == (here.nodes, here.notes, here.recipe)
 

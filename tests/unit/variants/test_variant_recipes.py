@@ -15,7 +15,8 @@ from hasten.data.forms import forms_from_graph, real_from_bytes, stored_from_rea
 from hasten.model.reader import read_graph
 from hasten.variants.io_types import IoTypes
 from hasten.variants.make import calibrate, make_variant
-from hasten.variants.recipes import RECIPE_NAMES, RECIPES, recipe_from_name
+from hasten.variants.recipes import RECIPE_NAMES, RECIPES, recipe_from_name, same_kernels, variant_name
+from hasten.variants.selection import NodeChoice
 from hasten.variants.variant import NothingToChangeError
 
 if TYPE_CHECKING:
@@ -62,13 +63,15 @@ def test_the_types_at_the_border_are_as_chosen(dtype: str, recipe: str, tmp_path
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("ends", [(0,), (-1,), (0, -1)])
-def test_integers_at_the_border_are_converted_where_the_first_or_the_last_node_stays_float(
+def test_integer_inputs_and_outputs_are_converted_where_the_first_or_the_last_node_stays_float(
     dtype: str, ends: tuple[int, ...], tmp_path: Path
 ) -> None:
     model, out = model_file(tmp_path, "mobilenet"), tmp_path / "variant.tflite"
     nodes, samples = read_graph(model).main.nodes, inputs_of(model, 8)
     float_nodes = [nodes[end].index for end in ends]
-    variant = make_variant(model, "static_int8_min_max", out, samples, but=float_nodes, io_types=IoTypes(dtype, dtype))
+    variant = make_variant(
+        model, "static_int8_min_max", out, samples, choice=NodeChoice(but=float_nodes), io_types=IoTypes(dtype, dtype)
+    )
     graph = read_graph(out)
     assert [tensor.dtype for tensor in (*graph.inputs, *graph.outputs)] == [dtype, dtype]
     assert not set(float_nodes) & set(variant.nodes)
@@ -102,7 +105,12 @@ def test_a_variant_is_the_same_each_time(tmp_path: Path) -> None:
 def test_a_calibration_serves_many_variants(tmp_path: Path) -> None:
     model = model_file(tmp_path, "mobilenet")
     known = calibrate(model, "static_int8", inputs_of(model, 6))
-    for options in ({}, {"only": [3, 4]}, {"but": [0]}, {"io_types": IoTypes("int8", "int8")}):
+    for options in (
+        {},
+        {"choice": NodeChoice(only=[3, 4])},
+        {"choice": NodeChoice(but=[0])},
+        {"io_types": IoTypes("int8", "int8")},
+    ):
         make_variant(model, "static_int8", tmp_path / "a", inputs_of(model, 6), **options)
         make_variant(model, "static_int8", tmp_path / "b", known, **options)
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -117,7 +125,7 @@ def test_a_model_is_not_overwritten_and_a_failure_leaves_no_file(tmp_path: Path)
     with pytest.raises(UsageError, match="cannot be written"):
         make_variant(model, "float16", model)
     with pytest.raises(NothingToChangeError):
-        make_variant(model, "float16", tmp_path / "new" / "v.tflite", only="softmax")
+        make_variant(model, "float16", tmp_path / "new" / "v.tflite", choice=NodeChoice(only="softmax"))
     assert not (tmp_path / "new" / "v.tflite").exists()
 
 
@@ -157,3 +165,29 @@ def test_without_the_quantiser_the_command_to_install_it_is_told(
     with pytest.raises(UsageError) as caught:
         make_variant(model_file(tmp_path, "mobilenet"), "float16", tmp_path / "v.tflite")
     assert "pip install" in caught.value.hint
+
+
+def test_names_of_variants_say_the_recipe_and_how_many_nodes_stay_float() -> None:
+    int8 = recipe_from_name("static_int8")
+    assert variant_name(int8) == "static_int8"
+    assert variant_name(int8, range(9)) == "int8+float9"
+    taken = {"int8+float2": (0, 1)}
+    assert variant_name(int8, [1, 0], taken) == "int8+float2"
+    assert variant_name(int8, [1, 2], taken) == "int8+float2-2"
+    assert variant_name(recipe_from_name("static_int8_min_max"), [1, 2], taken) == "int8-minmax+float2"
+
+
+def test_names_of_all_variants_differ() -> None:
+    names = [variant_name(recipe, nodes) for recipe in RECIPES for nodes in ((), (1,), (1, 2))]
+    assert len(set(names)) == len(names)
+
+
+def test_recipes_with_the_same_kernels_differ_in_numbers_only() -> None:
+    alike = same_kernels(recipe_from_name("static_int8"))
+    assert {recipe.name for recipe in alike} == {
+        "static_int8_min_max",
+        "static_int8_corrected",
+        "static_int8_octav",
+        "static_int8_mse",
+    }
+    assert same_kernels(recipe_from_name("static_int16")) == ()

@@ -12,6 +12,7 @@ from variant_models import answers, inputs_of, model_file, worst_error
 from hasten.core.errors import UsageError
 from hasten.model.reader import read_graph
 from hasten.variants.make import make_variant
+from hasten.variants.selection import NodeChoice
 from hasten.variants.variant import NothingToChangeError
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ def test_dynamic_changes_exactly_the_nodes_asked_for(data: st.DataObject, tmp_pa
     graph = read_graph(model)
     layers = [node.index for node in graph.main.nodes if node.op in LAYERS]
     chosen = data.draw(st.sets(st.sampled_from(layers), min_size=1, max_size=len(layers) - 1))
-    variant = make_variant(model, "dynamic_int8", out, only=chosen)
+    variant = make_variant(model, "dynamic_int8", out, choice=NodeChoice(only=chosen))
     assert set(variant.nodes) == nodes_with_int8_weights(graph, read_graph(out)) == chosen
-    variant = make_variant(model, "dynamic_int8", out, but=chosen)
+    variant = make_variant(model, "dynamic_int8", out, choice=NodeChoice(but=chosen))
     assert set(variant.nodes) == nodes_with_int8_weights(graph, read_graph(out)) == set(layers) - chosen
 
 
@@ -52,7 +53,7 @@ def test_static_changes_exactly_the_nodes_asked_for(data: st.DataObject, tmp_pat
     model, out = model_file(tmp_path, "mobilenet"), tmp_path / "v.tflite"
     graph = read_graph(model)
     chosen = data.draw(st.sets(st.sampled_from(range(len(graph.main.nodes))), min_size=1))
-    variant = make_variant(model, "static_int8_min_max", out, inputs_of(model, 3), only=chosen)
+    variant = make_variant(model, "static_int8_min_max", out, inputs_of(model, 3), choice=NodeChoice(only=chosen))
     assert set(variant.nodes) == nodes_with_int8_outputs(graph, read_graph(out)) == chosen
     test = inputs_of(model, 2, seed=5)
     assert worst_error(answers(model, test), answers(out, test)) < 0.2
@@ -65,12 +66,12 @@ def test_indices_are_those_of_the_file_given(tmp_path: Path) -> None:
     (convolution,) = (node.index for node in graph.main.nodes if node.op == "CONV_2D")
     (dense,) = (node.index for node in graph.main.nodes if node.op == "FULLY_CONNECTED")
     assert make_variant(model, "dynamic_int8", tmp_path / "v.tflite").nodes == (convolution, dense)
-    assert make_variant(model, "dynamic_int8", tmp_path / "v.tflite", only=[dense]).nodes == (dense,)
+    assert make_variant(model, "dynamic_int8", tmp_path / "v.tflite", choice=NodeChoice(only=[dense])).nodes == (dense,)
 
 
 def test_nodes_of_one_name_can_be_told_apart_by_index(tmp_path: Path) -> None:
     model, out = model_file(tmp_path, "same_names"), tmp_path / "v.tflite"
-    variant = make_variant(model, "static_int8_min_max", out, inputs_of(model, 4), only=[1])
+    variant = make_variant(model, "static_int8_min_max", out, inputs_of(model, 4), choice=NodeChoice(only=[1]))
     assert variant.nodes == (1,)
     names = [tensor.name for tensor in read_graph(model).main.tensors]
     assert [tensor.name for tensor in read_graph(out).main.tensors][: len(names)] == names
@@ -79,26 +80,28 @@ def test_nodes_of_one_name_can_be_told_apart_by_index(tmp_path: Path) -> None:
 def test_a_pattern_selects_by_name(tmp_path: Path) -> None:
     model = model_file(tmp_path, "mobilenet")
     nodes = read_graph(model).main.nodes
-    by_name = make_variant(model, "dynamic_int8", tmp_path / "v.tflite", only="^depthwise").nodes
+    by_name = make_variant(model, "dynamic_int8", tmp_path / "v.tflite", choice=NodeChoice(only="^depthwise")).nodes
     assert by_name == tuple(node.index for node in nodes if node.op == "DEPTHWISE_CONV_2D")
-    rest = make_variant(model, "dynamic_int8", tmp_path / "v.tflite", but="^depthwise").nodes
+    rest = make_variant(model, "dynamic_int8", tmp_path / "v.tflite", choice=NodeChoice(but="^depthwise")).nodes
     assert rest == tuple(node.index for node in nodes if node.op in ("CONV_2D", "FULLY_CONNECTED"))
 
 
 @pytest.mark.parametrize(
-    ("selection", "sentence"),
+    ("choice", "sentence"),
     [
-        ({"only": [99]}, "no node 99"),
-        ({"only": "nowhere"}, "matches 'nowhere'"),
-        ({"only": "("}, "not a regular expression"),
-        ({"only": [0], "but": [1]}, "Both"),
+        (NodeChoice(only=[99]), "no node 99"),
+        (NodeChoice(only="nowhere"), "matches 'nowhere'"),
+        (NodeChoice(only="("), "not a regular expression"),
+        (NodeChoice([0], [1]), "Both"),
     ],
 )
-def test_a_selection_that_makes_no_sense_is_refused(selection: dict[str, str], sentence: str, tmp_path: Path) -> None:
+def test_a_selection_that_makes_no_sense_is_refused(choice: NodeChoice, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=sentence):
-        make_variant(model_file(tmp_path, "mobilenet"), "float16", tmp_path / "v.tflite", **selection)  # type: ignore[arg-type]
+        make_variant(model_file(tmp_path, "mobilenet"), "float16", tmp_path / "v.tflite", choice=choice)
 
 
 def test_selecting_only_what_the_recipe_cannot_do_says_so(tmp_path: Path) -> None:
     with pytest.raises(NothingToChangeError, match="changes nothing"):
-        make_variant(model_file(tmp_path, "mobilenet"), "dynamic_int8", tmp_path / "v.tflite", only="softmax")
+        make_variant(
+            model_file(tmp_path, "mobilenet"), "dynamic_int8", tmp_path / "v.tflite", choice=NodeChoice(only="softmax")
+        )

@@ -19,6 +19,7 @@ from hasten.model.model_object import bytes_from_object, object_from_bytes
 from hasten.model.reader import read_constant, read_graph
 from hasten.variants.make import make_variant
 from hasten.variants.pruning import prune_variant
+from hasten.variants.selection import NodeChoice
 from hasten.variants.sparsity import layer_sparsities, model_sparsity
 from hasten.variants.variant import NothingToChangeError, zipped_bytes
 
@@ -137,4 +138,4 @@ def test_what_cannot_be_pruned_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="block"):
         prune_variant(model, 0.5, out, block=(0, 1))
     with pytest.raises(NothingToChangeError, match="nothing to prune"):
-        prune_variant(model, 0.5, out, only="^depthwise")
+        prune_variant(model, 0.5, out, choice=NodeChoice(only="^depthwise"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hasten.practices.app_seen import read_seen
+from hasten.practices.app.watched.recording import read_seen
 from hasten.watcher import rows, tracebacks
 from hasten.watcher.calibration import cost_of_a_call_ns
 from hasten.watcher.import_hook import Finder

@@ -5,23 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import milliseconds
-from hasten.report.charts.style import (
-    BAR_PIXELS,
-    LINE_SHAPES,
-    SERIES,
-    from_zero,
-    status_colour,
-    status_of,
-    tooltip,
-    vega_lite,
-)
 from hasten.report.summary.reading import number, text
-from hasten.report.summary.words import PRACTICES, interval_text, latency_text
+from hasten.report.summary.words import PRACTICES
+from hasten.show.charts import BAR_PIXELS, from_zero, status_colour, status_of, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.report.summary.records import PracticeView, StepRow, ThreadsView
+    from hasten.report.summary.records import PracticeView, StepRow
 
 
 _FEW_TICKS: Final = {"tickCount": 5, "format": "~f"}
@@ -36,7 +27,7 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
     for step in steps:
         kind = "gain" if step.to_ms <= step.from_ms else "loss"
         change = step.to_ms - step.from_ms
-        told = f"{'−' if change <= 0 else '+'}{milliseconds(abs(change))}"  # noqa: RUF001 - a minus sign, as printed
+        told = f"{'−' if change <= 0 else '+'}{milliseconds(abs(change))}"
         values.append(
             {
                 **_bar(PRACTICES.get(step.practice, step.practice), step.from_ms, step.to_ms, kind, told),
@@ -82,65 +73,6 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
 
 def _bar(name: str, start: float, end: float, kind: str, told: str) -> dict[str, Any]:
     return {"name": name, "low": min(start, end), "high": max(start, end), "kind": kind, "told": told}
-
-
-def threads_spec(view: ThreadsView) -> dict[str, Any] | None:
-    """Latency against threads, a line for each condition."""
-    values = [
-        {
-            "threads": point.threads,
-            "condition": point.condition,
-            "ms": point.latency.value,
-            "low": point.latency.value if point.latency.low is None else point.latency.low,
-            "high": point.latency.value if point.latency.high is None else point.latency.high,
-            "latency": latency_text(point.latency),
-            "interval": interval_text(point.latency),
-        }
-        for point in view.points
-    ]
-    if not values:
-        return None
-    conditions = list(dict.fromkeys(point.condition for point in view.points))
-    x = {"field": "threads", "type": "ordinal", "title": "threads", "axis": {"labelAngle": 0}}
-    y = {"field": "ms", "type": "quantitative", "title": "latency, ms", "scale": {"zero": True}}
-    colour = {
-        "field": "condition",
-        "type": "nominal",
-        "scale": {"domain": conditions, "range": list(SERIES)},
-        "legend": {"title": None, "columns": {"signal": "width < 400 ? 1 : 2"}, "labelLimit": 240},
-    }
-    shape = {**colour, "scale": {"domain": conditions, "range": list(LINE_SHAPES)}}
-    return vega_lite(
-        300,
-        values,
-        layer=[
-            {
-                "mark": {"type": "line", "strokeWidth": 2},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": colour,
-                    "strokeDash": {"field": "condition", "type": "nominal", "sort": conditions, "legend": None},
-                },
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.5},
-                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": colour,
-                    "shape": shape,
-                    "tooltip": tooltip(
-                        threads="threads", condition="condition", latency="latency", interval="95 %_interval"
-                    ),
-                },
-            },
-        ],
-    )
 
 
 def accelerators_spec(view: PracticeView) -> dict[str, Any] | None:

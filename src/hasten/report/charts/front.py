@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hasten.core.units import size as size_text
-from hasten.report.charts.style import log_scale, status_colour, status_of, tooltip, vega_lite
 from hasten.report.summary.commands import ORIGINAL
 from hasten.report.summary.records import Figure
 from hasten.report.summary.words import (
@@ -19,6 +18,7 @@ from hasten.report.summary.words import (
     latency_text,
     may_be_share,
 )
+from hasten.show.charts import log_scale, status_colour, status_of, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import milliseconds
-from hasten.report.charts.style import CONFIG, LINE_SHAPES, SERIES, log_scale, tooltip, vega_lite
 from hasten.report.summary.reading import items, number, text
+from hasten.show.charts import CONFIG, LINE_SHAPES, SERIES, log_scale, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hasten.report.document import practices, trials
-from hasten.report.document.blocks import Cell, Chart, Facts, Prose, Section, Sheet, Verdicts, columns
 from hasten.report.document.profile import profile_section
+from hasten.show.blocks import Cell, Chart, Facts, Prose, Section, Table, Verdicts, columns
 
 if TYPE_CHECKING:
-    from hasten.report.document.blocks import Block
     from hasten.report.summary.records import Summary
+    from hasten.show.blocks import Block
 
 
 def sections_of(summary: Summary) -> list[Section]:
@@ -23,7 +23,7 @@ def sections_of(summary: Summary) -> list[Section]:
         practices.comparisons_section(summary),
         practices.explanations_section(summary),
         profile_section(summary),
-        practices.threads_section(summary),
+        *summary.sections,
         practices.accelerators_section(summary),
         practices.copies_section(summary),
         practices.app_section(summary),
@@ -60,7 +60,7 @@ def _reproduce(summary: Summary) -> Section | None:
     if not summary.reproductions:
         return None
     rows = tuple((Cell(row.what), Cell(row.value), Cell(row.command, code=True)) for row in summary.reproductions)
-    sheet = Sheet("reproduce-table", "The command for each number", columns("number", "#here", "command"), rows)
+    sheet = Table("reproduce-table", "The command for each number", columns("number", "#here", "command"), rows)
     lead = (
         "Each number can be measured again, on this machine or another one. The commands of all trials are with them."
     )

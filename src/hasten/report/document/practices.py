@@ -5,21 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.units import milliseconds, percent
-from hasten.report.charts.bars import (
-    accelerators_spec,
-    copies_spec,
-    split_spec,
-    sustained_spec,
-    threads_spec,
-    waterfall_spec,
-)
-from hasten.report.document.blocks import Cell, Chart, Code, Prose, Section, Sheet, cell, columns
+from hasten.report.charts.bars import accelerators_spec, copies_spec, split_spec, sustained_spec, waterfall_spec
 from hasten.report.summary.reading import at, items, number, text, whole
-from hasten.report.summary.words import PRACTICES, interval_text, latency_text, speed_words
+from hasten.report.summary.words import PRACTICES, latency_text, speed_words
+from hasten.show.blocks import Cell, Chart, Prose, Section, Snippet, Table, cell, columns
 
 if TYPE_CHECKING:
-    from hasten.report.document.blocks import Block
     from hasten.report.summary.records import PracticeView, StepRow, Summary
+    from hasten.show.blocks import Block
 
 
 def steps_section(summary: Summary) -> Section | None:
@@ -38,7 +31,7 @@ def steps_section(summary: Summary) -> Section | None:
         )
         for step in summary.steps
     )
-    sheet = Sheet(
+    sheet = Table(
         "steps-table", "From the original to the result", columns("practice", "#from", "#to", "change", "what"), rows
     )
     chart = Chart("steps", "From the original to the result", told, waterfall_spec(summary.steps), sheet)
@@ -66,41 +59,12 @@ def checks_section(summary: Summary) -> Section | None:
             for row in view.rows
         )
         headings = columns("limit", "verdict", "#measured", "#limit is", "why")
-        blocks.append(Sheet(f"checks-table-{place}", f"The limits of {view.model}", headings, rows))
+        blocks.append(Table(f"checks-table-{place}", f"The limits of {view.model}", headings, rows))
     return Section("checks", "Limits", tuple(blocks)) if blocks else None
 
 
 def _figure(value: float | None, unit: str) -> str:
     return "" if value is None else f"{value:.4g} {unit}".strip()
-
-
-def threads_section(summary: Summary) -> Section | None:
-    """Threads, alone and beside other work."""
-    blocks: list[Block] = []
-    for place, view in enumerate(summary.threads):
-        spec = threads_spec(view)
-        if spec is None:
-            continue
-        rows = tuple(
-            (
-                cell(point.threads),
-                Cell(point.condition),
-                cell(latency_text(point.latency), point.latency.value),
-                Cell(interval_text(point.latency), point.latency.low),
-                _ms(point.p95_ms),
-                _ms(None if point.cpu_seconds is None else point.cpu_seconds * 1e3),
-            )
-            for point in view.points
-        )
-        headings = columns("#threads", "beside", "#latency", "#95 % interval", "#p95", "#CPU time")
-        sheet = Sheet(f"threads-table-{place}", "Latency by threads and what runs beside", headings, rows)
-        quickest = min(view.points, key=lambda point: point.latency.value)
-        said = (
-            f"A line for each condition. The quickest: {quickest.threads} thread{'s' if quickest.threads > 1 else ''} "
-            f"{quickest.condition}, {latency_text(quickest.latency)}. {view.why}"
-        ).strip()
-        blocks.append(Chart(f"threads-{place}", f"Threads: {view.model}", said, spec, sheet))
-    return Section("threads", "Threads under load", tuple(blocks)) if blocks else None
 
 
 def accelerators_section(summary: Summary) -> Section | None:
@@ -120,7 +84,7 @@ def accelerators_section(summary: Summary) -> Section | None:
             "#repaid after",
             "why",
         )
-        sheet = Sheet(f"accelerators-table-{place}", "Every accelerator that was examined", headings, rows)
+        sheet = Table(f"accelerators-table-{place}", "Every accelerator that was examined", headings, rows)
         blocks += _charted(f"accelerators-{place}", f"Accelerators: {view.model}", view, accelerators_spec(view), sheet)
     return Section("accelerators", "Accelerators", tuple(blocks)) if blocks else None
 
@@ -160,14 +124,14 @@ def copies_section(summary: Summary) -> Section | None:
             for row in view.rows
         )
         headings = columns("way", "direction", "#time", "#share of a run", "why not")
-        sheet = Sheet(f"copies-table-{place}", "Each way to feed and to read", headings, rows)
+        sheet = Table(f"copies-table-{place}", "Each way to feed and to read", headings, rows)
         blocks += _charted(f"copies-{place}", f"Copies: {view.model}", view, copies_spec(view), sheet)
         if snippet := text(view.more, "snippet"):
-            blocks.append(Code(snippet))
+            blocks.append(Snippet(snippet))
     return Section("copies", "Copies", tuple(blocks)) if blocks else None
 
 
-def _charted(name: str, title: str, view: PracticeView, spec: dict[str, Any] | None, sheet: Sheet) -> list[Block]:
+def _charted(name: str, title: str, view: PracticeView, spec: dict[str, Any] | None, sheet: Table) -> list[Block]:
     said = view.why or (f"Recommended: {view.recommended}." if view.recommended else title)
     return [Prose(said), sheet] if spec is None else [Chart(name, title, said, spec, sheet)]
 
@@ -190,7 +154,7 @@ def app_section(summary: Summary) -> Section | None:
         )
         if rows:
             headings = columns("finding", "where", "#cost", "what to do")
-            blocks.append(Sheet(f"app-table-{place}", "Findings in the application", headings, rows))
+            blocks.append(Table(f"app-table-{place}", "Findings in the application", headings, rows))
     return Section("app", "Application", tuple(blocks)) if blocks else None
 
 
@@ -206,7 +170,7 @@ def _split(view: PracticeView, place: int) -> list[Block]:
     if not known:
         return []
     rows = tuple((Cell(part), _ms(value)) for part, value in known.items())
-    sheet = Sheet(f"app-split-table-{place}", "How the time splits", columns("part", "#time"), rows)
+    sheet = Table(f"app-split-table-{place}", "How the time splits", columns("part", "#time"), rows)
     largest = max(known, key=lambda part: known[part])
     said = f"Most of the time goes to {largest}: {milliseconds(known[largest])} of {milliseconds(sum(known.values()))}."
     return [Chart(f"app-split-{place}", f"The application's time: {view.model}", said, split_spec(known), sheet)]
@@ -230,7 +194,7 @@ def comparisons_section(summary: Summary) -> Section | None:
         for view in summary.comparisons
     )
     headings = columns("comparison", "first", "#latency", "second", "#latency", "verdict", "the second is", "#rounds")
-    sheet = Sheet("comparisons-table", "Pairs of candidates in interleaved blocks", headings, rows)
+    sheet = Table("comparisons-table", "Pairs of candidates in interleaved blocks", headings, rows)
     return Section("comparisons", "Head to head", (sheet,))
 
 
@@ -255,7 +219,7 @@ def explanations_section(summary: Summary) -> Section | None:
             blocks.append(Prose(f"The operators were not timed. {why}."))
         if rows:
             headings = columns("cause", "operator", "#nodes", "#before", "#after", "#change", "kernels")
-            blocks.append(Sheet(f"explanation-table-{place}", "Causes of the change", headings, rows))
+            blocks.append(Table(f"explanation-table-{place}", "Causes of the change", headings, rows))
         blocks += [Prose(str(hint)) for hint in items(view.more, "hints")]
     return Section("explanations", "Why", tuple(blocks)) if blocks else None
 
@@ -276,7 +240,7 @@ def sustained_section(summary: Summary) -> Section | None:
             for row in view.rows
         )
         headings = columns("#slice", "#latency", "#p95", "#runs", "#°C", "#MHz")
-        sheet = Sheet(f"sustained-table-{place}", "Latency over time", headings, rows)
+        sheet = Table(f"sustained-table-{place}", "Latency over time", headings, rows)
         onset = whole(view.more, "throttling_onset")
         said = "No lasting slowdown was seen." if onset is None else f"From slice {onset} on it was slower for good."
         spec = sustained_spec(view)
@@ -299,7 +263,7 @@ def sensitivities_section(summary: Summary) -> Section | None:
             for row in view.rows
         )
         headings = columns("where", "operator", "#error at the output", "#share")
-        blocks.append(Sheet(f"sensitivity-table-{place}", f"Quantised alone: {view.model}", headings, rows))
+        blocks.append(Table(f"sensitivity-table-{place}", f"Quantised alone: {view.model}", headings, rows))
     return Section("sensitivities", "What quantising each part does", tuple(blocks)) if blocks else None
 
 

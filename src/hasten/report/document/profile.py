@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.units import count, milliseconds, percent, size
 from hasten.report.charts.profile import kinds_of, kinds_spec, roofline_spec, treemap_spec
-from hasten.report.document.blocks import Cell, Chart, Prose, Section, Sheet, cell, columns
 from hasten.report.summary.reading import number, text, whole
+from hasten.show.blocks import Cell, Chart, Prose, Section, Table, cell, columns
 
 if TYPE_CHECKING:
-    from hasten.report.document.blocks import Block
     from hasten.report.summary.records import ProfileView, Summary
+    from hasten.show.blocks import Block
 
 
 def profile_section(summary: Summary) -> Section | None:
@@ -58,17 +58,17 @@ def _in_words(view: ProfileView) -> str:
     return f"{name}: most time goes to {kind}, {often}, {milliseconds(spent)}{share}."
 
 
-def _kinds_sheet(views: list[ProfileView]) -> Sheet:
+def _kinds_sheet(views: list[ProfileView]) -> Table:
     rows = tuple(
         (Cell(view.label), Cell(kind), cell(many), Cell(milliseconds(spent), spent))
         for view in views
         for kind, many, spent in kinds_of(view)
     )
     headings = columns("profile", "operator", "#how many", "#time")
-    return Sheet("profile-kinds-table", "Time by kind of operator", headings, rows)
+    return Table("profile-kinds-table", "Time by kind of operator", headings, rows)
 
 
-def _operators_sheet(view: ProfileView, place: int) -> Sheet:
+def _operators_sheet(view: ProfileView, place: int) -> Table:
     headings = columns(
         "#node",
         "operator",
@@ -83,7 +83,7 @@ def _operators_sheet(view: ProfileView, place: int) -> Sheet:
         "#headroom",
     )
     rows = tuple(_operator(entry) for entry in view.operators)
-    return Sheet(f"profile-table-{place}", f"Every operator, {view.label}", headings, rows, filterable=len(rows) > 12)
+    return Table(f"profile-table-{place}", f"Every operator, {view.label}", headings, rows, filterable=len(rows) > 12)
 
 
 def _operator(entry: dict[str, Any]) -> tuple[Cell, ...]:
@@ -104,7 +104,7 @@ def _operator(entry: dict[str, Any]) -> tuple[Cell, ...]:
     )
 
 
-def _headroom_sheet(views: list[ProfileView]) -> Sheet:
+def _headroom_sheet(views: list[ProfileView]) -> Table:
     entries = [(view.label, entry) for view in views for entry in view.operators if number(entry, "headroom_ms")]
     entries.sort(key=lambda pair: -(number(pair[1], "headroom_ms") or 0.0))
     rows = tuple(
@@ -118,4 +118,4 @@ def _headroom_sheet(views: list[ProfileView]) -> Sheet:
         for label, entry in entries[:30]
     )
     headings = columns("profile", "#node", "operator", "#headroom", "bound by")
-    return Sheet("profile-headroom-table", "The operators with most headroom", headings, rows)
+    return Table("profile-headroom-table", "The operators with most headroom", headings, rows)

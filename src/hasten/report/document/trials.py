@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.units import milliseconds, size
 from hasten.report.charts.front import comparable, front_spec, timeline_spec
-from hasten.report.document.blocks import Cell, Chart, Prose, Section, Sheet, cell, columns
 from hasten.report.summary.words import accuracy_text, interval_text, inverse, latency_text
+from hasten.show.blocks import Cell, Chart, Prose, Section, Table, cell, columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.report.document.blocks import Block
     from hasten.report.summary.records import Figure, Summary, TrialRow
+    from hasten.show.blocks import Block
 
 # More rows than this make a page slow to open, and nobody reads them there.
 MOST_ROWS: Final = 2000
@@ -32,7 +32,7 @@ def front_section(summary: Summary) -> Section | None:
     chosen = next((row for row in rows if row.status == "chosen"), None)
     if chosen is not None:
         told += f" Chosen: {chosen.name}, {_in_words(chosen)}."
-    sheet = Sheet("front-table", "The trials on the front, the quickest first", _COLUMNS, _cells(front))
+    sheet = Table("front-table", "The trials on the front, the quickest first", _COLUMNS, _cells(front))
     lead = "Left is quicker, up is better; the larger the mark, the larger the file. Whiskers are 95 % intervals."
     if comparable([row for row in rows if row.latency is not None]).changes:
         lead += " Trials were judged by different samples: each is shown against the original on its own ones."
@@ -108,7 +108,7 @@ def trials_section(summary: Summary) -> Section | None:
     if not summary.trials:
         return None
     shown = _most_telling(summary.trials)
-    sheet = Sheet(
+    sheet = Table(
         "trials-table",
         "Every trial of the session",
         _COLUMNS,
@@ -138,7 +138,7 @@ def timeline_section(summary: Summary) -> Section | None:
         for event in summary.events[:MOST_ROWS]
     )
     caption = f"The {len(rows)} lines of the session in their order"
-    sheet = Sheet("timeline-table", caption, columns("#after", "kind", "what", "came to"), rows)
+    sheet = Table("timeline-table", caption, columns("#after", "kind", "what", "came to"), rows)
     timed = [row for row in summary.trials if row.kind == "trial"]
     spec = timeline_spec(timed)
     if spec is None:
@@ -160,7 +160,7 @@ def doubts_section(summary: Summary) -> Section:
         (Cell(doubt.reason.replace("-", " ")), Cell(doubt.evidence), Cell(_where(doubt.where)), Cell(doubt.hint))
         for doubt in summary.doubts[:MOST_ROWS]
     )
-    sheet = Sheet(
+    sheet = Table(
         "doubts-table",
         "Every reason to doubt a number",
         columns("doubt", "seen", "touches", "hint"),

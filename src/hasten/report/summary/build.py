@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.finding import Finding, Standing, finding_from_data, told_finding
+from hasten.core.session import merged_rounds
+from hasten.practices.registry import NAMES, TITLES, phrasebook, practice_named
 from hasten.report.summary import trials as rows
 from hasten.report.summary.commands import variant_paths
 from hasten.report.summary.doubts import BUSY, all_doubts, contradiction
 from hasten.report.summary.reading import at, items, number, records, text
-from hasten.report.summary.records import Event, StepRow, Summary, VerdictRow
+from hasten.report.summary.records import Event, StepRow, Summary
 from hasten.report.summary.reproduce import reproductions
-from hasten.report.summary.trials import figure, front_names, latency_figure, trial_rows, with_chosen, with_front
-from hasten.report.summary.views import (
-    comparison_views,
-    practice_views,
-    profile_views,
-    sensitivity_views,
-    short,
-    threads_views,
+from hasten.report.summary.trials import (
+    UNREADABLE,
+    figure,
+    front_names,
+    latency_figure,
+    trial_rows,
+    with_chosen,
+    with_front,
 )
-from hasten.report.summary.words import PRACTICES, headline, latency_text, measured_facts, tune_facts
+from hasten.report.summary.views import comparison_views, practice_views, profile_views, sensitivity_views, short
+from hasten.report.summary.words import headline, latency_text, measured_facts, tune_facts
+from hasten.show.blocks import Prose, Section, VerdictRow, verdict_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,7 +60,7 @@ _NOTHING: Final = "This session holds nothing yet."
 def summarise(session: Session, source: str = "") -> Summary:
     """The session in short."""
     lines = [line for line in session.trials if isinstance(line.data, dict)]
-    merged = rows.merged_rounds(lines)
+    merged = merged_rounds(lines)
     result, settings = _last(lines, "result"), _last(lines, "settings") or {}
     model = text(settings, "model") if "command" in settings else _first_model(lines)
     tried, unreadable = trial_rows(merged, variant_paths(lines, result, model))
@@ -72,7 +78,7 @@ def summarise(session: Session, source: str = "") -> Summary:
         trials=tuple(tried),
         steps=_steps(lines, result),
         profiles=profile_views(lines),
-        threads=threads_views(merged),
+        sections=tuple(_sections(merged)),
         accelerators=practice_views(lines, "accelerators"),
         copies=practice_views(lines, "copies"),
         checks=practice_views(lines, "check"),
@@ -167,19 +173,31 @@ def _facts(
 def _verdicts(lines: Sequence[Trial], result: dict[str, Any] | None, *, whole_guide: bool) -> tuple[VerdictRow, ...]:
     found = {line.label: line.data for line in lines if line.kind == "finding"}
     found.update({text(entry, "practice"): entry for entry in records(result, "verdicts")})
-    order = [*PRACTICES, *(name for name in found if name not in PRACTICES)] if whole_guide else list(found)
-    absent: dict[str, Any] = {"verdict": "not examined", "evidence": "This session holds nothing about it."}
-    return tuple(
-        VerdictRow(
-            name,
-            PRACTICES.get(name, name),
-            text(data, "verdict") or "not examined",
-            text(data, "evidence"),
-            text(data, "what_to_do"),
-        )
-        for name in order
-        if (data := found.get(name, absent))
-    )
+    order = [*NAMES, *(name for name in found if name not in NAMES)] if whole_guide else list(found)
+    book = phrasebook()
+    absent: dict[str, Any] = {"practice": "?", "verdict": "not examined", "evidence": "This session does not cover it."}
+    verdicts = []
+    for name in order:
+        finding = replace(_finding(found.get(name, absent)), practice=name)
+        verdicts.append(verdict_row(finding, TITLES.get(name, name), book))
+    return tuple(verdicts)
+
+
+def _finding(data: dict[str, Any]) -> Finding:
+    try:
+        return finding_from_data(data)
+    except (KeyError, TypeError, ValueError):
+        return told_finding("?", Standing.NOT_EXAMINED, "This finding cannot be read.")
+
+
+def _sections(lines: Sequence[Trial]) -> Iterable[Section]:
+    """What each practice shows of the session; what cannot be read says so, and hides nothing else."""
+    for name in NAMES:
+        try:
+            yield from practice_named(name).sections(lines)
+        except UNREADABLE as error:  # noqa: PERF203 - one practice must not hide the others
+            said = f"What the session holds of this cannot be read ({type(error).__name__}: {error})."
+            yield Section(name, TITLES[name], (Prose(said),))
 
 
 def _steps(lines: Iterable[Trial], result: dict[str, Any] | None) -> tuple[StepRow, ...]:

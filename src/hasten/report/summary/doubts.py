@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.doubts import HINTS, Reason
+from hasten.core.doubts import DOUBTS
+from hasten.core.remark import Remark
 from hasten.report.summary.reading import at, number, records, text
 from hasten.report.summary.records import DoubtRow
 from hasten.report.summary.trials import KINDS, doubt_rows
@@ -61,7 +62,4 @@ def _row_name(entry: dict[str, Any]) -> str:
 
 
 def _hint(doubt: DoubtRow) -> str:
-    try:
-        return HINTS[Reason(doubt.reason)]
-    except ValueError:
-        return ""
+    return DOUBTS.hint(Remark(doubt.reason))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hasten.show.blocks import Section, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +67,6 @@ class TrialRow:
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictRow:
-    """How the model stands with one practice of the guide."""
-
-    practice: str
-    title: str
-    standing: str
-    evidence: str
-    what_to_do: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class StepRow:
     """What one practice brought, on the way from the original to the result."""
 
@@ -107,27 +99,6 @@ class ProfileView:
     operators: tuple[dict[str, Any], ...]
     peaks: dict[str, Any] | None = None
     partitions: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadPoint:
-    """A number of threads under one condition."""
-
-    threads: int
-    condition: str
-    latency: Figure
-    p95_ms: float | None = None
-    cpu_seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadsView:
-    """Threads, alone and beside other work."""
-
-    model: str
-    points: tuple[ThreadPoint, ...]
-    recommended: str = ""
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +159,8 @@ class Summary:
     trials: tuple[TrialRow, ...] = ()
     steps: tuple[StepRow, ...] = ()
     profiles: tuple[ProfileView, ...] = ()
-    threads: tuple[ThreadsView, ...] = ()
+    sections: tuple[Section, ...] = ()
+    """What single practices show, in the guide's order."""
     accelerators: tuple[PracticeView, ...] = ()
     copies: tuple[PracticeView, ...] = ()
     apps: tuple[PracticeView, ...] = ()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.doubts import DOUBTS, doubts_data
 from hasten.core.errors import HastenError
 from hasten.core.measurement import measurement_from_data
 from hasten.core.plan import plan_from_mapping
+from hasten.core.remark import remark_from_data
 from hasten.report.summary.commands import ORIGINAL, command_of
 from hasten.report.summary.reading import at, items, number, records, text, whole
 from hasten.report.summary.records import DoubtRow, Figure, TrialRow
@@ -54,8 +56,9 @@ def doubt_rows(data: object, where: str) -> tuple[DoubtRow, ...]:
     for entry in items(data):
         if isinstance(entry, str):
             found.append(DoubtRow("", entry, "", (where,)))
-        elif evidence := text(entry, "evidence"):
-            found.append(DoubtRow(text(entry, "reason"), evidence, text(entry, "hint"), (where,)))
+        elif isinstance(entry, dict):
+            doubt = remark_from_data(entry)
+            found.append(DoubtRow(doubt.code, DOUBTS.text(doubt), DOUBTS.hint(doubt), (where,)))
     return tuple(found)
 
 
@@ -87,24 +90,6 @@ def _with_history(row: TrialRow, before: TrialRow | None) -> TrialRow:
     return replace(row, lost=row.lost if lost is None else lost, elapsed_s=elapsed)
 
 
-def merged_rounds(trials: Iterable[Trial]) -> list[Trial]:
-    """The lines, with a measurement that was saved round by round as one line that has the blocks of all rounds."""
-    merged: list[Trial] = []
-    growing: dict[str, int] = {}
-    for line in trials:
-        turn = whole(line.data, "round") if line.kind == "measurement" else None
-        before = growing.get(line.label) if turn is not None and turn > 1 else None
-        if before is not None:
-            blocks = [*items(merged[before].data, "samples", "blocks"), *items(line.data, "samples", "blocks")]
-            samples = {**line.data.get("samples", {}), "blocks": blocks}
-            merged[before] = replace(line, data={**line.data, "samples": samples})
-            continue
-        if turn is not None:
-            growing[line.label] = len(merged)
-        merged.append(line)
-    return merged
-
-
 def _rows_of(line: Trial, position: int) -> list[tuple[tuple[str, ...], TrialRow]]:
     if line.kind == "trial":
         row = _tried(line.label, line.data)
@@ -134,7 +119,7 @@ def measured_row(label: str, data: dict[str, Any]) -> TrialRow:
     model = found.model.path.rsplit("/", 1)[-1]
     name = label if label and label != found.model.path else f"{model}, {plan}"
     ends = {"latency": {"median_ms": latency.estimate, "ci95_ms": [latency.low, latency.high]}}
-    doubts = [doubt.as_data() for doubt in found.doubts]
+    doubts = doubts_data(found.doubts)
     return TrialRow(
         name=name,
         kind="measurement",

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.measurement import measurement_from_data
-from hasten.core.thread_rows import LOAD_KINDS, SITUATIONS
-from hasten.report.summary.reading import at, items, number, records, text, whole
-from hasten.report.summary.records import ComparisonView, Figure, PracticeView, ProfileView, ThreadPoint, ThreadsView
+from hasten.report.summary.reading import at, number, records, text, whole
+from hasten.report.summary.records import ComparisonView, Figure, PracticeView, ProfileView
 from hasten.report.summary.trials import UNREADABLE, figure, latency_figure, measured_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from hasten.core.session import Trial
 
@@ -43,58 +41,6 @@ def profile_views(lines: Iterable[Trial]) -> tuple[ProfileView, ...]:
         )
         for label, line in sorted(found.items(), key=lambda item: order.get(item[0], 2))
     )
-
-
-def threads_views(lines: Sequence[Trial]) -> tuple[ThreadsView, ...]:
-    """Studies of threads; where only their measurements were kept, the points come from those."""
-    studies = {line.label: line.data for line in lines if line.kind == "threads"}
-    if studies:
-        return tuple(
-            ThreadsView(
-                short(text(data, "model", "path") or label),
-                tuple(point for row in records(data, "rows") if (point := _thread_point(row, latency_figure(row)))),
-                _threads_text(data),
-                text(data, "why"),
-            )
-            for label, data in studies.items()
-        )
-    points, models = [], []
-    for line in lines:
-        if line.kind == "measurement" and "load" in line.data:
-            point, model = _measured_point(line)
-            points.append(point)
-            models.append(model)
-    said = next((line.data for line in reversed(lines) if line.kind == "finding" and line.label == "threads"), {})
-    kept = tuple(point for point in points if point is not None)
-    return (ThreadsView(short(models[0]), kept, "", text(said, "evidence")),) if kept else ()
-
-
-def _measured_point(line: Trial) -> tuple[ThreadPoint | None, str]:
-    try:
-        row, samples = measured_row(line.label, line.data), measurement_from_data(line.data).samples
-    except UNREADABLE:
-        return None, ""
-    more = {"p95_ms": samples.p95_ms, "cpu_seconds": samples.cpu_ms / 1e3}
-    threads = {"threads": at(line.data, "plan", "threads"), "cores": at(line.data, "plan", "cores")}
-    return _thread_point({**line.data, **threads, **more}, row.latency), row.variant
-
-
-def _thread_point(row: dict[str, Any], latency: Figure | None) -> ThreadPoint | None:
-    threads = whole(row, "threads")
-    if threads is None or latency is None:
-        return None
-    load, kind, workers = text(row, "load"), text(row, "load_kind"), whole(row, "load_workers") or 0
-    condition = SITUATIONS.get(load, load)
-    if workers:
-        condition = f"beside {workers} core{'s' if workers > 1 else ''} {LOAD_KINDS.get(kind, kind)}"
-    if cores := items(row, "cores"):
-        condition += f", cores {', '.join(map(str, cores))}"
-    return ThreadPoint(threads, condition, latency, number(row, "p95_ms"), number(row, "cpu_seconds"))
-
-
-def _threads_text(data: dict[str, Any]) -> str:
-    count = whole(data, "recommended")
-    return "" if count is None else f"{count} thread{'s' if count != 1 else ''}"
 
 
 def practice_views(lines: Iterable[Trial], kind: str, rows: str = "rows") -> tuple[PracticeView, ...]:

@@ -13,7 +13,8 @@ from hasten.report.summary.trials import accuracy_figure, figure
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.report.summary.records import ComparisonView, TrialRow, VerdictRow
+    from hasten.report.summary.records import ComparisonView, TrialRow
+    from hasten.show.blocks import VerdictRow
 
 # The guide's sections, in its order.
 PRACTICES: Final = {

@@ -1,0 +1,80 @@
+"""What `import hasten` offers. The command line, the pytest plug-in and users all come through here.
+
+Each function measures and returns a record, or raises a HastenError; after Ctrl-C, what was found until then comes as
+`Interrupted.found`. `blocks` and `document` show any of these records: on a terminal, on a page, as JSON.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from hasten.core.errors import UsageError
+from hasten.core.failure import Failure
+from hasten.core.plan import Plan, Workload
+from hasten.library.opening import error_of, open_model
+from hasten.measure.effort import Effort
+from hasten.practices.threads.facts import QUIET, SITUATIONS
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from hasten.measure.rounds import Candidate
+    from hasten.practices.threads.facts import ThreadsFound
+    from hasten.show.blocks import Block
+
+    Path = str | os.PathLike[str]
+
+T = TypeVar("T")
+# A record by its class → the module that shows it.
+_VIEWS: Final = {"ThreadsFound": "hasten.practices.threads.view"}
+
+__all__ = ["Effort", "blocks", "document", "session_lines", "threads"]
+
+
+def threads(
+    model: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    load: str = QUIET,
+    counts: Sequence[int] = (),
+    effort: Effort = Effort(),
+) -> ThreadsFound:
+    """How many threads to use, in the situation that `load` names; the plan is the one in use now."""
+    from hasten.practices.threads.run import run
+
+    if load not in SITUATIONS:
+        raise UsageError(f"There is no situation {load!r}.", f"Use one of: {', '.join(SITUATIONS)}.")
+    candidate, _ = open_model(model, plan, workload)
+    return _found(run(candidate, load, tuple(counts), effort), candidate)
+
+
+def blocks(found: object) -> list[Block]:
+    """What a record shows: the same blocks on a terminal, on a page and in Markdown."""
+    shown: list[Block] = _view_of(found).view(found)
+    return shown
+
+
+def document(found: object) -> dict[str, Any]:
+    """The JSON document of a record, as `--json` prints it."""
+    data: dict[str, Any] = _view_of(found).document(found)
+    return data
+
+
+def session_lines(found: object) -> list[tuple[str, str, dict[str, Any]]]:
+    """The lines of a session file (kind, label, data) that keep a record: its facts, and the finding that follows."""
+    lines: list[tuple[str, str, dict[str, Any]]] = _view_of(found).session_lines(found)
+    return lines
+
+
+def _view_of(found: object) -> Any:
+    return importlib.import_module(_VIEWS[type(found).__name__])
+
+
+def _found(result: T | Failure, candidate: Candidate) -> T:
+    """What was found, or the failure as an error: here values become exceptions."""
+    if isinstance(result, Failure):
+        raise error_of(result, candidate)
+    return result

@@ -1,0 +1,1 @@
+"""What is shipped: a model with its plan, and code that runs it."""

@@ -1,0 +1,199 @@
+"""Records to plain data and back: one codec for every record that a session file, a runner or `--json` carries.
+
+A record is a frozen dataclass whose field names are its JSON keys; `key` gives another key, or the number that stands
+for null. Reading forgives: unknown keys are left out, and a key that an older release did not write takes the field's
+default. Types that JSON has a form of its own for (an interval, a remark) are told to the codec by `convert`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from hasten.core.finding import Finding, finding_from_data
+from hasten.core.remark import Remark, remark_from_data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import dataclass_transform
+
+    from hasten.core.phrases import Phrasebook
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        """Python 3.10 has no such decorator; only type checkers need it."""
+        return lambda function: function
+
+
+T = TypeVar("T")
+_KEY: Final = "hasten_key"
+_NULL: Final = "hasten_null"
+_SENTENCE: Final = "hasten_sentence"
+
+
+def key(name: str = "", *, null: float | None = None, **options: Any) -> Any:
+    """A field with another key in JSON, or with the number that null stands for (an infinity, as a rule)."""
+    return dataclasses.field(metadata={_KEY: name, _NULL: null}, **options)
+
+
+def sentence(name: str = "", **options: Any) -> Any:
+    """A remark that `--json` shows as a sentence under its key, with `KEY_code` and `KEY_facts` beside it."""
+    return dataclasses.field(metadata={_KEY: name, _SENTENCE: True}, **options)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, key, sentence))
+def record(cls: type[T]) -> type[T]:
+    """A frozen dataclass that the codec can read: the types of its fields are known at run time."""
+    return dataclasses.dataclass(frozen=True, slots=True)(cls)
+
+
+_CONVERTED: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
+    Remark: (lambda it: {"code": it.code, "facts": _plain(it.facts, None)}, remark_from_data),
+    Finding: (
+        lambda it: {
+            "practice": it.practice,
+            "verdict": it.standing.value,
+            "code": it.remark.code,
+            "facts": _plain(it.remark.facts, None),
+        },
+        finding_from_data,
+    ),
+    Path: (str, Path),
+}
+
+
+def convert(cls: type, write: Callable[[Any], Any], read: Callable[[Any], Any]) -> None:
+    """Tell the codec how a type is written and read that is not simply its fields."""
+    _CONVERTED[cls] = (write, read)
+
+
+def to_data(value: Any, book: Phrasebook | None = None) -> dict[str, Any]:
+    """A record as plain data. With a phrasebook, remarks and findings carry their words beside code and facts."""
+    data = _plain(value, book)
+    assert isinstance(data, dict), "a record, not a bare value"
+    return data
+
+
+def from_data(cls: type[T], data: Mapping[str, Any]) -> T:
+    """A record back from plain data, of this release or an older one."""
+    return typing.cast("T", _value(cls, data, None))
+
+
+def _plain(value: Any, book: Phrasebook | None) -> Any:
+    if isinstance(value, enum.Enum):
+        return value.value
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if book is not None and isinstance(value, Remark | Finding):
+        return book.remark_data(value) if isinstance(value, Remark) else book.finding_data(value)
+    if type(value) in _CONVERTED:
+        return _CONVERTED[type(value)][0](value)
+    if _is_record(type(value)):
+        return _entries(value, book)
+    return _collection(value, book)
+
+
+def _entries(value: Any, book: Phrasebook | None) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for field, name, _ in _fields(value.__class__):
+        entry = getattr(value, field.name)
+        if book is not None and isinstance(entry, Remark) and field.metadata.get(_SENTENCE):
+            data |= {name: book.text(entry), f"{name}_code": entry.code, f"{name}_facts": _plain(entry.facts, None)}
+        else:
+            data[name] = _plain(entry, book)
+    return data
+
+
+def _collection(value: Any, book: Phrasebook | None) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry, book) for name, entry in value.items()}
+    if isinstance(value, Sequence | set | frozenset):
+        return [_plain(entry, book) for entry in value]
+    if hasattr(value, "item"):  # a NumPy number
+        return _plain(value.item(), book)
+    raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
+def _value(kind: Any, data: Any, null: float | None) -> Any:
+    origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return _member(inside, data, null)
+    if data is None:
+        return null
+    if origin is tuple:
+        return _tuple(inside, data)
+    if origin in (list, Sequence):
+        return [_value(inside[0], entry, None) for entry in data]
+    if origin in (dict, Mapping):
+        return {_value(inside[0], name, None): _value(inside[1], entry, None) for name, entry in data.items()}
+    if kind in _CONVERTED:
+        return _CONVERTED[kind][1](data)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return kind(data)
+    if _is_record(kind):
+        return _record(kind, data)
+    return int(data) if kind is int and isinstance(data, str) else data
+
+
+def _member(kinds: Sequence[Any], data: Any, null: float | None) -> Any:
+    """The value of a union: nothing, or the first kind that the data fits."""
+    if data is None:
+        return null
+    known = [kind for kind in kinds if kind is not types.NoneType]
+    if len(known) == 1:
+        return _value(known[0], data, null)
+    records = [kind for kind in known if _is_record(kind)]
+    if isinstance(data, Mapping):
+        return _value(next(kind for kind in records if set(_required(kind)) <= set(data)), data, null)
+    return data
+
+
+def _tuple(inside: Sequence[Any], data: Sequence[Any]) -> tuple[Any, ...]:
+    if len(inside) == 2 and inside[1] is Ellipsis:
+        return tuple(_value(inside[0], entry, None) for entry in data)
+    if tuple(inside) == (float, float):  # an interval: what JSON cannot hold is open
+        low, high = data
+        return (-math.inf if low is None else low, math.inf if high is None else high)
+    return tuple(_value(kind, entry, None) for kind, entry in zip(inside, data, strict=True))
+
+
+def _record(cls: type, data: Mapping[str, Any]) -> Any:
+    hints = _hints(cls)
+    given = {
+        field.name: _value(hints[field.name], data[name], null)
+        for field, name, null in _fields(cls)
+        if name in data and field.init
+    }
+    return cls(**given)
+
+
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and dataclasses.is_dataclass(kind)
+
+
+def _required(cls: type) -> list[str]:
+    missing = dataclasses.MISSING
+    return [name for field, name, _ in _fields(cls) if field.default is missing and field.default_factory is missing]
+
+
+@functools.cache
+def _fields(cls: Any) -> tuple[tuple[dataclasses.Field[Any], str, float | None], ...]:
+    """The fields of a record, each with its key and what null stands for."""
+    return tuple(
+        (field, field.metadata.get(_KEY) or field.name, field.metadata.get(_NULL)) for field in dataclasses.fields(cls)
+    )
+
+
+@functools.cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return typing.get_type_hints(cls)

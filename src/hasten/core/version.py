@@ -1,0 +1,3 @@
+"""The release of hasten."""
+
+VERSION = "0.1.0"

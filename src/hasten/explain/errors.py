@@ -1,0 +1,292 @@
+"""Where the error enters: both models on the same inputs, and the outputs of matching nodes against each other."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hasten.core.errors import ModelError
+from hasten.core.failure import RunnerFailed
+from hasten.data.forms import forms_as_loaded, real_from_bytes, stored_from_real
+from hasten.data.sources import random_dataset
+from hasten.explain.clipping import cut_off_inputs, cut_off_nodes
+from hasten.explain.facts import ErrorView, LossyInput
+from hasten.explain.inner_tensors import InnerTensors, is_comparable
+from hasten.explain.inputs import GivenInputs, inputs_from_data, samples_for
+from hasten.explain.node_errors import ErrorMeter, drops, first_below, first_drop, is_lossy, largest_drop
+from hasten.model.matching import Feeders
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from hasten.data.forms import LoadedForms, TensorForm
+    from hasten.explain.facts import CutOff, NodeRow
+    from hasten.explain.run import Subject
+    from hasten.targets.base import Target
+    from hasten.targets.client import Runner
+
+    Reals = list[NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The rows with their errors, and the view on the whole; or why there is none."""
+
+    rows: Sequence[NodeRow]
+    view: ErrorView | None
+    why_not: str = ""
+
+
+class _Unlike(Exception):
+    """The two models cannot be fed the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Feed:
+    """The same samples for both models, in bytes and in the engine's order, and both models' outputs as they are."""
+
+    before: list[list[bytes]]
+    after: list[list[bytes]]
+    input_snr_db: Mapping[str, float]
+    """What the changed model's inputs lose already by their types, by tensor."""
+    lossy_inputs: tuple[LossyInput, ...]
+    cut_off: list[CutOff]
+    outputs: tuple[dict[str, Reals], dict[str, Reals]]
+    source: str
+    is_random: bool
+    notes: tuple[str, ...]
+
+
+def compare_numbers(
+    target: Target, original: Subject, changed: Subject, rows: Sequence[NodeRow], given: GivenInputs | None
+) -> Numbers:
+    """The rows with signal over error in each node that both models have, on the inputs given or on random ones.
+
+    What a model refuses is told in the result; trouble with anything else is the caller's.
+    """
+    try:
+        return _compare(target, original, changed, rows, given)
+    except _Unlike as unlike:
+        return Numbers(rows, None, str(unlike))
+    except RunnerFailed as failed:
+        return Numbers(rows, None, failed.failure.message)
+    except ModelError as error:
+        return Numbers(rows, None, error.message)
+
+
+def _compare(
+    target: Target, original: Subject, changed: Subject, rows: Sequence[NodeRow], given: GivenInputs | None
+) -> Numbers:
+    feed = _feed(target, original, changed, given)
+    pairs = _tensor_pairs(original, changed, rows)
+    readers = [
+        InnerTensors(target, subject.candidate, subject.graph, subject.subgraph, expected)
+        for subject, expected in zip((original, changed), feed.outputs, strict=True)
+    ]
+    found = readers[0].read([before for before, _ in pairs.values()], feed.before)
+    got = readers[1].read([after for _, after in pairs.values()], feed.after)
+    snr_db = {
+        node: _snr(found[before], got[after])
+        for node, (before, after) in pairs.items()
+        if before in found and after in got
+    }
+    drop_db = drops(snr_db, _inputs_of(changed, snr_db, feed.input_snr_db))
+    unread = tuple(
+        (node, readers[0].unread.get(before) or readers[1].unread.get(after, ""))
+        for node, (before, after) in pairs.items()
+        if node not in snr_db
+    )
+    view = ErrorView(
+        samples=len(feed.before),
+        inputs=feed.source,
+        is_random=feed.is_random,
+        compared=len(snr_db),
+        output_snr_db=_output_snr(*feed.outputs),
+        first_drop=first_drop(drop_db),
+        largest_drop=largest_drop(snr_db, drop_db),
+        first_below=first_below(snr_db),
+        unread=unread,
+        disturbance_db=min(reader.disturbance.snr_db for reader in readers),
+        notes=feed.notes,
+        lossy_inputs=feed.lossy_inputs,
+        cut_off=(*feed.cut_off, *cut_off_nodes(changed.subgraph, pairs, found)),
+    )
+    return Numbers([_with_error(row, snr_db, drop_db) for row in rows], view)
+
+
+def _with_error(row: NodeRow, snr_db: Mapping[int, float], drop_db: Mapping[int, float]) -> NodeRow:
+    node = row.match.after
+    return row if node is None else replace(row, snr_db=snr_db.get(node), drop_db=drop_db.get(node))
+
+
+def _tensor_pairs(original: Subject, changed: Subject, rows: Sequence[NodeRow]) -> dict[int, tuple[int, int]]:
+    """Tensors to compare, of the original and of the changed model, by the node of the changed one."""
+    pairs = {}
+    for before, after in ((row.match.before, row.match.after) for row in rows):
+        if before is None or after is None or before < 0:
+            continue
+        first = next((index for index in original.subgraph.nodes[before].outputs if index >= 0), None)
+        second = next((index for index in changed.subgraph.nodes[after].outputs if index >= 0), None)
+        if first is None or second is None:
+            continue
+        one, other = original.subgraph.tensors[first], changed.subgraph.tensors[second]
+        if is_comparable(one) and is_comparable(other) and one.elements == other.elements:
+            pairs[after] = (first, second)
+    return pairs
+
+
+def _feed(target: Target, original: Subject, changed: Subject, given: GivenInputs | None) -> _Feed:
+    with contextlib.ExitStack() as stack:
+        runners = [stack.enter_context(target.start(subject.candidate.plan)) for subject in (original, changed)]
+        forms = [_load(runner, subject) for runner, subject in zip(runners, (original, changed), strict=True)]
+        counterparts = _counterparts(forms[0].inputs, forms[1].inputs)
+        source, samples = _samples(forms[0], counterparts, given, original)
+        before = [_stored(sample, forms[0].inputs) for sample in samples]
+        # What the original is really fed, in its own type, is what the changed model has to be fed.
+        fed = [_reals_from(sample, forms[0].inputs) for sample in before]
+        after = [_stored([sample[at] for at, _ in counterparts], forms[1].inputs) for sample in fed]
+        meters = {form.tensor_name: ErrorMeter() for form in forms[1].inputs}
+        held = [(at, *_held_form(changed, form)) for at, form in counterparts]
+        for sample in fed:
+            for at, form, _ in held:
+                meters[form.tensor_name].add(sample[at], _held(sample[at], form))
+        before, after = ([side.fed(sample) for sample in fed] for side, fed in zip(forms, (before, after), strict=True))
+        outputs = (_outputs(runners[0], forms[0], before), _outputs(runners[1], forms[1], after))
+    snr_db = {name: meter.snr_db for name, meter in meters.items()}
+    lossy = [
+        LossyInput(form.name, form.dtype, snr_db[form.tensor_name], node)
+        for _, form, node in held
+        if is_lossy(snr_db[form.tensor_name])
+    ]
+    cut_off = cut_off_inputs(fed, [(at, form) for at, form, _ in held])
+    return _Feed(
+        before,
+        after,
+        snr_db,
+        tuple(lossy),
+        cut_off,
+        outputs,
+        source,
+        is_random=given is None or given.is_random,
+        notes=() if given is None else given.notes,
+    )
+
+
+def _load(runner: Runner, subject: Subject) -> LoadedForms:
+    load = runner.load(subject.candidate.path, subject.candidate.workload)
+    return forms_as_loaded(subject.graph, subject.candidate.workload, load)
+
+
+def _counterparts(before: Sequence[TensorForm], after: Sequence[TensorForm]) -> list[tuple[int, TensorForm]]:
+    """For each input of the changed model its own form, and the place of the original's input that it stands for."""
+    if len(before) != len(after):
+        raise _Unlike(f"the original takes {len(before)} inputs and the changed model {len(after)}")
+    places = {form.name: place for place, form in enumerate(before)}
+    by_name = all(form.name in places for form in after)
+    found = [(places[form.name] if by_name else place, form) for place, form in enumerate(after)]
+    for place, form in found:
+        if before[place].elements != form.elements:
+            raise _Unlike(f"input {form.name!r} of the changed model has another shape than the original's")
+    return found
+
+
+def _held_form(changed: Subject, form: TensorForm) -> tuple[TensorForm, int | None]:
+    """The form that an input's values have in the model, and the node that brings them into it: a float input may be
+    quantised before anything else reads it."""
+    subgraph = changed.subgraph
+    at = next((index for index in subgraph.inputs if subgraph.tensors[index].name == form.tensor_name), None)
+    readers = [node for node in subgraph.nodes if at in node.inputs]
+    if form.is_quantized or len(readers) != 1 or readers[0].op != "QUANTIZE":
+        return form, None
+    tensor = subgraph.tensors[readers[0].outputs[0]]
+    if tensor.quantization is None or tensor.quantization.per_channel:
+        return form, None
+    scale, zero_point = tensor.quantization.scales[0], (*tensor.quantization.zero_points, 0)[0]
+    return replace(form, dtype=tensor.dtype, scale=scale, zero_point=zero_point), readers[0].index
+
+
+def _held(values: NDArray[Any], form: TensorForm) -> NDArray[Any]:
+    return real_from_bytes(stored_from_real(values, form, form.name).tobytes(), form)
+
+
+def _samples(
+    forms: LoadedForms, counterparts: Sequence[tuple[int, TensorForm]], given: GivenInputs | None, original: Subject
+) -> tuple[str, list[Reals]]:
+    """Where they come from, and the real values of the original's inputs."""
+    if given is not None:
+        return given.source, [_reals_from(sample, forms.inputs) for sample in given.samples]
+    workload = original.candidate.workload
+    random_inputs = random_dataset(forms.inputs, samples_for(original.graph, workload))
+    drawn = inputs_from_data(original.graph, workload, random_inputs)
+    samples = [_reals_from(sample, forms.inputs) for sample in drawn.samples]
+    wanted = {place: form for place, form in counterparts if form.is_quantized}
+    random = np.random.default_rng(0)
+    for sample in samples:
+        for place, form in wanted.items():
+            sample[place] = _over_range(form, random).reshape(sample[place].shape)
+    source = "random inputs over the range of the changed model's own" if wanted else "random inputs of 0 to 1"
+    return source, samples
+
+
+def _over_range(form: TensorForm, random: np.random.Generator) -> NDArray[Any]:
+    limits = np.iinfo(form.dtype)
+    low, high = ((limit - form.zero_point) * form.scale for limit in (limits.min, limits.max))
+    return random.uniform(low, high, form.shape)
+
+
+def _stored(reals: Reals, forms: Sequence[TensorForm]) -> list[bytes]:
+    return [stored_from_real(values, form, form.name).tobytes() for values, form in zip(reals, forms, strict=True)]
+
+
+def _reals_from(stored: Sequence[bytes], forms: Sequence[TensorForm]) -> Reals:
+    return [real_from_bytes(data, form) for data, form in zip(stored, forms, strict=True)]
+
+
+def _outputs(runner: Runner, forms: LoadedForms, samples: Sequence[Sequence[bytes]]) -> dict[str, Reals]:
+    found: dict[str, Reals] = {form.name: [] for form in forms.outputs}
+    for sample in samples:
+        for form, data in zip(forms.outputs, forms.read(runner.evaluate(sample)), strict=True):
+            found[form.name].append(real_from_bytes(data, form))
+    return found
+
+
+def _output_snr(before: Mapping[str, Reals], after: Mapping[str, Reals]) -> float | None:
+    """Of the worst output: matched by name, or by their order."""
+    if len(before) != len(after):
+        return None
+    names = list(after) if before.keys() == after.keys() else list(before)
+    pairs = zip((before[name] for name in names), after.values(), strict=True)
+    return min((_snr(one, other) for one, other in pairs), default=None)
+
+
+def _snr(expected: Reals, got: Reals) -> float:
+    meter = ErrorMeter()
+    for one, other in zip(expected, got, strict=True):
+        meter.add(one, other)
+    return meter.snr_db
+
+
+def _inputs_of(
+    changed: Subject, snr_db: Mapping[int, float], input_snr_db: Mapping[str, float]
+) -> dict[int, list[float]]:
+    """The SNR of what feeds each node; a node that could not be compared passes on the worst of its own inputs."""
+    subgraph = changed.subgraph
+    feeders = Feeders(subgraph)
+    known: dict[int, float] = {}
+    found: dict[int, list[float]] = {}
+    for node in subgraph.nodes:
+        fed = [
+            input_snr_db.get(subgraph.tensors[subgraph.inputs[feeder.graph_input]].name, math.inf)
+            if feeder.node is None and feeder.graph_input >= 0
+            else known.get(-1 if feeder.node is None else feeder.node, math.inf)
+            for feeder in feeders.of(node.index)
+        ]
+        found[node.index] = fed
+        known[node.index] = snr_db.get(node.index, min(fed, default=math.inf))
+    return found

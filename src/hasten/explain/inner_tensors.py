@@ -1,0 +1,158 @@
+"""What inner tensors of a model hold on given inputs: read from copies of it, through runners, some at a time."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.failure import RunnerFailed
+from hasten.data.forms import TensorForm, forms_from_graph, real_from_bytes
+from hasten.explain.node_errors import ErrorMeter
+from hasten.model.graph import BITS_OF_DTYPE, FLOAT_DTYPES
+from hasten.model.inner_outputs import shown_names, with_outputs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from hasten.measure.rounds import Candidate
+    from hasten.model.graph import Graph, Subgraph, Tensor
+    from hasten.targets.base import Target
+    from hasten.targets.client import LoadReport
+
+    Inputs = Sequence[Sequence[bytes]]
+    """For each sample the bytes of each input."""
+    Found = list[NDArray[Any]]
+    """Real values, for each sample."""
+
+_MOST_TENSORS_A_COPY: Final = 64
+_MOST_BYTES_A_COPY: Final = 64 * 2**20
+# Copies that the engine refuses are split to find the tensor at fault; a model that refuses them all ends it.
+_MOST_FAILURES: Final = 12
+_CLASSIC: Final = "Interpreter"
+_READABLE_FLOATS: Final = FLOAT_DTYPES - {"float8_e4m3fn", "float8_e5m2"}
+
+
+@dataclass(slots=True)
+class InnerTensors:
+    """Reads tensors of one model; what cannot be read is kept with the reason."""
+
+    target: Target
+    candidate: Candidate
+    graph: Graph
+    subgraph: Subgraph
+    expected: dict[str, Found] = field(default_factory=dict)
+    """Outputs of the model as it is, by name: copies of it should still have them."""
+    unread: dict[int, str] = field(default_factory=dict)
+    disturbance: ErrorMeter = field(default_factory=ErrorMeter)
+    """How far the copies' own outputs are off from those of the model as it is."""
+    _failures: int = 0
+
+    def read(self, tensors: Sequence[int], inputs: Inputs) -> dict[int, Found]:
+        """The real values of these tensors on each sample. Tensors that resist are left out, and noted in `unread`.
+
+        A model that cannot be copied at all is a ModelError.
+        """
+        found: dict[int, Found] = {}
+        with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+            for batch in self._batches(tensors):
+                found.update(self._read_batch(batch, inputs, Path(folder)))
+        return found
+
+    def _batches(self, tensors: Sequence[int]) -> Iterator[list[int]]:
+        batch: list[int] = []
+        room = _MOST_BYTES_A_COPY
+        for index in tensors:
+            tensor = self.subgraph.tensors[index]
+            size = (tensor.elements or 0) * BITS_OF_DTYPE.get(tensor.dtype, 8) // 8
+            if batch and (len(batch) == _MOST_TENSORS_A_COPY or size > room):
+                yield batch
+                batch, room = [], _MOST_BYTES_A_COPY
+            batch.append(index)
+            room -= size
+        if batch:
+            yield batch
+
+    def _read_batch(self, batch: list[int], inputs: Inputs, folder: Path) -> dict[int, Found]:
+        if self._failures >= _MOST_FAILURES:
+            self.unread.update(dict.fromkeys(batch, "the engine refused too many copies of the model"))
+            return {}
+        try:
+            return self._run_copy(batch, inputs, folder)
+        except RunnerFailed as failed:
+            self._failures += 1
+            if len(batch) == 1:
+                self.unread[batch[0]] = failed.failure.message
+                return {}
+        middle = len(batch) // 2
+        halves = (self._read_batch(half, inputs, folder) for half in (batch[:middle], batch[middle:]))
+        return {index: values for half in halves for index, values in half.items()}
+
+    def _run_copy(self, batch: list[int], inputs: Inputs, folder: Path) -> dict[int, Found]:
+        copy = folder / "copy.tflite"
+        copy.write_bytes(with_outputs(self.graph, batch, self.subgraph.index))
+        key = self.candidate.workload.signature or None
+        names = shown_names(self.graph, batch, self.subgraph.index, key)
+        found: dict[int, Found] = {index: [] for index in batch}
+        with self.target.start(self.candidate.plan) as runner:
+            load = runner.load(copy, self.candidate.workload)
+            places = self._places(load, names)
+            own = self._own_outputs(load)
+            for number, sample in enumerate(inputs):
+                answers = runner.evaluate(sample)
+                for index, place in places.items():
+                    tensor = replace(self.subgraph.tensors[index], shape=load.outputs[place].shape)
+                    found[index].append(real_values(answers[place], tensor))
+                for place, form in own.items():
+                    self.disturbance.add(self.expected[form.name][number], real_from_bytes(answers[place], form))
+        self.unread.update({index: "the engine does not show it" for index in batch if index not in places})
+        return {index: values for index, values in found.items() if index in places}
+
+    def _places(self, load: LoadReport, names: dict[int, str]) -> dict[int, int]:
+        """Where a copy's outputs show these tensors. The classic interface has no names of signatures, but the order of
+        the file."""
+        if load.api == _CLASSIC:
+            order = list(dict.fromkeys([*self.subgraph.outputs, *names]))
+            return {index: order.index(index) for index in names}
+        at = {tensor.name: place for place, tensor in enumerate(load.outputs)}
+        return {index: at[name] for index, name in names.items() if name in at}
+
+    def _own_outputs(self, load: LoadReport) -> dict[int, TensorForm]:
+        """The outputs that the model has without our doing, by their place among those of a copy."""
+        outputs = forms_from_graph(self.graph, self.candidate.workload).outputs
+        forms = {name: form for form in outputs for name in (form.tensor_name, form.name)}
+        return {
+            place: replace(forms[tensor.name], shape=tensor.shape)
+            for place, tensor in enumerate(load.outputs)
+            if tensor.name in forms and forms[tensor.name].name in self.expected
+        }
+
+
+def is_comparable(tensor: Tensor) -> bool:
+    """Whether it holds reals, plain or quantised, of a size that is known: indices and texts have no error in dB."""
+    if tensor.is_constant or tensor.is_variable or not tensor.elements:
+        return False
+    return tensor.dtype in _READABLE_FLOATS or (
+        tensor.quantization is not None and tensor.dtype in ("int8", "uint8", "int16")
+    )
+
+
+def real_values(data: bytes | memoryview, tensor: Tensor) -> NDArray[Any]:
+    """A tensor's bytes as real numbers; scales for each channel are applied along their dimension."""
+    quantization = tensor.quantization
+    plain = TensorForm(tensor.name, tensor.name, tensor.shape, tensor.dtype)
+    if quantization is None or tensor.dtype in FLOAT_DTYPES:
+        return real_from_bytes(data, plain)
+    points = quantization.zero_points or (0,)
+    if not quantization.per_channel:
+        return real_from_bytes(data, replace(plain, scale=quantization.scales[0], zero_point=points[0]))
+    stored = real_from_bytes(data, plain).astype(np.float64)
+    shape = [1] * stored.ndim
+    shape[quantization.dimension] = -1
+    zero_points = np.asarray(points if len(points) > 1 else points * len(quantization.scales), dtype=np.float64)
+    return np.asarray((stored - zero_points.reshape(shape)) * np.asarray(quantization.scales).reshape(shape))

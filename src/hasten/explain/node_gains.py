@@ -1,0 +1,127 @@
+"""What each node gains by a variant's integers: both models profiled in turns, and what conversions would cost.
+
+A node that goes back to float amid integers needs its inputs and outputs converted. What that costs is taken from the
+conversions that the variant has already, by the number of values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hasten.explain.rules import CONVERSIONS, SideBySide
+from hasten.explain.run import Subject, profile_in_turns
+from hasten.model.matching import match_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from hasten.explain.facts import NodeRow
+    from hasten.measure.rounds import Progress
+    from hasten.model.graph import Subgraph
+    from hasten.targets.base import Target
+
+SECONDS = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGain:
+    """What a node of the original takes less in the variant, against what leaving it float would add."""
+
+    node: int
+    op: str
+    saved_ms: float
+    """Negative where the variant is slower here."""
+    is_sure: bool
+    """Whether all rounds agree on the sign, be it for all nodes of its kind together."""
+    conversions_ms: float
+    kernel_before: str
+    kernel_after: str
+
+    @property
+    def gain_ms(self) -> float:
+        """What the run would take more if this node were float."""
+        return self.saved_ms + self.conversions_ms
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether leaving it float should make the variant faster."""
+        return self.is_sure and self.gain_ms < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """The gains of a variant's nodes, by the original's numbers, and the time of a run of the original."""
+
+    nodes: dict[int, NodeGain]
+    invoke_ms: float
+
+    @property
+    def losses(self) -> tuple[int, ...]:
+        """The nodes that are better left float."""
+        return tuple(sorted(node for node, gain in self.nodes.items() if gain.is_loss))
+
+    def shares(self) -> dict[int, float]:
+        """What each node has to give, as a part of the original's time."""
+        return {node: max(0.0, gain.gain_ms) / self.invoke_ms for node, gain in self.nodes.items()}
+
+
+def measure_gains(target: Target, original: Subject, variant: Subject, progress: Progress) -> Gains | None:
+    """Profile both in turns; None where one of them cannot be profiled."""
+    turns = profile_in_turns(target, original, variant, SECONDS, None, progress)
+    if isinstance(turns, tuple):
+        return None
+    sides = SideBySide(match_nodes(original.subgraph, variant.subgraph), turns.whole, turns.rounds)
+    rows = sides.rows()
+    slower = {
+        row.match.before
+        for cause, members in sides.fates(rows)
+        if cause.is_clear and cause.change_ms.estimate > 0
+        for row in members
+    }
+    nodes = gains_from_rows(rows, original.subgraph, variant.subgraph, slower)
+    return Gains(nodes, turns.whole[0].invoke_ms)
+
+
+def gains_from_rows(
+    rows: Sequence[NodeRow], original: Subgraph, variant: Subgraph, slower: Collection[int | None] = ()
+) -> dict[int, NodeGain]:
+    """The gain of each node that both models have and that was timed in both.
+
+    `slower` are nodes of the original that surely lost together with others of the same kind: where a node of theirs
+    is slower too, that is no accident.
+    """
+    each_ms = _conversion_ms_a_value(rows, variant)
+    found = {}
+    for row in rows:
+        node = row.match.before
+        if node is None or node < 0 or row.before is None or row.after is None:
+            continue
+        change = row.change_ms
+        found[node] = NodeGain(
+            node,
+            row.match.op,
+            -change.estimate,
+            change.low > 0 or change.high < 0 or (change.estimate > 0 and node in slower),
+            each_ms * _values_around(original, node),
+            row.before.kernel,
+            row.after.kernel,
+        )
+    return found
+
+
+def _conversion_ms_a_value(rows: Sequence[NodeRow], variant: Subgraph) -> float:
+    spent, values = 0.0, 0
+    for row in rows:
+        node = row.match.after
+        if row.match.op in CONVERSIONS and row.after is not None and node is not None and node >= 0:
+            spent += row.after.ms
+            values += sum(variant.tensors[index].elements or 0 for index in variant.nodes[node].outputs)
+    return spent / values if values else 0.0
+
+
+def _values_around(subgraph: Subgraph, node: int) -> int:
+    """How many values flow into a node and out of it, without its weights."""
+    entry = subgraph.nodes[node]
+    flowing = [index for index in (*entry.inputs, *entry.outputs) if index >= 0]
+    return sum(subgraph.tensors[i].elements or 0 for i in flowing if not subgraph.tensors[i].is_weight)

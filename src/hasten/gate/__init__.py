@@ -1,0 +1,1 @@
+"""A gate for CI: limits and a baseline, decided by measurement."""

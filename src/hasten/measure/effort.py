@@ -1,0 +1,37 @@
+"""How much to measure, where, and who is told meanwhile: what every measurement takes besides its subject."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hasten.core.session import keep_nothing
+from hasten.measure.rounds import no_progress
+from hasten.targets.local import LocalTarget
+
+if TYPE_CHECKING:
+    from hasten.core.session import Keep
+    from hasten.measure.rounds import Progress
+    from hasten.targets.base import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """The defaults: as long as the measurement needs as a rule, on this machine, told to nobody."""
+
+    seconds: float = 0.0
+    """About how long to measure; 0 for what is usual."""
+    on: Target | None = None
+    """The device; None for this machine."""
+    progress: Progress = no_progress
+    keep: Keep = keep_nothing
+    """What saves each trial as it ends: kind, label, data."""
+
+    @property
+    def target(self) -> Target:
+        """Where to measure."""
+        return self.on or LocalTarget()
+
+    def seconds_or(self, usual: float) -> float:
+        """How long to measure."""
+        return self.seconds or usual

@@ -1,0 +1,28 @@
+"""The guide's "create your own delegate": writes a small, complete one to begin with."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES: Final = ("delegate.c", "delegate_interface.h", "CMakeLists.txt", "README.md")
+
+
+def write_delegate(folder: Path) -> list[Path]:
+    """Write the files into a new or empty folder."""
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"{folder} exists and is not an empty folder", "Choose another name; nothing was changed.")
+        folder.mkdir(parents=True, exist_ok=True)
+        template = resources.files("hasten.practices.accelerators.run") / "delegate_template"
+        written = [folder / name for name in FILES]
+        for path in written:
+            path.write_bytes((template / path.name).read_bytes())
+    except OSError as error:
+        raise DataError(f"the delegate cannot be written to {folder}: {error.strerror}") from error
+    return written

@@ -1,0 +1,1 @@
+"""A trace that a platform's tool recorded: Perfetto, perf, Instruments and others."""

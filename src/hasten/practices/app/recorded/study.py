@@ -1,0 +1,209 @@
+"""The guide's "Profile your application with platform specific tools": what a recorded trace says about TFLite.
+
+Which of the time is TFLite's, which operators, what ran instead, and what is wrong around the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hasten.core.platform_trace import RUNNABLE, RUNNING, TraceDoubt, TraceReason
+from hasten.practices.app.facts import ThreadSplit
+from hasten.practices.app.recorded.facts import Inferences, InsteadRow, OperatorRow, PlatformResult
+from hasten.practices.app.recorded.rules import Subject, findings, is_cold_start
+from hasten.practices.app.recorded.samples import Stacks, view_of_samples
+from hasten.practices.app.recorded.views import ThreadView, has_tflite, how_often, view_of_slices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hasten.core.platform_trace import PlatformTrace, ThreadTrace
+
+MOST_INSTEAD: Final = 40
+_FEW_SAMPLES: Final = 100
+_NAMELESS_SHARE: Final = 0.5
+
+
+def examine_trace(trace: PlatformTrace) -> PlatformResult:
+    """All that hasten has to say about a trace."""
+    stacks = Stacks(trace)
+    views = _views(trace, stacks)
+    subject = Subject(trace, views)
+    main = views[0] if views else None
+    inference_ns = sum(view.split["inference"] for view in views)
+    result = PlatformResult(
+        source=trace.source,
+        process=_process_name(trace, main),
+        sampled=main is not None and main.sampled,
+        main=_split(main) if main else None,
+        threads=tuple(_split(view) for view in views if view.tflite_ns > 0),
+        loads=None if _are_sampled(views) else sum(how_often(found) for view in views for found in view.loadings()),
+        allocations=None if _are_sampled(views) else sum(len(view.of_kind("allocate")) for view in views),
+        inferences=_inferences(views),
+        scheduling_ms=_scheduling(views),
+        partitions=len({key for view in views for key in view.operators if key[3]}),
+        operators=_operators(views, inference_ns),
+        instead=_instead(trace, views),
+        findings=tuple(findings(subject)),
+        doubts=trace.doubts,
+    )
+    return replace(result, doubts=(*trace.doubts, *_doubts(trace, subject, result)))
+
+
+def _views(trace: PlatformTrace, stacks: Stacks) -> list[ThreadView]:
+    """The threads of the process that infers, the one that infers most first."""
+    known: dict[int, bool] = {}
+    sections = [thread for thread in trace.threads if has_tflite(trace, thread, known)]
+    sampled = [] if sections else [thread for thread in trace.threads if _samples_tflite(thread, stacks)]
+    of_tflite = sections or sampled
+    looked_at = {id(thread): _view(trace, thread, stacks) for thread in of_tflite}
+    if of_tflite:
+        chosen = max(of_tflite, key=lambda thread: _rank(looked_at[id(thread)]))
+    elif trace.threads:
+        chosen = max(trace.threads, key=lambda thread: len(thread.slices) + len(thread.samples))
+    else:
+        return []
+    same = [
+        thread
+        for thread in trace.threads
+        if thread is chosen or (thread.pid == chosen.pid and (len(thread.slices) and thread.pid if sections else True))
+    ]
+    views = [looked_at.get(id(thread)) or _view(trace, thread, stacks) for thread in same]
+    return sorted((view for view in views if view.wall_ns > 0), key=_rank, reverse=True)
+
+
+def _rank(view: ThreadView) -> tuple[float, float, float]:
+    """A thread that calls the model comes before one that only works for it, whichever takes longer."""
+    calls = sum(call.ms for call in view.of_kind("invoke"))
+    return calls, view.split["inference"] + view.tflite_ns, view.wall_ns
+
+
+def _view(trace: PlatformTrace, thread: ThreadTrace, stacks: Stacks) -> ThreadView:
+    return view_of_slices(trace, thread) if len(thread.slices) else view_of_samples(trace, thread, stacks)
+
+
+def _samples_tflite(thread: ThreadTrace, stacks: Stacks) -> bool:
+    return any(stacks.view(number).kind for number in np.unique(thread.samples.stack).tolist())
+
+
+def _split(view: ThreadView) -> ThreadSplit:
+    name = view.thread.name or (f"thread {view.thread.tid}" if view.thread.tid else "all threads")
+    split = {part: time_ns / 1e6 for part, time_ns in view.split.items()}
+    return ThreadSplit(view.thread.pid, name, view.wall_ns / 1e6, split, len(view.of_kind("invoke")))
+
+
+def _are_sampled(views: list[ThreadView]) -> bool:
+    """Whether single calls cannot be told from each other."""
+    return any(view.sampled for view in views)
+
+
+def _inferences(views: list[ThreadView]) -> Inferences | None:
+    runs = [call for view in views if not view.sampled for call in view.of_kind("invoke")]
+    if not runs:
+        return None
+    first = min(runs, key=lambda call: call.begin_ns)
+    times = np.array([call.ms for call in runs])
+    return Inferences(len(runs), first.ms, float(np.median(times)), float(np.percentile(times, 95)))
+
+
+def _scheduling(views: list[ThreadView]) -> tuple[float, float, float] | None:
+    known = [view for view in views if len(view.thread.states) and view.of_kind("invoke")]
+    if not known:
+        return None
+    times = np.concatenate([view.scheduled() for view in known])
+    running, ready, waiting = (times.sum(axis=0) / 1e6).tolist()
+    return running, ready, waiting
+
+
+def _operators(views: list[ThreadView], inference_ns: float) -> tuple[OperatorRow, ...]:
+    sums: dict[tuple[str, int, int, bool], list[float]] = {}
+    for view in views:
+        for key, (count, time_ns) in view.operators.items():
+            entry = sums.setdefault(key, [0.0, 0.0])
+            entry[0], entry[1] = entry[0] + count, entry[1] + time_ns
+    rows = [
+        OperatorRow(*key, count=int(count), ms=time_ns / 1e6, share=time_ns / max(inference_ns, 1.0))
+        for key, (count, time_ns) in sums.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.ms, row.node)))
+
+
+def _instead(trace: PlatformTrace, views: list[ThreadView]) -> tuple[InsteadRow, ...]:
+    rows = [row for view in views for row in _own_code(view)]
+    rows += _core_takers(trace, views)
+    return tuple(sorted(rows, key=lambda row: -row.ms)[:MOST_INSTEAD])
+
+
+def _own_code(view: ThreadView) -> Iterable[InsteadRow]:
+    """The application's own functions and sections, each with the line that takes most of its time."""
+    functions: dict[tuple[str, str, str], list[tuple[float, float, int]]] = {}
+    for (part, name, file, line), (count, time_ns) in view.code.items():
+        functions.setdefault((part, name, file), []).append((time_ns, count, line))
+    for (part, name, file), lines in functions.items():
+        time_ns, count = sum(entry[0] for entry in lines), sum(entry[1] for entry in lines)
+        yield InsteadRow(name, _split(view).thread, part, time_ns / 1e6, int(count), file, max(lines)[2])
+
+
+def _core_takers(trace: PlatformTrace, views: list[ThreadView]) -> Iterable[InsteadRow]:
+    """Who ran while inference was ready and had no core."""
+    for view in views[:1]:
+        states, runs = view.thread.states, view.of_kind("invoke")
+        if not len(states) or not runs:
+            continue
+        begins, ends = _pieces(view)
+        sums: dict[str, float] = {}
+        for other in trace.threads:
+            if other is not view.thread and len(other.states):
+                name = trace.processes.get(other.pid, "") or other.name or f"thread {other.tid}"
+                sums[name] = sums.get(name, 0.0) + _overlap(other, begins, ends)
+        yield from (
+            InsteadRow("held a core that inference waited for", name, "core", time_ns / 1e6, 0)
+            for name, time_ns in sums.items()
+            if time_ns > 0
+        )
+
+
+def _pieces(view: ThreadView) -> tuple[list[int], list[int]]:
+    """When inference was ready and had no core."""
+    states, runs = view.thread.states, view.of_kind("invoke")
+    ready = states.state == RUNNABLE
+    begins, ends = states.begin_ns[ready], states.end_ns[ready]
+    # Runs of one thread follow each other: the run of a piece is the last that began before the piece ended.
+    starts = np.array([run.begin_ns for run in runs], np.int64)
+    stops = np.array([run.end_ns for run in runs], np.int64)
+    at = np.searchsorted(starts, ends, "left") - 1
+    begins, ends = np.maximum(begins, starts[at]), np.minimum(ends, stops[at])
+    inside = (at >= 0) & (ends > begins)
+    return begins[inside].tolist(), ends[inside].tolist()
+
+
+def _overlap(other: ThreadTrace, begins: list[int], ends: list[int]) -> float:
+    return float(other.states.within(begins, ends)[:, RUNNING].sum())
+
+
+def _process_name(trace: PlatformTrace, main: ThreadView | None) -> str:
+    if main is None:
+        return ""
+    pid = main.thread.pid
+    name = trace.processes.get(pid, "")
+    return f"{name} ({pid})" if name and pid else name or (f"process {pid}" if pid else "")
+
+
+def _doubts(trace: PlatformTrace, subject: Subject, result: PlatformResult) -> Iterable[TraceDoubt]:
+    views = subject.views
+    inference_ns = sum(view.split["inference"] for view in views)
+    if not any(view.tflite_ns for view in views):
+        yield TraceDoubt(TraceReason.NO_TFLITE, "nothing of TFLite is in the trace")
+        return
+    samples = sum(len(view.thread.samples) for view in views)
+    if result.sampled and trace.timed and samples < _FEW_SAMPLES:
+        yield TraceDoubt(TraceReason.FEW_SAMPLES, f"{samples} samples in all")
+    if result.sampled and sum(view.nameless_ns for view in views) > _NAMELESS_SHARE * max(inference_ns, 1.0):
+        yield TraceDoubt(TraceReason.NO_SYMBOLS, "most of inference has no kernel's name")
+    if not result.sampled and not result.operators and result.inferences:
+        yield TraceDoubt(TraceReason.NO_OPERATORS, "runs of the model are in the trace, its operators are not")
+    if not result.sampled and result.inferences and not is_cold_start(subject):
+        yield TraceDoubt(TraceReason.STARTED_LATE, "the model was loaded before the recording began, or left no mark")

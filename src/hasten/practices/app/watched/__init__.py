@@ -1,0 +1,1 @@
+"""A Python program that hasten starts and watches."""

@@ -1,0 +1,201 @@
+"""What can only be measured once the program has ended: its models by themselves, run by hasten's own engine.
+
+Operators of a run, the latency of a warm run where the program never had one, and whether other numbers of threads
+would have been faster, alone or beside the program's other interpreters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.comparison import Verdict
+from hasten.core.errors import HastenError
+from hasten.core.failure import Failure
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
+from hasten.core.units import percent
+from hasten.measure.bench import bench
+from hasten.measure.compare import compare
+from hasten.measure.rounds import Candidate, Progress
+from hasten.model.reader import read_graph
+from hasten.practices.app.facts import AppFinding
+from hasten.practices.app.watched.contention import Crowd, crowd_of, crowd_ratio
+from hasten.practices.app.watched.frames import model_uses
+from hasten.practices.app.watched.rules import worth
+from hasten.practices.app.watched.split import own_frame
+from hasten.practices.app.watched.study import warm_ms
+from hasten.practices.profile.run import profile_model
+from hasten.watcher import rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hasten.practices.app.facts import AppResult, ModelUse
+    from hasten.practices.app.watched.recording import Process
+    from hasten.practices.app.watched.study import AppStudy
+    from hasten.targets.base import Target
+
+_MATTERS_SHARE: Final = 0.05
+"""Of the wall time: models that take less are not measured."""
+_ENOUGH_GAIN: Final = 0.05
+_PARTS: Final = 4
+"""The time is shared by the operators, a warm run, the threads, and interpreters beside each other."""
+_MOST_STEADY: Final = 3
+_MOST_CHECKS: Final = 3
+_FOR_THREADS: Final = 0.6
+
+
+@dataclass
+class _Group:
+    """Interpreters of one model with one number of threads."""
+
+    candidate: Candidate
+    process: Process
+    number: int
+    asked: int | None
+    place: int
+    run_ms: float
+    members: list[tuple[int, int]] = field(default_factory=list)
+
+
+class AfterTheRun:
+    """Measures the models of a program that has ended, within about so many seconds."""
+
+    def __init__(self, study: AppStudy, target: Target, seconds: float, progress: Progress) -> None:
+        self._study, self._target, self._seconds, self._progress = study, target, seconds, progress
+        self._steady: dict[str, float] = {}
+
+    def result(self) -> AppResult:
+        """The program's result, with what was measured."""
+        if self._seconds <= 0:
+            return self._study.result()
+        groups = self._groups()
+        found: list[AppFinding] = []
+        models = model_uses(self._study.processes)
+        for group in groups[:1]:
+            self._progress(0.0, "operators")
+            models = self._with_operators(models, group)
+        self._measure_steady()
+        checks = [check for group in groups for check in self._checks(group)][:_MOST_CHECKS]
+        for number, check in enumerate(checks):
+            self._progress(0.3 + 0.7 * number / len(checks), "threads")
+            found += check(self._seconds * _FOR_THREADS / len(checks))
+        self._progress(0.9, "done")
+        return self._study.result([fault for fault in found if worth(fault)], self._steady_ms, models)
+
+    def _groups(self) -> list[_Group]:
+        """The models that take a share of the time worth a measurement, the dearest first."""
+        groups: dict[tuple[str, Any], _Group] = {}
+        for process in self._study.processes:
+            for number, made in process.objects.items():
+                events = process.events.where(process.events.number == number)
+                candidate = _candidate(made)
+                if candidate is None or not len(events):
+                    continue
+                key = (made["key"], made.get("threads"))
+                loads = events.place[events.kind == rows.LOAD]
+                place = int(loads[0]) if len(loads) else int(events.place[0])
+                group = groups.setdefault(key, _Group(candidate, process, number, made.get("threads"), place, 0.0))
+                group.run_ms += float(events.ms[events.is_run].sum())
+                group.members.append((process.pid, number))
+        ordered = sorted(groups.values(), key=lambda group: -group.run_ms)
+        return [group for group in ordered if group.run_ms >= _MATTERS_SHARE * self._study.undisturbed_ms]
+
+    def _with_operators(self, models: list[ModelUse], group: _Group) -> list[ModelUse]:
+        found = profile_model(
+            self._target,
+            group.candidate,
+            read_graph(group.candidate.path),
+            self._seconds / _PARTS / 2,
+            None,
+            lambda share, text: None,
+        )
+        if isinstance(found, Failure):
+            return models
+        profile = found[0]
+        total = max(sum(operator.ms for operator in profile.operators), 1e-9)
+        operators = tuple((kind, count, ms / total) for kind, count, ms, _ in profile.by_kind())
+        path = str(group.candidate.path)
+        return [replace(use, operators=operators) if use.path == path else use for use in models]
+
+    def _measure_steady(self) -> None:
+        """Warm latencies of models that the program loads again and again and never runs twice."""
+        wanted: dict[str, Candidate] = {}
+        for process in self._study.processes:
+            for number, made in process.objects.items():
+                candidate = _candidate(made)
+                if candidate is not None and warm_ms(process, number) is None:
+                    wanted.setdefault(made["key"], candidate)
+        for key, candidate in list(wanted.items())[:_MOST_STEADY]:
+            measured = bench(self._target, candidate, self._seconds / _PARTS)
+            if not isinstance(measured, Failure):
+                self._steady[key] = measured.samples.median_ms
+
+    def _steady_ms(self, process: Process, number: int) -> float | None:
+        return self._steady.get(process.objects.get(number, {}).get("key", ""))
+
+    def _checks(self, group: _Group) -> list[Callable[[float], list[AppFinding]]]:
+        """What is to be measured of a model's threads, each within so many seconds."""
+        cores = int(group.process.facts.get("cores", 1))
+        crowd = crowd_of(self._study.processes, group.members)
+        asked = group.asked or 1
+        if crowd.together >= 2:
+            fewer = max(1, cores // crowd.together)
+            if crowd.together * asked <= cores or fewer >= asked:
+                return []
+            return [lambda seconds: self._crowded(group, crowd, fewer, seconds)]
+        if group.asked is None and cores > 1:
+            return [lambda seconds: self._other_threads(group, cores, "threads left at the default", seconds)]
+        if asked > cores:
+            return [lambda seconds: self._other_threads(group, cores, "more threads than cores", seconds)]
+        return []
+
+    def _other_threads(self, group: _Group, threads: int, rule: str, seconds: float) -> list[AppFinding]:
+        better = replace(group.candidate, plan=replace(group.candidate.plan, threads=threads))
+        found = compare(self._target, group.candidate, better, seconds)
+        if isinstance(found, tuple) or found.comparison.verdict is not Verdict.FASTER:
+            return []
+        gain = 1 - found.comparison.ratio
+        if gain < _ENOUGH_GAIN:
+            return []
+        low, high = (1 - bound for bound in reversed(found.comparison.ci95))
+        evidence = (
+            f"a run takes {percent(gain)} less with {threads} than with {group.candidate.plan.threads}"
+            f" ({percent(low)} to {percent(high)}), measured afterwards"
+        )
+        return [self._fault(group, rule, gain * group.run_ms, evidence, f"Give num_threads={threads}.")]
+
+    def _crowded(self, group: _Group, crowd: Crowd, fewer: int, seconds: float) -> list[AppFinding]:
+        asked = group.candidate.plan.threads
+        ratio = crowd_ratio(self._target, group.candidate, crowd.together, asked, fewer, seconds)
+        if ratio is None or 1 - ratio < _ENOUGH_GAIN:
+            return []
+        evidence = (
+            f"{crowd.together} interpreters with {asked} threads each run at once; with {fewer} each"
+            f" they take {percent(1 - ratio)} less, measured afterwards"
+        )
+        fix = f"Give num_threads={fewer} to each, or run one after the other."
+        return [self._fault(group, "interpreters fight for cores", (1 - ratio) * crowd.wall_ms, evidence, fix)]
+
+    def _fault(self, group: _Group, rule: str, cost_ms: float, evidence: str, fix: str) -> AppFinding:
+        file, function, line = own_frame(group.process.chain(group.place))
+        share = cost_ms / max(self._study.undisturbed_ms, 1e-9)
+        return AppFinding(rule, file, line, function, cost_ms, share, evidence, fix)
+
+
+def _candidate(made: dict[str, Any]) -> Candidate | None:
+    """The model as hasten can run it; None where it cannot be found, or runs on a delegate of the program's own."""
+    path = Path(made.get("model") or "")
+    if not made.get("model") or not path.is_file() or made.get("delegates"):
+        return None
+    try:
+        graph = read_graph(path)
+    except HastenError:
+        return None
+    kernel = {"BUILTIN_REF": "reference", "BUILTIN_WITHOUT_DEFAULT_DELEGATES": "builtin"}.get(
+        made.get("resolver", ""), "delegate"
+    )
+    plan = Plan(threads=max(1, min(1024, made.get("threads") or 1)), kernel=kernel)
+    return Candidate(path.name, path, Model(str(path), graph.size_bytes, graph.sha256), plan)

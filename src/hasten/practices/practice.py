@@ -1,0 +1,52 @@
+"""What a practice of the guide offers to the rest of hasten: phrases, a verdict for a tuning, sections of a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hasten.core.finding import Finding
+    from hasten.core.phrases import Phrase
+    from hasten.core.profile import Profile
+    from hasten.core.session import Trial
+    from hasten.core.tuning import Step, TuneTrial
+    from hasten.show.blocks import Section
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a tuning knows when the verdicts are given."""
+
+    trials: Sequence[TuneTrial]
+    best: TuneTrial
+    base: TuneTrial
+    steps: Sequence[Step] = ()
+    confirmed: bool = False
+    already: str = ""
+    profiles: tuple[Profile | None, Profile | None] = (None, None)
+    """Of the original and of the result."""
+    given: Mapping[str, Finding] = field(default_factory=dict)
+    """Findings of practices that ran in full, by practice."""
+
+    @property
+    def originals(self) -> list[TuneTrial]:
+        """The trials of the original, with whatever plan."""
+        return [trial for trial in self.trials if trial.variant == self.base.variant]
+
+
+class Practice(Protocol):
+    """A folder of `practices/`, as its `__init__` offers it."""
+
+    PHRASES: Mapping[str, Phrase]
+    """The sentences for the codes of its remarks."""
+
+    def verdict(self, known: Evidence) -> Finding:
+        """How the model stands with this practice, as far as a tuning shows it."""
+        ...
+
+    def sections(self, lines: Sequence[Trial]) -> list[Section]:
+        """What a report shows of it, from the lines of a session; none where the session holds nothing of it."""
+        ...

@@ -1,0 +1,50 @@
+"""The practices of the guide, in its order. A line here puts a practice into help, verdicts, report and JSON."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from hasten.core import doubts
+from hasten.core.phrases import Phrase, Phrasebook
+
+if TYPE_CHECKING:
+    from hasten.practices.practice import Practice
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A practice by name: what its page is called, and what `hasten --help` says of its command."""
+
+    name: str
+    title: str
+    help: str = ""
+    """Empty where there is no command of that name."""
+
+
+GUIDE: Final = (
+    Entry("choose", "Model choice"),
+    Entry("profile", "Profile", "time of each operator, its cost and headroom"),
+    Entry("operators", "Operators"),
+    Entry("quantize", "Quantization", "variants with measured accuracy, size and speed"),
+    Entry("threads", "Threads", "thread counts, alone and beside other work"),
+    Entry("copies", "Copies", "cost of feeding and reading the model, by each way"),
+    Entry("app", "Application", "where an application's time goes, around and inside the model"),
+    Entry("accelerators", "Accelerators", "what each accelerator does with the model, and when it pays"),
+    Entry("help", "Help"),
+)
+# What a step of a tuning brought, whatever the practice.
+_IMPROVED: Final = {"tune.improved": Phrase("{what}: {ratio:speedup}.")}
+NAMES: Final = tuple(entry.name for entry in GUIDE)
+TITLES: Final = {entry.name: entry.title for entry in GUIDE}
+
+
+def practice_named(name: str) -> Practice:
+    """A practice, imported when it is asked for: `--help` needs none of them."""
+    return cast("Practice", importlib.import_module(f"hasten.practices.{name}"))
+
+
+def phrasebook() -> Phrasebook:
+    """The phrases of all practices, for whoever shows what several of them said."""
+    return Phrasebook(*(practice_named(name).PHRASES for name in NAMES), _IMPROVED, doubts.PHRASES)

@@ -1,0 +1,7 @@
+"""The guide's "Tweak the number of threads": measured on an idle device and beside other work."""
+
+from hasten.practices.threads.rules import verdict
+from hasten.practices.threads.view import sections
+from hasten.practices.threads.words import PHRASES
+
+__all__ = ["PHRASES", "sections", "verdict"]

@@ -1,1 +1,0 @@
-"""The report as one HTML file: everything inside, nothing from the network."""

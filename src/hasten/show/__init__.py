@@ -1,0 +1,1 @@
+"""Blocks (headline, facts, table, chart, remarks, snippet) and their renderers: terminal, HTML, Markdown. Pure."""

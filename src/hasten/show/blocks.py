@@ -1,0 +1,179 @@
+"""The parts of whatever hasten shows. Terminal, HTML and Markdown render the same ones, so that they cannot differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.finding import Finding
+    from hasten.core.phrases import Phrasebook
+    from hasten.core.remark import Remark
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The answer, in a sentence or two. It comes first."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and values, each with a note where it needs one."""
+
+    rows: tuple[tuple[str, ...], ...]
+    """(name, value) or (name, value, note)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An entry of a table, and what it is sorted by where that is not its text."""
+
+    text: str
+    sort: float | None = None
+    code: bool = False
+    """Whether it is something to type or a name from a file, shown as such."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's heading."""
+
+    title: str
+    numeric: bool = False
+    detail: bool = False
+    """Whether a terminal shows it only with --verbose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells below headings."""
+
+    name: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    filterable: bool = False
+    marks: tuple[str, ...] = ()
+    """A word for each row (its status), which may be colored and filtered by; empty for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A Vega-Lite or Vega specification, what it shows in words, and the same numbers as a table."""
+
+    name: str
+    title: str
+    description: str
+    spec: dict[str, Any]
+    table: Table
+    on_terminal: bool = True
+    """Whether a terminal shows the table in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One remark in words: what is to be known, and what to do about it."""
+
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Remarks about what stands above."""
+
+    rows: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Something to copy into a shell or a program."""
+
+    text: str
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """How the model stands with one practice of the guide, in words."""
+
+    practice: str
+    title: str
+    standing: str
+    evidence: str
+    what_to_do: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """How the model stands with each practice."""
+
+    rows: tuple[VerdictRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What repeats or serves experts: always on the page, on a terminal only with --verbose."""
+
+    blocks: tuple[Block, ...]
+
+
+Block = Headline | Prose | Facts | Table | Chart | Notes | Snippet | Verdicts | Detail
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what stands below it."""
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+def columns(*titles: str) -> tuple[Column, ...]:
+    """Columns from their headings; `#` before one means numbers, `?` only with --verbose on a terminal."""
+    return tuple(Column(title.lstrip("#?"), "#" in title[:2], "?" in title[:2]) for title in titles)
+
+
+def cell(value: object, sort: float | None = None) -> Cell:
+    """A cell from a value; what is not known stays empty."""
+    if isinstance(value, float):
+        return Cell(f"{value:.4g}", value if sort is None else sort)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Cell(f"{value:,}", float(value) if sort is None else sort)
+    return Cell("" if value is None else str(value), sort)
+
+
+def notes(remarks: Sequence[Remark], book: Phrasebook) -> list[Block]:
+    """Remarks in words, as a block; none where there are none."""
+    return [Notes(tuple(Note(book.text(remark), book.hint(remark)) for remark in remarks))] if remarks else []
+
+
+def verdict_row(finding: Finding, title: str, book: Phrasebook) -> VerdictRow:
+    """A finding in words."""
+    said, to_do = book.text(finding.remark), book.hint(finding.remark)
+    return VerdictRow(finding.practice, title, finding.standing.value, said, to_do)
+
+
+def flat(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks, with those of details in their place."""
+    found: list[Block] = []
+    for block in blocks:
+        found += flat(block.blocks) if isinstance(block, Detail) else [block]
+    return found
+
+
+def charts_of(sections: Sequence[Section]) -> list[Chart]:
+    """The charts of a document, in their order."""
+    return [block for section in sections for block in flat(section.blocks) if isinstance(block, Chart)]

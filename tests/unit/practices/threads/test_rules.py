@@ -1,0 +1,270 @@
+# mypy: ignore-errors
+"""How many threads: constructed rounds for each complaint of users, and properties that hold for any rounds."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hasten.core.block import Block, Conditions
+from hasten.core.statistics import Interval
+from hasten.practices.threads.facts import LOAD_KINDS, SITUATIONS, Condition, Effect, Option, Row, effects_of_options
+from hasten.practices.threads.rules import Choice, Round, choose_threads
+from hasten.runner.load import KINDS
+
+Latencies = Mapping[Any, float]
+"""Milliseconds by option, or by number of threads."""
+_CORES = 4
+
+
+def rounds(
+    latencies_ms: Latencies,
+    situation: str = "quiet",
+    *,
+    tails: Latencies | None = None,
+    by_kind: Mapping[str, Latencies] | None = None,
+    count: int = 8,
+    noise: float = 0.01,
+    seed: int = 0,
+) -> list[Round]:
+    """Rounds of three blocks of 20 runs each; a tail is a factor on one run of ten."""
+    source = np.random.default_rng(seed)
+    kinds = [""] if situation == "quiet" else list(LOAD_KINDS)
+    made = []
+    for number in range(count):
+        for kind in kinds:
+            blocks = {}
+            for key, latency_ms in {**latencies_ms, **(by_kind or {}).get(kind, {})}.items():
+                tail = (tails or {}).get(key, 1.0)
+                blocks[_option(key)] = [_block(number, latency_ms, tail, source, noise) for _ in range(3)]
+            made.append(Round(Condition(situation, kind, 0 if situation == "quiet" else 2), blocks))
+    return made
+
+
+def _option(key: Option | int) -> Option:
+    return key if isinstance(key, Option) else Option(key)
+
+
+def _block(number: int, latency_ms: float, tail: float, source: np.random.Generator, noise: float) -> Block:
+    centre = latency_ms * float(np.exp(source.normal(0, noise)))
+    times = [centre * (tail if run % 10 == 0 else 1.0) for run in range(20)]
+    return Block(number, 0.0, array("q", [round(value * 1e6) for value in times]))
+
+
+def chosen(made: list[Round], situation: str = "quiet", cores: int = _CORES) -> Choice:
+    choice = choose_threads(situation, made, cores)
+    assert choice is not None
+    return choice
+
+
+def test_a_count_that_pays_is_recommended_and_the_reason_has_its_gain() -> None:
+    choice = chosen(rounds({1: 10.0, 2: 5.5, 3: 5.6, 4: 5.4, 5: 9.0}))
+    assert choice.option == Option(2)
+    assert choice.sure
+    assert "2 threads take 45% less time than 1 thread alone" in choice.why
+    assert "4 threads win no further 5.0% a doubling" in choice.why
+
+
+def test_more_threads_that_pay_each_time_lead_up_to_all_cores() -> None:
+    assert chosen(rounds({1: 10.0, 2: 5.2, 3: 3.7, 4: 2.8, 5: 4.0})).option == Option(4)
+
+
+def test_four_threads_slower_than_one() -> None:
+    """510 ms against 250 ms, as a user reported."""
+    choice = chosen(rounds({1: 250.0, 2: 300.0, 4: 510.0}))
+    assert choice.option == Option(1)
+    assert "2 threads take 20% more time than 1 thread" in choice.why
+    assert choice.sure
+
+
+def test_setting_that_had_no_effect_is_not_recommended_even_if_noise_favours_it() -> None:
+    choice = choose_threads("quiet", rounds({1: 10.0, 2: 9.0, 4: 8.0}), _CORES, {Option(2), Option(4)})
+    assert choice is not None
+    assert choice.option == Option(1)
+    assert "no effect" in choice.why
+
+
+def test_big_and_little_cores_by_affinity() -> None:
+    """172, 143 or 281 ms by affinity, as a user reported: the big cores win over leaving it to the scheduler."""
+    big, little = (4, 5, 6, 7), (0, 1, 2, 3)
+    made = rounds({Option(4): 172.0, Option(4, big): 143.0, Option(4, little): 281.0})
+    choice = chosen(made, cores=8)
+    assert choice.option == Option(4, big)
+    assert "on cores 4-7" in choice.why
+
+
+def test_to_be_tied_to_some_cores_must_pay_as_a_doubling_does() -> None:
+    assert chosen(rounds({Option(4): 100.0, Option(4, (4, 5, 6, 7)): 97.0}), cores=8).option == Option(4)
+
+
+def test_gain_below_five_percent_a_doubling_does_not_pay() -> None:
+    choice = chosen(rounds({1: 10.0, 2: 9.7, 4: 9.3}))
+    assert choice.option == Option(1)
+    assert "fewer threads cost less energy" in choice.why
+
+
+def test_too_few_rounds_prove_nothing_and_say_so() -> None:
+    choice = chosen(rounds({1: 10.0, 2: 5.0}, count=3))
+    assert choice.option == Option(1)
+    assert not choice.sure
+    assert "3 rounds are too few" in choice.why
+
+
+def test_more_threads_than_cores_are_never_recommended() -> None:
+    assert chosen(rounds({1: 10.0, 2: 5.0, 3: 1.0}), cores=2).option == Option(2)
+
+
+@pytest.mark.parametrize("situation", ["shared", "busy"])
+def test_p95_counts_beside_other_work(situation: str) -> None:
+    made = rounds({1: 10.0, 2: 8.0}, situation, tails={2: 4.0})
+    assert chosen(made, situation).option == Option(1)
+    assert chosen(rounds({1: 10.0, 2: 8.0}, tails={2: 4.0})).option == Option(2)
+
+
+@pytest.mark.parametrize("situation", ["shared", "busy"])
+def test_all_cores_slower_beside_a_busy_core_are_not_recommended(situation: str) -> None:
+    made = [*rounds({1: 10.0, 2: 5.5}), *rounds({1: 11.0, 2: 14.0}, situation)]
+    assert chosen(made, "quiet", 2).option == Option(2)
+    assert chosen(made, situation, 2).option == Option(1)
+
+
+def test_slower_beside_one_kind_of_work_is_enough_to_refuse() -> None:
+    made = rounds({1: 10.0, 2: 4.0}, "busy", by_kind={"memory": {1: 10.0, 2: 10.6}})
+    choice = chosen(made, "busy")
+    assert choice.option == Option(1)
+
+
+def test_only_rounds_that_both_took_part_in_count() -> None:
+    made = rounds({1: 10.0, 2: 5.0}, count=6)
+    made += rounds({1: 1000.0}, count=6)
+    assert chosen(made).steps[0].rounds == 6
+
+
+def test_nothing_measured_in_a_situation_gives_no_choice() -> None:
+    assert choose_threads("busy", rounds({1: 10.0}), 2) is None
+    assert "nothing else to choose" in chosen(rounds({1: 10.0})).why
+
+
+def test_the_words_for_loads_agree_on_both_sides() -> None:
+    assert tuple(LOAD_KINDS) == KINDS
+
+
+_LATENCIES = st.lists(st.floats(0.01, 1e4), min_size=2, max_size=5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_LATENCIES, st.data(), st.sampled_from(list(SITUATIONS)))
+def test_making_a_count_slower_never_makes_it_recommended(
+    latencies: list[float], data: st.DataObject, situation: str
+) -> None:
+    table = dict(enumerate(latencies, 1))
+    count = data.draw(st.sampled_from(list(table)))
+    factor = data.draw(st.floats(1.0, 10.0))
+    before = chosen(rounds(table, situation, count=5), situation, 8).option
+    after = chosen(rounds({**table, count: table[count] * factor}, situation, count=5), situation, 8).option
+    assert after != Option(count) or before == after
+
+
+@settings(max_examples=60, deadline=None)
+@given(_LATENCIES, st.floats(0.01, 100.0), st.sampled_from(list(SITUATIONS)))
+def test_a_faster_or_slower_machine_changes_nothing(latencies: list[float], factor: float, situation: str) -> None:
+    table = dict(enumerate(latencies, 1))
+    scaled = {key: value * factor for key, value in table.items()}
+    # Whole nanoseconds round a little; far from the threshold that changes nothing.
+    first, second = chosen(rounds(table, situation), situation, 8), chosen(rounds(scaled, situation), situation, 8)
+    if all(abs(math.log(step.ratio / step.needed)) > 1e-3 and step.sure for step in (*first.steps, *second.steps)):
+        assert first.option == second.option
+
+
+@settings(max_examples=60, deadline=None)
+@given(_LATENCIES, st.sampled_from(list(SITUATIONS)), st.integers(1, 8))
+def test_the_choice_is_an_option_that_was_measured_and_never_slower_than_the_fewest(
+    latencies: list[float], situation: str, cores: int
+) -> None:
+    table = dict(enumerate(latencies, 1))
+    choice = chosen(rounds(table, situation), situation, cores)
+    assert choice.option.threads in table
+    assert choice.option.threads <= max(cores, 1)
+    assert table[choice.option.threads] <= table[1]
+    assert choice.why.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("truth", "noise"), [({1: 10.0, 2: 6.0}, 0.10), ({1: 10.0, 2: 10.0}, 0.10), ({1: 10.0, 2: 12.0}, 0.15)]
+)
+@pytest.mark.parametrize("situation", list(SITUATIONS))
+def test_reruns_give_the_same_recommendation(truth: Latencies, noise: float, situation: str) -> None:
+    found = Counter(chosen(rounds(truth, situation, noise=noise, seed=seed), situation, 2).option for seed in range(40))
+    assert found.most_common(1)[0][1] >= 36
+
+
+def row(threads: int, cores_used: float, *, seen: int | None, others: float | None = 0.0, workers: int = 0) -> Row:
+    condition = Condition("shared", "compute", workers) if workers else Condition("quiet")
+    return Row(
+        Option(threads), condition, Interval(1.0, 0.9, 1.1), 1.2, 0.1, 0.001, cores_used, seen, None, others, 5, 100
+    )
+
+
+def effect_of(rows: list[Row], threads: int, cores: int = 4) -> tuple[Effect, str]:
+    found = next(effect for effect in effects_of_options(rows, cores) if effect.option.threads == threads)
+    return found.effect, found.evidence
+
+
+def test_effect_is_proved_by_cores_kept_busy() -> None:
+    assert effect_of([row(1, 1.0, seen=1), row(2, 1.9, seen=2)], 2) == (Effect.TAKEN, "2 threads keep 1.9 cores busy")
+
+
+def test_threads_that_were_never_started() -> None:
+    effect, evidence = effect_of([row(1, 1.0, seen=1), row(4, 1.0, seen=1)], 4)
+    assert effect is Effect.NONE
+    assert evidence == "4 threads were asked for, 1 seen in the process"
+
+
+def test_threads_that_were_started_and_had_nothing_to_do() -> None:
+    effect, evidence = effect_of([row(1, 1.0, seen=1), row(4, 1.02, seen=4)], 4)
+    assert effect is Effect.NONE
+    assert "too small to be split" in evidence
+
+
+def test_kernels_that_use_one_thread_whatever_is_set() -> None:
+    effect, evidence = effect_of([row(1, 1.0, seen=None), row(4, 1.0, seen=None)], 4)
+    assert effect is Effect.NONE
+    assert "uses one thread" in evidence
+
+
+def test_effect_cannot_be_judged_where_no_core_is_free() -> None:
+    assert effect_of([row(1, 0.6, seen=1), row(2, 0.6, seen=2, others=1.4)], 2, cores=2)[0] is Effect.UNKNOWN
+    assert effect_of([row(1, 1.0, seen=1), row(2, 1.0, seen=2)], 2, cores=1)[0] is Effect.UNKNOWN
+
+
+def test_effect_is_judged_alone_only() -> None:
+    assert effects_of_options([row(2, 0.5, seen=2, workers=2)], 4) == []
+
+
+def test_conditions_are_named_for_people() -> None:
+    assert Condition("quiet").describe() == "alone"
+    assert Condition("shared", "compute", 1).describe() == "beside 1 core computing"
+    assert Condition("busy", "memory", 2).describe() == "beside 2 cores copying memory"
+    assert Option(2, (0, 1, 2, 5)).plan_text() == "threads=2,cores=0-2+5"
+
+
+def test_rounds_beside_other_programs_do_not_count_as_alone() -> None:
+    alone = rounds({1: 2.0, 2: 1.1}, count=6)
+    disturbed = [_beside_others(item) for item in rounds({1: 2.0, 2: 2.4}, count=4, seed=1)]
+    assert chosen([*alone, *disturbed]).option == Option(2)
+    assert chosen(disturbed).option == Option(1)  # nothing else is known, so they have to do
+
+
+def _beside_others(item: Round) -> Round:
+    busy = Conditions(wall_seconds=0.05, cpu_seconds=0.05, other_cores_busy=0.9)
+    blocks = {option: [replace(block, conditions=busy) for block in made] for option, made in item.blocks.items()}
+    return replace(item, blocks=blocks)

@@ -1,0 +1,362 @@
+# mypy: ignore-errors
+"""The study of threads on a simulated machine: what it measures, in which order, and what is left when things fail."""
+
+from __future__ import annotations
+
+import collections
+from array import array
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hasten.report.threads_text import threads_text
+
+from hasten.core import doubts
+from hasten.core.block import Block, Conditions
+from hasten.core.doubts import DOUBTS
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.finding import Standing
+from hasten.core.measurement import Model, measurement_from_data
+from hasten.core.plan import Plan, Workload
+from hasten.measure.rounds import Candidate
+from hasten.practices.threads.facts import Option
+from hasten.practices.threads.run import ThreadsPractice, conditions_for, thread_counts, thread_options
+from hasten.targets.client import LoadReport, Runner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hasten.runner.protocol import Message
+
+
+@dataclass
+class Machine:
+    """A machine of so many cores. `latency_ms` takes plan, kind of load and its workers."""
+
+    latency_ms: Callable[[Plan, str, int], float]
+    cores: int = 2
+    clusters: tuple[tuple[int, ...], ...] = ((0, 1),)
+    cores_used: Callable[[Plan], float] = lambda plan: plan.threads * 0.95
+    fails: Callable[[Plan, str], str] = lambda plan, kind: ""
+    load_fails: str = ""
+    load_taken: float = 0.9
+    others_busy: float = 0.0
+    joules_a_second: float | None = None
+    interrupt_after: int = 10**9
+    name: str = "simulated"
+    now: float = 0.0
+    kind: str = ""
+    workers: int = 0
+    open_loads: int = 0
+    log: list[tuple[str, int]] = field(default_factory=list)
+    noise: float = 0.01
+    source: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+
+    def start(self, plan: Plan) -> Runner:
+        return SimulatedRunner(self, plan)
+
+    def start_load(self, kind: str, workers: int) -> SimulatedLoad:
+        if self.load_fails == "start":
+            raise RunnerFailed(Failure("start", "target", "no work can be started here"))
+        self.kind, self.workers, self.open_loads = kind, workers, self.open_loads + 1
+        return SimulatedLoad(self)
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class SimulatedLoad:
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def __enter__(self) -> SimulatedLoad:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def check(self) -> None:
+        if self.machine.load_fails == "meanwhile":
+            raise RunnerFailed(Failure("start", "target", "the work beside the model ended by itself"))
+
+    def close(self) -> None:
+        self.machine.kind, self.machine.workers = "", 0
+        self.machine.open_loads -= 1
+
+
+class SimulatedRunner(Runner):
+    def __init__(self, machine: Machine, plan: Plan) -> None:
+        super().__init__(_NoLink(), plan, 1.0)
+        self.machine = machine
+
+    def hello(self) -> dict[str, Any]:
+        clusters = [{"cores": list(cluster), "strength": 1.0} for cluster in self.machine.clusters]
+        return {"engine": "2.3.0", "machine": {"cores": self.machine.cores, "clusters": clusters, "timer_ns": 30}}
+
+    def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
+        if message := self.machine.fails(self.plan, self.machine.kind):
+            raise RunnerFailed(Failure("load", "engine", message))
+        self.machine.now += 0.2
+        return LoadReport(100.0, {"compile_ms": 100.0}, 9.0, "CompiledModel", self.plan.threads - 1, True, True, (), ())
+
+    def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
+        machine = self.machine
+        if most >= 400:
+            machine.log.append((machine.kind, self.plan.threads))
+            if len(machine.log) > machine.interrupt_after:
+                raise KeyboardInterrupt
+        latency_ms = machine.latency_ms(self.plan, machine.kind, machine.workers)
+        latency_ms *= float(np.exp(machine.source.normal(0, machine.noise)))
+        runs = max(1, min(12, int(seconds * 1e3 / latency_ms)))
+        wall = runs * latency_ms / 1e3
+        machine.now += max(wall, seconds)
+        used = machine.cores_used(self.plan)
+        times = array("q", [round(latency_ms * 1e6)] * runs)
+        joules = None if machine.joules_a_second is None else wall * machine.joules_a_second
+        others = machine.workers * machine.load_taken + machine.others_busy
+        return Block(runner, machine.now, times, Conditions(wall, wall * used, others, 0.0, joules=joules))
+
+    def close(self) -> None:
+        pass
+
+
+class _NoLink:
+    def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
+        raise NotImplementedError
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ThreadsPractice]:
+    def make(machine: Machine, plan: Plan = Plan(), **settings: Any) -> ThreadsPractice:
+        for module in ("measure.rounds", "practices.threads"):
+            monkeypatch.setattr(f"hasten.{module}.time", SimpleNamespace(monotonic=machine.monotonic))
+        candidate = Candidate("m.tflite", Path("m.tflite"), Model("m.tflite", 1000, "0" * 64), plan)
+        return ThreadsPractice(machine, candidate, **settings)
+
+    return make
+
+
+def usual(plan: Plan, kind: str, workers: int) -> float:
+    """Two threads pay alone, and are worse than one beside other work."""
+    alone = {1: 10.0, 2: 5.6, 3: 9.0}[plan.threads]
+    return alone if not workers else alone * {1: 1.3, 2: 3.5, 3: 4.0}[plan.threads]
+
+
+def test_the_situation_decides(study: Callable[..., ThreadsPractice]) -> None:
+    for situation, threads in (("quiet", 2), ("shared", 1), ("busy", 1)):
+        practice = study(Machine(usual), situation=situation)
+        assert practice.run() is None
+        found = practice.found()
+        assert found.choice is not None
+        assert found.choice.option == Option(threads)
+        assert {choice.situation: choice.option.threads for choice in found.choices}["quiet"] == 2
+        assert found.finding.standing is (Standing.TO_DO if threads == 2 else Standing.GOOD)
+
+
+@pytest.mark.parametrize("situation", ["quiet", "shared", "busy"])
+def test_reruns_on_a_noisy_machine_agree(study: Callable[..., ThreadsPractice], situation: str) -> None:
+    found: collections.Counter[Option] = collections.Counter()
+    for seed in range(10):
+        practice = study(Machine(usual, noise=0.15, source=np.random.default_rng(seed)), situation=situation)
+        practice.run()
+        choice = practice.found().choice
+        assert choice is not None
+        found[choice.option] += 1
+    assert max(found.values()) >= 9
+
+
+def test_every_option_has_a_row_under_every_condition(study: Callable[..., ThreadsPractice]) -> None:
+    practice = study(Machine(usual))
+    practice.run()
+    data = practice.found().as_data()
+    assert {(row["threads"], row["load"], row["load_kind"]) for row in data["rows"]} == {
+        (threads, load, kind)
+        for threads in (1, 2, 3)
+        for load, kind in (
+            ("quiet", None),
+            ("shared", "compute"),
+            ("shared", "memory"),
+            ("busy", "compute"),
+            ("busy", "memory"),
+        )
+    }
+    assert data["recommended"] == 2
+    assert data["energy"].startswith("cpu_seconds")
+    assert [len(series["points"]) for series in data["plot"]["series"]] == [3] * 5
+    assert data["effect"][1]["effect"] == "taken"
+
+
+def test_conditions_alternate_and_no_load_is_left_over(study: Callable[..., ThreadsPractice]) -> None:
+    machine = Machine(usual)
+    study(machine).run()
+    changes = [kind for i, (kind, _) in enumerate(machine.log) if i == 0 or machine.log[i - 1][0] != kind]
+    assert changes.count("") >= 4
+    assert changes.count("compute") >= 3
+    assert changes.count("memory") >= 3
+    assert machine.open_loads == 0
+
+
+def test_a_sure_choice_ends_the_study_before_its_time(study: Callable[..., ThreadsPractice]) -> None:
+    machine = Machine(usual)
+    study(machine, seconds=10_000.0).run()
+    assert machine.now < 200
+
+
+def test_little_time_is_kept_to_and_the_doubt_is_named(study: Callable[..., ThreadsPractice]) -> None:
+    machine = Machine(usual)
+    practice = study(machine, seconds=0.5)
+    assert practice.run() is None
+    found = practice.found()
+    assert machine.now < 10
+    assert found.choice is not None
+    assert not found.choice.sure
+    assert any("could still change" in DOUBTS.text(doubt) for doubt in found.doubts)
+
+
+def test_each_trial_is_kept_as_it_ends(study: Callable[..., ThreadsPractice]) -> None:
+    kept: list[tuple[str, str, dict[str, Any]]] = []
+    practice = study(Machine(usual), keep=lambda kind, label, data: kept.append((kind, label, data)))
+    practice.run()
+    assert {kind for kind, _, _ in kept} == {"measurement"}
+    total = sum(measurement_from_data(data).samples.count for _, _, data in kept)
+    assert total == sum(row.runs for row in practice.found().rows)
+    assert {data["load"] for _, _, data in kept} == {"quiet", "shared", "busy"}
+
+
+def test_an_interruption_leaves_what_was_measured(study: Callable[..., ThreadsPractice]) -> None:
+    kept: list[str] = []
+    practice = study(Machine(usual, interrupt_after=60), keep=lambda kind, label, data: kept.append(label))
+    with pytest.raises(KeyboardInterrupt):
+        practice.run()
+    assert practice.has_rounds
+    found = practice.found()
+    assert found.rows
+    assert len(kept) >= len(found.rows)
+    assert "Recommended alone" in threads_text(found)
+
+
+def test_a_count_that_fails_costs_only_its_own_rows(study: Callable[..., ThreadsPractice]) -> None:
+    practice = study(Machine(usual, fails=lambda plan, kind: "too many threads" if plan.threads == 3 else ""))
+    assert practice.run() is None
+    found = practice.found()
+    assert found.choice is not None
+    assert found.choice.option == Option(2)
+    assert {row.option.threads for row in found.rows} == {1, 2}
+    assert "too many threads" in found.troubles[0].message
+
+
+def test_a_model_that_fails_is_one_failure(study: Callable[..., ThreadsPractice]) -> None:
+    machine = Machine(usual, fails=lambda plan, kind: "damaged")
+    failure = study(machine).run()
+    assert failure is not None
+    assert failure.message == "damaged"
+    assert not machine.log
+
+
+@pytest.mark.parametrize("when", ["start", "meanwhile"])
+def test_without_work_beside_it_the_rest_is_still_told(study: Callable[..., ThreadsPractice], when: str) -> None:
+    practice = study(Machine(usual, load_fails=when))
+    assert practice.run() is None
+    found = practice.found()
+    assert found.choice is not None
+    assert found.choice.option == Option(2)
+    assert {row.condition.situation for row in found.rows} == {"quiet"}
+    assert len(found.troubles) == 4
+    failure = study(Machine(usual, load_fails=when), situation="busy").run()
+    assert failure is not None
+    assert "work" in failure.message
+
+
+def test_setting_without_effect_is_named(study: Callable[..., ThreadsPractice]) -> None:
+    practice = study(Machine(lambda plan, kind, workers: 10.0, cores_used=lambda plan: 1.0))
+    practice.run()
+    found = practice.found()
+    assert found.choice is not None
+    assert found.choice.option == Option(1)
+    assert "no effect" in found.choice.why
+    assert "The setting has no effect: 2 threads keep 1.0 cores busy" in found.effect_sentence()
+
+
+def test_big_and_little_cores_are_tried_apart(study: Callable[..., ThreadsPractice]) -> None:
+    def by_affinity(plan: Plan, kind: str, workers: int) -> float:
+        strength = 2.0 if plan.cores == (2, 3) else 1.0 if plan.cores == (0, 1) else 1.4
+        return 100.0 / (strength * min(plan.threads, len(plan.cores) or 2)) * (1 + workers)
+
+    practice = study(Machine(by_affinity, cores=4, clusters=((2, 3), (0, 1))))
+    practice.run()
+    found = practice.found()
+    assert found.choice is not None
+    assert found.choice.option == Option(2, (2, 3))
+    data = found.as_data()
+    assert (data["recommended"], data["recommended_cores"]) == (2, [2, 3])
+    assert "threads=2,cores=2-3" in data["finding"]["what_to_do"]
+    text = threads_text(found)
+    assert "2 threads on cores 2-3" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_text_fits_and_says_what_a_user_needs(study: Callable[..., ThreadsPractice]) -> None:
+    practice = study(Machine(usual), Plan(threads=1))
+    practice.run()
+    text = threads_text(practice.found())
+    assert max(map(len, text.splitlines())) <= 80
+    for words in (
+        "Recommended alone: 2 threads",
+        "beside 2 cores copying memory",
+        "The setting takes effect",
+        "CPU time",
+    ):
+        assert words in text
+
+
+def test_energy_is_told_where_there_is_a_counter_and_only_alone(study: Callable[..., ThreadsPractice]) -> None:
+    practice = study(Machine(usual, joules_a_second=10.0))
+    practice.run()
+    found = practice.found()
+    assert found.as_data()["energy"] == "counter"
+    assert all((row.joules is None) == bool(row.condition.workers) for row in found.rows)
+    assert "mJ with 2 threads" in threads_text(found)
+
+
+def test_work_that_did_not_take_the_cores_is_a_doubt(study: Callable[..., ThreadsPractice]) -> None:
+    practice = study(Machine(usual, load_taken=0.1), situation="busy")
+    practice.run()
+    assert doubts.LOAD_MISSING in {doubt.code for doubt in practice.found().doubts}
+
+
+def test_a_machine_that_was_not_quiet_is_named_in_the_recommendation(study: Callable[..., ThreadsPractice]) -> None:
+    practice = study(Machine(usual, others_busy=0.6))
+    practice.run()
+    found = practice.found()
+    assert "It was not alone, though: other processes kept 0.6 cores busy" in found.as_data()["why"]
+    assert "not alone" in threads_text(found)
+
+
+def test_counts_up_to_the_cores_and_one_beyond() -> None:
+    assert thread_counts(1) == (1, 2)
+    assert thread_counts(4) == (1, 2, 3, 4, 5)
+    assert thread_counts(20) == (1, 2, 3, 4, 6, 8, 12, 16, 20, 21)
+    assert thread_counts(2, current=8) == (1, 2, 3, 8)
+
+
+def test_options_of_unlike_cores_and_of_a_plan_with_cores() -> None:
+    options = thread_options(8, ((4, 5, 6, 7), (0, 1, 2, 3)), Option(1))
+    assert [o.threads for o in options if o.cores == (4, 5, 6, 7)] == [1, 2, 4]
+    assert len([o for o in options if not o.cores]) == 9
+    assert thread_options(2, ((2, 3), (0, 1)), Option(1, (2, 3)), (1, 2)) == [Option(1, (2, 3)), Option(2, (2, 3))]
+
+
+def test_loads_are_half_of_the_cores_and_all() -> None:
+    assert [(c.situation, c.workers) for c in conditions_for(8)] == [
+        ("quiet", 0),
+        ("shared", 4),
+        ("shared", 4),
+        ("busy", 8),
+        ("busy", 8),
+    ]
+    assert conditions_for(1)[1].workers == 1

@@ -1,1 +1,0 @@
-#include "litert/cc/litert_stub.h"
