@@ -7,6 +7,7 @@ Each function measures and returns a record, or raises a HastenError; after Ctrl
 from __future__ import annotations
 
 import importlib
+import pathlib
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hasten.core.errors import UsageError
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from hasten.bundle.record import Bundle
+    from hasten.data.preprocess import Preprocess
+    from hasten.evaluate.prediction import Prediction
     from hasten.measure.rounds import Candidate
     from hasten.practices.threads.facts import ThreadsFound
     from hasten.show.blocks import Block
@@ -28,9 +32,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # A record by its class → the module that shows it.
-_VIEWS: Final = {"ThreadsFound": "hasten.practices.threads.view"}
+_VIEWS: Final = {"Prediction": "hasten.report.prediction", "ThreadsFound": "hasten.practices.threads.view"}
 
-__all__ = ["Effort", "blocks", "document", "session_lines", "threads"]
+__all__ = ["Effort", "blocks", "document", "run_once", "session_lines", "threads"]
 
 
 def threads(
@@ -49,6 +53,30 @@ def threads(
         raise UsageError(f"There is no situation {load!r}.", f"Use one of: {', '.join(SITUATIONS)}.")
     candidate, _ = open_model(model, plan, workload)
     return _found(run(candidate, load, tuple(counts), effort), candidate)
+
+
+def run_once(
+    model: Path,
+    source: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    preprocess: Preprocess | None = None,
+    bundle: Bundle | None = None,
+    effort: Effort = Effort(),
+) -> Prediction:
+    """Run a model once, in a process of its own, on what a file holds: arrays, an image, a WAV file.
+
+    A bundle that the model comes from has labels for its classes, and the preprocessing where none is given.
+    """
+    from hasten.data.preprocess import preprocess_from_text
+    from hasten.evaluate.prediction import predict
+
+    candidate, graph = open_model(model, plan, workload)
+    prepared = preprocess or preprocess_from_text(bundle.preprocess if bundle else "")
+    labels, offset = (bundle.labels, bundle.label_offset) if bundle else ((), 0)
+    found = predict(effort.target, candidate, graph, pathlib.Path(source), prepared, labels, offset)
+    return _found(found, candidate)
 
 
 def blocks(found: object) -> list[Block]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -29,13 +29,12 @@ if TYPE_CHECKING:
     from hasten.targets.base import Target
 
 TOP: Final = 5
-_FIRST_VALUES: Final = 8
-_HINT: Final = "Give a .npy (one input), a .npz with an array for each input, an image or a WAV file."
+_HINT: Final = "Name a .npy file (one input), a .npz file with an array for each input, an image or a WAV file."
 
 
 @dataclass(frozen=True, slots=True)
 class TopClass:
-    """One of the likeliest classes: its place in the output, its name if there is one, and its value."""
+    """One of the most likely classes: its place in the output, its name if it has one, and its value."""
 
     index: int
     label: str
@@ -44,37 +43,17 @@ class TopClass:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a model says of one input."""
+    """The outputs of a model for one input."""
 
     model: str
     plan: Plan
     outputs: dict[str, Array]
-    """Real values by the outputs' names: quantised ones are turned back."""
+    """Real values by the names of the outputs; quantized ones are converted back."""
     top: tuple[TopClass, ...]
     preprocess: str
     notes: tuple[str, ...]
-
-    def as_data(self) -> dict[str, Any]:
-        """The prediction as JSON can hold it: large outputs by a few of their values only."""
-        return {
-            "outputs": [
-                {
-                    "name": name,
-                    "type": str(values.dtype),
-                    "shape": list(values.shape),
-                    **(
-                        {"min": float(values.min()), "max": float(values.max()), "mean": float(values.mean())}
-                        if values.size and values.dtype.kind in "fiub"
-                        else {}
-                    ),
-                    "values": values.ravel()[:_FIRST_VALUES].tolist(),
-                }
-                for name, values in self.outputs.items()
-            ],
-            "top": [{"index": entry.index, "label": entry.label, "value": entry.value} for entry in self.top],
-            "preprocess": self.preprocess,
-            "notes": list(self.notes),
-        }
+    saved: str = ""
+    """The file that holds all of the outputs; empty for none."""
 
 
 def predict(
@@ -102,7 +81,7 @@ def predict(
     if not labels:
         labels, label_offset = packed_labels(graph), 0
     return Prediction(
-        candidate.label,
+        candidate.model.path,
         candidate.plan,
         outputs,
         _top(outputs, labels, label_offset),
@@ -114,11 +93,11 @@ def predict(
 def _inputs(source: Path) -> Inputs:
     suffix = source.suffix.lower()
     if not source.is_file():
-        raise DataError(f"there is no file {source}", _HINT)
+        raise DataError(f"The input file {source} does not exist.", _HINT)
     if suffix in images.SUFFIXES | audio.SUFFIXES:
         return (source,)
     if suffix not in (".npy", ".npz"):
-        raise DataError(f"{source} is no input that hasten reads", _HINT)
+        raise DataError(f"hasten cannot read {source} as an input.", _HINT)
     try:
         found = np.load(source, allow_pickle=False)
         if isinstance(found, np.ndarray):
@@ -127,11 +106,11 @@ def _inputs(source: Path) -> Inputs:
             arrays = {name: found[name] for name in found.files}
         return tuple(arrays.values()) if len(arrays) == 1 else arrays  # one alone needs no name
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{source} cannot be read as arrays: {error}", _HINT) from None
+        raise DataError(f"{source} cannot be read as arrays: {error}.", _HINT) from None
 
 
 def _top(outputs: dict[str, Array], labels: Sequence[str], offset: int) -> tuple[TopClass, ...]:
-    """The likeliest classes, where the only output is a row of scores."""
+    """The most likely classes, where the only output is a row of scores."""
     values = next(iter(outputs.values())) if len(outputs) == 1 else np.empty(0)
     if values.ndim != 2 or values.shape[0] != 1 or values.shape[1] < 2 or values.dtype.kind != "f":
         return ()

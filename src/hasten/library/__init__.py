@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from hasten.library.gating import check, run_check, study_check
     from hasten.library.opening import open_model
-    from hasten.library.timing import bench, compare, profile, profile_with_runs, run_once, sustain
+    from hasten.library.timing import bench, compare, profile, profile_with_runs, sustain
     from hasten.library.tuning import run_tune, study_tune, tune
     from hasten.library.watching import examine_platform_trace, measure_app, session_report, study_app, watch
 
@@ -42,7 +42,6 @@ _MODULES = {
     "profile_with_runs": "timing",
     "quantize": "changing",
     "run_check": "gating",
-    "run_once": "timing",
     "run_quantize": "changing",
     "run_tune": "tuning",
     "session_report": "watching",
@@ -74,7 +73,6 @@ __all__ = [
     "profile_with_runs",
     "quantize",
     "run_check",
-    "run_once",
     "run_quantize",
     "run_tune",
     "session_report",

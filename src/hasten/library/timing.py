@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
-from hasten.data.preprocess import Preprocess
-from hasten.evaluate.prediction import predict
 from hasten.library.opening import error_of, open_model
 from hasten.measure import bench as bench_module
 from hasten.measure import compare as compare_module
@@ -22,12 +19,11 @@ from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Peaks, Profile
     from hasten.core.sustained import Sustained
-    from hasten.evaluate.prediction import Prediction
     from hasten.measure.compare import ComparisonResult
     from hasten.measure.profiling import RawProfile
     from hasten.measure.rounds import Track
@@ -131,25 +127,6 @@ def profile_with_runs(
     if isinstance(result, Failure):
         raise error_of(result, candidate)
     return result
-
-
-def run_once(
-    model: str | os.PathLike[str],
-    source: str | os.PathLike[str],
-    plan: Plan = Plan(),
-    workload: Workload = Workload(),
-    *,
-    preprocess: Preprocess = Preprocess(),
-    labels: Sequence[str] = (),
-    label_offset: int = 0,
-    target: Target | None = None,
-) -> Prediction:
-    """Run a model once, in a process of its own, on what a file holds (arrays, an image, a WAV file)."""
-    candidate, graph = open_model(model, plan, workload)
-    found = predict(target or LocalTarget(), candidate, graph, Path(source), preprocess, labels, label_offset)
-    if isinstance(found, Failure):
-        raise error_of(found, candidate)
-    return found
 
 
 def peaks_of(target: Target, plan: Plan, progress: Progress) -> Peaks:
