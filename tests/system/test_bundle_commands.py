@@ -78,7 +78,7 @@ def test_run_takes_several_inputs_as_data_do(tmp_path: Path) -> None:
     assert done.code == 3
     assert "has no values for input 'b'; it has a, c" in done.errors
     np.savez(tmp_path / "few.npz", a=one)
-    assert "has 1 input, and the model takes 2" in hasten("run", model, "--input", tmp_path / "few.npz").errors
+    assert "has 1 input, but the model takes 2" in hasten("run", model, "--input", tmp_path / "few.npz").errors
 
 
 def test_run_never_overwrites_and_refuses_what_it_cannot_read(

@@ -73,7 +73,7 @@ def test_limits_are_tests(project: Path) -> None:
     assert "5 passed" in shown
     assert "3 failed" in shown
     assert "E   AssertionError: Failed: 1 of 1 limit is broken. digits.tflite on cpu, 1 thread." in shown
-    assert "there is no file nothing.tflite" in shown
+    assert "There is no file nothing.tflite" in shown
     assert "no 'latncy'" in shown
     assert "pytest_plugin.py" not in shown, "failures point to the test, not into hasten"
     assert "library.py" not in shown

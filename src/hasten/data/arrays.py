@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LABEL_KEYS: Final = ("y", "label", "labels")
 _CLASS_KEYS: Final = ("classes", "class_names", "names")
-_HINT: Final = "It needs an array x of inputs with a sample in each row, and y of labels: numpy.savez(file, x=x, y=y)."
+_HINT: Final = "Save an array x of inputs, one sample per row, and y of labels: numpy.savez(file, x=x, y=y)."
 
 
 def open_arrays(path: Path) -> Dataset:
@@ -34,7 +34,7 @@ def open_arrays(path: Path) -> Dataset:
                 if name.endswith(".npy")
             }
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{path} cannot be read as arrays: {error}", _HINT) from None
+        raise DataError(f"{path} cannot be read as arrays: {error}.", _HINT) from None
     label_key = next((key for key in _LABEL_KEYS if key in arrays), None)
     labels = arrays.pop(label_key) if label_key is not None else None
     classes, classes_from = _classes(path, arrays, labels)
@@ -79,13 +79,13 @@ def _named(inputs: tuple[Array, ...] | dict[str, Array]) -> list[tuple[str, Arra
 def _count(path: Path, arrays: dict[str, Array]) -> int:
     counts = {name: values.shape[0] if values.ndim else -1 for name, values in arrays.items()}
     if not counts or not set(counts) - set(_LABEL_KEYS):
-        raise DataError(f"{path} holds no inputs", _HINT)
+        raise DataError(f"{path} holds no inputs.", _HINT)
     if len(set(counts.values())) > 1 or -1 in counts.values():
         said = ", ".join(f"{name} {list(arrays[name].shape)}" for name in counts)
-        raise DataError(f"the arrays in {path} have not all the same number of rows: {said}", _HINT)
+        raise DataError(f"The arrays in {path} differ in their number of rows: {said}.", _HINT)
     count = next(iter(counts.values()))
     if count == 0:
-        raise DataError(f"{path} holds no samples", _HINT)
+        raise DataError(f"{path} holds no samples.", _HINT)
     return count
 
 

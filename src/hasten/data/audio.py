@@ -30,17 +30,17 @@ def waveform_from_file(path: Path, channels: int = 1) -> tuple[Array, int]:
                 raise wave.Error(f"a value has {8 * width} bits")
             data = file.readframes(file.getnframes())
     except FileNotFoundError:
-        raise DataError(f"there is no audio file {path}") from None
+        raise DataError(f"There is no audio file {path}.") from None
     except (wave.Error, EOFError, OSError, RuntimeError) as error:  # the last where a part claims more than there is
         raise DataError(
-            f"{path} cannot be read as audio: {str(error) or 'it ends too early'}",
-            "Only WAV files of plain PCM are read. Mend or remove it, or leave such files out with --skip-bad.",
+            f"{path} cannot be read as audio: {str(error) or 'it ends too early'}.",
+            "Convert it to a PCM WAV file, remove it, or skip such files with --skip-bad.",
         ) from None
     frame = found * width
     values = _values(data[: len(data) // frame * frame], width).reshape(-1, found)
     if found != channels:
         if channels != 1:
-            raise DataError(f"{path} has {several(found, 'channel')}, and the model takes {channels}")
+            raise DataError(f"{path} has {several(found, 'channel')}, but the model takes {channels}.")
         values = values.mean(axis=1, keepdims=True)
     return values.astype(np.float32), rate
 
@@ -51,8 +51,8 @@ def fitted(values: Array, length: int, how: str, name: str) -> Array:
         return values
     if how != "fit":
         raise DataError(
-            f"{name} has {several(len(values), 'value')} in time, and the model takes {length}",
-            "Let hasten cut it, or fill it with silence: --preprocess length=fit.",
+            f"{name} has {several(len(values), 'value')} per channel, but the model takes {length}.",
+            "Cut it or pad it with silence: --preprocess length=fit.",
         )
     return np.pad(values[:length], ((0, max(0, length - len(values))), (0, 0)))
 

@@ -28,7 +28,7 @@ def class_map(output: Array, mask_shape: tuple[int, ...] | None = None) -> Array
         return np.asarray(values.argmax(axis=0 if _classes_come_first(values.shape, mask_shape) else -1))
     if values.ndim != 2 or 1 in values.shape:
         raise DataError(
-            f"an output of shape {list(output.shape)} is no map of classes", "Choose another metric, or another output."
+            f"An output of shape {list(output.shape)} is not a class map.", "Choose another metric, or another output."
         )
     return _classes(values)
 
@@ -47,7 +47,7 @@ def flat_mask(mask: Array) -> Array:
     """A mask with height and width alone."""
     flat = mask[..., 0] if mask.ndim == 3 and mask.shape[-1] == 1 else mask
     if flat.ndim != 2:
-        raise DataError(f"a mask has height and width, not the shape {list(mask.shape)}")
+        raise DataError(f"A mask must have height and width; this one has the shape {list(mask.shape)}.")
     return flat
 
 
@@ -65,7 +65,7 @@ def _classes(values: Array) -> Array:
         return values
     if values.min() < -_ROUNDING or values.max() > 1 + _ROUNDING:
         raise DataError(
-            "the output has one score a pixel that is neither a class nor a probability",
-            "Say from which score on a pixel counts: --metric module:function of your own.",
+            "The output has one score per pixel that is neither a class nor a probability.",
+            "Set the threshold in a metric of your own: --metric module:function.",
         )
     return np.asarray(values > _HALF)

@@ -27,7 +27,7 @@ def classes_beside(folder: Path) -> tuple[str, ...]:
             try:
                 lines = place.read_text(encoding="utf-8").splitlines()
             except (OSError, UnicodeDecodeError) as error:
-                raise DataError(f"{place} cannot be read: {error}") from None
+                raise DataError(f"{place} cannot be read: {error}.") from None
             return tuple(line.strip() for line in lines if line.strip())
     return ()
 
@@ -64,7 +64,7 @@ class LabelReader:
         classes = "1 class" if count == 1 else f"{count} classes"
         beyond = f" and --label-offset {self._offset}" if self._offset else ""
         raise DataError(
-            f"the data has {classes} ({self.source}){beyond}, and the model has {outputs} outputs",
+            f"The data has {classes} ({self.source}){beyond}, but the model has {outputs} outputs.",
             "List all classes in a classes.txt, in the order of the outputs; --label-offset 1 leaves out a background.",
         )
 
@@ -72,13 +72,16 @@ class LabelReader:
         """The output that stands for a label."""
         if isinstance(label, str):
             if label not in self._numbers:
-                raise DataError(f"{name} is labelled {label!r}, which is none of the classes ({self.source or 'none'})")
+                raise DataError(
+                    f"{name} has the label {label!r}, which is not one of the classes ({self.source or 'none'})."
+                )
             label = self._numbers[label]
         if is_one_hot(label):
             label = int(np.argmax(np.asarray(label)))
         if not is_class_number(label):
             raise DataError(
-                f"{name} has no class as its label, but {_short(label)}", "Choose a metric for such labels: --metric."
+                f"{name} has the label {_short(label)}, which is not a class.",
+                "Choose a metric for such labels: --metric.",
             )
         number = int(np.asarray(label).reshape(-1)[0])
         classes = max(outputs, 2)
@@ -93,7 +96,7 @@ class LabelReader:
             hint = "Without --label-offset it would be inside."
         elif number == classes and not self._offset:
             hint = "If the data counts classes from 1, and the model from 0, give --label-offset -1."
-        return DataError(f"{name} has the label {number}{moved}, outside of the model's {classes} classes", hint)
+        return DataError(f"{name} has the label {number}{moved}, outside the model's {classes} classes.", hint)
 
 
 def is_class_number(label: Label) -> bool:

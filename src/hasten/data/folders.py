@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES: Final = images.SUFFIXES | audio.SUFFIXES
 _MASK_FOLDERS: Final = ("masks", "labels", "annotations")
-_HINT: Final = "Images (jpg, png, bmp, gif, ppm, tiff, webp) and WAV files are read."
+_HINT: Final = "Give images (jpg, png, bmp, gif, ppm, tiff, webp) or WAV files."
 
 
 def open_folder(folder: Path) -> Dataset:
@@ -42,13 +42,13 @@ def data_files(folder: Path) -> list[Path]:
 def _classes(folder: Path, subfolders: list[Path]) -> Dataset:
     files = {entry.name: data_files(entry) for entry in subfolders}
     if empty := [name for name, found in files.items() if not found]:
-        raise DataError(f"the folder {folder / empty[0]} holds no images or audio", _HINT)
+        raise DataError(f"The folder {folder / empty[0]} holds no images or audio.", _HINT)
     if not files:
-        raise DataError(f"the folder {folder} holds no images, audio or classes", _HINT)
+        raise DataError(f"The folder {folder} holds no images, audio or classes.", _HINT)
     names = classes_beside(folder)
     if names:
         if unknown := sorted(set(files) - set(names)):
-            raise DataError(f"the folder {folder / unknown[0]} is none of the classes in {CLASSES_FILE}")
+            raise DataError(f"The folder {folder / unknown[0]} is not one of the classes in {CLASSES_FILE}.")
         return Dataset(str(folder), _labelled(folder, files), True, names, CLASSES_FILE)
     if all(name.isdecimal() for name in files):
         numbered = [
@@ -78,7 +78,7 @@ def _images_with_masks(folder: Path, files: list[Path], masks: Path) -> Dataset:
     by_stem = {path.stem: path for path in data_files(masks)}
     samples = [Sample(path.name, (path,), by_stem[path.stem]) for path in files if path.stem in by_stem]
     if not samples:
-        raise DataError(f"no image in {folder / 'images'} has a mask of the same name in {masks}")
+        raise DataError(f"No image in {folder / 'images'} has a mask of the same name in {masks}.")
     left = len(files) - len(samples)
     notes = (f"left out {several(left, 'image')} without a mask",) if left else ()
     return Dataset(str(folder), samples, True, classes_beside(folder), CLASSES_FILE, notes=notes)

@@ -166,9 +166,9 @@ def stored_from_real(values: Array, form: TensorForm, name: str) -> Array:
     limits = np.iinfo(numpy_type(form))
     if whole.size and (not np.array_equal(whole, values) or whole.min() < limits.min or whole.max() > limits.max):
         raise DataError(
-            f"{name}: input {form.name!r} takes whole numbers of {limits.min} to {limits.max}, and has no scale that "
-            "would turn others into them",
-            "Give the values that the model itself takes.",
+            f"{name}: input {form.name!r} takes integers from {limits.min} to {limits.max} and has no scale to "
+            "convert other values.",
+            "Give values as the model takes them.",
         )
     return whole.astype(numpy_type(form))
 
@@ -190,7 +190,7 @@ def numpy_type(form: TensorForm) -> np.dtype[Any]:
     """The type of stored values."""
     if form.dtype not in _NUMPY_TYPES:
         raise ModelError(
-            f"{form.name!r} holds values of type {form.dtype}, which hasten cannot make from data",
+            f"{form.name!r} holds values of type {form.dtype}, which hasten cannot make from data.",
             "Time the model with hasten bench, which needs no data.",
         )
     return np.dtype(form.dtype)
@@ -215,6 +215,6 @@ def _loaded(
     elif len(wanted) == len(forms):
         chosen = list(range(len(forms)))
     else:
-        raise ModelError("the engine sees other inputs and outputs in this model than its file lists")
+        raise ModelError("The engine reports other inputs and outputs than the model file lists.")
     order = tuple(sorted(range(len(wanted)), key=lambda at: chosen[at]))
     return tuple(replace(forms[chosen[at]], shape=wanted[at][1]) for at in order), order

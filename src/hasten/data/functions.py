@@ -40,9 +40,11 @@ def load_function(text: str) -> Any:
         for name in path.split("."):
             found = getattr(found, name)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"{text} cannot be found: {error}", "Write module:function, as in mydata:samples.") from None
+        raise UsageError(f"{text} cannot be found: {error}.", "Write module:function, as in mydata:samples.") from None
     except (Exception, SystemExit) as error:
-        raise DataError(f"{text} cannot be loaded: {words_of(error)}", "Importing the module must succeed.") from error
+        raise DataError(
+            f"{text} cannot be loaded: {words_of(error)}.", "Make sure that the module can be imported."
+        ) from error
     return found
 
 
@@ -57,12 +59,12 @@ def open_function(text: str) -> Dataset:
     """The samples that a function returns or yields, the same at each call: pairs of inputs and label."""
     function = load_function(text)
     if not callable(function):
-        raise UsageError(f"{text} is no function", "It must return an iterable of (inputs, label).")
+        raise UsageError(f"{text} is not a function.", "It must return an iterable of (inputs, label).")
     begun = _BegunAnew(text, function)
     samples = SamePasses(text, lambda: _samples(text, begun))
     first = next(samples(), None)
     if first is None:
-        raise DataError(f"{text} gave no samples")
+        raise DataError(f"{text} returned no samples.")
     notes = ("samples come in the function's own order",)
     return Dataset(text, samples, first.label is not None, notes=notes)
 
@@ -77,14 +79,14 @@ def _samples(text: str, function: Callable[[], Iterable[Any]]) -> Iterator[Sampl
             elif sample.label is not None and not is_labelled:
                 # What was judged without labels until here cannot be judged by them from here on.
                 raise DataError(
-                    f"{sample.name} has a label, and sample 0 has none", "Give all samples labels, or none of them."
+                    f"{sample.name} has a label, but sample 0 has none.", "Give all samples labels, or none of them."
                 )
             yield sample
             position += 1
     except DataError:
         raise
     except (Exception, SystemExit) as error:
-        raise DataError(f"{text} failed at sample {position}: {words_of(error)}") from error
+        raise DataError(f"{text} failed at sample {position}: {words_of(error)}.") from error
 
 
 class _BegunAnew:
@@ -101,8 +103,8 @@ class _BegunAnew:
             return found
         if self._before() is found:
             raise DataError(
-                f"{self._text} gives the same iterator at each call, and one can be read only once",
-                "Make it inside the function, so that each call gives a new one.",
+                f"{self._text} returns the same iterator at each call, and an iterator can be read only once.",
+                "Create the iterator inside the function.",
             )
         try:
             # What was left half read should not be kept open for this.
@@ -114,7 +116,7 @@ class _BegunAnew:
 
 def _sample(name: str, item: Any) -> Sample:
     if not isinstance(item, (tuple, list)) or len(item) != 2:
-        raise DataError(f"{name} is not a pair of inputs and label", "Yield (inputs, label); label may be None.")
+        raise DataError(f"{name} is not a pair of inputs and label.", "Yield (inputs, label); label may be None.")
     inputs, label = item
     return Sample(name, _inputs(inputs), _label(label))
 

@@ -40,8 +40,8 @@ def mask_from_file(path: Path) -> Array:
     with _opened(path) as image:
         if image.mode not in ("L", "P", "1", "I;16", "I"):
             raise DataError(
-                f"{path} is no mask: its mode is {image.mode}",
-                "A mask holds the number of a class for each pixel, as grey values or by a palette.",
+                f"{path} is not a mask: its mode is {image.mode}.",
+                "Store the class number of each pixel as a gray value or palette index.",
             )
         return np.asarray(image)
 
@@ -49,7 +49,7 @@ def mask_from_file(path: Path) -> Array:
 def _pixels(image: Any, preprocess: Preprocess, name: str) -> Array:
     if image.mode.startswith(_DEEP_MODES):
         raise DataError(
-            f"{name}: pixels of more than 8 bits (mode {image.mode}) are not read as an image",
+            f"{name}: pixels of more than 8 bits (mode {image.mode}) are not supported.",
             "Convert it to 8 bits, or give the values as an array.",
         )
     channels = preprocess.channels or "rgb"
@@ -83,11 +83,11 @@ def _opened(path: Path) -> Iterator[Any]:
             image.load()
             yield image
     except FileNotFoundError:
-        raise DataError(f"there is no image {path}") from None
+        raise DataError(f"There is no image {path}.") from None
     # All that Pillow raises on damaged files; a broken PNG is a SyntaxError to it.
     except (OSError, SyntaxError, ValueError, EOFError, IndexError, pillow.DecompressionBombError) as error:
         raise DataError(
-            f"{path} cannot be read as an image: {error}", "Mend or remove it, or leave such files out with --skip-bad."
+            f"{path} cannot be read as an image: {error}.", "Repair or remove it, or skip such files with --skip-bad."
         ) from error
 
 
@@ -96,6 +96,7 @@ def _pillow() -> ModuleType:
         from PIL import Image
     except ImportError:
         raise UsageError(
-            "images are read by Pillow, which is not installed", "Install it: pip install 'hasten[images]'"
+            "Reading images needs the package Pillow, which is not installed.",
+            "Install it: pip install 'hasten[images]'",
         ) from None
     return Image

@@ -160,9 +160,9 @@ class FunctionMetric(_Mean):
             with self._lock:
                 score = float(self._function(outputs, label))
         except (Exception, SystemExit) as error:
-            raise DataError(f"the metric {self.name} failed: {words_of(error)}") from error
+            raise DataError(f"The metric {self.name} failed: {words_of(error)}.") from error
         if not np.isfinite(score):
-            raise DataError(f"the metric {self.name} returned {score}")
+            raise DataError(f"The metric {self.name} returned {score}.")
         return Scored(np.array([score]))
 
 
@@ -185,7 +185,7 @@ class MeanIoU:
         found, wanted = found[counted].astype(np.int64), wanted[counted].astype(np.int64)
         for what, values in (("mask", wanted), ("output", found)):
             if values.size and not 0 <= values.min() <= values.max() < _MOST_CLASSES:
-                raise DataError(f"the {what} has classes beyond 0 to {_MOST_CLASSES - 1}")
+                raise DataError(f"The {what} has classes beyond 0 to {_MOST_CLASSES - 1}.")
         counts = [np.bincount(classes, minlength=_MOST_CLASSES) for classes in (found[found == wanted], found, wanted)]
         return Scored(np.concatenate(counts).astype(np.float64))
 
@@ -224,14 +224,14 @@ def metric_from_text(text: str) -> Metric:
     if name in _METRICS:
         return _METRICS[name]()
     if not is_function_name(text):
-        raise UsageError(f"there is no metric {text!r}", f"Use {', '.join(_METRICS)}, or module:function of your own.")
+        raise UsageError(f"There is no metric {text!r}.", f"Use {', '.join(_METRICS)}, or module:function of your own.")
     found = load_function(text)
     if isinstance(found, type):
         found = found()
     if all(hasattr(found, name) for name in ("score", "value", "reference", "proportion", "span")):
         return found  # type: ignore[no-any-return]
     if not callable(found):
-        raise UsageError(f"{text} is no function", "A metric takes (outputs, label) and returns a number.")
+        raise UsageError(f"{text} is not a function.", "A metric takes (outputs, label) and returns a number.")
     return FunctionMetric(text, found)
 
 
@@ -245,7 +245,7 @@ def _alike(output: Array, label: Array) -> tuple[Floats, Floats]:
     found, wanted = output.reshape(-1).astype(np.float64), np.asarray(label).reshape(-1).astype(np.float64)
     if found.size != wanted.size:
         raise DataError(
-            f"the output has {several(found.size, 'value')}, and the label {wanted.size}",
+            f"The output has {several(found.size, 'value')}, but the label has {wanted.size}.",
             "Choose a metric that takes such labels: --metric top-1 for classes, or module:function of your own.",
         )
     return found, wanted

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hasten.data.forms import TensorForm
     from hasten.model.metadata import ModelMetadata
 
-SKIP_HINT: Final = "Mend or remove it, or leave such samples out with --skip-bad."
+SKIP_HINT: Final = "Repair or remove it, or skip such samples with --skip-bad."
 
 
 class Preparer:
@@ -67,7 +67,7 @@ class Preparer:
         if not isinstance(inputs, Mapping):
             if len(inputs) != len(self.forms):
                 raise DataError(
-                    f"{name} has {several(len(inputs), 'input')}, and the model takes {len(self.forms)}",
+                    f"{name} has {several(len(inputs), 'input')}, but the model takes {len(self.forms)}.",
                     self._names_hint(),
                 )
             return list(inputs)
@@ -79,7 +79,7 @@ class Preparer:
             return [inputs[key] for key in ordered]
         missing = self.forms[by_name.index(None)].name
         raise DataError(
-            f"{name} has no values for input {missing!r}; it has {', '.join(inputs) or 'none'}", self._names_hint()
+            f"{name} has no values for input {missing!r}; it has {', '.join(inputs) or 'none'}.", self._names_hint()
         )
 
     def _note_unused(self, sources: Sequence[Source]) -> None:
@@ -107,15 +107,15 @@ class Preparer:
         form, preprocess, name = self.forms[position], self.preprocess[position], sample.name
         values = self._read(position, source) if isinstance(source, Path) else np.asarray(source)
         if values.dtype.hasobject or values.dtype.kind in "USVmM":
-            raise DataError(f"{name} holds values of type {values.dtype}, which no input takes")
+            raise DataError(f"{name} holds values of type {values.dtype}, which no input takes.")
         if values.dtype.kind == "c":
             raise DataError(
-                f"{name} holds complex numbers, and input {form.name!r} takes {form.dtype}",
-                "Give real ones: magnitudes, or real and imaginary parts beside each other, as the model was trained.",
+                f"{name} holds complex numbers, but input {form.name!r} takes {form.dtype}.",
+                "Give real numbers as the model was trained on: magnitudes, or real and imaginary parts.",
             )
         # An input of integers would hide it, and an operator may; infinity, as in a mask, is a value like others.
         if values.dtype.kind == "f" and np.isnan(values).any():
-            raise DataError(f"{name} has NaN in input {form.name!r}", SKIP_HINT)
+            raise DataError(f"{name} has NaN in input {form.name!r}.", SKIP_HINT)
         if sample.is_prepared:
             shaped = _shaped(values, form, name)
             by_scale = form.name in preprocess.by_scale
@@ -136,13 +136,13 @@ class Preparer:
             check_image(self._given, form)
             if preprocess.size is None:
                 raise DataError(
-                    f"{path} is an image, and input {form.name!r} of shape {list(form.shape)} does not take one",
+                    f"{path} is an image, but input {form.name!r} of shape {list(form.shape)} does not take one.",
                     f"Give arrays (.npz), or --shape {form.name}=1x224x224x3 where the model leaves its size open.",
                 )
             return images.pixels_from_file(path, preprocess)
         if suffix in audio.SUFFIXES:
             return self._read_audio(position, path)
-        raise DataError(f"{path} is neither an image nor a WAV file", "Give arrays as .npz.")
+        raise DataError(f"{path} is neither an image nor a WAV file.", "Give arrays as .npz.")
 
     def _read_audio(self, position: int, path: Path) -> Array:
         form, preprocess, wanted = self.forms[position], self.preprocess[position], self._rates[position]
@@ -150,7 +150,7 @@ class Preparer:
         channels = shape[-1] if len(shape) > 1 and shape[-1] in (1, 2) else 1
         values, rate = audio.waveform_from_file(path, channels)
         if wanted and rate != wanted:
-            raise DataError(f"{path} has {rate} values a second, and the model takes {wanted}", "Resample it.")
+            raise DataError(f"{path} has a sample rate of {rate} Hz, but the model takes {wanted} Hz.", "Resample it.")
         return audio.fitted(values, form.elements // channels, preprocess.length, str(path))
 
     def _stored(
@@ -192,8 +192,8 @@ def _normalized(values: Array, form: TensorForm, preprocess: Preprocess, name: s
 def _wrong_count(numbers: int, channels: str, preprocess: Preprocess) -> HastenError:
     wrong = f"{numbers} numbers for mean or std, and {channels}"
     if preprocess.values_from == "given":
-        return UsageError(f"--preprocess gives {wrong}", "Give one, or one for each channel.")
-    return ModelError(f"the model's metadata give {wrong}", "Say what is right: --preprocess mean=…,std=….")
+        return UsageError(f"--preprocess gives {wrong}.", "Give one, or one for each channel.")
+    return ModelError(f"The model's metadata has {wrong}.", "Set the right values: --preprocess mean=…,std=….")
 
 
 def _normalized_bytes(values: Array, form: TensorForm, mean: float, std: float, room: Array | None) -> Array:
@@ -228,10 +228,10 @@ def _is_image_of_other_size(values: Array, form: TensorForm, preprocess: Preproc
 def _shaped(values: Array, form: TensorForm, name: str) -> Array:
     if values.size == form.elements and _same_apart_from_ones(values.shape, form.shape):
         return np.ascontiguousarray(values).reshape(form.shape)
-    hint = f"The model takes {list(form.shape)}, of which the first is the batch."
+    hint = f"Give samples of shape {list(form.shape)}; the first dimension is the batch."
     if form.shape and form.shape[0] != 1 and values.size * form.shape[0] == form.elements:
-        hint = f"The model takes {form.shape[0]} samples at once; load it with a batch of 1: --shape {form.name}=1x…"
-    raise DataError(f"{name} has the shape {list(values.shape)}, which does not fit input {form.name!r}", hint)
+        hint = f"Set a batch of 1, as the model takes {form.shape[0]} samples at once: --shape {form.name}=1x…."
+    raise DataError(f"{name} has the shape {list(values.shape)}, which does not fit input {form.name!r}.", hint)
 
 
 def _same_apart_from_ones(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

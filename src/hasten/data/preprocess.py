@@ -55,13 +55,18 @@ class Preprocess:
             ("length", self.length, LENGTHS),
         ):
             if value is not None and value not in allowed:
-                raise UsageError(f"--preprocess {what}={value} is not known", f"Use one of: {', '.join(allowed)}.")
+                raise UsageError(f"--preprocess {what}={value} is not supported.", f"Use one of: {', '.join(allowed)}.")
         if not 0 < self.crop <= 1:
-            raise UsageError(f"--preprocess crop={self.crop:g} must lie above 0, and at most at 1")
+            raise UsageError(
+                f"--preprocess crop={self.crop:g} is not possible.",
+                "Give a share above 0 and up to 1, such as crop=0.875.",
+            )
         if self.size is not None and min(self.size) < 1:
-            raise UsageError("--preprocess size must be at least 1x1")
+            raise UsageError("--preprocess size must be at least 1x1.", "Give height and width: size=224x224.")
         if self.std is not None and 0 in self.std:
-            raise UsageError("--preprocess std must not be 0: values are divided by it")
+            raise UsageError(
+                "--preprocess std must not be 0, as values are divided by it.", "Give a standard deviation."
+            )
 
     def describe(self) -> str:
         """The pre-processing in the form that --preprocess takes."""
@@ -100,14 +105,14 @@ def preprocess_from_text(text: str) -> Preprocess:
         key, equals, value = part.partition("=")
         if not equals or key not in _READERS:
             raise UsageError(
-                f"--preprocess does not know {part!r}", f"Write key=value; the keys are: {', '.join(_READERS)}."
+                f"--preprocess does not support {part!r}.", f"Write key=value; the keys are: {', '.join(_READERS)}."
             )
         if key in given:
-            raise UsageError(f"--preprocess gives {key} more than once", f"Give one {key}=….")
+            raise UsageError(f"--preprocess gives {key} more than once.", f"Give one {key}=….")
         try:
             given[key] = _READERS[key](value.strip())
         except ValueError:
-            raise UsageError(f"--preprocess {key}={value} cannot be read", _HINTS.get(key, "")) from None
+            raise UsageError(f"--preprocess {key}={value} cannot be read.", _HINTS.get(key, "")) from None
     if given.keys() & {"mean", "std"}:
         given = {"mean": (0.0,), "std": (1.0,), **given, "values_from": "given"}
     return Preprocess(**given)
@@ -147,10 +152,10 @@ def check_image(given: Preprocess, form: TensorForm) -> None:
 
 
 def _misfit(option: str, form: TensorForm, fitting: str) -> UsageError:
-    hint = f"Leave it out, or give {fitting}."
+    hint = f"Omit it, or give {fitting}."
     if fitting == "size=1x1":  # what stands in a file for a size that is open
         hint = f"If the model leaves its size open, set it: --shape {form.name}=…."
-    return UsageError(f"--preprocess {option} does not fit input {form.name!r} of shape {list(form.shape)}", hint)
+    return UsageError(f"--preprocess {option} does not fit input {form.name!r} of shape {list(form.shape)}.", hint)
 
 
 def _layout(shape: tuple[int, ...]) -> str:

@@ -32,17 +32,17 @@ def open_dataset(text: str) -> Dataset:
         try:
             return open_folder(path)
         except OSError as error:
-            raise DataError(f"the folder {path} cannot be read: {error.strerror}") from None
+            raise DataError(f"The folder {path} cannot be read: {error.strerror}.", "Check its permissions.") from None
     if path.is_file():
         suffix = path.suffix.lower()
         if suffix == ".npz":
             return open_arrays(path)
         if suffix in (".csv", ".tsv"):
             return open_table(path)
-        raise DataError(f"{path} is no data that hasten reads", _HINT)
+        raise DataError(f"hasten cannot read {path} as data.", _HINT)
     if is_function_name(text):
         return open_function(text)
-    raise DataError(f"there is no data at {text}", _HINT)
+    raise DataError(f"There is no data at {text}.", _HINT)
 
 
 def random_dataset(forms: Sequence[TensorForm], count: int = 32, seed: int = 0) -> Dataset:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _FILE_COLUMNS: Final = ("file", "path", "filename", "file_name", "filepath", "image", "image_path", "audio")
 _LABEL_COLUMNS: Final = ("class_index", "label", "class", "class_id", "target", "category", "y", "mask", "class_name")
-_HINT: Final = "A line is a path and a label, as in cat/1.jpg,3; the first line may name the columns (file,label)."
+_HINT: Final = (
+    "Write a path and a label in each line, such as cat/1.jpg,3; the first line may name the columns (file,label)."
+)
 
 
 def open_table(path: Path) -> Dataset:
@@ -28,17 +30,17 @@ def open_table(path: Path) -> Dataset:
             reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
             rows = [(reader.line_num, row) for row in reader if any(row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as a table: {error}", _HINT) from None
+        raise DataError(f"{path} cannot be read as a table: {error}.", _HINT) from None
     if not rows:
-        raise DataError(f"{path} lists no files", _HINT)
+        raise DataError(f"{path} lists no files.", _HINT)
     file_column, label_column, body = _columns(path, rows)
     if not body:
-        raise DataError(f"{path} lists no files below its head", _HINT)
+        raise DataError(f"{path} lists no files below its header.", _HINT)
     root = _root(path, body[0][1][file_column])
     files, texts = [], []
     for line, row in body:
         if len(row) <= max(file_column, label_column or 0):
-            raise DataError(f"line {line} of {path} has {several(len(row), 'column')} only", _HINT)
+            raise DataError(f"Line {line} of {path} has only {several(len(row), 'column')}.", _HINT)
         files.append(row[file_column].strip())
         texts.append("" if label_column is None else row[label_column].strip())
     return _dataset(path, root, [line for line, _ in body], files, texts)
@@ -70,7 +72,9 @@ def _columns(path: Path, rows: list[tuple[int, list[str]]]) -> tuple[int, int | 
     label_column = next((head.index(name) for name in _LABEL_COLUMNS if name in head), None)
     if file_column is not None:
         if label_column is None and len(head) > 1:
-            raise DataError(f"{path} has no column for labels: {', '.join(head)}", f"Call it {_LABEL_COLUMNS[1]}.")
+            raise DataError(
+                f"{path} has no column for labels: {', '.join(head)}.", f"Name the column {_LABEL_COLUMNS[1]}."
+            )
         return file_column, label_column, rows[1:]
     return 0, 1 if len(head) > 1 else None, rows
 
@@ -80,7 +84,7 @@ def _root(path: Path, first: str) -> Path:
         if (root / first.strip()).is_file():
             return root
     raise DataError(
-        f"{path} lists {first!r}, and there is no such file beside it or in {path.parent / 'images'}", _HINT
+        f"{path} lists {first!r}, but there is no such file next to it or in {path.parent / 'images'}.", _HINT
     )
 
 

@@ -40,7 +40,7 @@ class EvaluationOptions:
 
     def __post_init__(self) -> None:
         if self.samples is not None and self.samples < 1:
-            raise UsageError(f"an evaluation needs at least 1 sample, not {self.samples}")
+            raise UsageError(f"An evaluation needs at least 1 sample, not {self.samples}.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,10 +102,10 @@ class Evaluation:
 def compare_evaluations(first: Evaluation, second: Evaluation) -> PairedAccuracy:
     """The second model against the first, on the samples that both were evaluated on."""
     if first.metric.name != second.metric.name:
-        raise DataError(f"a {first.metric.name} cannot be compared with a {second.metric.name}")
+        raise DataError(f"A {first.metric.name} cannot be compared with a {second.metric.name}.")
     both = sorted(set(first.positions) & set(second.positions))
     if not both:
-        raise DataError("the two evaluations have no sample in common")
+        raise DataError("The two evaluations have no sample in common.")
     rows = [np.searchsorted(entry.positions, both) for entry in (first, second)]
     return compare_scores(
         first.metric,

@@ -134,7 +134,7 @@ class FloorGuard:
         if self._decision is not None and self._decision.decision is not Decision.UNSURE:
             return replace(self._decision, samples=len(both))
         if not both:
-            raise DataError("the original was evaluated on none of these samples")
+            raise DataError("The original was evaluated on none of these samples.")
         first = self._floor.original.statistics[[self._rows[entry.position] for entry in both]].sum(axis=0)
         second = np.sum([entry.statistics for entry in both], axis=0)
         drop = self._sign * (self._metric.value(first, len(both)) - self._metric.value(second, len(both)))

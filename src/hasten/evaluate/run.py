@@ -167,7 +167,7 @@ class _Work:
             if guard is not None and guard.is_decided(batch):
                 break
         if not scores:
-            raise DataError(f"none of the {len(skipped)} samples could be used; the first: {skipped[0].reason}")
+            raise DataError(f"None of the {len(skipped)} samples could be used. The first: {skipped[0].reason}")
         return self._result(scores, skipped, guard, time.monotonic() - begin)
 
     def _batches(self) -> Iterator[list[Score | Skipped]]:

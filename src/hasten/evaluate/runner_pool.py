@@ -101,7 +101,7 @@ class RunnerPool:
             hopeless = self._failed >= _MOST_FAILED and not self._has_answered
             if failed.failure.kind in _FINAL or (skip_bad and hopeless):
                 raise
-            message = f"{failed.failure.message}, for the second time, at {name}"
+            message = f"{name} failed twice: {failed.failure.message}"
             failure = replace(failed.failure, message=message)
             if not skip_bad:
                 raise RunnerFailed(failure) from failed

@@ -57,7 +57,7 @@ class Scorer:
         names = [name for form in forms for name in (form.name, form.tensor_name)]
         if output and output not in names:
             raise UsageError(
-                f"the model has no output {output!r}", f"It has: {', '.join(form.name for form in forms)}."
+                f"The model has no output {output!r}.", f"Choose one of {', '.join(form.name for form in forms)}."
             )
         self._scored = names.index(output) // 2 if output else 0
         self._classes = self._forms[self._scored].elements
@@ -68,12 +68,12 @@ class Scorer:
         """What the sample is compared with; None where a model is its own original."""
         if self._references is not None:
             if position not in self._references:
-                raise DataError(f"{sample.name} has no answer of the original to compare with")
+                raise DataError(f"{sample.name} has no answer of the original to compare with.")
             return self._references[position]
         if not self._labelled:
             return None
         if sample.label is None:
-            raise DataError(f"{sample.name} has no label, and others have")
+            raise DataError(f"{sample.name} has no label, but other samples have one.")
         if self.metric.labels == "class":
             return self._reader.number(sample.label, self._classes, sample.name)
         if self.metric.labels == "anything":
@@ -81,7 +81,7 @@ class Scorer:
         if isinstance(sample.label, Path):
             return mask_from_file(sample.label)
         if isinstance(sample.label, str):
-            raise DataError(f"{sample.name} has the label {sample.label!r}, which {self.metric.name} cannot use")
+            raise DataError(f"{sample.name} has the label {sample.label!r}, which {self.metric.name} cannot use.")
         return np.asarray(sample.label)
 
     def score(self, position: int, sample: Sample, label: Any, answer: Sequence[bytes | memoryview]) -> Score:
@@ -92,8 +92,8 @@ class Scorer:
         if scored.dtype.kind == "f" and not np.isfinite(scored).all():
             bad = "NaN" if np.isnan(scored).any() else "infinity"
             raise DataError(
-                f"the model answered {sample.name} with {bad} in output {self._forms[self._scored].name!r}",
-                "Is the pre-processing right? A model in half precision may also overflow.",
+                f"The model answered {sample.name} with {bad} in output {self._forms[self._scored].name!r}.",
+                "Check the preprocessing; a model in half precision may also overflow.",
             )
         try:
             # Only an original's answers are kept: they can be large, and nobody else's are asked for.
@@ -102,7 +102,7 @@ class Scorer:
         except DataError as error:
             raise DataError(f"{sample.name}: {error.message}", error.hint) from error
         except SystemExit as error:  # in a metric that is a class of the user's own
-            raise DataError(f"{sample.name}: the metric {self.metric.name} failed: {words_of(error)}") from error
+            raise DataError(f"{sample.name}: the metric {self.metric.name} failed: {words_of(error)}.") from error
         return Score(position, sample.name, found.statistics, found.tied, reference)
 
 

@@ -83,7 +83,7 @@ class FloorTest:
         self, max_drop: float, total: int | None = None, *, span: float = 1.0, risk: float = DEFAULT_RISK
     ) -> None:
         if not (math.isfinite(max_drop) and span > 0 and 0 < risk < 1):
-            raise UsageError(f"a floor needs a finite drop and a risk between 0 and 1, not {max_drop} and {risk}")
+            raise UsageError(f"A floor needs a finite drop and a risk between 0 and 1, not {max_drop} and {risk}.")
         self._max_drop, self._total, self._span, self._risk = max_drop, total, span, risk
         self._seen, self._sum = 0, 0.0
         # Logarithms of what each stake has grown to: rows bet that the floor is broken, and that it is kept.

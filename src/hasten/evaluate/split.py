@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SEED: Final = 0
 CALIBRATION_SAMPLES: Final = 100
 _FEWEST_TO_SPLIT: Final = 2
-_TWO_NEEDED: Final = "a choice needs two: one to choose by, one to report on"
+_TWO_NEEDED: Final = "a choice needs at least 2, one to choose by and one to report on"
 
 
 def halves(dataset: Dataset, samples: int | None) -> tuple[Dataset, Dataset]:
@@ -48,9 +48,9 @@ def halves(dataset: Dataset, samples: int | None) -> tuple[Dataset, Dataset]:
 
 def _check_count(dataset: Dataset, count: int, limit: int | None) -> None:
     if limit is not None and limit < _FEWEST_TO_SPLIT:
-        raise UsageError(f"--samples {limit} is too few: {_TWO_NEEDED}", "Give at least --samples 2; 100 tell more.")
+        raise UsageError(f"--samples {limit} is too few: {_TWO_NEEDED}.", "Give --samples 100 or more.")
     if count < _FEWEST_TO_SPLIT:
-        raise DataError(f"{dataset.source} has {several(count, 'sample')}, and {_TWO_NEEDED}", "Give more data.")
+        raise DataError(f"{dataset.source} has only {several(count, 'sample')}: {_TWO_NEEDED}.", "Give more data.")
 
 
 def calibration_samples(
@@ -78,8 +78,8 @@ def calibration_samples(
         found.append({name: np.array(array) for name, array in zip(names, arrays, strict=True)})
     if skipped and not found:
         raise DataError(
-            f"none of {several(len(skipped), 'sample')} of {dataset.source} can be calibrated with; "
-            f"the first: {skipped[0].reason}"
+            f"None of {several(len(skipped), 'sample')} of {dataset.source} can be used for calibration. "
+            f"The first: {skipped[0].reason}"
         )
     return found, tuple(skipped)
 
@@ -89,7 +89,7 @@ def _check_finite(sample: str, names: list[str], arrays: tuple[Array, ...]) -> N
     for name, array in zip(names, arrays, strict=True):
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise DataError(
-                f"{sample} cannot be calibrated with: it has values in input {name!r} that are not finite", SKIP_HINT
+                f"{sample} cannot be used for calibration: input {name!r} has values that are not finite.", SKIP_HINT
             )
 
 

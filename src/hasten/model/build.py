@@ -75,14 +75,14 @@ class ModelBuilder(FlowBuilder):
     def subgraph(self, name: str, *, signature: str | None = None) -> FlowBuilder:
         """Start a further subgraph: the target of a signature of its own, or of control flow."""
         if any(subgraph.name == name for subgraph in self._subgraphs):
-            raise UsageError(f"there is a subgraph {name!r} already", "Choose another name.")
+            raise UsageError(f"There is a subgraph {name!r} already.", "Choose another name.")
         self._subgraphs.append(SubgraphRecord(len(self._subgraphs), name, signature))
         return FlowBuilder(self._subgraphs[-1], self._random, self._weights)
 
     def build(self, signature: str | None = DEFAULT_SIGNATURE, *, old_schema: bool = False) -> bytes:
         """Return the file; `signature` names the main subgraph's, None leaves it without one."""
         if not self._record.outputs:
-            raise UsageError("the model has no output", "Call output() on a value.")
+            raise UsageError("The model has no output.", "Call output() on a value.")
         self._record.signature = signature
         return model_bytes(self._subgraphs, description=self._description, old_schema=old_schema)
 

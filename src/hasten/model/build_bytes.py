@@ -170,7 +170,7 @@ class _Packer:
     def _code(self, record: OperatorRecord) -> Any:
         builtin: int = getattr(self._schema.BuiltinOperator, "CUSTOM" if record.is_custom else record.code)
         if self._old_schema and builtin >= PLACEHOLDER_CODE:
-            raise UsageError(f"{record.code} is newer than the old schema", "Build with old_schema=False.")
+            raise UsageError(f"{record.code} is newer than the old schema.", "Build with old_schema=False.")
         return self._schema.OperatorCodeT(
             # 0 is the default and is not written at all: exactly what an old file looks like.
             builtinCode=0 if self._old_schema else builtin,

@@ -79,7 +79,7 @@ class GraphBuilder:
         """Add an input; a batch of -1 is dynamic; int8 without a scale is not quantised but plain integers."""
         if any(size < 0 for size in shape[1:]):
             raise UsageError(
-                f"input {name!r} has shape {tuple(shape)}", "Only the first dimension may be dynamic (-1)."
+                f"Input {name!r} has shape {tuple(shape)}.", "Only the first dimension may be dynamic (-1)."
             )
         is_dynamic = bool(shape) and shape[0] == -1
         concrete = (1, *shape[1:]) if is_dynamic else tuple(shape)
@@ -136,7 +136,7 @@ class GraphBuilder:
 
     def _value(self, spec: Spec, name: str, data: Array | None = None) -> Value:
         if spec.dtype not in ELEMENT_TYPES:
-            raise UsageError(f"there is no element type {spec.dtype!r}", f"Choose among {', '.join(ELEMENT_TYPES)}.")
+            raise UsageError(f"There is no element type {spec.dtype!r}.", f"Choose among {', '.join(ELEMENT_TYPES)}.")
         raw = None if data is None else np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         self._record.tensors.append(
             TensorRecord(name, spec.shape, spec.dtype, spec.quantization, spec.dynamic_batch, raw)
@@ -147,6 +147,6 @@ class GraphBuilder:
     def _check_ours(self, values: Sequence[Value]) -> None:
         if any(value.subgraph != self._record.index for value in values):
             raise UsageError(
-                f"subgraph {self._record.name!r} uses a value of another one",
+                f"Subgraph {self._record.name!r} uses a value of another one.",
                 "Pass it through the inputs and outputs of the subgraphs.",
             )

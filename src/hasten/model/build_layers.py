@@ -39,7 +39,7 @@ def activation_code(name: str | None) -> int:
     """Return the schema's number of a fused activation."""
     if name not in ACTIVATIONS:
         raise UsageError(
-            f"there is no fused activation {name!r}", f"Choose among {', '.join(filter(None, ACTIVATIONS))}."
+            f"There is no fused activation {name!r}.", f"Choose among {', '.join(filter(None, ACTIVATIONS))}."
         )
     return ACTIVATIONS[name]
 
@@ -47,7 +47,7 @@ def activation_code(name: str | None) -> int:
 def padding_code(name: str) -> int:
     """Return the schema's number of a padding."""
     if name not in PADDINGS:
-        raise UsageError(f"there is no padding {name!r}", f"Choose among {', '.join(PADDINGS)}.")
+        raise UsageError(f"There is no padding {name!r}.", f"Choose among {', '.join(PADDINGS)}.")
     return PADDINGS[name]
 
 
@@ -55,14 +55,14 @@ def window_count(size: int, kernel: int, stride: int, padding: str) -> int:
     """Return how many places a sliding window takes along one side."""
     count = -(-size // stride) if padding == "same" else (size - kernel) // stride + 1
     if count < 1:
-        raise UsageError(f"a window of {kernel} does not fit into {size}", "Use padding='same' or a smaller kernel.")
+        raise UsageError(f"A window of {kernel} does not fit into {size}.", "Use padding='same' or a smaller kernel.")
     return count
 
 
 def windowed_shape(x: Spec, kernel: int, stride: int, padding: str, channels: int) -> tuple[int, ...]:
     """Return the output shape of a convolution or pooling of an NHWC tensor."""
     if len(x.shape) != 4:
-        raise UsageError(f"a convolution or pooling needs 4 dimensions, not {x.shape}", "Use reshape() before it.")
+        raise UsageError(f"A convolution or pooling needs 4 dimensions, not {x.shape}.", "Use reshape() before it.")
     batch, height, width, _ = x.shape
     sides = (window_count(side, kernel, stride, padding) for side in (height, width))
     return (batch, *sides, channels)
@@ -87,7 +87,7 @@ class LayerBuilder(GraphBuilder):
     def __init__(self, record: SubgraphRecord, random: np.random.Generator, weights: str = "float32") -> None:
         super().__init__(record, random)
         if weights not in WEIGHT_TYPES:
-            raise UsageError(f"weights cannot be {weights!r}", f"Choose among {', '.join(WEIGHT_TYPES)}.")
+            raise UsageError(f"Weights cannot be {weights!r}.", f"Choose among {', '.join(WEIGHT_TYPES)}.")
         self._weights = weights
 
     def conv2d(
@@ -159,7 +159,7 @@ class LayerBuilder(GraphBuilder):
             constants = self._quantized_constants(real, bias, kernel.channel_axis, x.quantization.scale[0])
             output = Spec(shape, "int8", activated_range(1.0, activation), x.dynamic_batch)
         else:
-            raise UsageError(f"{code} takes float32 or quantised int8, not {x.dtype}", "Give the input a scale.")
+            raise UsageError(f"{code} takes float32 or quantised int8, not {x.dtype}.", "Give the input a scale.")
         version = INT8_VERSIONS[code] if constants[0].dtype == "int8" else 1
         (value,) = self.operator(code, [x, *constants], [output], version=version, options_type=options_type, **options)
         return value

@@ -110,7 +110,7 @@ class OperatorBuilder(LayerBuilder):
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         """Give the same elements another shape; under a dynamic batch the first dimension is the batch."""
         if int(np.prod(shape)) != int(np.prod(x.shape)):
-            raise UsageError(f"{x.shape} does not reshape to {tuple(shape)}", "Both need the same number of elements.")
+            raise UsageError(f"{x.shape} does not reshape to {tuple(shape)}.", "Both need the same number of elements.")
         target = (-1, *shape[1:]) if x.dynamic_batch else shape
         spec = _like(x, shape=tuple(shape))
         return self._one("RESHAPE", [x, self._indices(target)], spec, "ReshapeOptions", newShape=list(target))
@@ -118,7 +118,7 @@ class OperatorBuilder(LayerBuilder):
     def transpose(self, x: Value, order: Sequence[int]) -> Value:
         """Reorder the dimensions."""
         if x.dynamic_batch and order[0] != 0:
-            raise UsageError("a dynamic batch cannot be moved", "Keep dimension 0 in its place.")
+            raise UsageError("A dynamic batch cannot be moved.", "Keep dimension 0 in its place.")
         spec = _like(x, shape=tuple(x.shape[axis] for axis in order))
         return self._one("TRANSPOSE", [x, self._indices(order)], spec, "TransposeOptions")
 
@@ -148,11 +148,11 @@ class OperatorBuilder(LayerBuilder):
     def _binary(self, code: str, options_type: str, a: Value, b: Value, rms: float, activation: str | None) -> Value:
         if a.dtype != b.dtype:
             raise UsageError(
-                f"{code} takes one element type, not {a.dtype} and {b.dtype}", "Use cast() on one of them."
+                f"{code} takes one element type, not {a.dtype} and {b.dtype}.", "Use cast() on one of them."
             )
         if code != "MUL" and a.dtype in {"int8", "uint8"} and a.quantization is None:
             # LiteRT 2.3.0 aborts the whole process on such a model; see example_models.aborting().
-            raise UsageError(f"{code} of plain {a.dtype} has no kernel", "Give the inputs a scale.")
+            raise UsageError(f"{code} of plain {a.dtype} has no kernel.", "Give the inputs a scale.")
         quantization = None if a.quantization is None else activated_range(rms, activation)
         shape = np.broadcast_shapes(a.shape, b.shape)
         spec = Spec(shape, a.dtype, quantization, a.dynamic_batch or b.dynamic_batch, rms)

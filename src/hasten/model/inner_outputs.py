@@ -30,7 +30,7 @@ def with_outputs(graph: Graph, tensors: Sequence[int], subgraph: int = 0) -> byt
     known = graph.subgraphs[subgraph].tensors
     for index in tensors:
         if not 0 <= index < len(known) or known[index].is_constant:
-            raise UsageError(f"tensor {index} of {graph.path.name} is not computed by the model")
+            raise UsageError(f"Tensor {index} of {graph.path.name} is not computed by the model.")
     # The reader has checked every offset in the file; these accessors check none.
     model = schema.ModelT.InitFromPackedBuf(map_file(graph.path))
     _bring_inside(model, graph)
@@ -67,7 +67,7 @@ def _bring_inside(model: Any, graph: Graph) -> None:
     for buffer in model.buffers or []:
         if buffer.offset > 1:
             if too_large:
-                raise ModelError(f"{graph.path.name} is too large to be copied: only LiteRT's own tools can write it")
+                raise ModelError(f"{graph.path.name} is too large to be copied: only LiteRT's own tools can write it.")
             buffer.data = np.frombuffer(data, np.uint8, buffer.size, buffer.offset)
             buffer.offset = buffer.size = 0
 

@@ -118,7 +118,7 @@ def read_metadata(model: str | os.PathLike[str] | Graph) -> ModelMetadata | None
     offset, length = graph.metadata_spans[graph.metadata_names.index(BUFFER_NAME)]
     data = map_file(graph.path)[offset : offset + length]
     if len(data) < 8 or bytes(data[4:8]) != FILE_IDENTIFIER:
-        raise ModelError(f"{graph.path.name} has metadata of an unknown format", "Only format M001 is known.")
+        raise ModelError(f"{graph.path.name} has metadata of an unknown format.", "Only format M001 is known.")
     try:
         root = root_table(data)
         found = _model_metadata(root, _packed_names(graph))
@@ -137,12 +137,14 @@ def read_packed_file(graph: Graph, name: str) -> bytes:
             content = file.read(MAX_FILE_BYTES + 1)
     except KeyError:
         known = ", ".join(_packed_names(graph)) or "none"
-        raise ModelError(f"{graph.path.name} holds no file {name!r}", f"It holds: {known}.") from None
+        raise ModelError(f"{graph.path.name} holds no file {name!r}.", f"It holds: {known}.") from None
     except _ARCHIVE_ERRORS as error:
-        raise ModelError(f"{name!r} in {graph.path.name} cannot be unpacked: {error}", "Get the model again.") from None
+        raise ModelError(
+            f"{name!r} in {graph.path.name} cannot be unpacked: {error}.", "Get the model again."
+        ) from None
     if len(content) > MAX_FILE_BYTES:
         limit = MAX_FILE_BYTES // 2**20
-        raise ModelError(f"{name!r} in {graph.path.name} is larger than {limit} MiB", "Unpack it with unzip.")
+        raise ModelError(f"{name!r} in {graph.path.name} is larger than {limit} MiB.", "Unpack it with unzip.")
     return content
 
 

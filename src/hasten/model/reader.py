@@ -40,23 +40,23 @@ def read_graph(path: str | os.PathLike[str]) -> Graph:
     try:
         return _ModelReader(data, path).read()
     except Damage as damage:
-        raise ModelError(f"{path.name} is damaged: {damage}", _DAMAGED_HINT) from None
+        raise ModelError(f"{path.name} is damaged: {damage}.", _DAMAGED_HINT) from None
 
 
 def map_file(path: Path) -> memoryview:
     """The whole file as memory that is read only when touched. It is released with the last view on it."""
     try:
         if not path.exists():
-            raise ModelError(f"there is no file {path}", "Check the path.")
+            raise ModelError(f"There is no file {path}.", "Check the path.")
         if not path.is_file():
-            raise ModelError(f"{path} is not a file", "Give the path of one .tflite file.")
+            raise ModelError(f"{path} is not a file.", "Give the path of one .tflite file.")
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
-                raise ModelError(f"{path.name} is empty", _DAMAGED_HINT)
+                raise ModelError(f"{path.name} is empty.", _DAMAGED_HINT)
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ModelError(f"{path} cannot be read: {reason}", "Check the path and its permissions.") from None
+        raise ModelError(f"{path} cannot be read: {reason}.", "Check the path and its permissions.") from None
 
 
 class _ModelReader:
@@ -67,7 +67,7 @@ class _ModelReader:
 
         if bytes(data[4:8]) != FILE_IDENTIFIER:
             hint = "Convert the model to TensorFlow Lite first: the file must carry the identifier TFL3."
-            raise ModelError(f"{path.name} is not a TensorFlow Lite model", hint)
+            raise ModelError(f"{path.name} is not a TensorFlow Lite model.", hint)
         self.schema: Any = schema
         self.data, self.path = data, path
         root = schema.Model()
@@ -286,10 +286,10 @@ def read_constant(graph: Graph, tensor: Tensor) -> np.ndarray[Any, Any] | None:
     data = map_file(graph.path)
     count = tensor.elements
     if len(data) != graph.size_bytes:
-        raise ModelError(f"{graph.path.name} has changed since it was read", "Read the model again.")
+        raise ModelError(f"{graph.path.name} has changed since it was read.", "Read the model again.")
     if tensor.buffer_bytes != -(-count * BITS_OF_DTYPE[tensor.dtype] // 8):
         message = f"{graph.path.name} is damaged: constant {tensor.name!r} has {tensor.buffer_bytes} bytes of data"
-        raise ModelError(f"{message} for shape {list(tensor.shape)} of {tensor.dtype}", _DAMAGED_HINT)
+        raise ModelError(f"{message} for shape {list(tensor.shape)} of {tensor.dtype}.", _DAMAGED_HINT)
     raw = np.frombuffer(data, np.uint8, tensor.buffer_bytes, tensor.buffer_offset).copy()
     return _values_from_bytes(raw, tensor.dtype, count).reshape(tensor.shape)
 

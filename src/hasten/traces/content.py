@@ -66,20 +66,20 @@ def opened(path: Path, progress: Progress | None = None) -> Iterator[Content]:
             stream: IO[bytes] = stack.enter_context(path.open("rb"))
             head = stream.read(len(_GZIP))
         except IsADirectoryError:
-            raise DataError(f"{path} is a folder", _folder_hint(path)) from None
+            raise DataError(f"{path} is a folder.", _folder_hint(path)) from None
         except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror}") from None
+            raise DataError(f"{path} cannot be read: {error.strerror}.") from None
         except ValueError:
-            raise DataError(f"{str(path)!r} is no name of a file") from None
+            raise DataError(f"{str(path)!r} is no name of a file.") from None
         if not head:
-            raise DataError(f"{path} is empty", "Record again; the tool wrote nothing.")
+            raise DataError(f"{path} is empty.", "Record again; the tool wrote nothing.")
         cut = False
         if head == _GZIP:
             stream, cut = _unpacked(path, stack.enter_context(tempfile.TemporaryFile()))
         try:
             data = stack.enter_context(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError) as error:
-            raise DataError(f"{path} cannot be read: {error}", "Give a plain file.") from None
+            raise DataError(f"{path} cannot be read: {error}.", "Give a plain file.") from None
         yield Content(path, data, progress, cut=cut)
 
 

@@ -66,7 +66,7 @@ def read_instruments(content: Content, builder: TraceBuilder) -> None:
             builder.doubt(TraceReason.DAMAGED, f"the XML is damaged in line {error.lineno:,}: {words}")
     if parser.toc and not parser.rows:
         raise DataError(
-            f"{content.path} is only the table of contents of an Instruments trace",
+            f"{content.path} is only the table of contents of an Instruments trace.",
             "Export a table: xcrun xctrace export --input F.trace --output trace.xml "
             "--xpath '/trace-toc/run/data/table[@schema=\"os-signpost-interval\"]'",
         )

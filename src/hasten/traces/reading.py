@@ -50,7 +50,7 @@ _KNOWN: Final = "perfetto, atrace, perf, speedscope, folded, instruments, chrome
 def read_trace(path: Path, kind: str = "", progress: Progress | None = None) -> PlatformTrace:
     """The trace in a file, in the format that its content shows or that is named."""
     if kind and kind not in FORMATS:
-        raise UsageError(f"there is no kind of trace {kind!r}", f"The kinds are: {_KNOWN}.")
+        raise UsageError(f"There is no kind of trace {kind!r}.", f"The kinds are: {_KNOWN}.")
     with opened(path, progress) as content:
         kind = kind or detected(content)
         builder = TraceBuilder()
@@ -69,7 +69,7 @@ def detected(content: Content) -> str:
     """The format's name. DataError where it is none that hasten knows."""
     head = content.data[:_HEAD]
     if head.startswith((b"PERFILE2", b"2ELIFREP")):
-        raise DataError(f"{content.path} is perf's own file", "Make text of it: perf script -i FILE > trace.txt")
+        raise DataError(f"{content.path} is perf's own file.", "Make text of it: perf script -i FILE > trace.txt")
     if looks_like_perfetto(head):
         return "perfetto"
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
@@ -81,7 +81,7 @@ def detected(content: Content) -> str:
     if _is_page(text) and content.data.find(b'class="trace-data"') >= 0:
         return "atrace"
     raise DataError(
-        f"{content.path} is no trace in a format that hasten knows",
+        f"{content.path} is not a trace in a format that hasten reads.",
         f"It reads {', '.join(f'{entry.title} ({name})' for name, entry in FORMATS.items())}; --kind names one.",
     )
 

@@ -72,7 +72,7 @@ def test_classes_file_inside_or_beside_sets_the_order(tmp_path: Path, place: str
     found = open_dataset(str(folder))
     assert (found.classes, found.classes_from) == (("dog", "ant"), "classes.txt")
     (folder / place).write_text("cat\n")
-    with pytest.raises(DataError, match="dog is none of the classes"):
+    with pytest.raises(DataError, match="dog is not one of the classes"):
         open_dataset(str(folder))
 
 
@@ -170,7 +170,7 @@ def test_table_of_masks_and_without_labels(tmp_path: Path) -> None:
         ("file,label\n", "below its head"),
         ("nowhere.png,1\n", "no such file"),
         ("file,colour\n1.png,red\n", "no column for labels"),
-        ("1.png,1\n1.png\n", "line 2 .* has 1 column only"),
+        ("1.png,1\n1.png\n", "Line 2 .* has only 1 column"),
     ],
 )
 def test_bad_tables_are_named(tmp_path: Path, text: str, message: str) -> None:
@@ -233,7 +233,7 @@ def test_arrays_beside_x_are_left_alone_where_the_model_has_no_such_input(tmp_pa
     ("arrays", "message"),
     [
         ({"y": np.zeros(3)}, "holds no inputs"),
-        ({"x": np.zeros((3, 2)), "y": np.zeros(2)}, "same number of rows"),
+        ({"x": np.zeros((3, 2)), "y": np.zeros(2)}, "number of rows"),
         ({"x": np.zeros((0, 2)), "y": np.zeros(0)}, "holds no samples"),
         ({"x": np.array([object()])}, "Python objects"),
     ],
@@ -283,9 +283,9 @@ def test_function_may_name_files_and_several_inputs(importable: Callable[[str], 
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("data = 3", UsageError, "is no function"),
+        ("data = 3", UsageError, "is not a function"),
         ("", UsageError, "cannot be found"),
-        ("def data(): return []", DataError, "gave no samples"),
+        ("def data(): return []", DataError, "returned no samples"),
         ("def data(): return [1]", DataError, "sample 0 is not a pair"),
         ("def data():\n    yield [1], None\n    yield [1], 1", DataError, "sample 1 has a label"),
         ("def data():\n    yield [1], 1\n    raise OSError('gone')", DataError, "at sample 1: OSError: gone"),
@@ -310,10 +310,10 @@ def test_bad_functions_are_named(
 
 
 def test_what_is_no_data_is_said(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no data"):
+    with pytest.raises(DataError, match="There is no data"):
         open_dataset(str(tmp_path / "nowhere"))
     (tmp_path / "a.doc").write_text("x")
-    with pytest.raises(DataError, match="is no data that hasten reads"):
+    with pytest.raises(DataError, match="hasten cannot read .* as data"):
         open_dataset(str(tmp_path / "a.doc"))
 
 
@@ -353,11 +353,11 @@ def test_labels_become_numbers_of_outputs() -> None:
     assert [reader.number(label, 2, "f") for label in ("ant", "dog", 1)] == [0, 1, 1]
     with pytest.raises(DataError, match=r"2 classes .* 3 outputs"):
         reader.check_count(3)
-    with pytest.raises(DataError, match=r"f\.png is labelled 'cat'"):
+    with pytest.raises(DataError, match=r"f\.png has the label 'cat'"):
         reader.number("cat", 2, "f.png")
     with pytest.raises(DataError, match=r"f\.png has the label 2, outside"):
         reader.number(2, 2, "f.png")
-    with pytest.raises(DataError, match="no class as its label"):
+    with pytest.raises(DataError, match="which is not a class"):
         reader.number(0.5, 2, "f.png")
     assert reader.number(1.0, 2, "f") == reader.number(np.array([1.0]), 2, "f") == 1
     LabelReader(data, offset=1).check_count(3)
@@ -367,8 +367,8 @@ def test_labels_become_numbers_of_outputs() -> None:
 @pytest.mark.parametrize(
     ("label", "offset", "message", "hint"),
     [
-        (9, 5, "the label 9, which --label-offset 5 makes 14, outside of the model's 12 classes", "Without"),
-        (12, 0, "the label 12, outside of the model's 12 classes", "--label-offset -1"),
+        (9, 5, "the label 9, which --label-offset 5 makes 14, outside the model's 12 classes", "Without"),
+        (12, 0, "the label 12, outside the model's 12 classes", "--label-offset -1"),
         (99, 0, "the label 99, outside", "--skip-bad"),
         (-1, 0, "the label -1, outside", "--skip-bad"),
     ],

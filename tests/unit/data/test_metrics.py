@@ -46,7 +46,7 @@ def test_errors_and_cosines() -> None:
     assert Cosine().score([np.array([[1.0, 0.0]])], np.array([0.0, 3.0])).statistics[0] == 0
     assert Cosine().score([np.zeros(2)], np.zeros(2)).statistics[0] == 1
     assert Cosine().score([np.zeros(2)], np.ones(2)).statistics[0] == 0
-    with pytest.raises(DataError, match="2 values, and the label 3") as caught:
+    with pytest.raises(DataError, match="2 values, but the label has 3") as caught:
         Cosine().score([np.zeros(2)], np.zeros(3))
     assert "--metric top-1" in caught.value.hint
     assert MeanAbsoluteError().value(np.array([3.0]), 2) == 1.5
@@ -73,7 +73,7 @@ def test_maps_and_scores_of_classes_are_both_read() -> None:
     np.testing.assert_array_equal(class_map(scores), scores[0].argmax(-1))
     assert class_map(np.ones((1, 5, 6))).shape == (5, 6)
     assert class_map(np.ones((1, 5, 6, 1))).shape == (5, 6)
-    with pytest.raises(DataError, match="no map of classes"):
+    with pytest.raises(DataError, match="not a class map"):
         class_map(np.ones((1, 10)))
     with pytest.raises(DataError, match="beyond 0 to 254"):
         MeanIoU().score([np.zeros((2, 2))], np.full((2, 2), -1))
@@ -100,7 +100,7 @@ def test_masks_come_from_grey_or_palette_files(tmp_path: Path) -> None:
     palette.save(tmp_path / "palette.png")
     np.testing.assert_array_equal(mask_from_file(tmp_path / "palette.png"), values)
     Image.new("RGB", (2, 2)).save(tmp_path / "rgb.png")
-    with pytest.raises(DataError, match=r"rgb\.png is no mask"):
+    with pytest.raises(DataError, match=r"rgb\.png is not a mask"):
         mask_from_file(tmp_path / "rgb.png")
 
 
@@ -174,7 +174,7 @@ def test_a_function_that_exits_is_an_error_like_others() -> None:
     def exits(outputs: Any, label: Any) -> float:
         sys.exit(0)
 
-    with pytest.raises(DataError, match=r"the metric mine:exits failed: it called sys\.exit\(0\)"):
+    with pytest.raises(DataError, match=r"The metric mine:exits failed: it called sys\.exit\(0\)"):
         FunctionMetric("mine:exits", exits).score([np.zeros(2)], 0)
 
 

@@ -173,7 +173,7 @@ def test_channels_may_have_numbers_of_their_own() -> None:
     np.testing.assert_allclose(found[0], (pixels() - np.array([1, 2, 3])) / np.array([4, 5, 6]), rtol=1e-6)
     with pytest.raises(UsageError, match="--preprocess gives 2 numbers for mean or std, and a sample has 3 channels"):
         prepared(FLOAT_IMAGE, pixels(), "mean=1:2")
-    with pytest.raises(ModelError, match="the model's metadata give 2 numbers"):
+    with pytest.raises(ModelError, match="The model's metadata has 2 numbers"):
         prepared(FLOAT_IMAGE, pixels(), "", metadata((1, 2), (1,)))
 
 
@@ -220,7 +220,7 @@ def test_bad_images_are_named(tmp_path: Path) -> None:
     for name, message in (
         ("text.png", "cannot be read as an image"),
         ("torn.png", "cannot be read as an image"),
-        ("gone.png", "there is no image"),
+        ("gone.png", "There is no image"),
         ("deep.png", "more than 8 bits"),
         ("a.mp3", "neither an image nor a WAV"),
     ):
@@ -270,7 +270,7 @@ def test_arrays_that_do_not_fit_are_named() -> None:
     with pytest.raises(DataError, match="does not fit") as caught:
         prepared(TensorForm("x", "x", (8, 3), "float32"), np.zeros(3))
     assert "8 samples at once" in caught.value.hint
-    with pytest.raises(DataError, match="whole numbers"):
+    with pytest.raises(DataError, match="takes integers"):
         prepared(TensorForm("x", "x", (1, 3), "int32"), np.array([0.5, 1, 2]))
     with pytest.raises(DataError, match="which no input takes"):
         prepared(TensorForm("x", "x", (1, 3), "int32"), np.array(["a", "b", "c"]))
@@ -283,7 +283,7 @@ def test_arrays_that_do_not_fit_are_named() -> None:
 
 
 def test_complex_numbers_are_refused_in_a_sentence() -> None:
-    with pytest.raises(DataError, match="s holds complex numbers, and input 'x' takes float32") as caught:
+    with pytest.raises(DataError, match="s holds complex numbers, but input 'x' takes float32") as caught:
         Preparer([TensorForm("x", "x", (1, 4), "float32")]).prepare(Sample("s", (np.ones(4, np.complex64),)))
     assert "real and imaginary parts" in caught.value.hint
 
@@ -321,7 +321,7 @@ def test_inputs_are_found_by_name_or_order() -> None:
     assert [values.size for values in Preparer(forms).prepare(Sample("s", inputs))] == [2, 3]
     with pytest.raises(DataError, match="s has no values for input 'b'"):
         Preparer(forms).prepare(Sample("s", {"a": np.zeros(2)}))
-    with pytest.raises(DataError, match="s has 1 input, and the model takes 2"):
+    with pytest.raises(DataError, match="s has 1 input, but the model takes 2"):
         Preparer(forms).prepare(Sample("s", (np.zeros(2),)))
 
 
@@ -350,11 +350,11 @@ def test_audio_is_read_at_any_width(tmp_path: Path, width: int) -> None:
 def test_audio_must_fit_in_length_and_rate(tmp_path: Path) -> None:
     path = write_wave(tmp_path / "a.wav", np.ones((50, 1)))
     form = TensorForm("x", "x", (1, 80), "float32")
-    with pytest.raises(DataError, match=r"a\.wav has 50 values in time, and the model takes 80"):
+    with pytest.raises(DataError, match=r"a\.wav has 50 values per channel, but the model takes 80"):
         prepared(form, path)
     assert np.count_nonzero(prepared(form, path, "length=fit")) == 50
     assert prepared(TensorForm("x", "x", (1, 20), "float32"), path, "length=fit").size == 20
-    with pytest.raises(DataError, match="16000 values a second, and the model takes 8000"):
+    with pytest.raises(DataError, match="sample rate of 16000 Hz, but the model takes 8000"):
         prepared(form, path, "length=fit", metadata(rate=8000))
     (tmp_path / "bad.wav").write_bytes(b"RIFF")
     with pytest.raises(DataError, match=r"bad\.wav cannot be read as audio: it ends too early") as caught:

@@ -31,7 +31,7 @@ def assert_refused(path: Path, *words: str) -> None:
         read_graph(path)
     assert caught.value.hint
     assert "\n" not in caught.value.message
-    assert not caught.value.message.endswith("."), "a message goes on after `hasten: ` and has no end, as all do"
+    assert caught.value.message.endswith("."), "a message is a sentence"
     for word in words:
         assert word in caught.value.message
 

@@ -52,7 +52,7 @@ def test_a_bad_label_of_either_half_is_found_before_the_work(model: Path, tmp_pa
     for data in (arrays_with(tmp_path, numbers), images_with(tmp_path, list(map(str, numbers)))):
         told: list[str] = []
         practice = study_quantize(model, tmp_path / f"out{len(data)}", data=data, settings=FLOAT16)
-        with pytest.raises(DataError, match=rf"{bad}.* has the label 99, outside of the model's 10 classes"):
+        with pytest.raises(DataError, match=rf"{bad}.* has the label 99, outside the model's 10 classes"):
             run_quantize(practice, lambda _, text, told=told: told.append(text))
         assert told == []
 
@@ -83,7 +83,7 @@ def test_a_blank_label_is_named_and_has_no_part_in_the_metric(model: Path, tmp_p
     for blank in range(4):
         labels = ["" if row == blank else f"{row}.5" for row in range(4)]
         data, out = images_with(tmp_path, labels), tmp_path / f"out{blank}"
-        with pytest.raises(DataError, match=rf"{blank}\.png \(line {blank + 2} of .* has no label, and others have"):
+        with pytest.raises(DataError, match=rf"{blank}\.png \(line {blank + 2} of .* has no label, but other samples have one"):
             quantize(model, out, data=data, settings=FLOAT16)
 
 
@@ -91,5 +91,5 @@ def test_a_blank_label_is_named_and_has_no_part_in_the_metric(model: Path, tmp_p
 def test_numbers_to_be_predicted_may_be_whole(model: Path, tmp_path: Path, whole: int) -> None:
     """Whichever half, and whichever place in it, the whole one is drawn for."""
     labels = ["3.0" if row == whole else "2.5" for row in range(4)]
-    with pytest.raises(DataError, match="the output has 10 values, and the label 1"):
+    with pytest.raises(DataError, match="The output has 10 values, but the label has 1"):
         quantize(model, tmp_path / "out", data=images_with(tmp_path, labels), settings=FLOAT16)

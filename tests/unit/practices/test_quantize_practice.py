@@ -239,7 +239,7 @@ def test_halves_share_nothing_and_are_always_the_same() -> None:
     assert [sample.name for _, sample in halves(dataset, None)[0].drawn()] == first
     with pytest.raises(UsageError, match="--samples 1 is too few"):
         halves(dataset, 1)
-    with pytest.raises(DataError, match="numbers has 1 sample, and a choice needs two"):
+    with pytest.raises(DataError, match="numbers has only 1 sample: a choice needs at least 2"):
         halves(replace(dataset, samples=samples[:1]), None)
 
 
@@ -247,7 +247,7 @@ def test_a_stream_is_split_by_turns() -> None:
     dataset = Dataset("stream", lambda: (Sample(str(number), ()) for number in range(9)), labelled=False)
     first, second = ([sample.name for _, sample in half.drawn()] for half in halves(dataset, 7))
     assert (first, second) == (["0", "2", "4", "6"], ["1", "3", "5"])
-    with pytest.raises(DataError, match="stream has 1 sample, and a choice needs two"):
+    with pytest.raises(DataError, match="stream has only 1 sample: a choice needs at least 2"):
         halves(replace(dataset, samples=lambda: iter([Sample("0", ())])), None)
 
 
