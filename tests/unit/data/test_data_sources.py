@@ -313,7 +313,7 @@ def test_what_is_no_data_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="There is no data"):
         open_dataset(str(tmp_path / "nowhere"))
     (tmp_path / "a.doc").write_text("x")
-    with pytest.raises(DataError, match="hasten cannot read .* as data"):
+    with pytest.raises(DataError, match=r"hasten cannot read .* as data"):
         open_dataset(str(tmp_path / "a.doc"))
 
 

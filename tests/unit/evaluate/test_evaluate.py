@@ -332,9 +332,7 @@ def test_a_sample_on_which_the_engine_fails_can_be_left_out(tmp_path: Path) -> N
     found = evaluate(target, doubler(tmp_path), EvaluationData(dataset), options=EvaluationOptions(skip_bad=True))
     assert isinstance(found, Evaluation)
     assert found.accuracy.samples == 9
-    assert [(entry.name, entry.reason) for entry in found.skipped] == [
-        ("v3", "v3 failed twice: the runner died")
-    ]
+    assert [(entry.name, entry.reason) for entry in found.skipped] == [("v3", "v3 failed twice: the runner died")]
 
 
 @pytest.mark.parametrize("skip_bad", [False, True])
