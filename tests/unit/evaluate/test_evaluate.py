@@ -155,7 +155,7 @@ def test_ties_are_counted(tmp_path: Path) -> None:
     found = run(doubler(tmp_path), Dataset("ties", samples, labelled=True))
     assert found.ties == 5
     assert found.accuracy.value == 0.25
-    assert any("ties in 25%" in note for note in found.accuracy.notes)
+    assert any("ties in 25 %" in note for note in found.accuracy.notes)
 
 
 # -- agreement and comparison

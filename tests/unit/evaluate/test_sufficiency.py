@@ -86,7 +86,7 @@ def test_agreement_with_itself_is_no_matter_of_chance() -> None:
 def test_few_samples_are_a_doubt_and_fewer_decide_nothing() -> None:
     few = trust_in(Floor(original(TopK(1), 1.0, 29), 0.01), 10)
     assert not few.against
-    assert "with 29 samples to choose by, one miss is 3.4%" in few.doubts[0]
+    assert "with 29 samples to choose by, one miss is 3.4 %" in few.doubts[0]
     assert "a kept floor says little" in few.doubts[0]
     assert trust_in(Floor(original(TopK(1), 1.0, 9), 0.01), 10).against == "there are only 9 samples to choose by"
     assert not trust_in(Floor(original(TopK(1), 1.0, 40), 0.05), 10).doubts
@@ -98,7 +98,7 @@ def test_few_samples_are_a_doubt_and_fewer_decide_nothing() -> None:
 def test_shares_lose_points(metric: Any) -> None:
     floor = Floor(original(metric, 0.5, 100), 0.01)
     assert (floor.allowed, floor.as_data()["kind"]) == (0.01, "points")
-    assert floor.lost(0.012) == ("0.012 of cosine" if metric.name == "cosine" else "1.2%")
+    assert floor.lost(0.012) == ("0.012 of cosine" if metric.name == "cosine" else "1.2 %")
 
 
 @pytest.mark.parametrize("metric", [MeanAbsoluteError(), FunctionMetric("my:metric", lambda outputs, label: 1.0)])
@@ -108,8 +108,8 @@ def test_what_is_no_share_loses_a_part_of_its_value(metric: Any) -> None:
     assert not floor.keeps(1e-6)
     assert floor.keeps(7.6e-7)
     assert floor.as_data() | {"kind": "relative", "relative_to": 7.6e-5} == floor.as_data()
-    assert "1.0% (7.6e-07) worse than the original's 7.6e-05" in floor.describe()
-    assert floor.lost(1.52e-6) == f"1.52e-06 of {metric.name} (2.0% of the original's)"
+    assert "1.0 % (7.6e-07) worse than the original's 7.6e-05" in floor.describe()
+    assert floor.lost(1.52e-6) == f"1.52e-06 of {metric.name} (2.0 % of the original's)"
 
 
 def test_an_error_of_nothing_is_related_to_the_outputs_or_to_nothing() -> None:
@@ -131,7 +131,7 @@ def test_one_label_for_nearly_all_is_a_doubt(value: float, doubts: int) -> None:
     found = trust_in(Floor(original(TopK(1), value, 200), 0.01), 10, commonest=0.96)
     assert found.against == ""
     assert len(found.doubts) == doubts
-    assert all("96% of the samples have the same label" in doubt for doubt in found.doubts)
+    assert all("96 % of the samples have the same label" in doubt for doubt in found.doubts)
 
 
 def test_the_commonest_label_is_counted_whatever_its_form() -> None:
