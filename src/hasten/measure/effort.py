@@ -12,6 +12,7 @@ from hasten.targets.local import LocalTarget
 if TYPE_CHECKING:
     from hasten.core.session import Keep
     from hasten.measure.rounds import Progress
+    from hasten.measure.schedule import Clock
     from hasten.targets.base import Target
 
 
@@ -26,6 +27,8 @@ class Effort:
     progress: Progress = no_progress
     keep: Keep = keep_nothing
     """What saves each trial as it ends: kind, label, data."""
+    clock: Clock | None = None
+    """What tells the time; None for the machine's own clock."""
 
     @property
     def target(self) -> Target:

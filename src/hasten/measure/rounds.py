@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hasten.core.block import Block
+    from hasten.measure.schedule import Clock
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport, Runner
 
@@ -102,9 +103,10 @@ class Track:
 class Rounds:
     """Times candidates round by round. A candidate that fails is left out from then on; the others go on."""
 
-    def __init__(self, target: Target, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, target: Target, candidates: Sequence[Candidate], clock: Clock | None = None) -> None:
         self.tracks = [Track(candidate) for candidate in candidates]
         self._target = target
+        self._clock = clock or time.monotonic
         self._number = 0
         self._machine: dict[str, Any] | None = None
 
@@ -169,14 +171,14 @@ class Rounds:
             for track, runner in entrants if turn % 2 == 0 else reversed(entrants):
                 if spent[id(track)] >= seconds_each:
                     continue  # a slow one fills its time with a few runs, and must not hold up the rest
-                begin = time.monotonic()
+                begin = self._clock()
                 try:
                     block = runner.block(BLOCK_SECONDS, MOST_RUNS_A_BLOCK, runner=self._number, lead=lead)
                 except RunnerFailed as failed:
                     track.failure = failed.failure
                     continue
                 collected[id(track)].append(block)
-                spent[id(track)] += time.monotonic() - begin
+                spent[id(track)] += self._clock() - begin
                 track.peak_memory_mb = _larger(track.peak_memory_mb, runner.peak_memory_mb)
             entrants = [(track, runner) for track, runner in entrants if track.failure is None]
             spent = {key: value for key, value in spent.items() if any(id(track) == key for track, _ in entrants)}

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 class Schedule:
     """The time of a measurement, from its making on."""
 
-    def __init__(
-        self, seconds: float, *, fewest: int = 1, most: int | None = None, clock: Clock = time.monotonic
-    ) -> None:
+    def __init__(self, seconds: float, *, fewest: int = 1, most: int | None = None, clock: Clock | None = None) -> None:
         self.seconds = seconds
         self.rounds = 0
         self.longest_s = 0.0
         """What the longest round took."""
-        self._fewest, self._most, self._clock = fewest, most, clock
-        self._begin = clock()
+        self._fewest, self._most, self._clock = fewest, most, clock or time.monotonic
+        self._begin = self._clock()
 
     @property
     def elapsed_s(self) -> float:

@@ -15,13 +15,14 @@ from hasten.core.profile import OperatorTime, Profile
 from hasten.core.statistics import Interval
 from hasten.core.tuning import BROKEN, DROPPED, FAILED, KEPT, ORIGINAL, UNKNOWN, Step, TuneResult, TuneTrial
 from hasten.practices.practice import Evidence
-from hasten.practices.registry import NAMES
+from hasten.practices.registry import NAMES, phrasebook
 from hasten.report.tune_text import tune_text
 from hasten.tune.verdicts import nine_findings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+BOOK = phrasebook()
 TWO = Plan(threads=2)
 NPU = Plan(accelerator="npu", threads=2)
 
@@ -46,14 +47,15 @@ def verdicts(trials: Sequence[TuneTrial], best: TuneTrial = BASE, **more: object
 def test_without_measurements_nothing_is_examined() -> None:
     found = verdicts([BASE])
     assert {finding.standing for finding in found.values()} == {Standing.NOT_EXAMINED}
-    assert all(finding.what_to_do for finding in found.values())
+    assert all(BOOK.hint(finding.remark) for finding in found.values())
 
 
 def test_a_confirmed_step_is_an_improvement_with_its_interval() -> None:
     step = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), "2 threads in place of 1")
     found = verdicts([BASE, FASTER], FASTER, steps=(step,), confirmed=True)
     assert found["threads"].standing is Standing.IMPROVED
-    assert "2.0 times faster (95 % interval 1.9-2.1)" in found["threads"].evidence
+    assert found["threads"].remark.code == "tune.improved"
+    assert found["threads"].remark.facts["ratio"] == {"ratio": 0.5, "ci95": [0.48, 0.52]}
     doubtful = replace(step, ci95=(0.4, 1.1))
     assert verdicts([BASE, FASTER], FASTER, steps=(doubtful,), confirmed=True)["threads"].standing is Standing.GOOD
     assert verdicts([BASE, FASTER], FASTER, steps=(step,))["threads"].standing is Standing.GOOD
@@ -64,38 +66,39 @@ def test_quantising_that_breaks_the_floor_says_what_it_would_be_worth() -> None:
     broken = trial("static_int8", 1.0, floor=BROKEN, drop=0.12, why=why)
     found = verdicts([BASE, broken])["quantize"]
     assert found.standing is Standing.TO_DO
-    assert "4.0 times as fast" in found.evidence
-    assert why in found.evidence
+    assert found.remark.code == "quantize.breaks-floor"
+    assert found.remark.facts["ratio"]["ratio"] == 0.25
+    assert why in BOOK.text(found.remark)
 
 
 def test_quantising_without_data_asks_for_data() -> None:
     found = verdicts([BASE, trial("static_int8", 1.0, floor=UNKNOWN)])["quantize"]
     assert found.standing is Standing.TO_DO
-    assert "--data" in found.what_to_do
+    assert found.remark.code == "quantize.no-data"
 
 
 def test_quantising_that_is_slower_here_is_fine_as_it_is() -> None:
     found = verdicts([BASE, trial("static_int8", 9.0)])["quantize"]
     assert found.standing is Standing.GOOD
-    assert verdicts([BASE], already="it is int8 already")["quantize"].evidence == "it is int8 already"
+    assert BOOK.text(verdicts([BASE], already="It is int8 already.")["quantize"].remark) == "It is int8 already."
     failed = trial("static_int8", None, floor="", status=FAILED, why="cannot be made")
     assert verdicts([BASE, failed])["quantize"].standing is Standing.NOT_EXAMINED
     chosen = trial("float16", 2.0, size_bytes=50)
-    assert "50% smaller" in verdicts([BASE, chosen], chosen)["quantize"].evidence
+    assert verdicts([BASE, chosen], chosen)["quantize"].remark.facts["size"] == -0.5
 
 
 @pytest.mark.parametrize(
-    ("found", "standing"),
+    ("found", "standing", "code"),
     [
-        (trial(ORIGINAL, 9.0, NPU, status=DROPPED, why="takes longer"), Standing.GOOD),
-        (trial(ORIGINAL, None, NPU, status=FAILED, why="no driver"), Standing.NOT_EXAMINED),
-        (trial(ORIGINAL, 1.0, NPU, floor=UNKNOWN), Standing.TO_DO),
+        (trial(ORIGINAL, 9.0, NPU, status=DROPPED), Standing.GOOD, "accelerators.none-faster"),
+        (trial(ORIGINAL, None, NPU, status=FAILED, why="no driver"), Standing.NOT_EXAMINED, "accelerators.none-runs"),
+        (trial(ORIGINAL, 1.0, NPU, floor=UNKNOWN), Standing.TO_DO, "accelerators.no-data"),
     ],
 )
-def test_accelerators(found: TuneTrial, standing: Standing) -> None:
+def test_accelerators(found: TuneTrial, standing: Standing, code: str) -> None:
     finding = verdicts([BASE, found])["accelerators"]
-    assert finding.standing is standing
-    assert found.why in finding.evidence
+    assert (finding.standing, finding.remark.code) == (standing, code)
+    assert found.why in BOOK.text(finding.remark)
 
 
 def test_an_operator_with_headroom_is_to_do_with_its_worth() -> None:
@@ -104,7 +107,8 @@ def test_an_operator_with_headroom_is_to_do_with_its_worth() -> None:
     profile = Profile(model, Plan(), 4.0, 4.0, 4.0, 4.0, 1.0, 9, (operator,), ())
     found = verdicts([BASE], profiles=(profile, profile))
     assert found["operators"].standing is Standing.TO_DO
-    assert "up to 1.00 ms of 4.00 ms" in found["operators"].evidence
+    assert found["operators"].remark.facts["headroom_ms"] == 1.0
+    assert found["operators"].remark.facts["run_ms"] == 4.0
     assert found["profile"].standing is Standing.GOOD
     little = replace(profile, operators=(replace(operator, headroom_ms=0.1),))
     assert verdicts([BASE], profiles=(little, little))["operators"].standing is Standing.GOOD
@@ -117,10 +121,10 @@ def test_a_run_too_short_for_the_profiler_is_said_to_be() -> None:
     short = OperatorTime(0, "MUL", ("Multiply",), "here", "", 0.0, 0.0, 0, "exact")
     profile = Profile(Model("m", 1, ""), Plan(), 0.00219, 0.002, 0.02, 0.0169, 0.0, 9, (short,), ())
     found = verdicts([BASE], profiles=(profile, profile))
-    assert found["profile"].evidence.startswith("A run takes 2.19 µs, of which the profiler finds 0 ms in operators")
-    assert "%" not in found["profile"].evidence
+    assert found["profile"].remark.code == "profile.unseen"
+    assert "%" not in BOOK.text(found["profile"].remark)
     assert found["operators"].standing is Standing.NOT_EXAMINED
-    assert "too little of the run" in found["operators"].evidence
+    assert found["operators"].remark.code == "operators.unseen"
 
 
 def test_the_text_has_the_verdict_the_steps_and_all_nine() -> None:

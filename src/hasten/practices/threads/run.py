@@ -114,10 +114,11 @@ class _Study:
         self._clusters = tuple(tuple(cluster["cores"]) for cluster in machine["clusters"])
         self._cores = len(plan.cores) or machine["cores"]
         options = thread_options(self._cores, self._clusters, Option(plan.threads, plan.cores), self.counts)
-        self._schedule = Schedule(self.effort.seconds_or(SECONDS_AN_OPTION * len(options)))
+        clock = self.effort.clock
+        self._schedule = Schedule(self.effort.seconds_or(SECONDS_AN_OPTION * len(options)), clock=clock)
         for condition in conditions_for(machine["cores"]):
-            rounds = Rounds(self.effort.target, [self._candidate(option) for option in options])
-            self._trials.append(_Trials(condition, rounds, Schedule(self._schedule.seconds)))
+            rounds = Rounds(self.effort.target, [self._candidate(option) for option in options], clock)
+            self._trials.append(_Trials(condition, rounds, Schedule(self._schedule.seconds, clock=clock)))
 
     def _candidate(self, option: Option) -> Candidate:
         plan = replace(self.candidate.plan, threads=option.threads, cores=option.cores)

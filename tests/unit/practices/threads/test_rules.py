@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """How many threads: constructed rounds for each complaint of users, and properties that hold for any rounds."""
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.core.block import Block, Conditions
-from hasten.core.statistics import Interval
-from hasten.practices.threads.facts import LOAD_KINDS, SITUATIONS, Condition, Effect, Option, Row, effects_of_options
-from hasten.practices.threads.rules import Choice, Round, choose_threads
+from hasten.practices.threads.facts import LOAD_KINDS, SITUATIONS, Choice, Condition, Effect, Option, Row
+from hasten.practices.threads.rules import Round, choose_threads, effects_of_options
+from hasten.practices.threads.words import BOOK, PHRASES, condition_words
 from hasten.runner.load import KINDS
 
 Latencies = Mapping[Any, float]
@@ -70,8 +69,9 @@ def test_a_count_that_pays_is_recommended_and_the_reason_has_its_gain() -> None:
     choice = chosen(rounds({1: 10.0, 2: 5.5, 3: 5.6, 4: 5.4, 5: 9.0}))
     assert choice.option == Option(2)
     assert choice.sure
-    assert "2 threads take 45% less time than 1 thread alone" in choice.why
-    assert "4 threads win no further 5.0% a doubling" in choice.why
+    assert choice.why.code == "threads.faster"
+    assert choice.why.facts["ratio"]["ratio"] == pytest.approx(0.55, abs=0.02)
+    assert choice.why.facts["later"] == {"threads": 4, "cores": []}
 
 
 def test_more_threads_that_pay_each_time_lead_up_to_all_cores() -> None:
@@ -82,7 +82,8 @@ def test_four_threads_slower_than_one() -> None:
     """510 ms against 250 ms, as a user reported."""
     choice = chosen(rounds({1: 250.0, 2: 300.0, 4: 510.0}))
     assert choice.option == Option(1)
-    assert "2 threads take 20% more time than 1 thread" in choice.why
+    assert choice.why.code == "threads.slower"
+    assert choice.why.facts["ratio"]["ratio"] == pytest.approx(1.2, abs=0.03)
     assert choice.sure
 
 
@@ -90,7 +91,7 @@ def test_setting_that_had_no_effect_is_not_recommended_even_if_noise_favours_it(
     choice = choose_threads("quiet", rounds({1: 10.0, 2: 9.0, 4: 8.0}), _CORES, {Option(2), Option(4)})
     assert choice is not None
     assert choice.option == Option(1)
-    assert "no effect" in choice.why
+    assert choice.why.code == "threads.no-effect"
 
 
 def test_big_and_little_cores_by_affinity() -> None:
@@ -99,7 +100,7 @@ def test_big_and_little_cores_by_affinity() -> None:
     made = rounds({Option(4): 172.0, Option(4, big): 143.0, Option(4, little): 281.0})
     choice = chosen(made, cores=8)
     assert choice.option == Option(4, big)
-    assert "on cores 4-7" in choice.why
+    assert choice.why.facts["option"] == {"threads": 4, "cores": [4, 5, 6, 7]}
 
 
 def test_to_be_tied_to_some_cores_must_pay_as_a_doubling_does() -> None:
@@ -109,14 +110,15 @@ def test_to_be_tied_to_some_cores_must_pay_as_a_doubling_does() -> None:
 def test_gain_below_five_percent_a_doubling_does_not_pay() -> None:
     choice = chosen(rounds({1: 10.0, 2: 9.7, 4: 9.3}))
     assert choice.option == Option(1)
-    assert "fewer threads cost less energy" in choice.why
+    assert choice.why.code == "threads.not-proven"
 
 
 def test_too_few_rounds_prove_nothing_and_say_so() -> None:
     choice = chosen(rounds({1: 10.0, 2: 5.0}, count=3))
     assert choice.option == Option(1)
     assert not choice.sure
-    assert "3 rounds are too few" in choice.why
+    assert choice.why.code == "threads.few-rounds"
+    assert choice.why.facts["rounds"] == 3
 
 
 def test_more_threads_than_cores_are_never_recommended() -> None:
@@ -151,7 +153,7 @@ def test_only_rounds_that_both_took_part_in_count() -> None:
 
 def test_nothing_measured_in_a_situation_gives_no_choice() -> None:
     assert choose_threads("busy", rounds({1: 10.0}), 2) is None
-    assert "nothing else to choose" in chosen(rounds({1: 10.0})).why
+    assert chosen(rounds({1: 10.0})).why.code == "threads.nothing-else"
 
 
 def test_the_words_for_loads_agree_on_both_sides() -> None:
@@ -195,7 +197,7 @@ def test_the_choice_is_an_option_that_was_measured_and_never_slower_than_the_few
     assert choice.option.threads in table
     assert choice.option.threads <= max(cores, 1)
     assert table[choice.option.threads] <= table[1]
-    assert choice.why.endswith(".")
+    assert choice.why.code in PHRASES
 
 
 @pytest.mark.parametrize(
@@ -208,37 +210,41 @@ def test_reruns_give_the_same_recommendation(truth: Latencies, noise: float, sit
 
 
 def row(threads: int, cores_used: float, *, seen: int | None, others: float | None = 0.0, workers: int = 0) -> Row:
-    condition = Condition("shared", "compute", workers) if workers else Condition("quiet")
     return Row(
-        Option(threads), condition, Interval(1.0, 0.9, 1.1), 1.2, 0.1, 0.001, cores_used, seen, None, others, 5, 100
+        threads=threads,
+        load="shared" if workers else "quiet",
+        median_ms=1.0,
+        p95_ms=1.2,
+        cpu_seconds=0.001,
+        load_kind="compute" if workers else None,
+        load_workers=workers,
+        cores_used=cores_used,
+        effective_threads=seen,
+        other_cores_busy=others,
     )
 
 
 def effect_of(rows: list[Row], threads: int, cores: int = 4) -> tuple[Effect, str]:
     found = next(effect for effect in effects_of_options(rows, cores) if effect.option.threads == threads)
-    return found.effect, found.evidence
+    assert found.evidence.facts["option"]["threads"] == threads
+    return found.effect, found.evidence.code
 
 
 def test_effect_is_proved_by_cores_kept_busy() -> None:
-    assert effect_of([row(1, 1.0, seen=1), row(2, 1.9, seen=2)], 2) == (Effect.TAKEN, "2 threads keep 1.9 cores busy")
+    assert effect_of([row(1, 1.0, seen=1), row(2, 1.9, seen=2)], 2) == (Effect.TAKEN, "threads.effect")
 
 
 def test_threads_that_were_never_started() -> None:
-    effect, evidence = effect_of([row(1, 1.0, seen=1), row(4, 1.0, seen=1)], 4)
-    assert effect is Effect.NONE
-    assert evidence == "4 threads were asked for, 1 seen in the process"
+    assert effect_of([row(1, 1.0, seen=1), row(4, 1.0, seen=1)], 4) == (Effect.NONE, "threads.fewer-seen")
 
 
-def test_threads_that_were_started_and_had_nothing_to_do() -> None:
-    effect, evidence = effect_of([row(1, 1.0, seen=1), row(4, 1.02, seen=4)], 4)
-    assert effect is Effect.NONE
-    assert "too small to be split" in evidence
-
-
-def test_kernels_that_use_one_thread_whatever_is_set() -> None:
-    effect, evidence = effect_of([row(1, 1.0, seen=None), row(4, 1.0, seen=None)], 4)
-    assert effect is Effect.NONE
-    assert "uses one thread" in evidence
+@pytest.mark.parametrize(
+    ("seen", "cause"), [((1, 4), "too small to be split"), ((None, None), "these kernels use one thread")]
+)
+def test_threads_that_had_nothing_to_do(seen: tuple[int | None, int | None], cause: str) -> None:
+    rows = [row(1, 1.0, seen=seen[0]), row(4, 1.02, seen=seen[1])]
+    assert effect_of(rows, 4) == (Effect.NONE, "threads.idle")
+    assert cause in BOOK.text(effects_of_options(rows, 4)[1].evidence)
 
 
 def test_effect_cannot_be_judged_where_no_core_is_free() -> None:
@@ -251,9 +257,9 @@ def test_effect_is_judged_alone_only() -> None:
 
 
 def test_conditions_are_named_for_people() -> None:
-    assert Condition("quiet").describe() == "alone"
-    assert Condition("shared", "compute", 1).describe() == "beside 1 core computing"
-    assert Condition("busy", "memory", 2).describe() == "beside 2 cores copying memory"
+    assert condition_words(Condition("quiet")) == "idle device"
+    assert condition_words(Condition("shared", "compute", 1)) == "1 core busy (compute)"
+    assert condition_words(Condition("busy", "memory", 2)) == "2 cores busy (memory-copy)"
     assert Option(2, (0, 1, 2, 5)).plan_text() == "threads=2,cores=0-2+5"
 
 

@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """The study of threads on a simulated machine: what it measures, in which order, and what is left when things fail."""
 
 from __future__ import annotations
@@ -7,23 +6,25 @@ import collections
 from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hasten.report.threads_text import threads_text
 
 from hasten.core import doubts
 from hasten.core.block import Block, Conditions
-from hasten.core.doubts import DOUBTS
+from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
 from hasten.core.measurement import Model, measurement_from_data
 from hasten.core.plan import Plan, Workload
+from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
-from hasten.practices.threads.facts import Option
-from hasten.practices.threads.run import ThreadsPractice, conditions_for, thread_counts, thread_options
+from hasten.practices.threads.facts import QUIET, Option, ThreadsFound
+from hasten.practices.threads.rules import doubts_of, finding_of
+from hasten.practices.threads.run import conditions_for, run, thread_counts, thread_options
+from hasten.practices.threads.view import document, view
+from hasten.show.terminal import terminal_text
 from hasten.targets.client import LoadReport, Runner
 
 if TYPE_CHECKING:
@@ -130,15 +131,27 @@ class _NoLink:
     def close(self) -> None: ...
 
 
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ThreadsPractice]:
-    def make(machine: Machine, plan: Plan = Plan(), **settings: Any) -> ThreadsPractice:
-        for module in ("measure.rounds", "practices.threads"):
-            monkeypatch.setattr(f"hasten.{module}.time", SimpleNamespace(monotonic=machine.monotonic))
-        candidate = Candidate("m.tflite", Path("m.tflite"), Model("m.tflite", 1000, "0" * 64), plan)
-        return ThreadsPractice(machine, candidate, **settings)
+def result(machine: Machine, plan: Plan = Plan(), load: str = QUIET, **effort: Any) -> ThreadsFound | Failure:
+    """A study on the simulated machine and by its clock."""
+    candidate = Candidate("m.tflite", Path("m.tflite"), Model("m.tflite", 1000, "0" * 64), plan)
+    return run(candidate, load, (), Effort(on=machine, clock=machine.monotonic, **effort))
 
-    return make
+
+def study(machine: Machine, plan: Plan = Plan(), load: str = QUIET, **effort: Any) -> ThreadsFound:
+    found = result(machine, plan, load, **effort)
+    assert isinstance(found, ThreadsFound)
+    return found
+
+
+def chosen(found: ThreadsFound) -> Option:
+    assert found.choice is not None
+    return found.choice.option
+
+
+def text_of(found: ThreadsFound) -> str:
+    text = terminal_text(view(found), verbose=True)
+    assert max(map(len, text.splitlines())) <= 80
+    return text
 
 
 def usual(plan: Plan, kind: str, workers: int) -> float:
@@ -147,33 +160,23 @@ def usual(plan: Plan, kind: str, workers: int) -> float:
     return alone if not workers else alone * {1: 1.3, 2: 3.5, 3: 4.0}[plan.threads]
 
 
-def test_the_situation_decides(study: Callable[..., ThreadsPractice]) -> None:
-    for situation, threads in (("quiet", 2), ("shared", 1), ("busy", 1)):
-        practice = study(Machine(usual), situation=situation)
-        assert practice.run() is None
-        found = practice.found()
-        assert found.choice is not None
-        assert found.choice.option == Option(threads)
-        assert {choice.situation: choice.option.threads for choice in found.choices}["quiet"] == 2
-        assert found.finding.standing is (Standing.TO_DO if threads == 2 else Standing.GOOD)
+def test_the_situation_decides() -> None:
+    for load, threads in (("quiet", 2), ("shared", 1), ("busy", 1)):
+        found = study(Machine(usual), load=load)
+        assert chosen(found) == Option(threads)
+        assert found.by_load["quiet"].threads == 2
+        assert finding_of(found).standing is (Standing.TO_DO if threads == 2 else Standing.GOOD)
 
 
-@pytest.mark.parametrize("situation", ["quiet", "shared", "busy"])
-def test_reruns_on_a_noisy_machine_agree(study: Callable[..., ThreadsPractice], situation: str) -> None:
-    found: collections.Counter[Option] = collections.Counter()
-    for seed in range(10):
-        practice = study(Machine(usual, noise=0.15, source=np.random.default_rng(seed)), situation=situation)
-        practice.run()
-        choice = practice.found().choice
-        assert choice is not None
-        found[choice.option] += 1
+@pytest.mark.parametrize("load", ["quiet", "shared", "busy"])
+def test_reruns_on_a_noisy_machine_agree(load: str) -> None:
+    machines = [Machine(usual, noise=0.15, source=np.random.default_rng(seed)) for seed in range(10)]
+    found = collections.Counter(chosen(study(machine, load=load)) for machine in machines)
     assert max(found.values()) >= 9
 
 
-def test_every_option_has_a_row_under_every_condition(study: Callable[..., ThreadsPractice]) -> None:
-    practice = study(Machine(usual))
-    practice.run()
-    data = practice.found().as_data()
+def test_every_option_has_a_row_under_every_condition() -> None:
+    data = document(study(Machine(usual)))
     assert {(row["threads"], row["load"], row["load_kind"]) for row in data["rows"]} == {
         (threads, load, kind)
         for threads in (1, 2, 3)
@@ -191,9 +194,9 @@ def test_every_option_has_a_row_under_every_condition(study: Callable[..., Threa
     assert data["effect"][1]["effect"] == "taken"
 
 
-def test_conditions_alternate_and_no_load_is_left_over(study: Callable[..., ThreadsPractice]) -> None:
+def test_conditions_alternate_and_no_load_is_left_over() -> None:
     machine = Machine(usual)
-    study(machine).run()
+    study(machine)
     changes = [kind for i, (kind, _) in enumerate(machine.log) if i == 0 or machine.log[i - 1][0] != kind]
     assert changes.count("") >= 4
     assert changes.count("compute") >= 3
@@ -201,140 +204,109 @@ def test_conditions_alternate_and_no_load_is_left_over(study: Callable[..., Thre
     assert machine.open_loads == 0
 
 
-def test_a_sure_choice_ends_the_study_before_its_time(study: Callable[..., ThreadsPractice]) -> None:
+def test_a_sure_choice_ends_the_study_before_its_time() -> None:
     machine = Machine(usual)
-    study(machine, seconds=10_000.0).run()
+    study(machine, seconds=10_000.0)
     assert machine.now < 200
 
 
-def test_little_time_is_kept_to_and_the_doubt_is_named(study: Callable[..., ThreadsPractice]) -> None:
+def test_little_time_is_kept_to_and_the_doubt_is_named() -> None:
     machine = Machine(usual)
-    practice = study(machine, seconds=0.5)
-    assert practice.run() is None
-    found = practice.found()
+    found = study(machine, seconds=0.5)
     assert machine.now < 10
     assert found.choice is not None
     assert not found.choice.sure
-    assert any("could still change" in DOUBTS.text(doubt) for doubt in found.doubts)
+    assert "threads.unsure" in {doubt.code for doubt in doubts_of(found)}
 
 
-def test_each_trial_is_kept_as_it_ends(study: Callable[..., ThreadsPractice]) -> None:
+def test_each_trial_is_kept_as_it_ends() -> None:
     kept: list[tuple[str, str, dict[str, Any]]] = []
-    practice = study(Machine(usual), keep=lambda kind, label, data: kept.append((kind, label, data)))
-    practice.run()
+    found = study(Machine(usual), keep=lambda kind, label, data: kept.append((kind, label, data)))
     assert {kind for kind, _, _ in kept} == {"measurement"}
     total = sum(measurement_from_data(data).samples.count for _, _, data in kept)
-    assert total == sum(row.runs for row in practice.found().rows)
+    assert total == sum(row.samples for row in found.rows)
     assert {data["load"] for _, _, data in kept} == {"quiet", "shared", "busy"}
 
 
-def test_an_interruption_leaves_what_was_measured(study: Callable[..., ThreadsPractice]) -> None:
+def test_an_interruption_leaves_what_was_measured() -> None:
     kept: list[str] = []
-    practice = study(Machine(usual, interrupt_after=60), keep=lambda kind, label, data: kept.append(label))
-    with pytest.raises(KeyboardInterrupt):
-        practice.run()
-    assert practice.has_rounds
-    found = practice.found()
+    with pytest.raises(Interrupted) as interrupted:
+        study(Machine(usual, interrupt_after=60), keep=lambda kind, label, data: kept.append(label))
+    found = interrupted.value.found
+    assert found.interrupted
     assert found.rows
     assert len(kept) >= len(found.rows)
-    assert "Recommended alone" in threads_text(found)
+    assert text_of(found)
 
 
-def test_a_count_that_fails_costs_only_its_own_rows(study: Callable[..., ThreadsPractice]) -> None:
-    practice = study(Machine(usual, fails=lambda plan, kind: "too many threads" if plan.threads == 3 else ""))
-    assert practice.run() is None
-    found = practice.found()
-    assert found.choice is not None
-    assert found.choice.option == Option(2)
+def test_an_interruption_before_the_first_round_leaves_nothing() -> None:
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        study(Machine(usual, interrupt_after=0))
+    assert not isinstance(interrupted.value, Interrupted)
+
+
+def test_a_count_that_fails_costs_only_its_own_rows() -> None:
+    found = study(Machine(usual, fails=lambda plan, kind: "too many threads" if plan.threads == 3 else ""))
+    assert chosen(found) == Option(2)
     assert {row.option.threads for row in found.rows} == {1, 2}
     assert "too many threads" in found.troubles[0].message
 
 
-def test_a_model_that_fails_is_one_failure(study: Callable[..., ThreadsPractice]) -> None:
+def test_a_model_that_fails_is_one_failure() -> None:
     machine = Machine(usual, fails=lambda plan, kind: "damaged")
-    failure = study(machine).run()
-    assert failure is not None
+    failure = result(machine)
+    assert isinstance(failure, Failure)
     assert failure.message == "damaged"
     assert not machine.log
 
 
 @pytest.mark.parametrize("when", ["start", "meanwhile"])
-def test_without_work_beside_it_the_rest_is_still_told(study: Callable[..., ThreadsPractice], when: str) -> None:
-    practice = study(Machine(usual, load_fails=when))
-    assert practice.run() is None
-    found = practice.found()
-    assert found.choice is not None
-    assert found.choice.option == Option(2)
+def test_without_work_beside_it_the_rest_is_still_told(when: str) -> None:
+    found = study(Machine(usual, load_fails=when))
+    assert chosen(found) == Option(2)
     assert {row.condition.situation for row in found.rows} == {"quiet"}
     assert len(found.troubles) == 4
-    failure = study(Machine(usual, load_fails=when), situation="busy").run()
-    assert failure is not None
-    assert "work" in failure.message
+    failure = result(Machine(usual, load_fails=when), load="busy")
+    assert isinstance(failure, Failure)
+    assert failure.kind == "target"
 
 
-def test_setting_without_effect_is_named(study: Callable[..., ThreadsPractice]) -> None:
-    practice = study(Machine(lambda plan, kind, workers: 10.0, cores_used=lambda plan: 1.0))
-    practice.run()
-    found = practice.found()
-    assert found.choice is not None
-    assert found.choice.option == Option(1)
-    assert "no effect" in found.choice.why
-    assert "The setting has no effect: 2 threads keep 1.0 cores busy" in found.effect_sentence()
+def test_setting_without_effect_is_named() -> None:
+    found = study(Machine(lambda plan, kind, workers: 10.0, cores_used=lambda plan: 1.0))
+    assert chosen(found) == Option(1)
+    assert found.by_load["quiet"].why.code == "threads.no-effect"
+    assert [effect.evidence.code for effect in found.effect[1:]] == ["threads.idle"] * 2
 
 
-def test_big_and_little_cores_are_tried_apart(study: Callable[..., ThreadsPractice]) -> None:
+def test_big_and_little_cores_are_tried_apart() -> None:
     def by_affinity(plan: Plan, kind: str, workers: int) -> float:
         strength = 2.0 if plan.cores == (2, 3) else 1.0 if plan.cores == (0, 1) else 1.4
         return 100.0 / (strength * min(plan.threads, len(plan.cores) or 2)) * (1 + workers)
 
-    practice = study(Machine(by_affinity, cores=4, clusters=((2, 3), (0, 1))))
-    practice.run()
-    found = practice.found()
-    assert found.choice is not None
-    assert found.choice.option == Option(2, (2, 3))
-    data = found.as_data()
+    found = study(Machine(by_affinity, cores=4, clusters=((2, 3), (0, 1))))
+    assert chosen(found) == Option(2, (2, 3))
+    data = document(found)
     assert (data["recommended"], data["recommended_cores"]) == (2, [2, 3])
     assert "threads=2,cores=2-3" in data["finding"]["what_to_do"]
-    text = threads_text(found)
-    assert "2 threads on cores 2-3" in text
-    assert max(map(len, text.splitlines())) <= 80
+    assert "2 threads on cores 2-3" in text_of(found)
 
 
-def test_text_fits_and_says_what_a_user_needs(study: Callable[..., ThreadsPractice]) -> None:
-    practice = study(Machine(usual), Plan(threads=1))
-    practice.run()
-    text = threads_text(practice.found())
-    assert max(map(len, text.splitlines())) <= 80
-    for words in (
-        "Recommended alone: 2 threads",
-        "beside 2 cores copying memory",
-        "The setting takes effect",
-        "CPU time",
-    ):
-        assert words in text
+def test_energy_is_told_where_there_is_a_counter_and_only_alone() -> None:
+    found = study(Machine(usual, joules_a_second=10.0))
+    assert document(found)["energy"] == "counter"
+    assert all((row.energy_mj is None) == bool(row.condition.workers) for row in found.rows)
+    assert "mJ with 2 threads" in text_of(found)
 
 
-def test_energy_is_told_where_there_is_a_counter_and_only_alone(study: Callable[..., ThreadsPractice]) -> None:
-    practice = study(Machine(usual, joules_a_second=10.0))
-    practice.run()
-    found = practice.found()
-    assert found.as_data()["energy"] == "counter"
-    assert all((row.joules is None) == bool(row.condition.workers) for row in found.rows)
-    assert "mJ with 2 threads" in threads_text(found)
+def test_work_that_did_not_take_the_cores_is_a_doubt() -> None:
+    found = study(Machine(usual, load_taken=0.1), load="busy")
+    assert doubts.LOAD_MISSING in {doubt.code for doubt in doubts_of(found)}
 
 
-def test_work_that_did_not_take_the_cores_is_a_doubt(study: Callable[..., ThreadsPractice]) -> None:
-    practice = study(Machine(usual, load_taken=0.1), situation="busy")
-    practice.run()
-    assert doubts.LOAD_MISSING in {doubt.code for doubt in practice.found().doubts}
-
-
-def test_a_machine_that_was_not_quiet_is_named_in_the_recommendation(study: Callable[..., ThreadsPractice]) -> None:
-    practice = study(Machine(usual, others_busy=0.6))
-    practice.run()
-    found = practice.found()
-    assert "It was not alone, though: other processes kept 0.6 cores busy" in found.as_data()["why"]
-    assert "not alone" in threads_text(found)
+def test_a_machine_that_was_not_idle_is_named_in_the_recommendation() -> None:
+    found = study(Machine(usual, others_busy=0.6))
+    assert finding_of(found).remark.facts["others"] == pytest.approx(0.6)
+    assert "The device was not idle" in document(found)["why"]
 
 
 def test_counts_up_to_the_cores_and_one_beyond() -> None:
