@@ -1,4 +1,4 @@
-"""A model's inputs or outputs as NumPy arrays, by name; strict about what is assigned to them."""
+"""A model's inputs or outputs as NumPy arrays, by name. Assignments are checked, never converted."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-# Types that NumPy does not have, as the one that holds their bits; several elements can share a byte.
+# Types that NumPy does not have, as the one that holds their bits. Packed elements share a byte.
 _STAND_INS: Final = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 _PACKED: Final = frozenset({"int4", "uint4", "int2"})
 
 
 class Buffer:
-    """One input or output: a view on the memory that the engine works in, or where there is none, an array of ours."""
+    """One input or output: a view of the memory that the engine works in, or else an array that runs copy."""
 
     def __init__(
         self, tensor: Tensor | ClassicTensor, quantization: tuple[float, int], *, is_input: bool, name: str = ""
@@ -41,57 +41,57 @@ class Buffer:
         self.array = array if self.dtype in _PACKED else array.reshape(tensor.shape)
 
     def push(self) -> None:
-        """Bring an input to the engine, if it does not work in our memory."""
+        """Copy an input to the engine, unless it works in this memory."""
         if not self.is_view:
             self.tensor.write(self._bytes)
 
     def pull(self) -> None:
-        """Fetch an output from the engine, if it does not work in our memory."""
+        """Copy an output from the engine, unless it works in this memory."""
         if not self.is_view:
             self._bytes[:] = self.tensor.read()
 
     def check(self, value: object) -> None:
-        """Refuse whatever does not fit as it is: a silent conversion would be the copy that this is to avoid."""
+        """Refuse values of another type or shape: a silent conversion would be a hidden copy."""
         if not isinstance(value, np.ndarray):
             raise DataError(
-                f"input {self.name!r} takes a NumPy array, not {type(value).__name__}", f"It takes {self.describe()}."
+                f"Input {self.name!r} takes a NumPy array, not {type(value).__name__}.", f"Pass {self.describe()}."
             )
         if value.dtype != self.array.dtype:
-            hint = f"It takes {self.describe()}."
+            hint = f"Pass {self.describe()}."
             if self.scale and value.dtype.kind == "f":
-                hint += f" runner.quantize({self.name!r}, values) turns real values into it."
-            raise DataError(f"input {self.name!r} takes {self.array.dtype}, not {value.dtype}", hint)
+                hint = f"Call runner.quantize({self.name!r}, values) to write real values."
+            raise DataError(f"Input {self.name!r} takes {self.array.dtype}, not {value.dtype}.", hint)
         if value.shape != self.array.shape:
             raise DataError(
-                f"input {self.name!r} takes the shape {_shape(self.array.shape)}, not {_shape(value.shape)}",
-                "Reshape the array, or load the model with other shapes: hasten.Workload(shapes=…).",
+                f"Input {self.name!r} takes the shape {_shape(self.array.shape)}, not {_shape(value.shape)}.",
+                "Reshape the array, or load the model with hasten.Workload(shapes=…).",
             )
 
     def quantized(self, values: Array) -> Array:
-        """Real values as this tensor stores them; those beyond its range are cut off at its end."""
+        """Real values as this tensor stores them; those beyond its range are clipped."""
         if not self.scale:
             raise UsageError(
-                f"{self.name!r} holds {self.dtype} without a scale: there is nothing to quantize",
-                "Write the values into it as they are.",
+                f"{self.name!r} holds {self.dtype} values without a scale, so they are not quantized.",
+                f"Assign the values directly: runner.inputs[{self.name!r}] = values.",
             )
         limits = np.iinfo(self.array.dtype)
         scaled = np.rint(np.asarray(values, np.float32) / np.float32(self.scale)) + self.zero_point
         return np.asarray(np.clip(scaled, limits.min, limits.max).astype(self.array.dtype))
 
     def real(self) -> Array:
-        """The tensor's values as real numbers, in an array of their own."""
+        """A copy of the values as real numbers."""
         if not self.scale:
             return np.array(self.array)
         return np.asarray((self.array.astype(np.float32) - np.float32(self.zero_point)) * np.float32(self.scale))
 
     def describe(self) -> str:
-        """The type and shape, and what stored values stand for."""
+        """The type and shape, and how stored values become real ones."""
         stored = f", real = (stored - {self.zero_point}) x {self.scale:.6g}" if self.scale else ""
         return f"{self.array.dtype} of shape {_shape(self.array.shape)}{stored}"
 
 
 class Buffers(Mapping[str, "Array"]):
-    """The arrays by name. Assigning to a name checks type and shape, and copies; writing into an array does neither."""
+    """The arrays by name. Assigning to a name checks type and shape and copies; writing into an array does not."""
 
     def __init__(self, buffers: tuple[Buffer, ...], what: str) -> None:
         self._buffers = {buffer.name: buffer for buffer in buffers}
@@ -104,7 +104,7 @@ class Buffers(Mapping[str, "Array"]):
     def __setitem__(self, name: str, value: Array) -> None:
         buffer = self.buffer(name)
         if not buffer.is_input:
-            raise UsageError(f"{name!r} is an output, which only a run writes")
+            raise UsageError(f"{name!r} is an output: only a run writes it.", "Assign to runner.inputs.")
         buffer.check(value)
         np.copyto(buffer.array, value)
 
@@ -118,12 +118,12 @@ class Buffers(Mapping[str, "Array"]):
         return name in self._buffers
 
     def buffer(self, name: str) -> Buffer:
-        """The buffer of this name."""
+        """The buffer with this name."""
         if self._is_closed:
-            raise UsageError("this Runner is closed", "Make another one.")
+            raise UsageError("This Runner is closed.", "Create another Runner.")
         if name not in self._buffers:
             known = ", ".join(map(repr, self._buffers)) or "none"
-            raise UsageError(f"the model has no {self._what} {name!r}", f"Its {self._what}s are: {known}.")
+            raise UsageError(f"The model has no {self._what} {name!r}.", f"Use one of its {self._what}s: {known}.")
         return self._buffers[name]
 
     def all(self) -> tuple[Buffer, ...]:
@@ -131,13 +131,13 @@ class Buffers(Mapping[str, "Array"]):
         return tuple(self._buffers.values())
 
     def replace(self, buffers: tuple[Buffer, ...]) -> None:
-        """Other buffers under the same names: a run gave other sizes."""
+        """Put other buffers under the same names, after a run that changed sizes."""
         self._buffers = {buffer.name: buffer for buffer in buffers}
 
     def close(self) -> None:
-        """Hand out no more arrays. Those that somebody holds keep their memory."""
+        """Hand out no more arrays. Arrays that the application still holds keep their memory."""
         self._is_closed = True
 
 
 def _shape(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape)) or "of a single number"
+    return "x".join(map(str, shape)) or "() (a scalar)"

@@ -1,8 +1,7 @@
-"""What an accelerator needs of a process that is running already.
+"""Preparation of a running process for an accelerator.
 
-A runner's process starts over with LD_LIBRARY_PATH set. An application cannot, so its libraries are loaded here by
-their full path first: the dynamic linker takes a library that is loaded already for the one of the same name that a
-plugin asks for later.
+A runner's process restarts itself with LD_LIBRARY_PATH set. An application cannot, so this module loads the libraries
+by their full path first: the dynamic linker then gives a plugin that asks for one by name the loaded one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan
 
 _FOLDERS: Final = "LD_LIBRARY_PATH"
-# What each accelerator's plugin asks for by name, with what that asks for itself before it.
+# What each accelerator's plugin asks for by name, dependencies first.
 _LIBRARIES: Final = {"npu": ("libtbb.so.*", "libopenvino.so.*"), "gpu": ("libvulkan.so.1",)}
 
 
@@ -42,6 +41,6 @@ def _load(path: Path, accelerator: str) -> None:
         ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
         raise AcceleratorError(
-            f"the {accelerator}'s library {path} will not load into this process: {error}",
-            f"Start the program with {_FOLDERS}={path.parent} in its environment.",
+            f"The {accelerator.upper()} library {path} cannot be loaded into this process: {error}.",
+            f"Start the program with {_FOLDERS}={path.parent}.",
         ) from error

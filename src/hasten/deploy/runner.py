@@ -1,4 +1,4 @@
-"""hasten.Runner: a model in the application's own process, with NumPy views on the memory that the engine works in."""
+"""hasten.Runner: a model in the application's own process, with NumPy views of the memory that the engine works in."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hasten.bundle.folder import is_bundle, read_bundle
+from hasten.core.cores import cores_text
 from hasten.core.errors import AcceleratorError, HastenError, ModelError, UsageError
 from hasten.core.plan import Plan, Workload
+from hasten.core.units import several
 from hasten.deploy.buffers import Buffer, Buffers
 from hasten.deploy.preparation import prepare_process
 from hasten.engine.classic import ClassicModel
@@ -32,15 +34,15 @@ if TYPE_CHECKING:
 
 
 class Runner:
-    """A model, or a bundle that `hasten tune` made, ready to run.
+    """A model, or a bundle of `hasten tune`, ready to run.
 
-    Write into `runner.inputs[name]`, call `runner.run()`, read `runner.outputs[name]`: on the CPU these are the
-    engine's own buffers and nothing is copied (`zero_copy` says whether that is so; a GPU or NPU has memory of its own,
-    to which `run` copies once). Or call `runner(x)`, which copies, and returns arrays that are yours.
+    Write into `runner.inputs[name]`, call `runner.run()`, read `runner.outputs[name]`. On the CPU these arrays are the
+    engine's own buffers, and a run copies nothing; a GPU or NPU has memory of its own, and each run copies once
+    (`zero_copy` tells which). `runner(x)` is simpler: it copies, and returns arrays that later runs do not change.
 
-    Threads: runs happen one at a time; a second one waits. `runner(x)` may be called from any thread. Whoever works on
-    the buffers in place from several threads does so inside `with runner.exclusive():`. Other Python threads go on
-    during a run. A process that forks must not use a Runner on both sides.
+    Threads: one run at a time; a second call waits. Call `runner(x)` from any thread. Threads that share the buffers
+    use them inside `with runner.exclusive():`. Other Python threads continue during a run. After a fork, use the Runner
+    in one of the two processes only.
     """
 
     def __init__(
@@ -55,18 +57,18 @@ class Runner:
         self._is_closed = False
         self._model = _load(path, self.plan, self.workload)
         self._finalizer = weakref.finalize(self, self._model.close)
-        self._finalizer.atexit = False  # native libraries crash on unloading now and then; the end frees all anyway
+        self._finalizer.atexit = False  # unloading native libraries can crash; the end of the process frees everything
         self.inputs = Buffers(_buffers(self._model, "Input"), "input")
         self.outputs = Buffers(_buffers(self._model, "Output"), "output")
         self._note_distant()
 
     @property
     def zero_copy(self) -> bool:
-        """Whether the engine works in the very memory of `inputs` and `outputs`."""
+        """Whether the engine works directly in the memory of `inputs` and `outputs`."""
         return all(buffer.is_view for buffer in (*self.inputs.all(), *self.outputs.all()))
 
     def run(self) -> None:
-        """One inference on what stands in the inputs."""
+        """Run one inference on the values in `inputs`."""
         with self._lock:
             if self._is_closed:
                 self._refuse_closed()
@@ -77,7 +79,7 @@ class Runner:
                 buffer.pull()
 
     def __call__(self, *values: Array | Mapping[str, Array], **named: Array) -> Any:
-        """Run on these arrays; a copy of the output, or of each by name where there are several.
+        """Run on these arrays; return a copy of the output, or a dictionary where there are several.
 
         `runner(x)` for one input, `runner(x, y)` in the model's order, `runner(x=…, y=…)` or `runner({"x": …})`.
         """
@@ -91,22 +93,22 @@ class Runner:
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[Runner]:
-        """The buffers for this thread alone, for as long as the `with` lasts."""
+        """Reserve the buffers for this thread during a `with` block."""
         with self._lock:
             self._refuse_closed()
             yield self
 
     def quantize(self, name: str, values: Array) -> None:
-        """Write real values into an input that is stored as integers."""
+        """Write real values into a quantized input."""
         buffer = self.inputs.buffer(name)
         self.inputs[name] = buffer.quantized(values)
 
     def dequantize(self, name: str) -> Array:
-        """An output as real values, in an array of its own."""
+        """Return a copy of an output as real values."""
         return self.outputs.buffer(name).real()
 
     def close(self) -> None:
-        """Give the model back. Waits for a run under way; views that somebody still holds keep their memory."""
+        """Free the model, after a run that is in progress. Views that the application still holds keep their memory."""
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
@@ -133,7 +135,7 @@ class Runner:
             raise _trouble(error, self.plan) from error
 
     def _settle_sizes(self, model: ClassicModel) -> None:
-        """Outputs whose size hangs on the data get arrays of the size that this run gave them."""
+        """Give outputs whose size depends on the data arrays of the size of this run."""
         before = [tensor.shape for tensor in model.outputs]
         model.settle_outputs()
         if before != [tensor.shape for tensor in model.outputs]:
@@ -141,7 +143,7 @@ class Runner:
             self._note_distant()
 
     def _note_distant(self) -> None:
-        """Which buffers a run must copy: with none, it is nothing but the engine's call."""
+        """Remember which buffers a run must copy."""
         self._distant_inputs = [buffer for buffer in self.inputs.all() if not buffer.is_view]
         self._distant_outputs = [buffer for buffer in self.outputs.all() if not buffer.is_view]
 
@@ -152,17 +154,19 @@ class Runner:
             given.update(values[0])
         else:
             if len(values) > len(names):
-                raise UsageError(f"the model takes {len(names)} inputs, not {len(values)}: {', '.join(names)}")
+                raise UsageError(
+                    f"The model takes {several(len(names), 'input')}, not {len(values)}.", f"Pass: {', '.join(names)}."
+                )
             given.update(zip(names, values, strict=False))
         for name in given:
-            self.inputs.buffer(name)  # says which there are
+            self.inputs.buffer(name)  # refuses an unknown name
         if missing := [name for name in names if name not in given]:
-            raise UsageError(f"no value is given for input {missing[0]!r}", f"The model takes: {', '.join(names)}.")
+            raise UsageError(f"Input {missing[0]!r} has no value.", f"Pass all of: {', '.join(names)}.")
         return given
 
     def _refuse_closed(self) -> None:
         if self._is_closed:
-            raise UsageError("this Runner is closed", "Make another one.")
+            raise UsageError("This Runner is closed.", "Create another Runner.")
 
 
 def _load(path: Path, plan: Plan, workload: Workload) -> CompiledModel | ClassicModel:
@@ -177,8 +181,8 @@ def _load(path: Path, plan: Plan, workload: Workload) -> CompiledModel | Classic
     if (plan.accelerator != "cpu" or plan.delegate) and placement is not None and not placement.accelerated:
         model.close()
         raise AcceleratorError(
-            f"the plan's accelerator took none of the model's {placement.total} operators",
-            "All of it would run on the CPU: load it with a plan for the CPU.",
+            f"The plan's accelerator runs none of the model's {several(placement.total, 'operator')}.",
+            "Use a plan for the CPU, where the whole model would run anyway.",
         )
     return _at_its_start(model, path, plan, workload)
 
@@ -186,7 +190,7 @@ def _load(path: Path, plan: Plan, workload: Workload) -> CompiledModel | Classic
 def _at_its_start(
     model: CompiledModel | ClassicModel, path: Path, plan: Plan, workload: Workload
 ) -> CompiledModel | ClassicModel:
-    """The model as if it had never run: loading tries it on values of our own, and some models remember those."""
+    """Reset the model: loading ran it on test values, and some models keep state."""
     if isinstance(model, ClassicModel):
         model.forget()
     elif has_variables(path):
@@ -197,7 +201,7 @@ def _at_its_start(
 
 @contextlib.contextmanager
 def _on_cores(cores: tuple[int, ...]) -> Iterator[None]:
-    """Threads that the engine starts keep to these cores; the calling thread is the application's, and stays free."""
+    """Pin the threads that the engine starts to these cores; the calling thread stays free."""
     if not cores or not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -205,7 +209,10 @@ def _on_cores(cores: tuple[int, ...]) -> Iterator[None]:
     try:
         os.sched_setaffinity(0, cores)
     except OSError as error:
-        raise UsageError(f"the plan's cores {cores} cannot be used here: {error.strerror}") from error
+        raise UsageError(
+            f"The plan's cores {cores_text(cores)} cannot be used on this machine: {error.strerror}.",
+            "Pass a plan without cores.",
+        ) from error
     try:
         yield
     finally:
@@ -215,7 +222,7 @@ def _on_cores(cores: tuple[int, ...]) -> Iterator[None]:
 def _buffers(model: CompiledModel | ClassicModel, side: str) -> tuple[Buffer, ...]:
     is_input = side == "Input"
     if isinstance(model, ClassicModel):
-        names = model.signature_names()  # this interface knows tensors by other names than the newer one
+        names = model.signature_names()  # this interface has other names for tensors
         return tuple(
             Buffer(tensor, tensor.quantization(), is_input=is_input, name=names.get(tensor.name, ""))
             for tensor in (model.inputs if is_input else model.outputs)
@@ -229,4 +236,4 @@ def _buffers(model: CompiledModel | ClassicModel, side: str) -> tuple[Buffer, ..
 def _trouble(error: EngineError, plan: Plan) -> HastenError:
     on_cpu = plan.accelerator == "cpu" and not plan.delegate
     kind = ModelError if on_cpu else AcceleratorError
-    return kind(f"LiteRT cannot run this model on {plan.describe()}: {error}", "hasten bench says more about why.")
+    return kind(f"LiteRT cannot run this model on {plan.describe()}: {error}.", "Run hasten bench for the reason.")

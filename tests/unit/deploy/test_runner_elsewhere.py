@@ -60,7 +60,7 @@ def test_what_an_accelerator_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_library_that_will_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "libopenvino.so.1").write_text("no library")
     monkeypatch.setattr(accelerators, "_openvino_libraries", lambda: tmp_path)
-    with pytest.raises(AcceleratorError, match=r"libopenvino.so.1 will not load") as caught:
+    with pytest.raises(AcceleratorError, match=r"libopenvino.so.1 cannot be loaded") as caught:
         prepare_process(Plan(accelerator="npu"))
     assert "LD_LIBRARY_PATH" in caught.value.hint
 
