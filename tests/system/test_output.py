@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from commandline import QUICK, hasten, model_file
 
-from hasten.core.measurement import measurement_from_data
+from hasten.core.codec import from_data
+from hasten.core.measurement import Measurement
 from hasten.core.session import read_session
 from hasten.demo import MODEL
 
@@ -154,7 +155,7 @@ def test_a_session_holds_the_raw_samples_of_what_was_printed(tmp_path: Path) -> 
     assert kept.lost_lines == 0
     assert [trial.kind for trial in kept.trials] == ["measurement", "measurement"]
     for trial, shown in zip(kept.trials, printed, strict=True):
-        samples = measurement_from_data(trial.data).samples
+        samples = from_data(Measurement, trial.data).samples
         assert samples.count == shown["latency"]["samples"] == len(samples.milliseconds)
         assert samples.median_ms == pytest.approx(shown["latency"]["median_ms"])
         assert samples.min_ms == pytest.approx(shown["latency"]["min_ms"])

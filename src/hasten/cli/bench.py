@@ -12,6 +12,7 @@ from hasten.cli import options
 from hasten.cli.keeping import Keeper
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
+from hasten.core.codec import to_data
 from hasten.core.doubts import doubts_data
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
             target=target,
             seconds=arguments.seconds,
             progress=progress,
-            on_round=lambda so_far: keeper.keep(so_far.as_data()),
+            on_round=lambda so_far: keeper.keep(to_data(so_far)),
         )
     show(options.as_json(bench_data(found)) if arguments.json else measurement_text(found))
     return 0
@@ -112,7 +113,7 @@ def _run_sustained(arguments: argparse.Namespace, model: str, plan: Plan, worklo
     session = options.session_from(arguments, "bench --sustained")
     with Keeper(session, "sustained", model) as keeper, progress_bar("running") as progress:
         found: Sustained = sustain(model, arguments.sustained, plan, workload, target=target, progress=progress)
-        keeper.keep(found.as_data())
-    data = {"model": {"path": model}, "plan": asdict(plan), "sustained": found.as_data()}
+        keeper.keep(to_data(found))
+    data = {"model": {"path": model}, "plan": asdict(plan), "sustained": to_data(found)}
     show(options.as_json(data) if arguments.json else sustained_text(model, plan, found))
     return 0

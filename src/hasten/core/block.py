@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, fields
-from typing import Any
+
+from hasten.core.codec import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conditions:
     """What else was going on while a block ran. None: this machine does not tell."""
 
@@ -23,7 +23,7 @@ class Conditions:
     joules: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Block:
     """Runs timed one after the other in one process."""
 
@@ -33,18 +33,3 @@ class Block:
     """When it began, on the measuring side's clock."""
     nanoseconds: array[int]
     conditions: Conditions = Conditions()
-
-    def as_data(self) -> dict[str, Any]:
-        """The block as JSON can hold it."""
-        conditions = {item.name: getattr(self.conditions, item.name) for item in fields(Conditions)}
-        return {
-            "runner": self.runner,
-            "at_seconds": round(self.at_seconds, 3),
-            "nanoseconds": list(self.nanoseconds),
-            "conditions": {key: value for key, value in conditions.items() if value is not None},
-        }
-
-
-def block_from_data(data: dict[str, Any]) -> Block:
-    """The block back from JSON."""
-    return Block(data["runner"], data["at_seconds"], array("q", data["nanoseconds"]), Conditions(**data["conditions"]))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from hasten.core import doubts
-from hasten.core.plan import Plan, Workload, plan_from_mapping, workload_from_mapping
-from hasten.core.remark import Remark, remark, remark_from_data
-from hasten.core.samples import Samples, samples_from_data
+from hasten.core.codec import key, record
+from hasten.core.plan import Plan, Workload
+from hasten.core.remark import Remark, remark
+from hasten.core.samples import Samples
 
 _CORES_TOO_MANY: Final = 0.25
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Model:
     """A model file, known by its content."""
 
@@ -22,7 +22,7 @@ class Model:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Effective:
     """What the engine really did with a plan, as far as it can be seen from outside."""
 
@@ -35,7 +35,7 @@ class Effective:
     """Whether the accelerator asked for (or XNNPACK, on the CPU) took every operator."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Measurement:
     """The latency of one model with one plan."""
 
@@ -48,7 +48,7 @@ class Measurement:
     first_run_ms: float
     warm_up_runs: int
     peak_memory_mb: float | None
-    other_doubts: tuple[Remark, ...] = field(default=())
+    other_doubts: tuple[Remark, ...] = key("doubts", default=())
 
     @property
     def doubts(self) -> list[Remark]:
@@ -63,37 +63,6 @@ class Measurement:
         if busy <= self.plan.threads + _CORES_TOO_MANY:
             return []
         return [remark(doubts.MORE_CORES, cores=busy, threads=self.plan.threads)]
-
-    def as_data(self) -> dict[str, Any]:
-        """The measurement as a session file holds it: raw samples, nothing derived."""
-        return {
-            "model": asdict(self.model),
-            "plan": asdict(self.plan),
-            "workload": asdict(self.workload),
-            "effective": asdict(self.effective),
-            "samples": self.samples.as_data(),
-            "init_ms": self.init_ms,
-            "first_run_ms": self.first_run_ms,
-            "warm_up_runs": self.warm_up_runs,
-            "peak_memory_mb": self.peak_memory_mb,
-            "doubts": [{"code": doubt.code, "facts": dict(doubt.facts)} for doubt in self.other_doubts],
-        }
-
-
-def measurement_from_data(data: dict[str, Any]) -> Measurement:
-    """The measurement back from a session file."""
-    return Measurement(
-        model=Model(**data["model"]),
-        plan=plan_from_mapping(data["plan"]),
-        workload=workload_from_mapping(data["workload"]),
-        effective=Effective(**data["effective"]),
-        samples=samples_from_data(data["samples"]),
-        init_ms=data["init_ms"],
-        first_run_ms=data["first_run_ms"],
-        warm_up_runs=data["warm_up_runs"],
-        peak_memory_mb=data["peak_memory_mb"],
-        other_doubts=tuple(remark_from_data(entry) for entry in data["doubts"]),
-    )
 
 
 def effective_doubts(plan: Plan, effective: Effective) -> list[Remark]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
+from hasten.core.codec import convert
 from hasten.core.cores import checked_cores, cores_from_text, cores_text
 from hasten.core.errors import UsageError
 
@@ -119,3 +120,8 @@ def _whole_number(what: str, text: str) -> int:
         return int(text)
     except ValueError:
         raise UsageError(f"{what} must be a whole number, not {text!r}") from None
+
+
+# A plan from elsewhere is checked: a misspelt setting must not be lost.
+convert(Plan, asdict, plan_from_mapping)
+convert(Workload, asdict, workload_from_mapping)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core import doubts
-from hasten.core.block import Block, block_from_data
+from hasten.core.block import Block  # noqa: TC001 - the codec reads it
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval, grouped_interval, outlier_share, relative_spread, trend
 
@@ -142,10 +142,6 @@ class Samples:
         ]
         return [doubt for doubt in found if doubt is not None]
 
-    def as_data(self) -> dict[str, Any]:
-        """The samples as JSON can hold them."""
-        return {"timer_step_ns": self.timer_step_ns, "blocks": [block.as_data() for block in self.blocks]}
-
     def _few(self) -> Remark | None:
         if self.count >= _FEWEST_SAMPLES:
             return None
@@ -204,11 +200,6 @@ class Samples:
         if rise <= _THROTTLING_RISE or not (warmer or slower):
             return None
         return remark(doubts.THROTTLING, rise=rise, warmer=warmer)
-
-
-def samples_from_data(data: dict[str, Any]) -> Samples:
-    """The samples back from JSON."""
-    return Samples(tuple(block_from_data(entry) for entry in data["blocks"]), data["timer_step_ns"])
 
 
 def _known(values: Any) -> list[float]:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.codec import convert
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -130,3 +132,17 @@ def _bootstrap_medians(arrays: list[Floats], source: np.random.Generator) -> Flo
     chosen = source.integers(0, len(arrays), size=(len(arrays), _RESAMPLES))
     resampled = draws[chosen, np.arange(_RESAMPLES)]
     return np.asarray(np.median(resampled, axis=(0, 2)))
+
+
+def _latency_data(latency: Interval) -> dict[str, Any]:
+    """A latency with the keys that all commands use; after a single process it has no bounds."""
+    bounds = [bound if math.isfinite(bound) else None for bound in (latency.low, latency.high)]
+    return {"median_ms": latency.estimate, "ci95_ms": bounds}
+
+
+def _latency_from_data(data: Mapping[str, Any]) -> Interval:
+    low, high = data["ci95_ms"]
+    return Interval(data["median_ms"], -math.inf if low is None else low, math.inf if high is None else high)
+
+
+convert(Interval, _latency_data, _latency_from_data)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.json_numbers import finite
-from hasten.core.statistics import Interval, grouped_interval
+from hasten.core.codec import key, record
+from hasten.core.statistics import grouped_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,51 +18,32 @@ if TYPE_CHECKING:
 _SLOWER: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Minute:
     """What happened in one minute (or a shorter slice, in a shorter run)."""
 
-    number: int
-    latency: Interval
+    minute: int
+    """Its number, from 1."""
+    median_ms: float
+    ci95_ms: tuple[float, float]
     p95_ms: float
     runs: int
     temperature_c: float | None
     frequency_mhz: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sustained:
     """Latency over time."""
 
     slice_seconds: float
     minutes: tuple[Minute, ...]
-    onset: int | None
+    onset: int | None = key("throttling_onset")
     """The first slice from which on every one was slower than the first, for sure and by more than 5 %."""
     slowdown: float
     """The last slice against the first."""
-    cut_short: str = ""
+    cut_short: str | None = None
     """What ended the run before its time, if something did."""
-
-    def as_data(self) -> dict[str, Any]:
-        """The course as JSON can hold it."""
-        return {
-            "slice_seconds": self.slice_seconds,
-            "minutes": [
-                {
-                    "minute": minute.number,
-                    "median_ms": minute.latency.estimate,
-                    "ci95_ms": [finite(minute.latency.low), finite(minute.latency.high)],
-                    "p95_ms": minute.p95_ms,
-                    "runs": minute.runs,
-                    "temperature_c": minute.temperature_c,
-                    "frequency_mhz": minute.frequency_mhz,
-                }
-                for minute in self.minutes
-            ],
-            "throttling_onset": self.onset,
-            "slowdown": self.slowdown,
-            "cut_short": self.cut_short or None,
-        }
 
 
 def sustained_from_blocks(blocks: Sequence[Block], slice_seconds: float) -> Sustained:
@@ -73,19 +53,21 @@ def sustained_from_blocks(blocks: Sequence[Block], slice_seconds: float) -> Sust
     for block in blocks:
         slices.setdefault(int((block.at_seconds - start) / slice_seconds), []).append(block)
     minutes = tuple(_minute(number + 1, members) for number, members in sorted(slices.items()))
-    first = minutes[0].latency
-    slower = [m.latency.low > first.high and m.latency.estimate > first.estimate * (1 + _SLOWER) for m in minutes]
+    first = minutes[0]
+    slower = [m.ci95_ms[0] > first.ci95_ms[1] and m.median_ms > first.median_ms * (1 + _SLOWER) for m in minutes]
     lasting = next((i for i in range(len(minutes)) if all(slower[i:])), None)
-    slowdown = minutes[-1].latency.estimate / first.estimate - 1 if first.estimate else 0.0
-    return Sustained(slice_seconds, minutes, None if lasting is None else minutes[lasting].number, slowdown)
+    slowdown = minutes[-1].median_ms / first.median_ms - 1 if first.median_ms else 0.0
+    return Sustained(slice_seconds, minutes, None if lasting is None else minutes[lasting].minute, slowdown)
 
 
 def _minute(number: int, blocks: Sequence[Block]) -> Minute:
     times = np.concatenate([np.asarray(block.nanoseconds, dtype=np.float64) for block in blocks]) / 1e6
     medians = [float(np.median(block.nanoseconds)) / 1e6 for block in blocks]
+    latency = grouped_interval([medians])
     return Minute(
-        number=number,
-        latency=grouped_interval([medians]),
+        minute=number,
+        median_ms=latency.estimate,
+        ci95_ms=(latency.low, latency.high),
         p95_ms=float(np.quantile(times, 0.95)),
         runs=len(times),
         temperature_c=_mean(block.conditions.temperature_c for block in blocks),

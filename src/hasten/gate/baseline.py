@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.measurement import Measurement, measurement_from_data
+from hasten.core.codec import from_data
+from hasten.core.measurement import Measurement
 from hasten.core.statistics import student_quantile
 from hasten.core.units import percent
 from hasten.gate.rules import CONFIDENCE, GateVerdict, Row
@@ -49,7 +50,7 @@ def baseline_runs(session: Session) -> list[BaselineRun]:
             environment = trial.data
         elif trial.kind == "measurement" and not trial.data.get("interrupted"):
             try:
-                runs.append(BaselineRun(measurement_from_data(trial.data), environment))
+                runs.append(BaselineRun(from_data(Measurement, trial.data), environment))
             except (KeyError, TypeError, ValueError):
                 continue  # a measurement of a later hasten: one that cannot be read cannot be compared
     return runs

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from hasten.core.codec import to_data
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure
 from hasten.core.session import keep_nothing
@@ -109,7 +110,7 @@ class CheckPractice:
     def _keep_times(self) -> None:
         label = str(self.candidate.path)
         if (measured := self._gate.measurement()) is not None:
-            self.keep("measurement", label, measured.as_data())
+            self.keep("measurement", label, to_data(measured))
         if self.baseline is not None and (compared := self._gate.comparison()) is not None:
             self.keep("comparison", f"{self.baseline.path} {label}", compared.as_data())
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
+from hasten.measure.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,16 +33,11 @@ def bench(
     """
     rounds = Rounds(target, [candidate])
     track = rounds.tracks[0]
-    begin = time.monotonic()
-    longest = 0.0
-    while track.failure is None and not _enough(track):
-        elapsed = time.monotonic() - begin
-        if track.rounds and elapsed + longest > seconds:
-            break
-        progress(min(elapsed / seconds, 1.0), _state(track))
-        before = time.monotonic()
-        rounds.run_one(_round_seconds(track, seconds, longest))
-        longest = max(longest, time.monotonic() - before)
+    schedule = Schedule(seconds)
+    while track.failure is None and not _enough(track) and schedule.has_round():
+        progress(schedule.share, _state(track))
+        with schedule.round():
+            rounds.run_one(_round_seconds(track, seconds, schedule.longest_s))
         on_round(track)
     progress(1.0, _state(track))
     return track.result()

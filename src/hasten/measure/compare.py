@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.codec import to_data
 from hasten.core.comparison import (
     DEFAULT_MARGIN,
     FEWEST_WHEN_CLEAR,
@@ -42,7 +43,7 @@ class ComparisonResult:
 
     def as_data(self) -> dict[str, Any]:
         """The comparison as a session file holds it, with the raw samples of both."""
-        return {**self.comparison.as_data(), "first": self.first.as_data(), "second": self.second.as_data()}
+        return {**to_data(self.comparison), "first": to_data(self.first), "second": to_data(self.second)}
 
 
 def compare(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.samples import Samples
 from hasten.measure.rounds import BLOCK_SECONDS, MOST_RUNS_A_BLOCK, Candidate, Progress, no_progress
+from hasten.measure.schedule import Schedule
 from hasten.measure.warmup import warm_up
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def _collect(target: Target, candidate: Candidate, seconds: float, progress: Pro
         profiled.profile(2)  # the first ones are cold
         blocks: list[Block] = []
         runs: list[ProfiledRun] = []
-        begin = time.monotonic()
-        while not runs or (time.monotonic() - begin < seconds and len(runs) < _MOST_RUNS):
+        schedule = Schedule(seconds)
+        while not runs or (schedule.left_s > 0 and len(runs) < _MOST_RUNS):
             block = plain.block(BLOCK_SECONDS, MOST_RUNS_A_BLOCK, lead=1)
             blocks.append(block)
             in_a_turn = max(1, min(_MOST_RUNS_A_TURN, len(block.nanoseconds)))
             runs.extend(profiled.profile(in_a_turn + 1)[1:])
-            progress(min((time.monotonic() - begin) / seconds, 1.0), f"{len(runs)} profiled runs")
+            progress(schedule.share, f"{len(runs)} profiled runs")
         return RawProfile(tuple(runs), Samples(tuple(blocks), timer_step), load)

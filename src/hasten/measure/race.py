@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.codec import to_data
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
 from hasten.core.samples import Samples
 from hasten.core.session import keep_nothing
+from hasten.measure.schedule import Schedule, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,19 +38,16 @@ def run_race(
 
     Who is far behind or decided gets no more of them; the base stays to the end, as everything is compared with it.
     """
-    longest = 0.0
-    for number in range(_MOST_ROUNDS):
-        before = time.monotonic()
-        if not rounds.alive or (number >= fewest and before + longest > until):
-            break
-        tell(f"round {number + 1}")
+    schedule = Schedule(until - now(), fewest=fewest, most=_MOST_ROUNDS)
+    while rounds.alive and schedule.has_round():
+        tell(f"round {schedule.rounds + 1}")
         counts = [len(track.rounds) for track in rounds.tracks]
-        rounds.run_one(_SECONDS_EACH)
-        longest = max(longest, time.monotonic() - before)
+        with schedule.round():
+            rounds.run_one(_SECONDS_EACH)
         for track, count in zip(rounds.tracks, counts, strict=True):
             if len(track.rounds) > count:
                 _keep_round(track, keep)
-        if _is_over(rounds, base(rounds), fewest, number + 1):
+        if _is_over(rounds, base(rounds), fewest, schedule.rounds):
             break
 
 
@@ -75,7 +73,7 @@ def _keep_round(track: Track, keep: Keep) -> None:
     found = track.result()
     if not isinstance(found, Failure):
         latest = replace(found, samples=Samples(tuple(track.rounds[-1]), track.timer_step_ns))
-        keep("measurement", track.candidate.label, {**latest.as_data(), "round": len(track.rounds)})
+        keep("measurement", track.candidate.label, {**to_data(latest), "round": len(track.rounds)})
 
 
 def _median_ms(track: Track) -> float:

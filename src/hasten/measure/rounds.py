@@ -7,7 +7,6 @@ What drifts (heat, clock, other programs) then touches all candidates alike, and
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -18,6 +17,7 @@ from hasten.core.measurement import Effective, Measurement, Model, effective_dou
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
+from hasten.measure.schedule import now
 from hasten.measure.warmup import WarmUp, warm_up
 
 if TYPE_CHECKING:

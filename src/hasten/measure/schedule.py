@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     """Seconds, from whatever beginning; never backwards."""
 
 
+def now() -> float:
+    """The time on the clock by which all measuring is scheduled: the one place where a test sets another."""
+    return time.monotonic()
+
+
 class Schedule:
     """The time of a measurement, from its making on."""
 

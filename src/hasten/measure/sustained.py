@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.sustained import Sustained, sustained_from_blocks
 from hasten.measure.rounds import Candidate, Progress, no_progress
+from hasten.measure.schedule import Schedule
 
 if TYPE_CHECKING:
     from hasten.core.block import Block
@@ -28,10 +28,10 @@ def sustain(
     try:
         with target.start(candidate.plan) as runner:
             runner.load(candidate.path, candidate.workload)
-            begin = time.monotonic()
-            while (elapsed := time.monotonic() - begin) < minutes * 60 or not blocks:
+            schedule = Schedule(minutes * 60)
+            while schedule.left_s > 0 or not blocks:
+                progress(schedule.share, f"minute {schedule.elapsed_s / 60:.1f} of {minutes:g}")
                 blocks.append(runner.block(min(_BLOCK_SECONDS, minutes * 6), _MOST_RUNS_A_BLOCK))
-                progress(elapsed / (minutes * 60), f"minute {elapsed / 60:.1f} of {minutes:g}")
     except RunnerFailed as failed:
         if not blocks:
             return failed.failure

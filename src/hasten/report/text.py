@@ -78,14 +78,14 @@ def comparison_text(found: ComparisonResult) -> str:
 def sustained_text(model: str, plan: Plan, found: Sustained) -> str:
     """A line for each minute, with a bar, and the verdict on throttling."""
     unit = "minute" if found.slice_seconds == 60 else f"{found.slice_seconds:.0f} s"
-    slowest = max(minute.latency.estimate for minute in found.minutes)
+    slowest = max(minute.median_ms for minute in found.minutes)
     head = wrapped(f"{Path(model).name} on {plan.describe()}, without a pause")
     lines = [*head, "", f"  {unit:>7}     median        p95"]
     for minute in found.minutes:
-        bar = "█" * round(minute.latency.estimate / slowest * _BAR if slowest else 0)
+        bar = "█" * round(minute.median_ms / slowest * _BAR if slowest else 0)
         heat = f" {minute.temperature_c:.0f} °C" if minute.temperature_c is not None else ""
-        times = f"{milliseconds(minute.latency.estimate):>10} {milliseconds(minute.p95_ms):>10}"
-        lines.append(f"  {minute.number:>7} {times}  {bar}{heat}")
+        times = f"{milliseconds(minute.median_ms):>10} {milliseconds(minute.p95_ms):>10}"
+        lines.append(f"  {minute.minute:>7} {times}  {bar}{heat}")
     if found.cut_short:
         lines += ["", *wrapped(f"It ended before its time: {found.cut_short}", "! ")]
     if found.onset is None:

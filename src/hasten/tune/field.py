@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.codec import to_data
 from hasten.core.comparison import compare_rounds
 from hasten.core.doubts import doubts_data
 from hasten.core.errors import ModelError
@@ -113,7 +114,7 @@ class Field:
         assert not isinstance(measured, Failure)
         ratios = log_ratios(self.base.trial.levels, lane.trial.levels)
         latest = replace(measured, samples=Samples(tuple(lane.track.rounds[-1]), lane.track.timer_step_ns))
-        self._folder.keep("measurement", lane.trial.id, {**latest.as_data(), "round": self._number})
+        self._folder.keep("measurement", lane.trial.id, {**to_data(latest), "round": self._number})
         self.update(
             lane,
             latency=measured.samples.latency,

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hasten.core.block import Block
+from hasten.core.codec import to_data
 from hasten.core.measurement import Effective, Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.samples import Samples
@@ -107,13 +108,13 @@ def test_ten_percent_are_found_in_a_quiet_history() -> None:
 def test_measurements_take_the_environment_written_before_them(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     writer = SessionWriter(path)
-    writer.add("measurement", "m", measurement(1.0).as_data())
+    writer.add("measurement", "m", to_data(measurement(1.0)))
     writer.add("environment", "", HERE)
-    writer.add("measurement", "m", measurement(2.0).as_data())
-    writer.add("measurement", "m", {**measurement(3.0).as_data(), "interrupted": True})
+    writer.add("measurement", "m", to_data(measurement(2.0)))
+    writer.add("measurement", "m", {**to_data(measurement(3.0)), "interrupted": True})
     writer.add("measurement", "m", {"of": "another hasten"})
     writer.add("environment", "", {**HERE, "cores": 8})
-    writer.add("measurement", "m", measurement(4.0).as_data())
+    writer.add("measurement", "m", to_data(measurement(4.0)))
     writer.close()
     found = baseline_runs(read_session(path))
     assert [run.environment.get("cores") for run in found] == [None, 4, 8]

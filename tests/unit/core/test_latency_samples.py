@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from hasten.core import doubts
 from hasten.core.block import Block, Conditions
+from hasten.core.codec import from_data, to_data
 from hasten.core.doubts import DOUBTS
-from hasten.core.samples import Samples, samples_from_data
+from hasten.core.samples import Samples
 
 QUIET = Conditions(0.05, 0.05, 0.0, 0.0, 0, 2000.0, 50.0, 0.5)
 
@@ -211,7 +212,7 @@ BLOCKS = st.builds(
 @given(st.lists(BLOCKS, min_size=1, max_size=5), st.integers(0, 10**6))
 def test_samples_come_back_from_json_as_they_were(blocks: list[Block], step: int) -> None:
     samples = Samples(tuple(blocks), step)
-    assert samples_from_data(json.loads(json.dumps(samples.as_data(), allow_nan=False))) == samples
+    assert from_data(Samples, json.loads(json.dumps(to_data(samples), allow_nan=False))) == samples
 
 
 @settings(deadline=None)

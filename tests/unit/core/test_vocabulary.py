@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from hasten.core import doubts, errors
 from hasten.core.block import Block, Conditions
+from hasten.core.codec import from_data, to_data
 from hasten.core.doubts import DOUBTS
 from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
 from hasten.core.failure import KINDS, STAGES, Failure, failure_from_error
-from hasten.core.measurement import Effective, Measurement, Model, effective_doubts, measurement_from_data
+from hasten.core.measurement import Effective, Measurement, Model, effective_doubts
 from hasten.core.plan import (
     ACCELERATORS,
     KERNELS,
@@ -237,7 +238,7 @@ class TestMeasurement:
         self, plan: Plan, workload: Workload, threads: int | None, all_of_it: bool | None
     ) -> None:
         whole = measurement(plan, Effective(plan.accelerator, threads, "CompiledModel", True, all_of_it))
-        assert measurement_from_data(json.loads(json.dumps(whole.as_data(), allow_nan=False))) == whole
+        assert from_data(Measurement, json.loads(json.dumps(to_data(whole), allow_nan=False))) == whole
 
     def test_doubts_of_the_run_and_of_the_samples_stand_together(self) -> None:
         effective = Effective("cpu", 1, "CompiledModel", False, True)

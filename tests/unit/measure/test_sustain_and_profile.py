@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 
+from hasten.core.codec import to_data
 from hasten.core.failure import Failure
 from hasten.core.sustained import Sustained
 from hasten.measure.profiling import RawProfile, collect_profile
@@ -51,7 +52,7 @@ def test_crash_in_a_long_run_keeps_what_was_measured_and_is_told(clock: Clock) -
     assert isinstance(found, Sustained)
     assert 2 <= len(found.minutes) <= 3
     assert found.cut_short == "a died"
-    assert found.as_data()["cut_short"] == "a died"
+    assert to_data(found)["cut_short"] == "a died"
 
 
 def test_crash_before_the_first_block_is_a_failure(clock: Clock) -> None:

@@ -19,7 +19,7 @@ NOISE = 0.012
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = install_clock(monkeypatch)
-    monkeypatch.setattr("hasten.measure.gate.time", SimpleNamespace(monotonic=clock.monotonic))
+    monkeypatch.setattr("hasten.gate.timing.time", SimpleNamespace(monotonic=clock.monotonic))
     return clock
 
 

@@ -190,7 +190,7 @@ class Examination:
 
     def use_clock(self) -> None:
         clock = SimpleNamespace(monotonic=self.machine.monotonic)
-        for module in ("measure.rounds", "practices.accelerators", "measure.race", "practices.pays_from"):
+        for module in ("measure.schedule", "practices.accelerators.run", "practices.accelerators.pays_from"):
             self.monkeypatch.setattr(f"hasten.{module}.time", clock)
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from accelerator_machine import GPU, NPU, TRUTH, Back, Examination, Machine, SimulatedRunner, backs, graph_in, placed
 
+from hasten.core.codec import from_data
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
-from hasten.core.measurement import measurement_from_data
+from hasten.core.measurement import Measurement
 from hasten.core.placement import XNNPACK, YNNPACK, Partition, Placement
 from hasten.core.plan import Plan, Workload
 from hasten.model.example_models import counting_loop
@@ -69,7 +70,7 @@ def test_every_round_is_kept_with_its_raw_samples(examined: Examination) -> None
     labels = [label for kind, label, _ in examined.kept if kind == "measurement"]
     assert labels.count("xnnpack") == rows["xnnpack"].processes
     assert labels.count("reference") == 1
-    assert measurement_from_data({k: v for k, v in examined.kept[0][2].items() if k != "round"}).samples.count > 0
+    assert from_data(Measurement, {k: v for k, v in examined.kept[0][2].items() if k != "round"}).samples.count > 0
 
 
 @pytest.mark.parametrize("seconds", [1.0, 8.0, 30.0])

@@ -95,7 +95,7 @@ def quick_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         def monotonic() -> float:
             return next(ticks) / 10
 
-    monkeypatch.setattr("hasten.measure.rounds.time", Ticking)
+    monkeypatch.setattr("hasten.measure.schedule.time", Ticking)
 
 
 def checks_of(target: PlantedTarget) -> dict[str, Check]:

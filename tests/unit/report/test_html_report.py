@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tune_session import PRACTICES, Line, session_of, tune_lines
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
+from hasten.core.codec import to_data
 from hasten.core.finding import Standing, told_finding
 from hasten.core.plan import Plan
 from hasten.core.quantization import BROKEN, KEPT, VariantRow
@@ -175,7 +176,7 @@ def test_names_from_a_model_are_text_and_never_markup() -> None:
 
 def test_five_hundred_trials_fit_without_their_raw_samples() -> None:
     lines = tune_lines(500)
-    lines[2:2] = [("measurement", f"raw {number}", measurement(1.0).as_data()) for number in range(20)]
+    lines[2:2] = [("measurement", f"raw {number}", to_data(measurement(1.0))) for number in range(20)]
     text = html_report(session_of(lines))
     assert len(text.encode()) < 6_000_000
     assert "nanoseconds" not in text
@@ -298,7 +299,7 @@ def _finding() -> dict[str, Any]:
 
 _SESSIONS: dict[str, tuple[list[Line], str]] = {
     "nothing": ([], "This session holds nothing yet."),
-    "bench": ([("measurement", "folder/model.tflite", measurement(2.5).as_data())], "2.50 ms a run"),
+    "bench": ([("measurement", "folder/model.tflite", to_data(measurement(2.5)))], "2.50 ms a run"),
     "compare": ([("comparison", "a b", comparison([0.69, 0.70, 0.68, 0.69, 0.7]).as_data())], "95 % interval"),
     "profile": (
         [("profile", "model.tflite", profile([operator(0), operator(1, "ADD", 0.1)]).as_data())],
@@ -353,7 +354,7 @@ def test_rounds_of_one_measurement_become_one_row() -> None:
     rounds: list[Line] = []
     for number in (1, 2, 3):
         for threads in (1, 2):
-            data = measurement(4.0 / threads, plan=Plan(threads=threads)).as_data()
+            data = to_data(measurement(4.0 / threads, plan=Plan(threads=threads)))
             beside = {"load": "quiet", "load_kind": "", "load_workers": 0, "round": number}
             rounds.append(("measurement", f"{threads} threads alone", {**data, **beside}))
     page = page_of(rounds)

@@ -11,6 +11,7 @@ import pytest
 from examples import HOSTILE, measurement
 from tune_session import Line, session_of, tune_lines
 
+from hasten.core.codec import to_data
 from hasten.core.errors import UsageError
 from hasten.report.document.build import charts_of, sections_of
 from hasten.report.forms import report_text
@@ -45,7 +46,7 @@ def test_no_name_breaks_a_table_of_markdown(name: str) -> None:
 
 
 def test_json_is_one_document_with_everything_but_raw_samples() -> None:
-    lines = [("measurement", "m", measurement().as_data()), *tune_lines(40)]
+    lines = [("measurement", "m", to_data(measurement())), *tune_lines(40)]
     found: dict[str, Any] = json.loads(report_text(session_of(lines), "json"))
     assert found["state"] == "complete"
     assert len(found["trials"]) == 41

@@ -13,7 +13,6 @@ from hasten.core.doubts import DOUBTS
 from hasten.core.plan import Plan
 from hasten.core.profile import PartitionTime
 from hasten.core.samples import Samples
-from hasten.core.statistics import Interval
 from hasten.core.sustained import Minute, Sustained
 from hasten.report.profile_text import profile_text
 from hasten.report.text import comparison_text, measurement_text, sustained_text
@@ -131,9 +130,7 @@ class TestComparison:
 
 
 def course(onset: int | None, slice_seconds: float = 60.0, cut_short: str = "", estimate: float = 1.0) -> Sustained:
-    minutes = tuple(
-        Minute(i, Interval(estimate, -math.inf, math.inf), estimate, 100, 40.0 + i, None) for i in range(1, 31)
-    )
+    minutes = tuple(Minute(i, estimate, (-math.inf, math.inf), estimate, 100, 40.0 + i, None) for i in range(1, 31))
     return Sustained(slice_seconds, minutes, onset, 0.2 if onset else 0.0, cut_short)
 
 

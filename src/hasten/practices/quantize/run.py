@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hasten.core.codec import to_data
 from hasten.core.errors import HastenError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Finding, told_finding
@@ -290,7 +291,7 @@ class QuantizePractice:
                 found = bench(self.target, replace(self.candidate, label=ORIGINAL), seconds, self.progress)
                 if isinstance(found, Failure):
                     raise RunnerFailed(found)
-                self.folder.keep("measurement", ORIGINAL, found.as_data())
+                self.folder.keep("measurement", ORIGINAL, to_data(found))
                 row = replace(row, latency=found.samples.latency)
         except (HastenError, RunnerFailed):
             self.folder.choose_nothing()

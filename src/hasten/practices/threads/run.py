@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.codec import to_data
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
@@ -193,7 +194,7 @@ class _Study:
             latest = replace(measured, samples=Samples(tuple(track.rounds[-1]), track.timer_step_ns))
             beside = {"load": condition.situation, "load_kind": condition.kind, "load_workers": condition.workers}
             label = f"{track.candidate.label} {condition_words(condition)}"
-            self.effort.keep("measurement", label, {**latest.as_data(), **beside, "round": trials.schedule.rounds})
+            self.effort.keep("measurement", label, {**to_data(latest), **beside, "round": trials.schedule.rounds})
 
     def _is_settled(self) -> bool:
         """Whether more rounds would change nothing: every condition was seen, and the choice is sure."""

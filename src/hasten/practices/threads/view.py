@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.codec import from_data, to_data
 from hasten.core.cores import cores_text
-from hasten.core.measurement import measurement_from_data
+from hasten.core.measurement import Measurement
 from hasten.core.remark import Remark, remark
 from hasten.core.session import merged_rounds
 from hasten.core.units import interval_ms, milliseconds, percent, size
@@ -73,7 +73,7 @@ def sections(lines: Sequence[Trial]) -> list[Section]:
 
 
 def _measured_row(data: dict[str, Any]) -> Row:
-    found = measurement_from_data(data)
+    found = from_data(Measurement, data)
     option = Option(found.plan.threads, found.plan.cores)
     return row_from_measurement(option, Condition(data["load"], data["load_kind"], data["load_workers"]), found)
 

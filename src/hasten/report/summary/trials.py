@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.codec import from_data
 from hasten.core.doubts import DOUBTS, doubts_data
 from hasten.core.errors import HastenError
-from hasten.core.measurement import measurement_from_data
+from hasten.core.measurement import Measurement
 from hasten.core.plan import plan_from_mapping
 from hasten.core.remark import remark_from_data
 from hasten.report.summary.commands import ORIGINAL, command_of
@@ -114,7 +115,7 @@ def _rows_of(line: Trial, position: int) -> list[tuple[tuple[str, ...], TrialRow
 
 def measured_row(label: str, data: dict[str, Any]) -> TrialRow:
     """A measurement with its raw samples, as a row without them."""
-    found = measurement_from_data(data)
+    found = from_data(Measurement, data)
     latency, plan = found.samples.latency, found.plan.describe()
     model = found.model.path.rsplit("/", 1)[-1]
     name = label if label and label != found.model.path else f"{model}, {plan}"
