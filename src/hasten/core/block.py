@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass, fields
+from typing import Any
 
-from hasten.core.codec import record
+from hasten.core.codec import convert
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Conditions:
     """What else was going on while a block ran. None: this machine does not tell."""
 
@@ -23,7 +25,7 @@ class Conditions:
     joules: float | None = None
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Block:
     """Runs timed one after the other in one process."""
 
@@ -33,3 +35,21 @@ class Block:
     """When it began, on the measuring side's clock."""
     nanoseconds: array[int]
     conditions: Conditions = Conditions()
+
+
+def _block_data(block: Block) -> dict[str, Any]:
+    """The block with what is known of its conditions only: a session holds thousands of them."""
+    conditions = {item.name: getattr(block.conditions, item.name) for item in fields(Conditions)}
+    return {
+        "runner": block.runner,
+        "at_seconds": round(block.at_seconds, 3),
+        "nanoseconds": list(block.nanoseconds),
+        "conditions": {name: value for name, value in conditions.items() if value is not None},
+    }
+
+
+def _block_from_data(data: dict[str, Any]) -> Block:
+    return Block(data["runner"], data["at_seconds"], array("q", data["nanoseconds"]), Conditions(**data["conditions"]))
+
+
+convert(Block, _block_data, _block_from_data)

@@ -13,7 +13,6 @@ import functools
 import math
 import types
 import typing
-from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -68,7 +67,6 @@ _CONVERTED: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]]
         finding_from_data,
     ),
     Path: (str, Path),
-    array: (list, lambda numbers: array("q", numbers)),
 }
 
 
@@ -138,8 +136,8 @@ def _value(kind: Any, data: Any, null: float | None) -> Any:
         return [_value(inside[0], entry, None) for entry in data]
     if origin in (dict, Mapping):
         return {_value(inside[0], name, None): _value(inside[1], entry, None) for name, entry in data.items()}
-    if (origin or kind) in _CONVERTED:
-        return _CONVERTED[origin or kind][1](data)
+    if kind in _CONVERTED:
+        return _CONVERTED[kind][1](data)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(data)
     if _is_record(kind):

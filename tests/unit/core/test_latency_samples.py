@@ -159,7 +159,7 @@ def test_runs_that_something_else_disturbed_move_p95_and_not_the_latency() -> No
     assert samples.p95_ms > 9.5
     assert samples.disturbed_share == pytest.approx(0.5, abs=0.05)
     (doubt,) = (doubt for doubt in samples.doubts() if doubt.code == doubts.DISTURBED)
-    assert "100%" in DOUBTS.text(doubt)
+    assert "100 %" in DOUBTS.text(doubt)
 
 
 def test_latency_of_quiet_runs_is_their_plain_median() -> None:

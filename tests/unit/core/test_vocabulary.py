@@ -128,13 +128,13 @@ class TestUnits:
     @given(st.floats(1e-3, 1e7), st.floats(1e-4, 1.0))
     def test_ends_of_an_interval_can_be_told_apart(self, low: float, width: float) -> None:
         text = interval_ms(low, low * (1 + width))
-        first, second = text.rsplit(" ", 1)[0].split(" - ")
+        first, second = text.rsplit(" ", 1)[0].split("–")
         assert float(first) < float(second)
 
     def test_interval_without_ends(self) -> None:
         assert interval_ms(float("-inf"), float("inf")) == "unknown"
         assert interval_ms(float("nan"), 1.0) == "unknown"
-        assert interval_ms(1.0, 1.0) == "1.00 - 1.00 ms"
+        assert interval_ms(1.0, 1.0) == "1.00–1.00 ms"
         assert interval_ms(0.0, 0.0).startswith("0")
 
     def test_counts_sizes_and_shares(self) -> None:
@@ -250,6 +250,6 @@ class TestMeasurement:
         assert [doubt.code for doubt in partial] == [doubts.PARTIAL]
         fewer = effective_doubts(Plan(threads=4), Effective("cpu", 1, "CompiledModel", False, True))
         assert [doubt.code for doubt in fewer] == [doubts.FALLBACK]
-        assert "4 threads were asked for, 1 were seen" in DOUBTS.text(fewer[0])
+        assert "asks for 4 threads, but the engine used 1" in DOUBTS.text(fewer[0])
         assert effective_doubts(Plan(), Effective("cpu", 1, "CompiledModel", True, True)) == []
         assert effective_doubts(Plan(threads=2), Effective("cpu", None, "Interpreter", True, None)) == []

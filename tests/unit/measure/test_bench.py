@@ -86,7 +86,7 @@ def test_failure_in_the_first_process_is_the_answer(clock: Clock) -> None:
 def test_failure_in_a_later_process_leaves_a_measurement_in_doubt(clock: Clock) -> None:
     found, _ = run_bench(clock, Behaviour(fails={2: "block 1"}))
     assert len(found.samples.block_medians_ms) == 2
-    assert "a later process failed: a died" in [DOUBTS.text(doubt) for doubt in found.doubts]
+    assert "A later process failed: a died" in [DOUBTS.text(doubt) for doubt in found.doubts]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])

@@ -28,7 +28,7 @@ def rounds_of(seconds: float, lengths: list[float], **limits: int) -> int:
 
 def test_another_round_begins_only_if_one_like_the_longest_fits() -> None:
     assert rounds_of(10.0, [1.0] * 20) == 10
-    assert rounds_of(10.0, [4.0, 1.0, 1.0, 1.0]) == 3  # after 6 s a round like the first no longer fits
+    assert rounds_of(10.0, [4.0, 1.0, 1.5, 1.0]) == 3  # after 6.5 s a round like the first no longer fits
 
 
 def test_the_fewest_are_run_however_little_time_there_is_and_never_more_than_the_most() -> None:
