@@ -17,7 +17,6 @@ from hasten.core.measurement import Effective, Measurement, Model, effective_dou
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
-from hasten.measure.schedule import now
 from hasten.measure.warmup import WarmUp, warm_up
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class Rounds:
     def __init__(self, target: Target, candidates: Sequence[Candidate], clock: Clock | None = None) -> None:
         self.tracks = [Track(candidate) for candidate in candidates]
         self._target = target
-        self._clock = clock or time.monotonic
+        self._clock = clock or now
         self._number = 0
         self._machine: dict[str, Any] | None = None
 

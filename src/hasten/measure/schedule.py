@@ -30,7 +30,7 @@ class Schedule:
         self.rounds = 0
         self.longest_s = 0.0
         """What the longest round took."""
-        self._fewest, self._most, self._clock = fewest, most, clock or time.monotonic
+        self._fewest, self._most, self._clock = fewest, most, clock or now
         self._begin = self._clock()
 
     @property

@@ -13,10 +13,11 @@ import pytest
 
 from hasten.core import doubts
 from hasten.core.block import Block, Conditions
+from hasten.core.codec import from_data
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
-from hasten.core.measurement import Model, measurement_from_data
+from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
@@ -223,7 +224,7 @@ def test_each_trial_is_kept_as_it_ends() -> None:
     kept: list[tuple[str, str, dict[str, Any]]] = []
     found = study(Machine(usual), keep=lambda kind, label, data: kept.append((kind, label, data)))
     assert {kind for kind, _, _ in kept} == {"measurement"}
-    total = sum(measurement_from_data(data).samples.count for _, _, data in kept)
+    total = sum(from_data(Measurement, data).samples.count for _, _, data in kept)
     assert total == sum(row.samples for row in found.rows)
     assert {data["load"] for _, _, data in kept} == {"quiet", "shared", "busy"}
 
