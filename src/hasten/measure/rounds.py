@@ -17,6 +17,7 @@ from hasten.core.measurement import Effective, Measurement, Model, effective_dou
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
+from hasten.measure.schedule import now
 from hasten.measure.warmup import WarmUp, warm_up
 
 if TYPE_CHECKING:
