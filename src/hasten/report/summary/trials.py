@@ -17,7 +17,7 @@ from hasten.report.summary.records import DoubtRow, Figure, TrialRow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from hasten.core.session import Trial
+    from hasten.core.session import Line
 
 KINDS: Final = ("trial", "measurement", "variant", "comparison", "failure")
 UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, HastenError)
@@ -62,7 +62,7 @@ def doubt_rows(data: object, where: str) -> tuple[DoubtRow, ...]:
     return tuple(found)
 
 
-def trial_rows(trials: Iterable[Trial], paths: Mapping[str, str]) -> tuple[list[TrialRow], list[str]]:
+def trial_rows(trials: Iterable[Line], paths: Mapping[str, str]) -> tuple[list[TrialRow], list[str]]:
     """A row for each thing that was tried, later lines in place of earlier ones of the same trial; and which lines
     could not be read. Measurements that were saved round by round are to be merged before."""
     rows: dict[tuple[str, ...], TrialRow] = {}
@@ -90,7 +90,7 @@ def _with_history(row: TrialRow, before: TrialRow | None) -> TrialRow:
     return replace(row, lost=row.lost if lost is None else lost, elapsed_s=elapsed)
 
 
-def _rows_of(line: Trial, position: int) -> list[tuple[tuple[str, ...], TrialRow]]:
+def _rows_of(line: Line, position: int) -> list[tuple[tuple[str, ...], TrialRow]]:
     if line.kind == "trial":
         row = _tried(line.label, line.data)
         return [(("trial", row.name), row)]
@@ -189,7 +189,7 @@ def _variant(label: str, data: dict[str, Any]) -> TrialRow:
     )
 
 
-def with_chosen(rows: Sequence[TrialRow], lines: Iterable[Trial]) -> list[TrialRow]:
+def with_chosen(rows: Sequence[TrialRow], lines: Iterable[Line]) -> list[TrialRow]:
     """The rows with the variant that a search chose marked so."""
     chosen = {line.label for line in lines if line.kind == "chosen"}
     last = next((line.label for line in reversed(list(lines)) if line.kind == "chosen"), "") if chosen else ""
