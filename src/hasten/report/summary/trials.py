@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.doubts import DOUBTS, doubts_data
 from hasten.core.errors import HastenError
 from hasten.core.measurement import measurement_from_data
+from hasten.core.pareto import pareto_front
 from hasten.core.plan import plan_from_mapping
 from hasten.core.remark import remark_from_data
 from hasten.report.summary.commands import ORIGINAL, command_of
@@ -206,16 +207,13 @@ def _undominated(rows: Sequence[TrialRow]) -> set[str]:
     """Those that nothing beats in latency, accuracy and size at once."""
     runs = [row for row in rows if row.kind in ("trial", "variant") and row.status not in ("failed", "broken")]
     by_loss = all(row.lost is not None for row in runs if row.accuracy is not None)
-    known = [
-        ((row.latency.value, _badness(row, by_loss), float(row.size or 0)), row.name) for row in runs if row.latency
-    ]
-    front: list[tuple[tuple[float, float, float], str]] = []
-    # The quickest first: whatever beats one is already on the front by then.
-    for mine, name in sorted(known):
-        beaten = (other != mine and all(a <= b for a, b in zip(other, mine, strict=True)) for other, _ in front)
-        if not any(beaten):
-            front.append((mine, name))
-    return {name for _, name in front}
+    timed = [row for row in runs if row.latency]
+    return {row.name for row in pareto_front(timed, lambda row: _goals(row, by_loss))}
+
+
+def _goals(row: TrialRow, by_loss: bool) -> tuple[float, float, float]:
+    latency = row.latency.value if row.latency else 0.0
+    return latency, _badness(row, by_loss), float(row.size or 0)
 
 
 def _badness(row: TrialRow, by_loss: bool) -> float:
