@@ -31,8 +31,8 @@ def keep_nothing(kind: str, label: str, data: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """One thing that was tried: a measurement, a failure, a comparison, a profile."""
+class Line:
+    """One line of a session file: a measurement, a failure, a comparison, a profile, a trial of a search."""
 
     kind: str
     label: str
@@ -40,12 +40,16 @@ class Trial:
     data: dict[str, Any]
 
 
+Trial = Line
+"""Transitional: the older name, while practices move to the new one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """What a session file holds."""
 
     header: dict[str, Any]
-    trials: tuple[Trial, ...]
+    trials: tuple[Line, ...]
     lost_lines: int = 0
     """Lines that could not be read: cut off by a crash, most likely."""
 
@@ -122,15 +126,15 @@ def read_session(path: Path) -> Session:
             continue
         try:
             entry = json.loads(line)
-            trials.append(Trial(entry["kind"], entry["label"], entry["at"], entry["data"]))
+            trials.append(Line(entry["kind"], entry["label"], entry["at"], entry["data"]))
         except (ValueError, KeyError, TypeError):
             lost += 1
     return Session(header, tuple(trials), lost)
 
 
-def merged_rounds(trials: Iterable[Trial]) -> list[Trial]:
+def merged_rounds(trials: Iterable[Line]) -> list[Line]:
     """The lines, with a measurement that was saved round by round as one line that has the blocks of all rounds."""
-    merged: list[Trial] = []
+    merged: list[Line] = []
     growing: dict[str, int] = {}
     for line in trials:
         turn = line.data.get("round") if line.kind == "measurement" else None

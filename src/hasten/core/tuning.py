@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core import pareto
 from hasten.core.accuracy import Accuracy, accuracy_from_data
 from hasten.core.comparison import Comparison, Verdict, comparison_from_data
 from hasten.core.json_numbers import finite, latency_data, latency_from_data
@@ -231,13 +232,7 @@ class TuneResult:
 def pareto_front(trials: Sequence[TuneTrial]) -> list[TuneTrial]:
     """Those that nothing beats in latency, accuracy and size at once; the fastest first. Only what keeps the floor."""
     known = [trial for trial in trials if trial.floor == KEPT and trial.latency is not None and trial.status != FAILED]
-    front = [trial for trial in known if not any(_dominates(other, trial) for other in known)]
-    return sorted(front, key=lambda trial: trial.median_ms)
-
-
-def _dominates(one: TuneTrial, other: TuneTrial) -> bool:
-    a, b = _goals(one), _goals(other)
-    return all(x <= y for x, y in zip(a, b, strict=True)) and a != b
+    return pareto.pareto_front(known, _goals)
 
 
 def _goals(trial: TuneTrial) -> tuple[float, float, float]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hasten.core.finding import Finding
     from hasten.core.phrases import Phrase
     from hasten.core.profile import Profile
-    from hasten.core.session import Trial
+    from hasten.core.session import Line
     from hasten.core.tuning import Step, TuneTrial
     from hasten.show.blocks import Section
 
@@ -47,6 +47,6 @@ class Practice(Protocol):
         """How the model stands with this practice, as far as a tuning shows it."""
         ...
 
-    def sections(self, lines: Sequence[Trial]) -> list[Section]:
+    def sections(self, lines: Sequence[Line]) -> list[Section]:
         """What a report shows of it, from the lines of a session; none where the session holds nothing of it."""
         ...

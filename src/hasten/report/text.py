@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Verdict
 from hasten.core.doubts import DOUBTS, OF_LATENCIES_ONLY
 from hasten.core.units import interval_ms, milliseconds, percent, several, size
+from hasten.show.terminal import printable as printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,11 +111,6 @@ def doubts_text(doubts: Sequence[Remark]) -> list[str]:
 def wrapped(text: str, first: str = "", other: str = "  ") -> list[str]:
     """The text in lines that fit the width, each after its indent."""
     return textwrap.wrap(printable(text), WIDTH, initial_indent=first, subsequent_indent=other)
-
-
-def printable(text: str) -> str:
-    """The text in one line, without what would steer a terminal: names in a model file can hold anything."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _effective(found: Measurement) -> str:

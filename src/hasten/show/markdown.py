@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from hasten.show.blocks import Chart, Facts, Headline, Notes, Prose, Snippet, Table, Verdicts, flat
+from hasten.show.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from hasten.show.blocks import Block, Cell, Section
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|~#&])")
+# What would begin a list at the start of a line.
+_LIST: Final = re.compile(r"^(\d*)([-+.)])(?=\s|$)")
 # A comment in a pull request may have 65,536 characters.
 _MOST_ROWS: Final = 40
 _FOLD_FROM: Final = 10
@@ -31,7 +34,7 @@ def block_lines(blocks: Sequence[Block]) -> list[str]:
 
 def plain(text: str) -> str:
     """Text in which nothing is markup, in one line."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _LIST.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", " ".join(printable(text).split())))
 
 
 def _block(block: Block) -> list[str]:
@@ -83,13 +86,13 @@ def _cell(cell: Cell) -> str:
 
 def _code(text: str) -> str:
     """Code in a cell: fenced by more backticks than it has, and no bar in it ends the cell."""
-    line = " ".join(text.split()).replace("|", "\\|")
+    line = " ".join(printable(text).split()).replace("|", "\\|")
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     return f"{fence} {line} {fence}" if "`" in line else f"`{line}`"
 
 
 def _fenced(snippet: Snippet) -> list[str]:
-    text = snippet.text
+    text = "\n".join(printable(line) for line in snippet.text.expandtabs(4).splitlines())
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return [f"{fence}{snippet.language}", text, fence]
 

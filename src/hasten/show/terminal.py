@@ -1,9 +1,8 @@
-"""Blocks as plain text for a terminal: the answer first, tables without frames, nothing cut."""
+"""Blocks as plain text for a terminal: the answer first, tables without frames, no name cut."""
 
 from __future__ import annotations
 
-import io
-import textwrap
+import unicodedata
 from typing import TYPE_CHECKING, Final
 
 from hasten.show.blocks import Chart, Detail, Facts, Headline, Notes, Prose, Snippet, Table
@@ -14,7 +13,11 @@ if TYPE_CHECKING:
     from hasten.show.blocks import Block, Verdicts
 
 WIDTH: Final = 80
-_TITLE_WIDTH: Final = 14
+_GAP: Final = "  "
+# A column of text is never squeezed below this, nor below a word of its own up to the second figure.
+_NARROWEST, _LONGEST_WORD = 12, 28
+# A name that has to be broken is broken behind one of these.
+_JOINTS: Final = "/_.,;:+-@="
 
 
 def terminal_text(blocks: Sequence[Block], *, width: int = WIDTH, verbose: bool = False) -> str:
@@ -28,10 +31,30 @@ def terminal_text(blocks: Sequence[Block], *, width: int = WIDTH, verbose: bool 
     return "\n\n".join(parts)
 
 
+def printable(text: str) -> str:
+    """The text in one line, without what would steer a terminal: names in a model file can hold anything."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
 def wrapped(text: str, width: int = WIDTH, first: str = "", rest: str = "") -> list[str]:
     """Lines no wider than the terminal; words (paths, options, names) stay whole."""
-    return textwrap.wrap(
-        text, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    lines: list[str] = []
+    line = ""
+    for word in printable(text).split():
+        indent = rest if lines else first
+        if line and cells_of(f"{indent}{line} {word}") > width:
+            lines.append(f"{indent}{line}")
+            line = word
+        else:
+            line = f"{line} {word}".lstrip()
+    return [*lines, f"{rest if lines else first}{line}"] if line else []
+
+
+def cells_of(text: str) -> int:
+    """The columns that a text takes on a terminal: wide letters take two, combining marks none."""
+    return sum(
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in text
     )
 
 
@@ -47,7 +70,7 @@ def _block(block: Block, width: int, *, verbose: bool) -> str:
     if isinstance(block, Notes):
         return "\n".join(_notes(block, width))
     if isinstance(block, Snippet):
-        return textwrap.indent(block.text, "  ")
+        return "\n".join(f"  {printable(line)}".rstrip() for line in block.text.expandtabs(4).splitlines())
     if isinstance(block, Detail):
         return terminal_text(block.blocks, width=width, verbose=verbose)
     return "\n".join(_verdicts(block, width))
@@ -55,15 +78,17 @@ def _block(block: Block, width: int, *, verbose: bool) -> str:
 
 def _facts(facts: Facts, width: int) -> str:
     """Names, values and notes in columns; a long value wraps below itself."""
-    names = max((len(row[0]) for row in facts.rows), default=0)
-    values = max((len(row[1]) for row in facts.rows if len(row) > 2), default=0)
+    rows = [[printable(part) for part in row] for row in facts.rows]
+    names = max((cells_of(row[0]) for row in rows), default=0)
+    values = max((cells_of(row[1]) for row in rows if len(row) > 2), default=0)
     lines = []
-    for name, value, *note in facts.rows:
-        first = f"  {name:<{names}}  "
-        if note:
-            lines += wrapped(f"{value:<{values}}  {note[0]}", width, first, " " * len(first))
+    for name, value, *note in rows:
+        first = f"  {_padded(name, names)}  "
+        if note and note[0]:
+            first += f"{_padded(value, values)}  "
+            lines += wrapped(note[0], width, first, " " * cells_of(first))
         else:
-            lines += wrapped(value, width, first, " " * len(first)) or [first.rstrip()]
+            lines += wrapped(value, width, first, " " * cells_of(first)) or [first.rstrip()]
     return "\n".join(lines)
 
 
@@ -77,30 +102,93 @@ def _notes(block: Notes, width: int) -> list[str]:
 
 def _verdicts(verdicts: Verdicts, width: int) -> list[str]:
     """A paragraph for each practice, its name and verdict at the left."""
+    titles = max((cells_of(printable(row.title)) for row in verdicts.rows), default=0)
+    standings = max((cells_of(row.standing) for row in verdicts.rows), default=0)
     lines: list[str] = []
     for row in verdicts.rows:
-        head = f"{row.title:<{_TITLE_WIDTH}}{row.standing:<14}"
-        lines += wrapped(f"{row.evidence} {row.what_to_do}".strip(), width, head, " " * len(head))
+        head = f"{_padded(printable(row.title), titles)}  {_padded(row.standing, standings)}  "
+        lines += wrapped(f"{row.evidence} {row.what_to_do}", width, head, " " * cells_of(head)) or [head.rstrip()]
     return lines
 
 
 def _table(sheet: Table, width: int, *, verbose: bool) -> str:
-    """The table by rich. Names come from model files: brackets and colons in them are letters, not markup."""
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
-
+    """Columns side by side. Numbers keep to one line; texts wrap, but are not squeezed: a table that cannot fit is
+    wider than the terminal."""
     shown = [place for place, column in enumerate(sheet.columns) if verbose or not column.detail]
-    grid = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for place in shown:
-        column = sheet.columns[place]
-        # Numbers keep to one line; of the texts, a name wraps where it must and is never cut.
-        grid.add_column(
-            Text(column.title), justify="right" if column.numeric else "left", no_wrap=column.numeric, overflow="fold"
-        )
-    for row in sheet.rows:
-        grid.add_row(*(Text(row[place].text) for place in shown))
-    stream = io.StringIO()
-    options = {"color_system": None, "legacy_windows": False, "markup": False, "emoji": False, "highlight": False}
-    Console(file=stream, width=width, **options).print(grid)  # type: ignore[arg-type]
-    return "\n".join(line.rstrip() for line in stream.getvalue().strip("\n").splitlines())
+    heads = [printable(sheet.columns[place].title) for place in shown]
+    numeric = [sheet.columns[place].numeric for place in shown]
+    rows = [[printable(row[place].text).strip() for place in shown] for row in sheet.rows]
+    widths = _widths(heads, rows, numeric, width)
+    lines = _row_lines(heads, widths, numeric)
+    for row in rows:
+        lines += _row_lines(row, widths, numeric)
+    return "\n".join(lines)
+
+
+def _widths(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool], width: int) -> list[int]:
+    """The columns' widths: as wide as what they hold where that fits, else the widest are narrowed first."""
+    texts = [[row[place] for row in rows] for place in range(len(heads))]
+    widths = [max(map(cells_of, (head, *column))) for head, column in zip(heads, texts, strict=True)]
+    least = [
+        min(full, _least(head, column, is_number))
+        for head, column, is_number, full in zip(heads, texts, numeric, widths, strict=True)
+    ]
+    while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
+        spare = [place for place in range(len(widths)) if widths[place] > least[place]]
+        if not spare:
+            break
+        widths[max(spare, key=lambda place: widths[place])] -= 1
+    return widths
+
+
+def _least(head: str, column: Sequence[str], is_number: bool) -> int:
+    heading = _longest_word(head)
+    if is_number:
+        return max([heading, *map(cells_of, column)])
+    words = max((_longest_word(text) for text in column), default=0)
+    return max(heading, _NARROWEST, min(words, _LONGEST_WORD))
+
+
+def _longest_word(text: str) -> int:
+    return max(map(cells_of, text.split()), default=0)
+
+
+def _row_lines(texts: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> list[str]:
+    stacks = [_in_column(text, width) for text, width in zip(texts, widths, strict=True)]
+    lines = []
+    for height in range(max(map(len, stacks), default=0)):
+        parts = [
+            _padded(stack[height] if height < len(stack) else "", width, right=is_number)
+            for stack, width, is_number in zip(stacks, widths, numeric, strict=True)
+        ]
+        lines.append(_GAP.join(parts).rstrip())
+    return lines or [""]
+
+
+def _in_column(text: str, width: int) -> list[str]:
+    """A text in lines of a column; a word that is longer than the column goes on in the next line."""
+    pieces = [piece for word in text.split() for piece in _pieces(word, max(width, 1))]
+    lines: list[str] = []
+    for piece, begins_word in pieces:
+        if lines and begins_word and cells_of(f"{lines[-1]} {piece}") <= width:
+            lines[-1] += f" {piece}"
+        else:
+            lines.append(piece)
+    return lines or [""]
+
+
+def _pieces(word: str, width: int) -> list[tuple[str, bool]]:
+    """A word in pieces that fit, each with whether it begins the word."""
+    pieces: list[tuple[str, bool]] = []
+    while cells_of(word) > width:
+        end = next(end for end in range(1, len(word) + 1) if end == len(word) or cells_of(word[: end + 1]) > width)
+        joint = max((word.rfind(letter, 0, end) + 1 for letter in _JOINTS), default=0)
+        end = joint if joint > end // 2 else end
+        pieces.append((word[:end], not pieces))
+        word = word[end:]
+    return [*pieces, (word, not pieces)] if word else pieces
+
+
+def _padded(text: str, width: int, *, right: bool = False) -> str:
+    blanks = " " * max(0, width - cells_of(text))
+    return blanks + text if right else text + blanks

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from accelerator_machine import GPU, NPU, TRUTH, Back, Examination, Machine, SimulatedRunner, backs, graph_in, placed
 
 from hasten.core.codec import from_data
 from hasten.core.comparison import Verdict
@@ -22,6 +21,18 @@ from hasten.practices.accelerators.facts import IMPRECISE, MISSING, PARTIAL, RUN
 from hasten.practices.accelerators.pays_from import pays_from
 from hasten.practices.accelerators.run import plans_to_examine
 from hasten.practices.accelerators.sentences import finding_of, recommend
+from tests.unit.practices.accelerator_machine import (
+    GPU,
+    NPU,
+    TRUTH,
+    Back,
+    Examination,
+    Machine,
+    SimulatedRunner,
+    backs,
+    graph_in,
+    placed,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

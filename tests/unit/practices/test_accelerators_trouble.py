@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from accelerator_machine import GPU, NODES, NPU, ON_XNNPACK, TRUTH, Back, Examination, backs, graph_in, placed
 
 from hasten.core.doubts import DOUBTS
 from hasten.core.errors import UsageError
@@ -15,6 +14,18 @@ from hasten.practices.accelerators.facts import FAILED, MISSING, PARTIAL, RUNS, 
 from hasten.practices.accelerators.run import ExaminationInterrupted, plans_to_examine
 from hasten.practices.accelerators.sentences import finding_of, recommend
 from hasten.practices.accelerators.vendors import vendor_rows
+from tests.unit.practices.accelerator_machine import (
+    GPU,
+    NODES,
+    NPU,
+    ON_XNNPACK,
+    TRUTH,
+    Back,
+    Examination,
+    backs,
+    graph_in,
+    placed,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -40,7 +40,7 @@ def test_markdown_says_the_same_as_the_page_in_tables_that_hold_together() -> No
 def test_no_name_breaks_a_table_of_markdown(name: str) -> None:
     lines: list[Line] = [("finding", "quantize", {"verdict": "good", "evidence": f"{name} | {name}", "what_to_do": ""})]
     text = markdown_report(session_of(lines))
-    rows = [line for line in text.split("\n") if line.startswith("| Quantisation")]
+    rows = [line for line in text.split("\n") if line.startswith("| Quantization")]
     assert [_without_escapes(row).count("|") for row in rows] == [4]
     assert "<" not in plain("<b>").replace("\\<", "")
 

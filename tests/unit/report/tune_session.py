@@ -13,8 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from hasten.core import session as session_file
 from hasten.core.plan import Plan
-from hasten.core.session import Session, Trial
+from hasten.core.session import Session
 
 Line = tuple[str, str, dict[str, Any]]
 
@@ -72,7 +73,9 @@ def tune_lines(trials: int = 60, seed: int = 0, name: str = "mobilenet_v2.tflite
 
 def session_of(lines: list[Line], lost_lines: int = 0, header: dict[str, Any] | None = None) -> Session:
     """The lines as if read from a file."""
-    trials = tuple(Trial(kind, label, _stamp(number), data) for number, (kind, label, data) in enumerate(lines))
+    trials = tuple(
+        session_file.Line(kind, label, _stamp(number), data) for number, (kind, label, data) in enumerate(lines)
+    )
     return Session(header or {"hasten_session": 1, "hasten": "0.1.0", "command": "tune"}, trials, lost_lines)
 
 

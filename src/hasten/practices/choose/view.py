@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.core.session import Trial
+    from hasten.core.session import Line
     from hasten.show.blocks import Section
 
 
-def sections(lines: Sequence[Trial]) -> list[Section]:
+def sections(lines: Sequence[Line]) -> list[Section]:
     """What a report shows of it."""
     return []

@@ -20,7 +20,7 @@ from hasten.show.charts import LINE_SHAPES, SERIES, tooltip, vega_lite
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.core.session import Trial
+    from hasten.core.session import Line
     from hasten.show.blocks import Block
 
 
@@ -61,7 +61,7 @@ def session_lines(found: ThreadsFound) -> list[tuple[str, str, dict[str, Any]]]:
     return [("threads", found.model.path, to_data(found)), ("finding", NAME, to_data(finding_of(found)))]
 
 
-def sections(lines: Sequence[Trial]) -> list[Section]:
+def sections(lines: Sequence[Line]) -> list[Section]:
     """The section of a report. Sessions that hold no study, only its measurements, are shown by those."""
     studies = {line.label: from_data(ThreadsFound, line.data) for line in lines if line.kind == "threads"}
     blocks = [block for found in studies.values() for block in view(found)]

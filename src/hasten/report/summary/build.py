@@ -32,7 +32,7 @@ from hasten.show.blocks import Prose, Section, VerdictRow, verdict_row
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hasten.core.session import Session, Trial
+    from hasten.core.session import Line, Session
     from hasten.report.summary.records import Fact, TrialRow
 
 _KNOWN: Final = {
@@ -102,12 +102,12 @@ def summarise(session: Session, source: str = "") -> Summary:
     )
 
 
-def _last(lines: Iterable[Trial], kind: str) -> dict[str, Any] | None:
+def _last(lines: Iterable[Line], kind: str) -> dict[str, Any] | None:
     found = [line.data for line in lines if line.kind == kind]
     return found[-1] if found else None
 
 
-def _first_model(lines: Iterable[Trial]) -> str:
+def _first_model(lines: Iterable[Line]) -> str:
     for line in lines:
         path = text(line.data, "model", "path") or text(line.data, "first", "model", "path")
         if path:
@@ -119,7 +119,7 @@ def _first_model(lines: Iterable[Trial]) -> str:
     return ""
 
 
-def _state(lines: Sequence[Trial], result: dict[str, Any] | None, settings: dict[str, Any]) -> str:
+def _state(lines: Sequence[Line], result: dict[str, Any] | None, settings: dict[str, Any]) -> str:
     if not lines:
         return "empty"
     if result is not None and result.get("interrupted"):
@@ -133,7 +133,7 @@ def _state(lines: Sequence[Trial], result: dict[str, Any] | None, settings: dict
     return "interrupted" if lines[-1].data.get("interrupted") else "complete"
 
 
-def _gate(lines: Sequence[Trial]) -> str:
+def _gate(lines: Sequence[Line]) -> str:
     """What a gate came to, where the session is one of `check`."""
     gate = _last(lines, "check")
     if gate is None:
@@ -147,7 +147,7 @@ def _gate(lines: Sequence[Trial]) -> str:
     return "The gate failed: " + "; ".join(f"{text(row, 'what')} is {text(row, 'why')}" for row in broken) + "."
 
 
-def _fallback(lines: Sequence[Trial]) -> str:
+def _fallback(lines: Sequence[Line]) -> str:
     profiles = [line.data for line in lines if line.kind == "profile"]
     if profiles and (ops := [op for op in records(profiles[-1], "ops") if number(op, "ms") is not None]):
         kinds: Counter[str] = Counter()
@@ -170,7 +170,7 @@ def _facts(
     return measured_facts(measured[0]) if len(measured) == 1 else ()
 
 
-def _verdicts(lines: Sequence[Trial], result: dict[str, Any] | None, *, whole_guide: bool) -> tuple[VerdictRow, ...]:
+def _verdicts(lines: Sequence[Line], result: dict[str, Any] | None, *, whole_guide: bool) -> tuple[VerdictRow, ...]:
     found = {line.label: line.data for line in lines if line.kind == "finding"}
     found.update({text(entry, "practice"): entry for entry in records(result, "verdicts")})
     order = [*NAMES, *(name for name in found if name not in NAMES)] if whole_guide else list(found)
@@ -190,7 +190,7 @@ def _finding(data: dict[str, Any]) -> Finding:
         return told_finding("?", Standing.NOT_EXAMINED, "This finding cannot be read.")
 
 
-def _sections(lines: Sequence[Trial]) -> Iterable[Section]:
+def _sections(lines: Sequence[Line]) -> Iterable[Section]:
     """What each practice shows of the session; what cannot be read says so, and hides nothing else."""
     for name in NAMES:
         try:
@@ -200,7 +200,7 @@ def _sections(lines: Sequence[Trial]) -> Iterable[Section]:
             yield Section(name, TITLES[name], (Prose(said),))
 
 
-def _steps(lines: Iterable[Trial], result: dict[str, Any] | None) -> tuple[StepRow, ...]:
+def _steps(lines: Iterable[Line], result: dict[str, Any] | None) -> tuple[StepRow, ...]:
     """The result's own steps; before there are any, those that were saved so far."""
     so_far = {line.label: {"practice": line.label, **line.data} for line in lines if line.kind == "step"}
     steps = []
@@ -212,7 +212,7 @@ def _steps(lines: Iterable[Trial], result: dict[str, Any] | None) -> tuple[StepR
     return tuple(steps)
 
 
-def _events(lines: Sequence[Trial], tried: Sequence[TrialRow]) -> tuple[Event, ...]:
+def _events(lines: Sequence[Line], tried: Sequence[TrialRow]) -> tuple[Event, ...]:
     measured = {row.name: row for row in tried if row.kind == "measurement"}
     start = next((moment for line in lines if (moment := _moment(line.at))), None)
     events = []
@@ -225,7 +225,7 @@ def _events(lines: Sequence[Trial], tried: Sequence[TrialRow]) -> tuple[Event, .
     return tuple(events)
 
 
-def _said(line: Trial) -> str:
+def _said(line: Line) -> str:
     """What the line itself says; a later one of the same trial may say more."""
     became = text(line.data, "status") or text(line.data, "floor") if line.kind in ("trial", "variant") else ""
     if became:
@@ -240,7 +240,7 @@ def _moment(stamp: str) -> datetime.datetime | None:
         return None
 
 
-def _environment(session: Session, lines: Sequence[Trial]) -> tuple[tuple[str, str], ...]:
+def _environment(session: Session, lines: Sequence[Line]) -> tuple[tuple[str, str], ...]:
     told = {**{key: value for key, value in session.header.items() if key != "hasten_session"}}
     told.update(_last(lines, "environment") or {})
     return tuple((str(key).replace("_", " "), _plain(value)) for key, value in told.items() if value not in (None, ""))

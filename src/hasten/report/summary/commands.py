@@ -13,7 +13,7 @@ from hasten.report.summary.reading import at, items, text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hasten.core.session import Trial
+    from hasten.core.session import Line
 
 ORIGINAL: Final = "original"
 
@@ -40,7 +40,7 @@ def candidate(model: str, plan: object) -> str:
     return shlex.quote(f"{model}@{told}" if told else model)
 
 
-def variant_paths(lines: Iterable[Trial], result: dict[str, Any] | None, model: str) -> dict[str, str]:
+def variant_paths(lines: Iterable[Line], result: dict[str, Any] | None, model: str) -> dict[str, str]:
     """Where the files of the variants are, as far as the session tells."""
     paths = {ORIGINAL: model} if model else {}
     for line in lines:
@@ -50,7 +50,7 @@ def variant_paths(lines: Iterable[Trial], result: dict[str, Any] | None, model: 
     return {**paths, best: path} if best and path else paths
 
 
-def command_of(line: Trial, paths: Mapping[str, str]) -> str:
+def command_of(line: Line, paths: Mapping[str, str]) -> str:
     """The command that times again what this line is about; empty if the file is not known."""
     data = line.data
     if line.kind == "measurement":

@@ -16,7 +16,7 @@ from hasten.report.summary.views import short
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hasten.core.session import Trial
+    from hasten.core.session import Line
     from hasten.report.summary.records import ComparisonView, TrialRow
 
 BUSY: Final = "Something else kept the machine busy; measure again on a quiet one."
@@ -25,7 +25,7 @@ _RATIOS_APART: Final = 0.2
 
 
 def all_doubts(
-    lines: Iterable[Trial], tried: Iterable[TrialRow], compared: Iterable[ComparisonView]
+    lines: Iterable[Line], tried: Iterable[TrialRow], compared: Iterable[ComparisonView]
 ) -> tuple[DoubtRow, ...]:
     """Each doubt once, with every number that it touches."""
     found = [doubt for row in tried for doubt in row.doubts] + [

@@ -13,12 +13,12 @@ from hasten.report.summary.words import accuracy_text, latency_text, speed_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.core.session import Trial
+    from hasten.core.session import Line
     from hasten.report.summary.records import ComparisonView, TrialRow
 
 
 def reproductions(
-    lines: Sequence[Trial],
+    lines: Sequence[Line],
     trials: Sequence[TrialRow],
     comparisons: Sequence[ComparisonView],
     settings: dict[str, Any],
@@ -44,11 +44,11 @@ def reproductions(
     return tuple(found)
 
 
-def _compared(lines: Sequence[Trial]) -> list[Trial]:
+def _compared(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line.kind == "comparison" and "ratio" in line.data]
 
 
-def _comparison(line: Trial, view: ComparisonView) -> Reproduction:
+def _comparison(line: Line, view: ComparisonView) -> Reproduction:
     sides = [
         candidate(text(line.data, side, "model", "path"), at(line.data, side, "plan")) for side in ("first", "second")
     ]
@@ -63,7 +63,7 @@ def _telling(trials: Sequence[TrialRow]) -> list[TrialRow]:
     return (marked or [row for row in trials if row.kind != "comparison"])[:12]
 
 
-def _practices(lines: Sequence[Trial], model: str) -> list[Reproduction]:
+def _practices(lines: Sequence[Line], model: str) -> list[Reproduction]:
     kinds = {line.kind: line for line in lines}
     quoted = shlex.quote(model) if model else ""
     found = []

@@ -9,6 +9,7 @@ from hasten.core.codec import from_data
 from hasten.core.doubts import DOUBTS, doubts_data
 from hasten.core.errors import HastenError
 from hasten.core.measurement import Measurement
+from hasten.core.pareto import pareto_front
 from hasten.core.plan import plan_from_mapping
 from hasten.core.remark import remark_from_data
 from hasten.report.summary.commands import ORIGINAL, command_of
@@ -18,7 +19,7 @@ from hasten.report.summary.records import DoubtRow, Figure, TrialRow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from hasten.core.session import Trial
+    from hasten.core.session import Line
 
 KINDS: Final = ("trial", "measurement", "variant", "comparison", "failure")
 UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, HastenError)
@@ -63,7 +64,7 @@ def doubt_rows(data: object, where: str) -> tuple[DoubtRow, ...]:
     return tuple(found)
 
 
-def trial_rows(trials: Iterable[Trial], paths: Mapping[str, str]) -> tuple[list[TrialRow], list[str]]:
+def trial_rows(trials: Iterable[Line], paths: Mapping[str, str]) -> tuple[list[TrialRow], list[str]]:
     """A row for each thing that was tried, later lines in place of earlier ones of the same trial; and which lines
     could not be read. Measurements that were saved round by round are to be merged before."""
     rows: dict[tuple[str, ...], TrialRow] = {}
@@ -91,7 +92,7 @@ def _with_history(row: TrialRow, before: TrialRow | None) -> TrialRow:
     return replace(row, lost=row.lost if lost is None else lost, elapsed_s=elapsed)
 
 
-def _rows_of(line: Trial, position: int) -> list[tuple[tuple[str, ...], TrialRow]]:
+def _rows_of(line: Line, position: int) -> list[tuple[tuple[str, ...], TrialRow]]:
     if line.kind == "trial":
         row = _tried(line.label, line.data)
         return [(("trial", row.name), row)]
@@ -190,7 +191,7 @@ def _variant(label: str, data: dict[str, Any]) -> TrialRow:
     )
 
 
-def with_chosen(rows: Sequence[TrialRow], lines: Iterable[Trial]) -> list[TrialRow]:
+def with_chosen(rows: Sequence[TrialRow], lines: Iterable[Line]) -> list[TrialRow]:
     """The rows with the variant that a search chose marked so."""
     chosen = {line.label for line in lines if line.kind == "chosen"}
     last = next((line.label for line in reversed(list(lines)) if line.kind == "chosen"), "") if chosen else ""
@@ -207,16 +208,13 @@ def _undominated(rows: Sequence[TrialRow]) -> set[str]:
     """Those that nothing beats in latency, accuracy and size at once."""
     runs = [row for row in rows if row.kind in ("trial", "variant") and row.status not in ("failed", "broken")]
     by_loss = all(row.lost is not None for row in runs if row.accuracy is not None)
-    known = [
-        ((row.latency.value, _badness(row, by_loss), float(row.size or 0)), row.name) for row in runs if row.latency
-    ]
-    front: list[tuple[tuple[float, float, float], str]] = []
-    # The quickest first: whatever beats one is already on the front by then.
-    for mine, name in sorted(known):
-        beaten = (other != mine and all(a <= b for a, b in zip(other, mine, strict=True)) for other, _ in front)
-        if not any(beaten):
-            front.append((mine, name))
-    return {name for _, name in front}
+    timed = [row for row in runs if row.latency]
+    return {row.name for row in pareto_front(timed, lambda row: _goals(row, by_loss))}
+
+
+def _goals(row: TrialRow, by_loss: bool) -> tuple[float, float, float]:
+    latency = row.latency.value if row.latency else 0.0
+    return latency, _badness(row, by_loss), float(row.size or 0)
 
 
 def _badness(row: TrialRow, by_loss: bool) -> float:

@@ -12,7 +12,7 @@ from hasten.report.summary.trials import UNREADABLE, figure, latency_figure, mea
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hasten.core.session import Trial
+    from hasten.core.session import Line
 
 
 # Samples stay in the session file.
@@ -24,7 +24,7 @@ def short(path: str) -> str:
     return PurePath(path).name or path
 
 
-def profile_views(lines: Iterable[Trial]) -> tuple[ProfileView, ...]:
+def profile_views(lines: Iterable[Line]) -> tuple[ProfileView, ...]:
     """The profiles; a later one of the same label takes the earlier one's place."""
     found = {line.label: line for line in lines if line.kind == "profile"}
     order = {"before": 0, "after": 1}
@@ -43,7 +43,7 @@ def profile_views(lines: Iterable[Trial]) -> tuple[ProfileView, ...]:
     )
 
 
-def practice_views(lines: Iterable[Trial], kind: str, rows: str = "rows") -> tuple[PracticeView, ...]:
+def practice_views(lines: Iterable[Line], kind: str, rows: str = "rows") -> tuple[PracticeView, ...]:
     """What a practice left: its rows as they are, what it recommends, and the rest of its data."""
     found = {line.label: line.data for line in lines if line.kind == kind}
     return tuple(
@@ -65,7 +65,7 @@ def _recommended(data: dict[str, Any]) -> str:
     return "" if found is None else str(found)
 
 
-def sensitivity_views(lines: Iterable[Trial]) -> tuple[PracticeView, ...]:
+def sensitivity_views(lines: Iterable[Line]) -> tuple[PracticeView, ...]:
     """What quantising single nodes does, by recipe."""
     groups: dict[str, dict[str, dict[str, Any]]] = {}
     for line in lines:
@@ -74,7 +74,7 @@ def sensitivity_views(lines: Iterable[Trial]) -> tuple[PracticeView, ...]:
     return tuple(PracticeView(recipe, tuple(rows.values())) for recipe, rows in groups.items())
 
 
-def comparison_views(lines: Iterable[Trial]) -> tuple[ComparisonView, ...]:
+def comparison_views(lines: Iterable[Line]) -> tuple[ComparisonView, ...]:
     """Two against each other: what `compare` found, and tune's last word."""
     views = []
     for line in lines:
