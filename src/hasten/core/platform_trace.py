@@ -5,7 +5,6 @@ Columns are NumPy arrays, as a phone's trace holds millions of events. Times are
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from hasten.core.remark import Remark
 
     Times = Sequence[int] | NDArray[np.int64]
 
@@ -26,52 +27,18 @@ WAITING: Final = 2
 """Waits for something else than a core: a lock, a file, another thread, an accelerator."""
 
 
-class TraceReason(enum.Enum):
-    """Why what a trace shows is in doubt; the value is its name in JSON."""
-
-    TRUNCATED = "truncated"
-    DAMAGED = "damaged"
-    LOST_EVENTS = "lost-events"
-    UNMATCHED = "unmatched"
-    TOO_LARGE = "too-large"
-    NO_TFLITE = "no-tflite"
-    NO_OPERATORS = "no-operators"
-    NO_SYMBOLS = "no-symbols"
-    NO_ORDER = "no-order"
-    FEW_SAMPLES = "few-samples"
-    STARTED_LATE = "started-late"
-
-
-HINTS: Final = {
-    TraceReason.TRUNCATED: "The recording or the copy was cut short; copy it again if it is whole on the device.",
-    TraceReason.DAMAGED: "Copy the file again; what could be read is shown.",
-    TraceReason.LOST_EVENTS: "Record with a larger buffer, or for a shorter time.",
-    TraceReason.UNMATCHED: "They are cut at the edge of the recording; times at its edges are too short.",
-    TraceReason.TOO_LARGE: "Record for a shorter time, or fewer kinds of events.",
-    TraceReason.NO_TFLITE: "Set debug.tflite.trace to 1 before the application starts, and record while it infers.",
-    TraceReason.NO_OPERATORS: "Set debug.tflite.trace to 1 before the interpreter is made; XNNPACK is one operator.",
-    TraceReason.NO_SYMBOLS: "Use py-spy --native, or a library with symbols; the share of TFLite is right even so.",
-    TraceReason.NO_ORDER: "With py-spy, record --format speedscope: it keeps the order of samples.",
-    TraceReason.FEW_SAMPLES: "Record longer, or at a higher rate.",
-    TraceReason.STARTED_LATE: "Start the recording before the application.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class TraceDoubt:
-    """One reason to doubt what a trace shows, with the evidence in words."""
-
-    reason: TraceReason
-    evidence: str
-
-    @property
-    def hint(self) -> str:
-        """What to do about it."""
-        return HINTS[self.reason]
-
-    def as_data(self) -> dict[str, str]:
-        """The doubt as JSON can hold it."""
-        return {"reason": self.reason.value, "evidence": self.evidence, "hint": self.hint}
+# Codes of doubts about what a trace shows.
+TRUNCATED: Final = "truncated"
+DAMAGED: Final = "damaged"
+LOST_EVENTS: Final = "lost-events"
+UNMATCHED: Final = "unmatched"
+TOO_LARGE: Final = "too-large"
+NO_TFLITE: Final = "no-tflite"
+NO_OPERATORS: Final = "no-operators"
+NO_SYMBOLS: Final = "no-symbols"
+NO_ORDER: Final = "no-order"
+FEW_SAMPLES: Final = "few-samples"
+STARTED_LATE: Final = "started-late"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +52,8 @@ class TraceSource:
     """The format in words."""
     size_bytes: int
     complete: bool
-    lost: tuple[str, ...]
-    """What is missing, a sentence each; empty where complete."""
-
-    def as_data(self) -> dict[str, Any]:
-        """The source as JSON can hold it."""
-        return {
-            "path": self.path,
-            "kind": self.kind,
-            "format": self.title,
-            "size": self.size_bytes,
-            "complete": self.complete,
-            "lost": list(self.lost),
-        }
+    lost: tuple[Remark, ...]
+    """What is missing; empty where complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +174,7 @@ class PlatformTrace:
     """Stacks as positions in `frames`, outermost first."""
     timed: bool = True
     """Whether samples have a time; without, only totals mean something."""
-    doubts: tuple[TraceDoubt, ...] = ()
+    doubts: tuple[Remark, ...] = ()
 
     @property
     def begin_ns(self) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.units import milliseconds, percent, several, size
 from hasten.practices.app.facts import PARTS
 from hasten.report.text import WIDTH, printable, wrapped
+from hasten.traces.words import BOOK
 
 if TYPE_CHECKING:
     from hasten.practices.app.facts import AppFinding
@@ -34,7 +35,7 @@ def platform_trace_text(found: PlatformResult) -> str:
 
 def _source(found: PlatformResult) -> list[str]:
     source = found.source
-    whole = "complete" if source.complete else "not complete: " + "; ".join(source.lost)
+    whole = "complete" if source.complete else "not complete: " + " ".join(BOOK.sentences(source.lost))
     lines = wrapped(f"{Path(source.path).name}: {source.title}, {size(source.size_bytes)}, {whole}")
     if found.process:
         lines += wrapped(f"process {found.process}".replace("process process", "process"))
@@ -145,8 +146,8 @@ def _finding(number: int, fault: AppFinding) -> list[str]:
 def _doubts(found: PlatformResult) -> list[str]:
     lines: list[str] = [""] if found.doubts else []
     for doubt in found.doubts:
-        lines += wrapped(f"{doubt.reason.value}: {doubt.evidence}", "! ", "  ")
-        lines += wrapped(doubt.hint, "  ", "  ")
+        lines += wrapped(f"{doubt.code}: {BOOK.text(doubt)}", "! ", "  ")
+        lines += wrapped(BOOK.hint(doubt), "  ", "  ")
     return lines
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.platform_trace import TraceReason
+from hasten.core.platform_trace import DAMAGED, LOST_EVENTS, TRUNCATED
 from hasten.traces.marks import Marks
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ def read_atrace(content: Content, builder: TraceBuilder) -> None:
             events += 1
         elif line.strip() and not line.startswith(("#", "TRACE:", "CAPTURING", "capturing", "done")):
             if _LOST.search(line):
-                builder.doubt(TraceReason.LOST_EVENTS, "the kernel's buffer overflowed while recording")
+                builder.doubt(LOST_EVENTS, "kernel_buffer")
                 continue
             strange, last = strange + 1, line
     marks.finish()
     if strange == 1 and last and content.data[-1:] != b"\n":
-        builder.doubt(TraceReason.TRUNCATED, "the last line is cut off")
+        builder.doubt(TRUNCATED, "line")
     elif strange:
-        builder.doubt(TraceReason.DAMAGED, f"{strange:,} of {strange + events:,} lines are no events")
+        builder.doubt(DAMAGED, "lines", count=strange, total=strange + events)
 
 
 def _add(builder: TraceBuilder, marks: Marks, found: re.Match[str]) -> None:

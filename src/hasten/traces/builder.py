@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.platform_trace import (
+    DAMAGED,
+    LOST_EVENTS,
+    TOO_LARGE,
+    TRUNCATED,
+    UNMATCHED,
     Frame,
     PlatformTrace,
     SampleColumns,
     SliceColumns,
     StateColumns,
     ThreadTrace,
-    TraceDoubt,
-    TraceReason,
     TraceSource,
 )
+from hasten.core.remark import Remark
 from hasten.traces.scheduling import Scheduling
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ _END: Final = -1
 _SOME: Final = 1 << 16
 # A thousand samples a second, where there are too few to tell their period.
 _USUAL_PERIOD_NS: Final = 1_000_000
-_LOSSES: Final = (TraceReason.TRUNCATED, TraceReason.DAMAGED, TraceReason.LOST_EVENTS, TraceReason.TOO_LARGE)
+_LOSSES: Final = (TRUNCATED, DAMAGED, LOST_EVENTS, TOO_LARGE)
 
 
 def _longs() -> array[int]:
@@ -73,7 +77,7 @@ class TraceBuilder:
         self._names: dict[str, int] = {}
         self._frames: dict[Frame, int] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
-        self._doubts: dict[TraceReason, str] = {}
+        self._doubts: dict[str, Remark] = {}
         self._odd_times = 0
         self._unopened = 0
         self._unclosed = 0
@@ -137,14 +141,14 @@ class TraceBuilder:
         for rows in self.rows.values():
             rows.sample_weight = array("q", (weight or period_ns for weight in rows.sample_weight))
 
-    def doubt(self, reason: TraceReason, evidence: str) -> None:
-        """Note what is wrong with the file; the first evidence of a kind is kept."""
-        self._doubts.setdefault(reason, evidence)
+    def doubt(self, code: str, cause: str, **facts: Any) -> None:
+        """Note what is wrong with the file; the first cause of each code is kept."""
+        self._doubts.setdefault(code, Remark(code, {"cause": cause, **facts}))
 
     def finished(self, content: Content, kind: str, title: str) -> PlatformTrace:
         """The whole trace."""
         if content.cut:
-            self.doubt(TraceReason.TRUNCATED, "the gzip around the trace ends early")
+            self.doubt(TRUNCATED, "gzip")
         last_ns = self._last_ns()
         states = self.scheduling.by_thread()
         for tid in states:
@@ -154,7 +158,7 @@ class TraceBuilder:
             for key, rows in self.rows.items()
         ]
         self._note_counts()
-        lost = tuple(evidence for reason, evidence in self._doubts.items() if reason in _LOSSES)
+        lost = tuple(doubt for code, doubt in self._doubts.items() if code in _LOSSES)
         return PlatformTrace(
             source=TraceSource(str(content.path), kind, title, content.size, not lost, lost),
             threads=tuple(sorted(threads, key=lambda thread: (thread.pid, thread.tid))),
@@ -163,14 +167,14 @@ class TraceBuilder:
             frames=tuple(self._frames),
             stacks=tuple(self._stacks),
             timed=self.timed,
-            doubts=tuple(TraceDoubt(reason, evidence) for reason, evidence in self._doubts.items()),
+            doubts=tuple(self._doubts.values()),
         )
 
     def takes_event(self) -> bool:
         """Whether there is room for one more; the end of it is noted."""
         self.room -= 1
         if self.room < 0:
-            self.doubt(TraceReason.TOO_LARGE, f"only the first {MOST_EVENTS:,} events were read")
+            self.doubt(TOO_LARGE, "events", count=MOST_EVENTS)
             return False
         return True
 
@@ -236,12 +240,9 @@ class TraceBuilder:
 
     def _note_counts(self) -> None:
         if self._odd_times:
-            self.doubt(TraceReason.DAMAGED, f"{self._odd_times:,} events have times that no clock shows")
+            self.doubt(DAMAGED, "times", count=self._odd_times)
         if self._unopened + self._unclosed:
-            self.doubt(
-                TraceReason.UNMATCHED,
-                f"{self._unopened:,} sections end without a begin, {self._unclosed:,} begin without an end",
-            )
+            self.doubt(UNMATCHED, "sections", unopened=self._unopened, unclosed=self._unclosed)
 
 
 def _ordered(

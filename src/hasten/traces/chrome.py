@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.platform_trace import TraceReason
+from hasten.core.platform_trace import DAMAGED, TRUNCATED
 from hasten.traces.json_stream import CutOff, array_elements
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def read_chrome(content: Content, builder: TraceBuilder) -> None:
     """All events, one by one; what the array is not followed by does not matter."""
     begins = _ARRAY.match(content.data) or EVENTS.search(content.data)
     if begins is None:
-        builder.doubt(TraceReason.DAMAGED, "there is no array of trace events")
+        builder.doubt(DAMAGED, "no_events")
         return
     opened: dict[tuple[Any, ...], tuple[float, str]] = {}
     strange = 0
@@ -30,9 +30,9 @@ def read_chrome(content: Content, builder: TraceBuilder) -> None:
         for event in array_elements(content, begins.end()):
             strange += not (isinstance(event, dict) and _add(builder, event, opened))
     except CutOff as error:
-        builder.doubt(TraceReason.TRUNCATED, str(error))
+        builder.doubt(TRUNCATED, error.cause)
     if strange:
-        builder.doubt(TraceReason.DAMAGED, f"{strange:,} events are of no known form")
+        builder.doubt(DAMAGED, "events", count=strange)
 
 
 def _add(builder: TraceBuilder, event: dict[str, Any], opened: dict[tuple[Any, ...], tuple[float, str]]) -> bool:

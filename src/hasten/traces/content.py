@@ -68,11 +68,13 @@ def opened(path: Path, progress: Progress | None = None) -> Iterator[Content]:
         except IsADirectoryError:
             raise DataError(f"{path} is a folder.", _folder_hint(path)) from None
         except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+            raise DataError(
+                f"{path} cannot be read: {error.strerror}.", "Check the path and its permissions."
+            ) from None
         except ValueError:
-            raise DataError(f"{str(path)!r} is no name of a file.") from None
+            raise DataError(f"{str(path)!r} is not a file name.", "Give the name of a trace file.") from None
         if not head:
-            raise DataError(f"{path} is empty.", "Record again; the tool wrote nothing.")
+            raise DataError(f"{path} is empty.", "Record again, as the tool wrote nothing.")
         cut = False
         if head == _GZIP:
             stream, cut = _unpacked(path, stack.enter_context(tempfile.TemporaryFile()))

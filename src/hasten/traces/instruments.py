@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import DataError
-from hasten.core.platform_trace import Frame, TraceReason
+from hasten.core.platform_trace import DAMAGED, TRUNCATED, UNMATCHED, Frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +48,16 @@ class Cell:
 
 
 Row = dict[str, Cell]
+_ERRORS = xml.parsers.expat.errors
+_UNCLOSED: Final = {
+    _ERRORS.codes[message]
+    for message in (
+        _ERRORS.XML_ERROR_UNCLOSED_TOKEN,
+        _ERRORS.XML_ERROR_NO_ELEMENTS,
+        _ERRORS.XML_ERROR_UNCLOSED_CDATA_SECTION,
+    )
+}
+"""Errors of a document that ends too early."""
 
 
 def read_instruments(content: Content, builder: TraceBuilder) -> None:
@@ -59,11 +69,11 @@ def read_instruments(content: Content, builder: TraceBuilder) -> None:
             parser.feed(chunk)
         parser.close()
     except xml.parsers.expat.ExpatError as error:
-        words = xml.parsers.expat.errors.messages.get(error.code, "")
-        if "unclosed" in words or "no element" in words:
-            builder.doubt(TraceReason.TRUNCATED, f"the XML breaks off in line {error.lineno:,}")
+        if error.code in _UNCLOSED:
+            builder.doubt(TRUNCATED, "xml", line=error.lineno)
         else:
-            builder.doubt(TraceReason.DAMAGED, f"the XML is damaged in line {error.lineno:,}: {words}")
+            words = xml.parsers.expat.errors.messages.get(error.code, "")
+            builder.doubt(DAMAGED, "xml", line=error.lineno, error=words)
     if parser.toc and not parser.rows:
         raise DataError(
             f"{content.path} is only the table of contents of an Instruments trace.",
@@ -158,9 +168,9 @@ class _Tables:
         """Say what is missing."""
         self._builder.weigh_samples()
         if self._opened:
-            self._builder.doubt(TraceReason.UNMATCHED, f"{len(self._opened):,} signposts begin without an end")
+            self._builder.doubt(UNMATCHED, "signposts", unclosed=len(self._opened))
         if self._strange:
-            self._builder.doubt(TraceReason.DAMAGED, f"{self._strange:,} rows could not be read")
+            self._builder.doubt(DAMAGED, "rows", count=self._strange)
 
     def _add_interval(self, row: Row) -> None:
         begin_ns, duration_ns = _number(_first(row, "start", "start-time")), _number(row.get("duration"))

@@ -7,9 +7,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.platform_trace import DAMAGED, TRUNCATED
+from hasten.core.remark import remark
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hasten.core.remark import Remark
     from hasten.traces.content import Content
 
 _CHUNK: Final = 1 << 20
@@ -21,7 +25,11 @@ _CLOSING: Final = {"[": "]", "{": "}"}
 
 
 class CutOff(ValueError):
-    """The document ends before its end."""
+    """The document ends too early; `cause` says how."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
 
 
 def array_elements(content: Content, begin: int) -> Iterator[Any]:
@@ -49,7 +57,7 @@ def array_elements(content: Content, begin: int) -> Iterator[Any]:
             yield None
             at = again.end() - 1
         else:
-            raise CutOff("the file ends inside its events" if position >= content.size else "an event cannot be read")
+            raise CutOff("events" if position >= content.size else "event")
 
 
 def _decoded(decoder: json.JSONDecoder, text: str, at: int) -> tuple[Any, int]:
@@ -60,21 +68,23 @@ def _decoded(decoder: json.JSONDecoder, text: str, at: int) -> tuple[Any, int]:
         return None, 0
 
 
-def document(content: Content) -> tuple[Any, str]:
-    """The whole document, and what is wrong with it: nothing, or where it breaks off. None where nothing is left."""
+def document(content: Content) -> tuple[Any, Remark | None]:
+    """The whole document, None where nothing can be read; and what is wrong with it, if anything."""
     text = content.data[:].decode("utf-8", "replace")
     try:
-        return json.loads(text), ""
+        return json.loads(text), None
     except RecursionError:
-        return None, "the document is nested too deeply"
+        return None, remark(DAMAGED, cause="nesting")
     except ValueError as error:
         position = getattr(error, "pos", len(text))
         cut = position >= len(text) - 1 or error.args[0].startswith("Unterminated string")
-        why = "the file ends inside its document" if cut else f"the document is damaged at letter {position:,}"
+        fault = remark(TRUNCATED, cause="document")
+        if not cut:
+            fault = remark(DAMAGED, cause="document", position=position)
         try:
-            return json.loads(_closed(text, position)), why
+            return json.loads(_closed(text, position)), fault
         except (ValueError, RecursionError):
-            return None, why
+            return None, fault
 
 
 def _closed(text: str, position: int) -> str:

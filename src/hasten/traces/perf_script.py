@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.platform_trace import Frame, TraceReason
+from hasten.core.platform_trace import DAMAGED, LOST_EVENTS, Frame
 
 if TYPE_CHECKING:
     from hasten.traces.builder import TraceBuilder
@@ -48,9 +48,9 @@ def read_perf_script(content: Content, builder: TraceBuilder) -> None:
     _add(builder, head, stack)
     builder.weigh_samples()
     if lost:
-        builder.doubt(TraceReason.LOST_EVENTS, f"perf lost {lost:,} samples")
+        builder.doubt(LOST_EVENTS, "perf", count=lost)
     if strange:
-        builder.doubt(TraceReason.DAMAGED, f"{strange:,} lines are no part of a sample")
+        builder.doubt(DAMAGED, "sample_lines", count=strange)
 
 
 def _add(builder: TraceBuilder, head: re.Match[str] | None, stack: list[int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.platform_trace import TraceReason
+from hasten.core.platform_trace import DAMAGED, LOST_EVENTS, TOO_LARGE, TRUNCATED
 from hasten.traces.marks import Marks
 from hasten.traces.perfetto_clocks import Clocks
 from hasten.traces.perfetto_ftrace import KernelEvents
@@ -82,9 +82,9 @@ class _Reader:
         self._tracks.finish()
         self._builder.weigh_samples()
         if self._damaged:
-            self._builder.doubt(TraceReason.DAMAGED, f"{self._damaged:,} packets could not be read")
+            self._builder.doubt(DAMAGED, "packets", count=self._damaged)
         if self._tracks.nameless:
-            self._builder.doubt(TraceReason.LOST_EVENTS, f"the names of {self._tracks.nameless:,} events were lost")
+            self._builder.doubt(LOST_EVENTS, "names", count=self._tracks.nameless)
 
     def _add_other(self, values: dict[int, Any]) -> None:
         number = values.get(_SEQUENCE, 0)
@@ -114,7 +114,7 @@ class _Reader:
 
     def _add_facts(self, values: dict[int, Any]) -> None:
         if _DROPPED in values:
-            self._builder.doubt(TraceReason.LOST_EVENTS, "the recorder dropped packets")
+            self._builder.doubt(LOST_EVENTS, "dropped")
         if _PROCESS_TREE in values:
             self._add_tree(values[_PROCESS_TREE])
         if _PROCESS in values:
@@ -150,9 +150,9 @@ class _Reader:
             if tag == _BUFFER:
                 stats = dict(fields(value))
                 if stats.get(_OVERWRITTEN):
-                    self._builder.doubt(TraceReason.LOST_EVENTS, "the oldest events were overwritten by newer ones")
+                    self._builder.doubt(LOST_EVENTS, "overwritten")
                 if stats.get(_LOST_PACKETS):
-                    self._builder.doubt(TraceReason.LOST_EVENTS, f"{stats[_LOST_PACKETS]:,} packets were lost")
+                    self._builder.doubt(LOST_EVENTS, "packets", count=stats[_LOST_PACKETS])
 
     def _add_compressed(self, data: bytes) -> None:
         unpacker = zlib.decompressobj()
@@ -162,7 +162,7 @@ class _Reader:
             raise Malformed("compressed packets that do not unpack") from None
         self._unpacked += len(unpacked)
         if unpacker.unconsumed_tail:
-            self._builder.doubt(TraceReason.TOO_LARGE, "compressed packets hold more than anyone records")
+            self._builder.doubt(TOO_LARGE, "unpacked", limit=_MOST_UNPACKED)
         elif not unpacker.eof:
             self._damaged += 1
         position = 0
@@ -181,10 +181,10 @@ def _packets(content: Content, builder: TraceBuilder) -> Iterator[bytes]:
     while position < size:
         begin, end = _extent(data[position : position + 11], position)
         if end > size and begin and end - size < _MOST_PACKET and _next_packet(content, position + 1) is None:
-            builder.doubt(TraceReason.TRUNCATED, f"the file ends inside a packet ({end - size:,} bytes are missing)")
+            builder.doubt(TRUNCATED, "packet", bytes=end - size)
             return
         if not begin or end > size or end - begin > _MOST_PACKET:
-            builder.doubt(TraceReason.DAMAGED, f"no packet begins at byte {position:,}")
+            builder.doubt(DAMAGED, "no_packet", position=position)
             again = _next_packet(content, position + 1)
             if again is None:
                 return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.platform_trace import TraceReason
+from hasten.core.platform_trace import LOST_EVENTS
 from hasten.traces.wire import bytes_tag, fields, number_tag, packed, signed, text
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class KernelEvents:
             elif tag == _CPU:
                 core = value
             elif tag == _LOST and value:
-                self._builder.doubt(TraceReason.LOST_EVENTS, "the kernel's buffer overflowed while recording")
+                self._builder.doubt(LOST_EVENTS, "kernel_buffer")
 
     def _add_event(self, core: int, data: bytes) -> None:
         time_ns = tid = 0

@@ -16,6 +16,7 @@ from hasten.traces.instruments import read_instruments
 from hasten.traces.perf_script import FRAME, HEAD, read_perf_script
 from hasten.traces.perfetto import looks_like_perfetto, read_perfetto
 from hasten.traces.speedscope import FOLDED, read_folded, read_speedscope
+from hasten.traces.words import BOOK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,17 +51,17 @@ _KNOWN: Final = "perfetto, atrace, perf, speedscope, folded, instruments, chrome
 def read_trace(path: Path, kind: str = "", progress: Progress | None = None) -> PlatformTrace:
     """The trace in a file, in the format that its content shows or that is named."""
     if kind and kind not in FORMATS:
-        raise UsageError(f"There is no kind of trace {kind!r}.", f"The kinds are: {_KNOWN}.")
+        raise UsageError(f"There is no kind of trace {kind!r}.", f"Choose one of {_KNOWN}.")
     with opened(path, progress) as content:
         kind = kind or detected(content)
         builder = TraceBuilder()
         FORMATS[kind].read(content, builder)
         found = builder.finished(content, kind, FORMATS[kind].title)
+    lost = BOOK.sentences(found.source.lost)
     if not any(len(thread.slices) or len(thread.samples) for thread in found.threads):
         raise DataError(
-            f"{path} holds no events that can be read as {FORMATS[kind].title}"
-            + "".join(f"; {sentence}" for sentence in found.source.lost[:1]),
-            f"If it is something else, say so with --kind ({_KNOWN}).",
+            " ".join((f"{path} holds no events of the format {FORMATS[kind].title}.", *lost[:1])),
+            f"If it has another format, name it with --kind ({_KNOWN}).",
         )
     return found
 
@@ -69,7 +70,7 @@ def detected(content: Content) -> str:
     """The format's name. DataError where it is none that hasten knows."""
     head = content.data[:_HEAD]
     if head.startswith((b"PERFILE2", b"2ELIFREP")):
-        raise DataError(f"{content.path} is perf's own file.", "Make text of it: perf script -i FILE > trace.txt")
+        raise DataError(f"{content.path} is perf's binary file.", "Convert it to text: perf script -i FILE > trace.txt")
     if looks_like_perfetto(head):
         return "perfetto"
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
@@ -80,9 +81,10 @@ def detected(content: Content) -> str:
         return "chrome"  # however late in the file they stand
     if _is_page(text) and content.data.find(b'class="trace-data"') >= 0:
         return "atrace"
+    titles = ", ".join(f"{entry.title} ({name})" for name, entry in FORMATS.items())
     raise DataError(
         f"{content.path} is not a trace in a format that hasten reads.",
-        f"It reads {', '.join(f'{entry.title} ({name})' for name, entry in FORMATS.items())}; --kind names one.",
+        f"Give one of {titles}, or name it with --kind.",
     )
 
 

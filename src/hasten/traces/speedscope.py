@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.platform_trace import Frame, TraceReason
+from hasten.core.platform_trace import DAMAGED, NO_ORDER, TRUNCATED, Frame
 from hasten.traces.json_stream import document
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ _PLACE: Final = re.compile(r"^(?P<function>.+?) \((?P<file>[^()]+?)(?::(?P<line>
 
 def read_speedscope(content: Content, builder: TraceBuilder) -> None:
     """Every profile of the document is a thread."""
-    found, why = document(content)
-    if why:
-        builder.doubt(TraceReason.TRUNCATED if "ends" in why else TraceReason.DAMAGED, why)
+    found, fault = document(content)
+    if fault is not None:
+        builder.doubt(fault.code, **fault.facts)
     found = found if isinstance(found, dict) else {}
     frames = [_frame(builder, frame) for frame in _list(_dict(found.get("shared")).get("frames"))]
     if not frames:
-        builder.doubt(TraceReason.DAMAGED, "the names of the functions are missing")
+        builder.doubt(DAMAGED, "no_names")
         return
     for number, profile in enumerate(_list(found.get("profiles"))):
         if isinstance(profile, dict):
@@ -51,7 +51,7 @@ class _Profile:
         unit = str(data.get("unit", "none"))
         self._unit_ns: float = _UNITS_NS.get(unit, _PERIOD_NS)
         if unit not in _UNITS_NS:
-            builder.doubt(TraceReason.NO_ORDER, "samples are counted, and taken to be 10 ms apart")
+            builder.doubt(NO_ORDER, "samples")
 
     def add(self) -> None:
         """Its samples."""
@@ -64,7 +64,7 @@ class _Profile:
         samples, weights = _list(self._data.get("samples")), _list(self._data.get("weights"))
         time_ns = max(self._ns(self._data.get("startValue", 0)), self._end_ns())
         if len(weights) < len(samples):
-            self._builder.doubt(TraceReason.TRUNCATED, f"{len(samples) - len(weights):,} samples have no weight")
+            self._builder.doubt(TRUNCATED, "weights", count=len(samples) - len(weights))
         for sample, weight in zip(samples, weights, strict=False):
             weight_ns = self._ns(weight)
             self._builder.sample(self._rows, time_ns, weight_ns, self._stack(_list(sample)))
@@ -120,9 +120,9 @@ def read_folded(content: Content, builder: TraceBuilder) -> None:
     for (where, stack), count in counts.items():
         rows = builder.thread(where, pid=where[0], name=names_of[where])
         builder.sample(rows, 0, round(min(count, 1e9) * _PERIOD_NS), stack)
-    builder.doubt(TraceReason.NO_ORDER, "stacks are counted without their order, and taken to be 10 ms apart")
+    builder.doubt(NO_ORDER, "stacks")
     if strange:
-        builder.doubt(TraceReason.DAMAGED, f"{strange:,} lines are no stacks with a count")
+        builder.doubt(DAMAGED, "stack_lines", count=strange)
 
 
 def _folded_names(names: list[str]) -> tuple[int, str, list[str]]:

@@ -17,7 +17,8 @@ from test_platform_formats import examined
 from timelines import camera
 
 from hasten.core.errors import DataError, HastenError, UsageError
-from hasten.core.platform_trace import TraceReason
+from hasten.core.platform_trace import DAMAGED, LOST_EVENTS, NO_TFLITE, TOO_LARGE, TRUNCATED
+from hasten.core.remark import remark
 from hasten.practices.app.recorded.study import examine_trace
 from hasten.report.platform_timeline import trace_events
 from hasten.report.platform_trace_text import platform_trace_text
@@ -100,7 +101,7 @@ def test_a_file_that_breaks_off_is_called_incomplete(tmp_path: Path, name: str) 
     found = examined(tmp_path, content[: len(content) * 9 // 10], kind)
 
     assert not found.source.complete
-    assert TraceReason.TRUNCATED in {doubt.reason for doubt in found.doubts}
+    assert TRUNCATED in {doubt.code for doubt in found.doubts}
 
 
 def test_half_a_profile_without_its_names_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_a_cut_perfetto_trace_says_what_is_missing(tmp_path: Path) -> None:
     content = constructed.perfetto_track_events(camera())
     found = examined(tmp_path, content[: len(content) - 5])
 
-    assert TraceReason.TRUNCATED in {doubt.reason for doubt in found.doubts}
+    assert TRUNCATED in {doubt.code for doubt in found.doubts}
     assert found.inferences is not None
     assert found.inferences.count == 20
 
@@ -124,7 +125,7 @@ def test_packets_after_a_lying_length_are_found_again(tmp_path: Path) -> None:
     lying = content[:at] + b"\x0a\xff\xff\xff\xff\x7f" + content[at:]
     found = examined(tmp_path, lying)
 
-    assert TraceReason.DAMAGED in {doubt.reason for doubt in found.doubts}
+    assert DAMAGED in {doubt.code for doubt in found.doubts}
     assert found.inferences is not None
     assert found.inferences.count > 15
 
@@ -148,7 +149,7 @@ def test_compressed_packets_that_unpack_to_far_more_are_cut(tmp_path: Path) -> N
     found = examined(tmp_path, trace.SerializeToString())
 
     assert len(packed) < 1 << 20
-    assert TraceReason.TOO_LARGE in {doubt.reason for doubt in found.doubts}
+    assert TOO_LARGE in {doubt.code for doubt in found.doubts}
     assert found.inferences is not None
     assert found.inferences.count == 20
 
@@ -216,12 +217,12 @@ def test_events_lost_by_the_recorder_are_a_doubt(tmp_path: Path) -> None:
     found = examined(tmp_path, trace.SerializeToString())
 
     assert not found.source.complete
-    assert "7 packets were lost" in found.source.lost
+    assert remark(LOST_EVENTS, cause="packets", count=7) in found.source.lost
 
 
 def test_a_trace_without_tflite_says_how_to_turn_it_on(tmp_path: Path) -> None:
     text = "".join(line for line in constructed.atrace(camera()).splitlines(keepends=True) if "@" not in line)
     found = examined(tmp_path, text)
 
-    assert {doubt.reason for doubt in found.doubts} >= {TraceReason.NO_TFLITE}
+    assert {doubt.code for doubt in found.doubts} >= {NO_TFLITE}
     assert "debug.tflite.trace" in platform_trace_text(found).replace("\n  ", " ")

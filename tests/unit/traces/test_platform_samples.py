@@ -12,7 +12,7 @@ from constructed_samples import STRIPPED, Samples, session
 from test_platform_formats import examined
 from timelines import WORKER
 
-from hasten.core.platform_trace import TraceReason
+from hasten.core.platform_trace import NO_ORDER, NO_SYMBOLS
 from hasten.library import examine_platform_trace
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def test_folded_stacks_give_totals_and_say_that_there_is_no_order(tmp_path: Path
 
     assert found.main is not None
     assert found.main.split["inference"] == pytest.approx(1000.0)
-    assert TraceReason.NO_ORDER in {doubt.reason for doubt in found.doubts}
+    assert NO_ORDER in {doubt.code for doubt in found.doubts}
 
 
 def test_a_model_loaded_between_frames_shows_in_samples_too(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_stripped_library_still_gives_its_share_and_the_doubt(tmp_path: Path) 
 
     assert found.main is not None
     assert found.main.split["inference"] == pytest.approx(120.0)
-    assert TraceReason.NO_SYMBOLS in {doubt.reason for doubt in found.doubts}
+    assert NO_SYMBOLS in {doubt.code for doubt in found.doubts}
 
 
 @pytest.mark.parametrize("name", ["pyspy.speedscope.json", "pyspy.folded.txt"])

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.finding import Finding, Standing, told_finding
 from hasten.practices.app.facts import PARTS, AppFinding, ThreadSplit
+from hasten.traces.words import BOOK, source_data
 
 if TYPE_CHECKING:
-    from hasten.core.platform_trace import TraceDoubt, TraceSource
+    from hasten.core.platform_trace import TraceSource
+    from hasten.core.remark import Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class PlatformResult:
     operators: tuple[OperatorRow, ...]
     instead: tuple[InsteadRow, ...]
     findings: tuple[AppFinding, ...]
-    doubts: tuple[TraceDoubt, ...]
+    doubts: tuple[Remark, ...]
     trace: str = ""
 
     @property
@@ -149,7 +151,7 @@ class PlatformResult:
             "split": {f"{part}_ms": main.split.get(part, 0.0) if main else 0.0 for part in PARTS},
             "findings": [found.as_data() for found in self.findings],
             "trace": self.trace or None,
-            "source": self.source.as_data(),
+            "source": source_data(self.source),
             "process": self.process,
             "thread": main.thread if main else None,
             "threads": [thread.as_data() for thread in self.threads],
@@ -164,5 +166,5 @@ class PlatformResult:
             "operators": [row.as_data() for row in self.operators],
             "instead": [row.as_data() for row in self.instead],
             "finding": self.finding.as_data(),
-            "doubts": [doubt.as_data() for doubt in self.doubts],
+            "doubts": [BOOK.remark_data(doubt) for doubt in self.doubts],
         }

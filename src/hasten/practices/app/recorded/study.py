@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hasten.core.platform_trace import RUNNABLE, RUNNING, TraceDoubt, TraceReason
+from hasten.core.platform_trace import FEW_SAMPLES, NO_OPERATORS, NO_SYMBOLS, NO_TFLITE, RUNNABLE, RUNNING, STARTED_LATE
+from hasten.core.remark import remark
 from hasten.practices.app.facts import ThreadSplit
 from hasten.practices.app.recorded.facts import Inferences, InsteadRow, OperatorRow, PlatformResult
 from hasten.practices.app.recorded.rules import Subject, findings, is_cold_start
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hasten.core.platform_trace import PlatformTrace, ThreadTrace
+    from hasten.core.remark import Remark
 
 MOST_INSTEAD: Final = 40
 _FEW_SAMPLES: Final = 100
@@ -192,18 +194,18 @@ def _process_name(trace: PlatformTrace, main: ThreadView | None) -> str:
     return f"{name} ({pid})" if name and pid else name or (f"process {pid}" if pid else "")
 
 
-def _doubts(trace: PlatformTrace, subject: Subject, result: PlatformResult) -> Iterable[TraceDoubt]:
+def _doubts(trace: PlatformTrace, subject: Subject, result: PlatformResult) -> Iterable[Remark]:
     views = subject.views
     inference_ns = sum(view.split["inference"] for view in views)
     if not any(view.tflite_ns for view in views):
-        yield TraceDoubt(TraceReason.NO_TFLITE, "nothing of TFLite is in the trace")
+        yield remark(NO_TFLITE)
         return
     samples = sum(len(view.thread.samples) for view in views)
     if result.sampled and trace.timed and samples < _FEW_SAMPLES:
-        yield TraceDoubt(TraceReason.FEW_SAMPLES, f"{samples} samples in all")
+        yield remark(FEW_SAMPLES, samples=samples)
     if result.sampled and sum(view.nameless_ns for view in views) > _NAMELESS_SHARE * max(inference_ns, 1.0):
-        yield TraceDoubt(TraceReason.NO_SYMBOLS, "most of inference has no kernel's name")
+        yield remark(NO_SYMBOLS)
     if not result.sampled and not result.operators and result.inferences:
-        yield TraceDoubt(TraceReason.NO_OPERATORS, "runs of the model are in the trace, its operators are not")
+        yield remark(NO_OPERATORS)
     if not result.sampled and result.inferences and not is_cold_start(subject):
-        yield TraceDoubt(TraceReason.STARTED_LATE, "the model was loaded before the recording began, or left no mark")
+        yield remark(STARTED_LATE)
