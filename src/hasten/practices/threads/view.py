@@ -97,7 +97,9 @@ def _chart(rows: Sequence[Row], chosen: dict[str, Option], name: str) -> Chart:
 
 
 def _table(rows: Sequence[Row], chosen: dict[str, Option], name: str) -> Table:
-    headings = columns("condition", "#threads", "?cores", "#median", "#?95 % CI", "#p95", "#spread", "#CPU per run", "")
+    headings = columns(
+        "condition", "#threads", "?cores", "#median", "#?95 % CI", "#p95", "#?spread", "#CPU per run", ""
+    )
     cells = tuple(
         (
             Cell(condition_words(row.condition)),

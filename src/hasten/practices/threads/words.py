@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _WHERE: Final = {QUIET: "on an idle device", SHARED: "with half of the cores busy", BUSY: "with all cores busy"}
-_WORK: Final = {COMPUTE: "compute", MEMORY: "memory-copy", "": ""}
+_WORK: Final = {COMPUTE: "compute", MEMORY: "memory", "": ""}
 
 
 def option_words(option: Option | Mapping[str, Any]) -> str:
@@ -114,7 +114,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "threads.slower-beside": _advice(_slower_beside),
     "threads.few-rounds": Phrase(
         lambda facts: (
-            f"{several(facts['rounds'], 'round')} are too few to prove that {option_words(facts['option'])}"
+            f"{several(facts['rounds'], 'round')} {'is' if facts['rounds'] == 1 else 'are'} too few to prove that {option_words(facts['option'])}"
             f" would be faster {situation_words(facts['load'])}. Fewer threads cost less energy."
         ),
         _use,

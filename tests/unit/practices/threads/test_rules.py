@@ -259,7 +259,7 @@ def test_effect_is_judged_alone_only() -> None:
 def test_conditions_are_named_for_people() -> None:
     assert condition_words(Condition("quiet")) == "idle device"
     assert condition_words(Condition("shared", "compute", 1)) == "1 core busy (compute)"
-    assert condition_words(Condition("busy", "memory", 2)) == "2 cores busy (memory-copy)"
+    assert condition_words(Condition("busy", "memory", 2)) == "2 cores busy (memory)"
     assert Option(2, (0, 1, 2, 5)).plan_text() == "threads=2,cores=0-2+5"
 
 

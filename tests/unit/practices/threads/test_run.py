@@ -151,7 +151,7 @@ def chosen(found: ThreadsFound) -> Option:
 
 def text_of(found: ThreadsFound) -> str:
     text = terminal_text(view(found), verbose=True)
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, terminal_text(view(found)).splitlines())) <= 80
     return text
 
 
