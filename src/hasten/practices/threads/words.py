@@ -73,6 +73,14 @@ def _slower_beside(facts: Mapping[str, Any]) -> str:
     )
 
 
+def _few_rounds(facts: Mapping[str, Any]) -> str:
+    rounds = f"{several(facts['rounds'], 'round')} {'is' if facts['rounds'] == 1 else 'are'}"
+    return (
+        f"{rounds} too few to prove that {option_words(facts['option'])} would be faster"
+        f" {situation_words(facts['load'])}. Fewer threads cost less energy."
+    )
+
+
 def _raced(facts: Mapping[str, Any]) -> str:
     rows = ", ".join(f"{several(row['threads'], 'thread')} {milliseconds(row['median_ms'])}" for row in facts["rows"])
     return f"Latency of the original by threads, from the race: {rows}."
@@ -112,13 +120,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "threads.not-proven": _advice(_not_proven),
     "threads.never-met": _advice(_not_proven),
     "threads.slower-beside": _advice(_slower_beside),
-    "threads.few-rounds": Phrase(
-        lambda facts: (
-            f"{several(facts['rounds'], 'round')} {'is' if facts['rounds'] == 1 else 'are'} too few to prove that {option_words(facts['option'])}"
-            f" would be faster {situation_words(facts['load'])}. Fewer threads cost less energy."
-        ),
-        _use,
-    ),
+    "threads.few-rounds": Phrase(_few_rounds, _use),
     "threads.no-effect": Phrase(
         lambda facts: f"Use {option_words(facts['option'])}: more threads have no effect on this model.", _use
     ),
