@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hasten.core.plan import Plan
 from hasten.targets.local import LocalTarget
 
 RESULTS = Path(__file__).parent / "results"
@@ -27,16 +26,15 @@ def hasten(*arguments: str) -> dict[str, Any]:
 
 def record(name: str, figures: dict[str, Any], *, passed: bool) -> int:
     """Print the figures, keep them with the machine that they came from, and return an exit code."""
-    with LocalTarget().start(Plan()) as runner:
-        greeting = runner.hello()
-    machine = {key: greeting["machine"][key] for key in ("cpu", "cores", "memory_mb", "instructions", "hypervisor")}
+    described = LocalTarget().machine()
+    machine = {key: getattr(described, key) for key in ("cpu", "cores", "memory_mb", "instructions", "hypervisor")}
     now = datetime.datetime.now(datetime.timezone.utc)
     result = {
         "benchmark": name,
         "passed": passed,
         **figures,
         "machine": machine,
-        "engine": greeting["engine"],
+        "engine": described.engine,
         "date": f"{now:%Y-%m-%d}",
     }
     RESULTS.mkdir(exist_ok=True)

@@ -129,8 +129,7 @@ def _examined(case: Case, seconds_a_cell: float) -> dict[str, Any]:
 def _timed_grid(case: Case, calibration: str, place: Path, seconds: float) -> list[_Cell]:
     """Every variant with every plan."""
     target = LocalTarget()
-    with target.start(Plan()) as runner:
-        plans = plans_to_try(runner.hello()["machine"], Plan())
+    plans = plans_to_try(target.machine(), Plan())
     cells = []
     for variant, path in {ORIGINAL: case.model, **_variants(case, calibration, place)}.items():
         candidate, _ = open_model(path)

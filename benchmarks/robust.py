@@ -206,7 +206,7 @@ def _cause(outcome: Outcome) -> str:
         "not a TensorFlow Lite model": "no model",
         "is empty": "empty",
         "crashed": "native code crashed, contained by the runner",
-        "no answer": "no answer in time, stopped",
+        "did not answer": "no answer in time, stopped",
         "memory": "out of memory, contained by the runner",
     }
     return next((meaning for word, meaning in words.items() if word in outcome.sentence), "refused by the engine")

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hasten.practices.accelerators.facts import AcceleratorRow
+    from hasten.targets.background_load import BackgroundLoad
     from hasten.targets.base import Target
-    from hasten.targets.client import Runner
-    from hasten.targets.load import Load
+    from hasten.targets.client import RunnerClient
 
     MakeTarget = Callable[[Limits], Target]
     WriteModel = Callable[[bytes], Path]
@@ -88,7 +88,7 @@ def test_wrong_numbers_are_called_wrong_and_never_recommended(target: Target, su
         ({"at": "create", "fault": "segfault"}, "failed", "SIGSEGV"),
         ({"at": "invoke", "fault": "abort"}, "failed", "SIGABRT"),
         ({"at": "invoke", "fault": "segfault", "after": 40}, "failed", "SIGSEGV"),
-        ({"at": "create", "fault": "error"}, "failed", "saying: no such device"),
+        ({"at": "create", "fault": "error"}, "failed", "could not be created: no such device"),
         ({"at": "invoke", "fault": "error"}, "failed", "the device is on fire"),
         ({"fault": "none"}, "failed", "took none of the model's 4 operators"),
     ],
@@ -108,13 +108,13 @@ def test_a_hang_costs_the_time_limit_and_no_more(make_target: MakeTarget, sums: 
     target = make_target(Limits(answer_seconds=3.0))
     *_, row = examined(target, sums, {"planted": planted_plan(planted, at="invoke", fault="hang")})
     assert row.status == "failed"
-    assert "no answer within 3" in row.why
+    assert "did not answer within 3" in row.why
 
 
 def test_a_library_that_is_not_there_is_missing(target: Target, sums: Path) -> None:
     *_, row = examined(target, sums, {"absent": Plan(delegate="/nowhere/libabsent.so")})
     assert row.status == "missing"
-    assert row.why.startswith("there is no delegate library at /nowhere/libabsent.so. Give the path")
+    assert row.why.startswith("There is no delegate library at /nowhere/libabsent.so. Give the path")
 
 
 def test_what_the_gpu_refuses_is_named(target: Target, write_model: WriteModel) -> None:
@@ -149,12 +149,13 @@ class Swapping:
     name = "swapping"
 
     def __init__(self, target: Target) -> None:
-        self._target = target
+        self._target, self.capabilities = target, target.capabilities
+        self.machine, self.stage, self.close = target.machine, target.stage, target.close
 
-    def start(self, plan: Plan) -> Runner:
+    def start(self, plan: Plan) -> RunnerClient:
         return self._target.start(Plan(accelerator="gpu") if plan.accelerator == "npu" else plan)
 
-    def start_load(self, kind: str, workers: int) -> Load:
+    def start_load(self, kind: str, workers: int) -> BackgroundLoad:
         return self._target.start_load(kind, workers)
 
 
@@ -168,7 +169,7 @@ def test_what_was_seen_placed_decides_who_ran(target: Target, sums: Path) -> Non
 def test_ynnpack_is_placed_or_said_to_be_missing(target: Target, sums: Path) -> None:
     *_, row = examined(target, sums, {"ynnpack": Plan(options=(("cpu.enable_ynnpack", "true"),))})
     if row.status == "missing":
-        assert row.why == "this release of LiteRT was built without YNNPACK."
+        assert row.why == "This release of LiteRT was built without YNNPACK."
     else:
         assert row.placed_ops
 

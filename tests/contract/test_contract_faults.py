@@ -32,7 +32,7 @@ PARENT = """
 import sys
 from pathlib import Path
 from hasten.core.plan import Plan, Workload
-from hasten.targets.registry import target_named
+from hasten.targets.local import target_named
 runner = target_named("local").start(Plan(delegate=sys.argv[2]))
 print(runner._link.pid, flush=True)
 runner.load(Path(sys.argv[1]), Workload())
@@ -116,15 +116,15 @@ def test_hunger_for_memory_ends_at_the_limit(fails: Fails, sums: Path, planted: 
 def test_a_refusal_brings_the_delegates_own_words(fails: Fails, sums: Path, planted: Path) -> None:
     failure = fails(sums, faulty(planted, "create", "error"))
     assert (failure.stage, failure.kind) == ("load", "accelerator")
-    assert failure.message.endswith("refused to be made, saying: no such device")
+    assert failure.message.endswith("could not be created: no such device.")
 
 
 @pytest.mark.parametrize(("at", "why"), [("prepare", "error in prepare"), ("invoke", "the device is on fire")])
 def test_an_error_of_the_delegate_is_named(fails: Fails, sums: Path, planted: Path, at: str, why: str) -> None:
     failure = fails(sums, faulty(planted, at, "error"))
     assert (failure.stage, failure.kind) == ("load", "engine")
-    assert failure.message.startswith("operator PlantedDelegate")
-    assert failure.message.endswith(why)
+    assert failure.message.startswith("Operator PlantedDelegate")
+    assert failure.message.endswith(f"{why}.")
 
 
 def test_a_delegate_that_takes_nothing_is_not_timed_as_if_it_did(fails: Fails, sums: Path, planted: Path) -> None:
@@ -162,10 +162,10 @@ def test_a_library_that_does_not_link(fails: Fails, sums: Path, tmp_path: Path, 
 
 
 def test_a_library_that_is_missing_or_is_none(fails: Fails, sums: Path) -> None:
-    assert "there is no delegate library at /nowhere.so" in fails(sums, Plan(delegate="/nowhere.so")).message
+    assert "There is no delegate library at /nowhere.so" in fails(sums, Plan(delegate="/nowhere.so")).message
     failure = fails(sums, Plan(delegate=str(sums)))
     assert failure.kind == "accelerator"
-    assert "will not load" in failure.message
+    assert "does not load" in failure.message
 
 
 def test_options_without_a_value_are_a_wrong_usage(fails: Fails, sums: Path, planted: Path) -> None:

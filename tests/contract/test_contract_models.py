@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,9 +61,10 @@ def cases_file(name: str) -> Path:
 def test_a_runner_says_what_it_is(target: Target) -> None:
     with target.start(Plan()) as runner:
         answer = runner.hello()
-    assert answer["engine"] == "2.3.0"
-    assert answer["machine"]["cores"] >= 1
-    assert answer["machine"]["architecture"]
+    assert answer.engine == "2.3.0"
+    assert answer.cores >= 1
+    assert answer.architecture
+    assert replace(target.machine(), load_average=answer.load_average, timer_ns=answer.timer_ns) == answer
 
 
 @pytest.mark.parametrize("dtype", SIZES_IN_BITS)
@@ -87,7 +89,7 @@ def test_types_that_cannot_be_fed_are_refused_by_name(fails: Fails, write_model:
 def test_a_kernel_that_lacks_a_type_is_named(fails: Fails, write_model: WriteModel) -> None:
     failure = fails(write_model(example_models.cast_to_float("uint64")), Plan())
     assert failure.kind == "model"
-    assert failure.message == "LiteRT's operator Cast does not take tensors of type UINT64"
+    assert failure.message == "LiteRT's operator Cast does not take tensors of type UINT64."
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8", "int64", "uint8", "bool"])
@@ -222,7 +224,7 @@ def test_a_missing_file_is_named(fails: Fails, tmp_path: Path) -> None:
     ("make", "words"),
     [
         (example_models.custom_operator, "needs the custom operator Unknown"),
-        (example_models.flex_operator, "an operator of TensorFlow itself (FlexErf)"),
+        (example_models.flex_operator, "the TensorFlow operator FlexErf"),
     ],
 )
 def test_operators_that_are_missing_are_named(
@@ -297,10 +299,10 @@ def test_a_model_beyond_the_memory_limit_is_out_of_memory(
 def test_a_runner_holds_one_model(target: Target, write_model: WriteModel) -> None:
     path = write_model(example_models.one_operator())
     with target.start(Plan()) as runner:
-        with pytest.raises(RunnerFailed, match="no model is loaded"):
+        with pytest.raises(RunnerFailed, match="has not loaded a model"):
             runner.block(0.0, 1)
         runner.load(path, Workload())
-        with pytest.raises(RunnerFailed, match="holds a model already"):
+        with pytest.raises(RunnerFailed, match="has loaded a model already"):
             runner.load(path, Workload())
         assert len(runner.block(0.0, 1).nanoseconds) == 1
 

@@ -109,7 +109,7 @@ def test_a_runner_that_stops_answering_is_stopped() -> None:
     os.kill(runner, signal.SIGSTOP)
     output, _ = finish(process, 60)
     assert process.returncode in (3, 4)
-    assert "no answer within" in json.loads(output)["error"]["message"]
+    assert "did not answer within" in json.loads(output)["error"]["message"]
     wait_until_gone([runner])
 
 

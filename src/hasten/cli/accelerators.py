@@ -79,8 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     session = options.session_from(arguments, "accelerators")
     rows, interrupted = _examine(arguments, model, workload, target, session)
-    if arguments.all and target.name == "local":
-        rows += vendor_rows(arguments.threads)
+    if arguments.all:
+        rows += vendor_rows(arguments.threads, target.machine())
     (recommended, why), finding = recommend(rows), finding_of(rows)
     compared_on = arguments.data or "seeded noise"
     data = {

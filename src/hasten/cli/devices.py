@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hasten.cli import options
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask each target and show."""
-    from hasten.targets.registry import targets_within_reach
+    from hasten.targets.local import targets_within_reach
 
     devices = [_describe(target) for target in targets_within_reach()]
     if arguments.json:
@@ -40,16 +41,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _describe(target: Target) -> dict[str, Any]:
     from hasten.core.failure import RunnerFailed
-    from hasten.core.plan import Plan
 
     try:
-        with target.start(Plan()) as runner:
-            greeting = runner.hello()
+        machine = target.machine()
     except RunnerFailed as failed:
         return {"name": target.name, "usable": False, "summary": f"not usable: {failed.failure.message}"}
-    machine = greeting["machine"]
     summary = (
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mb'] / 1024:.0f} GB, "
-        f"{machine['system']} {machine['architecture']}, LiteRT {greeting['engine']}"
+        f"{machine.cpu}, {machine.cores} cores, {machine.memory_mb / 1024:.0f} GB, "
+        f"{machine.system} {machine.architecture}, LiteRT {machine.engine}"
     )
-    return {"name": target.name, "usable": True, "summary": summary, "engine": greeting["engine"], "machine": machine}
+    return {
+        "name": target.name,
+        "usable": True,
+        "summary": summary,
+        "engine": machine.engine,
+        "machine": asdict(machine),
+        "capabilities": asdict(target.capabilities),
+    }

@@ -138,7 +138,7 @@ def workload_from(arguments: argparse.Namespace) -> Workload:
 def target_from(arguments: argparse.Namespace) -> Target:
     """The target that the options name."""
     from hasten.targets.base import Limits
-    from hasten.targets.registry import target_named
+    from hasten.targets.local import target_named
 
     return target_named(arguments.target, Limits(arguments.time_limit, arguments.memory_limit))
 

@@ -18,10 +18,12 @@ class HastenError(Exception):
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, code: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code
+        """What callers decide by, in place of the message: see `core.failure`."""
 
 
 class Interrupted(KeyboardInterrupt):

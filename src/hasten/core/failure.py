@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 STAGES: Final = ("start", "load", "run", "profile", "evaluate", "make")
 # What a runner can say of itself (the first five), and what only its parent can see.
 KINDS: Final = ("usage", "model", "data", "accelerator", "target", "engine", "bug", "crash", "hang", "out of memory")
+# What callers decide by: something that could be installed or given is not there; the engine cannot do what was asked.
+NOT_INSTALLED: Final = "not_installed"
+UNSUPPORTED: Final = "unsupported"
 _ERRORS: Final[dict[str, type[HastenError]]] = {
     "usage": UsageError,
     "model": ModelError,
@@ -31,6 +34,8 @@ class Failure:
     message: str
     hint: str = ""
     log: tuple[str, ...] = ()
+    code: str = ""
+    """The cause where callers tell it apart from others of its kind (`NOT_INSTALLED`, `UNSUPPORTED`), else empty."""
 
     def __post_init__(self) -> None:
         if self.stage not in STAGES or self.kind not in KINDS:
@@ -46,7 +51,7 @@ class Failure:
             kind = TargetError
         telling = [line for line in self.log if not line.startswith("INFO:")]
         lines = "".join(f"\n  | {line}" for line in telling[-6:])
-        return kind(self.message + lines, self.hint)
+        return kind(self.message + lines, self.hint, code=self.code)
 
 
 class RunnerFailed(Exception):
@@ -60,4 +65,4 @@ class RunnerFailed(Exception):
 def failure_from_error(error: HastenError, stage: str) -> Failure:
     """The same trouble as a value. An error of no kind in particular is nobody's fault but ours."""
     kind = next((name for name, cls in _ERRORS.items() if isinstance(error, cls)), "bug")
-    return Failure(stage, kind, error.message, error.hint)
+    return Failure(stage, kind, error.message, error.hint, code=error.code)

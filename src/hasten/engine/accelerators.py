@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import AcceleratorError
+from hasten.core.failure import NOT_INSTALLED
+from hasten.core.machine import Vendor
 
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
 
 # The plugin of the wheel asks for libopenvino.so.2631, which is in this release and no other.
 OPENVINO_RELEASE: Final = "2026.3.1"
+_INSTALL_OPENVINO: Final = f"Install it: pip install openvino=={OPENVINO_RELEASE}"
 # Where Debian's chromium keeps its software Vulkan device; a machine with a real GPU has a driver of its own.
 _SWIFTSHADER: Final = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 # What the drivers of desktop, NVIDIA, Mali and Adreno GPUs put under /dev.
@@ -40,10 +43,20 @@ def stand_ins() -> dict[str, str]:
     found = {}
     drivers = [os.environ.get(name, "") for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")]
     if any("swiftshader" in driver for driver in drivers) or not (any(drivers) or _has_gpu()):
-        found["gpu"] = "a software GPU (SwiftShader), as this machine has no other"
+        found["gpu"] = "a software GPU (SwiftShader), because this machine has no GPU"
     if npu_options():
-        found["npu"] = "OpenVINO's CPU back end, as this machine has no NPU"
+        found["npu"] = "OpenVINO's CPU back end, because this machine has no NPU"
     return found
+
+
+def installed_vendors(folder: Path | None = None) -> tuple[Vendor, ...]:
+    """The vendors whose NPU compiler plugin is in the installed LiteRT package."""
+    vendors = folder or _vendors_folder()
+    found = []
+    for plugin in sorted(vendors.glob("*/compiler/libLiteRtCompilerPlugin*.so")) if vendors else ():
+        dispatch = sorted((plugin.parents[1] / "dispatch").glob("libLiteRtDispatch*.so"))
+        found.append(Vendor(plugin.parents[1].name, plugin.name, dispatch[0].name if dispatch else ""))
+    return tuple(found)
 
 
 def process_environment(plan: Plan) -> dict[str, str]:
@@ -58,18 +71,25 @@ def process_environment(plan: Plan) -> dict[str, str]:
     return {}
 
 
+def _vendors_folder() -> Path | None:
+    spec = importlib.util.find_spec("ai_edge_litert")
+    places = spec.submodule_search_locations if spec else None
+    return Path(places[0]) / "vendors" if places else None
+
+
 def _openvino_libraries() -> Path:
     spec = importlib.util.find_spec("openvino")
     if spec is None or not spec.submodule_search_locations:
         raise AcceleratorError(
-            "the NPU accelerator needs OpenVINO, which is not installed", f"pip install openvino=={OPENVINO_RELEASE}"
+            "The NPU accelerator needs OpenVINO, which is not installed.", _INSTALL_OPENVINO, code=NOT_INSTALLED
         )
     folder = Path(spec.submodule_search_locations[0]) / "libs"
     wanted = "libopenvino.so." + OPENVINO_RELEASE[2:].replace(".", "")
     if not (folder / wanted).exists():
         raise AcceleratorError(
-            f"LiteRT's Intel plugin wants {wanted}, which the installed OpenVINO does not have",
-            f"pip install openvino=={OPENVINO_RELEASE}",
+            f"LiteRT's Intel plugin needs {wanted}, which the installed OpenVINO does not have.",
+            _INSTALL_OPENVINO,
+            code=NOT_INSTALLED,
         )
     return folder
 
@@ -82,8 +102,9 @@ def _gpu_environment() -> dict[str, str]:
         return needed
     if not _SWIFTSHADER.exists():
         raise AcceleratorError(
-            "this machine shows no GPU, and no software device for Vulkan is installed",
-            "Install the GPU's Vulkan driver; for a software device: apt-get install chromium",
+            "This machine has no visible GPU and no software Vulkan device.",
+            "Install the GPU's Vulkan driver, or a software device: apt-get install chromium",
+            code=NOT_INSTALLED,
         )
     # Vulkan's loader lies beside the device, for systems that have no libvulkan of their own.
     loader = {"LD_LIBRARY_PATH": _prepended("LD_LIBRARY_PATH", str(_SWIFTSHADER.parent))}

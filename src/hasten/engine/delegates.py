@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hasten.core.errors import AcceleratorError, UsageError
+from hasten.core.failure import NOT_INSTALLED
 
 _CREATE: Final = "tflite_plugin_create_delegate"
 _DESTROY: Final = "tflite_plugin_destroy_delegate"
@@ -43,9 +44,9 @@ class ExternalDelegate:
 
     def refusal(self) -> AcceleratorError:
         """Why no delegate came of it, in the library's own words if it has any."""
-        said = f", saying: {' '.join(self._complaints)}" if self._complaints else " and gave no reason"
+        said = f": {' '.join(self._complaints)}" if self._complaints else " and gave no reason"
         return AcceleratorError(
-            f"the delegate {self.name} refused to be made{said}", "Look at the options given to it."
+            f"The delegate {self.name} could not be created{said}.", "Check the options that the plan gives it."
         )
 
     def _note(self, message: bytes | None) -> None:
@@ -54,18 +55,21 @@ class ExternalDelegate:
 
 def _open(path: str) -> c.CDLL:
     if not Path(path).is_file():
-        raise AcceleratorError(f"there is no delegate library at {path}", "Give the path of a shared library (.so).")
+        raise AcceleratorError(
+            f"There is no delegate library at {path}.", "Give the path of a shared library (.so).", code=NOT_INSTALLED
+        )
     try:
         plugin = c.CDLL(str(Path(path).resolve()))
     except OSError as error:
         raise AcceleratorError(
-            f"the delegate library will not load: {error}", "Is it built for this system, with all it links to at hand?"
+            f"The delegate library does not load: {error}.",
+            "Build it for this system, and install the libraries that it links to.",
         ) from error
     try:
         _ = plugin[_CREATE], plugin[_DESTROY]
     except AttributeError as error:
         raise AcceleratorError(
-            f"{path} is not an external delegate: {error}", f"It must export {_CREATE} and {_DESTROY}."
+            f"{path} is not an external delegate: {error}.", f"Export {_CREATE} and {_DESTROY} from it."
         ) from error
     return plugin
 
@@ -73,6 +77,6 @@ def _open(path: str) -> c.CDLL:
 def _option_arrays(text: str) -> tuple[c.Array[c.c_char_p], c.Array[c.c_char_p]]:
     pairs = [item.partition("=") for item in text.split(";") if item]
     if wrong := [key for key, equals, _ in pairs if not equals]:
-        raise UsageError(f"a delegate's options are key=value, not {wrong[0]!r}", "Write LIB:key=value;key=value")
+        raise UsageError(f"A delegate's options are key=value, not {wrong[0]!r}.", "Write LIB:key=value;key=value.")
     array_type = c.c_char_p * len(pairs)
     return array_type(*(key.encode() for key, _, _ in pairs)), array_type(*(value.encode() for _, _, value in pairs))

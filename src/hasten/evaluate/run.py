@@ -3,7 +3,6 @@ many at a time, and an early end where a floor is already decided."""
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -78,7 +77,10 @@ def evaluate(
         data = replace(data, metric=original.metric)
     begin = time.monotonic()
     graph = graph or read_graph(candidate.path)
-    candidate, runners = _spread(target, candidate, options)
+    try:
+        candidate, runners = _spread(target, candidate, options)
+    except RunnerFailed as failed:
+        return failed.failure
     prefetch = Prefetch(
         data.dataset,
         forms_from_graph(graph, candidate.workload).inputs,
@@ -86,14 +88,12 @@ def evaluate(
         read_metadata(graph),
         samples=options.samples,
         seed=options.seed,
-        threads=max(1, runners),
+        threads=runners,
     )
     with RunnerPool(target, candidate, runners) as pool:
         try:
             load = pool.open()
             prefetch.end()
-            if not options.runners and runners == 0:
-                pool.size = pool.cores()
             pool.fresh = graph.stateful and load.api == "CompiledModel"
             model = _LoadedModel(graph, forms_as_loaded(graph, candidate.workload, load), load)
             return _Work(pool, model, data, options, original, prefetch).run(floor, progress, begin)
@@ -279,18 +279,12 @@ class _Work:
 
 
 def _spread(target: Target, candidate: Candidate, options: EvaluationOptions) -> tuple[Candidate, int]:
-    """The plan for each of several runners, and how many; 0 where the device must be asked for its cores."""
+    """The plan for each of several runners, and how many."""
     plan = candidate.plan
     if plan.accelerator != "cpu" or plan.delegate:
         return candidate, options.runners or 1
     candidate = replace(candidate, plan=replace(plan, threads=1))
-    return candidate, options.runners or (_local_cores() if target.name == "local" else 0)
-
-
-def _local_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return candidate, options.runners or target.machine().cores
 
 
 def _batch_size(load: LoadReport, total: int | None, runners: int) -> int:

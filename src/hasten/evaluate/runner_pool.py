@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hasten.core.failure import Failure
     from hasten.measure.rounds import Candidate
     from hasten.targets.base import Target
-    from hasten.targets.client import LoadReport, Runner
+    from hasten.targets.client import LoadReport, RunnerClient
 
     Frames = Sequence[bytes | memoryview]
     Outputs = tuple[bytes | memoryview, ...]
@@ -36,7 +36,7 @@ class RunnerPool:
         self.fresh = False
         """Whether the model is loaded anew for each sample."""
         self._target, self._candidate = target, candidate
-        self._idle: list[Runner] = []
+        self._idle: list[RunnerClient] = []
         self._alive = 0
         self._changed = threading.Condition()
         self._starting: list[threading.Thread] = []
@@ -72,14 +72,6 @@ class RunnerPool:
         self._give_back(runner)
         return report
 
-    def cores(self) -> int:
-        """How many cores the runners' machine has."""
-        runner = self._take()
-        try:
-            return max(1, int(runner.hello()["machine"]["cores"]))
-        finally:
-            self._give_back(runner)
-
     def predict(self, batch: Sequence[Frames], names: Sequence[str], *, skip_bad: bool = False) -> Answers:
         """The outputs of each sample. After a failure they are tried once more, one by one, to find who is to blame;
         with `skip_bad` whoever fails again has that failure for an answer."""
@@ -107,7 +99,7 @@ class RunnerPool:
                 raise RunnerFailed(failure) from failed
             return failure
 
-    def _with_runner(self, work: Callable[[Runner], list[Outputs]]) -> list[Outputs]:
+    def _with_runner(self, work: Callable[[RunnerClient], list[Outputs]]) -> list[Outputs]:
         runner = self._take()
         try:
             answers = work(runner)
@@ -118,7 +110,7 @@ class RunnerPool:
         self._give_back(runner)
         return answers
 
-    def _take(self) -> Runner:
+    def _take(self) -> RunnerClient:
         with self._changed:
             while not self._idle and self._alive >= self.size:
                 self._changed.wait()
@@ -137,19 +129,19 @@ class RunnerPool:
         except RunnerFailed:
             self._lose(None)  # whoever needs it tries again, and tells of it
 
-    def _start(self) -> tuple[Runner, LoadReport]:
+    def _start(self) -> tuple[RunnerClient, LoadReport]:
         with contextlib.ExitStack() as stack:
             runner = stack.enter_context(self._target.start(self._candidate.plan))
             report = runner.load(self._candidate.path, self._candidate.workload)
             stack.pop_all()
         return runner, report
 
-    def _give_back(self, runner: Runner) -> None:
+    def _give_back(self, runner: RunnerClient) -> None:
         with self._changed:
             self._idle.append(runner)
             self._changed.notify()
 
-    def _lose(self, runner: Runner | None) -> None:
+    def _lose(self, runner: RunnerClient | None) -> None:
         if runner is not None:
             runner.close()
         with self._changed:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hasten.explain.facts import CutOff, NodeRow
     from hasten.explain.run import Subject
     from hasten.targets.base import Target
-    from hasten.targets.client import Runner
+    from hasten.targets.client import RunnerClient
 
     Reals = list[NDArray[Any]]
 
@@ -178,7 +178,7 @@ def _feed(target: Target, original: Subject, changed: Subject, given: GivenInput
     )
 
 
-def _load(runner: Runner, subject: Subject) -> LoadedForms:
+def _load(runner: RunnerClient, subject: Subject) -> LoadedForms:
     load = runner.load(subject.candidate.path, subject.candidate.workload)
     return forms_as_loaded(subject.graph, subject.candidate.workload, load)
 
@@ -248,7 +248,7 @@ def _reals_from(stored: Sequence[bytes], forms: Sequence[TensorForm]) -> Reals:
     return [real_from_bytes(data, form) for data, form in zip(stored, forms, strict=True)]
 
 
-def _outputs(runner: Runner, forms: LoadedForms, samples: Sequence[Sequence[bytes]]) -> dict[str, Reals]:
+def _outputs(runner: RunnerClient, forms: LoadedForms, samples: Sequence[Sequence[bytes]]) -> dict[str, Reals]:
     found: dict[str, Reals] = {form.name: [] for form in forms.outputs}
     for sample in samples:
         for form, data in zip(forms.outputs, forms.read(runner.evaluate(sample)), strict=True):

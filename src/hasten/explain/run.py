@@ -20,7 +20,6 @@ from hasten.practices.profile.run import build_profile, profile_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from hasten.core.comparison import Comparison
     from hasten.core.profile import Peaks, Profile
@@ -77,7 +76,7 @@ def explain(
         if candidate.plan.kernel == "reference":
             return candidate, _NO_REFERENCE
     try:
-        instructions = instructions_of(_machine(target, original.candidate))
+        instructions = instructions_of(target.machine())
     except RunnerFailed as failed:
         return original.candidate, failed.failure
     if comparison is None:
@@ -146,12 +145,6 @@ def _untimed(
         instructions=instructions,
         why_no_times=f"{refused.label}: {failure.message}",
     )
-
-
-def _machine(target: Target, candidate: Candidate) -> dict[str, Any]:
-    with target.start(candidate.plan) as runner:
-        machine: dict[str, Any] = runner.hello()["machine"]
-        return machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Verdict
 from hasten.core.units import milliseconds, percent
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.comparison import Comparison
+    from hasten.core.machine import Machine
     from hasten.explain.facts import Cause
 
 _MOST_NAMED: Final = 3
@@ -57,15 +58,15 @@ def hints_of(causes: Sequence[Cause], before_ms: float) -> tuple[str, ...]:
     return (f"leave {names} as it was in the original, where the delegate took it, and measure again",) if lost else ()
 
 
-def instructions_of(machine: dict[str, Any]) -> Instructions:
+def instructions_of(machine: Machine) -> Instructions:
     """What the machine's CPU brings along for eight bits and half precision. Hints are no measurement."""
-    flags = set(machine.get("instructions") or ())
-    arm = str(machine.get("architecture", "")).lower().startswith(("arm", "aarch"))
+    flags = set(machine.instructions)
+    arm = machine.architecture.lower().startswith(("arm", "aarch"))
     int8, half = (_ARM_INT8, _ARM_HALF) if arm else (_X86_INT8, _X86_HALF)
     known = [*int8, *half]
     without_int8 = not any(flag in flags for flag, _ in int8)
     return Instructions(
-        cpu=str(machine.get("cpu") or "unknown"),
+        cpu=machine.cpu or "unknown",
         has=tuple(name for flag, name in known if flag in flags),
         lacks=tuple(name for flag, name in known if flag not in flags) if flags else (),
         hint=_INT8_HINT if without_int8 and flags else "",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import platform
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.codec import to_data
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure
+from hasten.core.machine import machine_facts
 from hasten.core.session import keep_nothing
 from hasten.evaluate.evaluation import EvaluationData, compare_evaluations
 from hasten.evaluate.floor import Floor
@@ -22,7 +22,6 @@ from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
-    from hasten.core.plan import Plan
     from hasten.core.session import Keep
     from hasten.data.dataset import Dataset
     from hasten.data.metrics import Metric
@@ -67,7 +66,7 @@ class CheckPractice:
         share = 0.6 if self.dataset is not None else 1.0
         failed = None
         if timed:
-            self._environment = environment_of(self.target, self.candidate.plan)
+            self._environment = environment_of(self.target)
             self.keep("environment", "", self._environment)
             failed = self._time(lambda done, text: progress(share * done, text))
         if failed is None and self.dataset is not None:
@@ -159,14 +158,6 @@ def baseline_name(candidate: Candidate, baseline: Candidate) -> str:
     return str(baseline.path) if baseline.path != candidate.path else baseline.plan.describe()
 
 
-def environment_of(target: Target, plan: Plan) -> dict[str, Any]:
+def environment_of(target: Target) -> dict[str, Any]:
     """What decides a latency beside model and plan: the machine, and the releases of all that runs on it."""
-    with target.start(replace(plan, cores=())) as runner:
-        hello = runner.hello()
-    return {
-        **hello["machine"],
-        "hasten": version("hasten"),
-        "litert": hello["engine"],
-        "platform": platform.platform(),
-        "target": target.name,
-    }
+    return {**machine_facts(target.machine()), "hasten": version("hasten"), "target": target.name}

@@ -13,7 +13,7 @@ import math
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement, Model
@@ -25,6 +25,7 @@ from hasten.model import example_models
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hasten.core.machine import Machine
     from hasten.targets.base import Target
 
 _FORMAT: Final = 1
@@ -39,11 +40,10 @@ _VECTORS: Final = 3
 def measure_peaks(target: Target, threads: int, progress: Progress = no_progress) -> Peaks | Failure:
     """The peaks of the target's machine, from the cache if they are known."""
     try:
-        with target.start(Plan(threads=threads)) as runner:
-            greeting = runner.hello()
+        machine = target.machine()
     except RunnerFailed as failed:
         return failed.failure
-    cache = _cache_file(greeting, threads)
+    cache = _cache_file(machine, threads)
     known = _read(cache)
     if known is not None:
         return known
@@ -89,9 +89,8 @@ def _quickest_seconds(target: Target, path: Path, threads: int) -> float | Failu
     return result.samples.min_ms / 1e3 if isinstance(result, Measurement) else result
 
 
-def _cache_file(greeting: dict[str, Any], threads: int) -> Path:
-    machine = greeting["machine"]
-    stable = [_FORMAT, greeting["engine"], threads, machine["cpu"], machine["cores"], machine["instructions"]]
+def _cache_file(machine: Machine, threads: int) -> Path:
+    stable = [_FORMAT, machine.engine, threads, machine.cpu, machine.cores, machine.instructions]
     key = hashlib.sha256(json.dumps(stable).encode()).hexdigest()[:16]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return folder / "hasten" / f"peaks-{key}.json"

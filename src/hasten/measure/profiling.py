@@ -46,7 +46,6 @@ def _collect(target: Target, candidate: Candidate, seconds: float, progress: Pro
         progress(0.0, "loading")
         plain = stack.enter_context(target.start(candidate.plan))
         profiled = stack.enter_context(target.start(candidate.plan))
-        timer_step = plain.hello()["machine"]["timer_ns"]
         load = plain.load(candidate.path, candidate.workload)
         profiled.load(candidate.path, candidate.workload, profiling=True)
         warm_up(plain)
@@ -60,4 +59,4 @@ def _collect(target: Target, candidate: Candidate, seconds: float, progress: Pro
             in_a_turn = max(1, min(_MOST_RUNS_A_TURN, len(block.nanoseconds)))
             runs.extend(profiled.profile(in_a_turn + 1)[1:])
             progress(schedule.share, f"{len(runs)} profiled runs")
-        return RawProfile(tuple(runs), Samples(tuple(blocks), timer_step), load)
+        return RawProfile(tuple(runs), Samples(tuple(blocks), target.machine().timer_ns), load)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hasten.core import doubts
 from hasten.core.failure import Failure, RunnerFailed
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hasten.core.block import Block
+    from hasten.core.machine import Cluster
     from hasten.measure.schedule import Clock
     from hasten.targets.base import Target
-    from hasten.targets.client import LoadReport, Runner
+    from hasten.targets.client import LoadReport, RunnerClient
 
 BLOCK_SECONDS: Final = 0.05
 # Enough runs of a tiny model for a firm median; more would only fill the session file.
@@ -108,7 +109,6 @@ class Rounds:
         self._target = target
         self._clock = clock or now
         self._number = 0
-        self._machine: dict[str, Any] | None = None
 
     @property
     def alive(self) -> list[Track]:
@@ -127,14 +127,13 @@ class Rounds:
             self._alternate(entrants, seconds_each)
         self._number += 1
 
-    def _start(self, track: Track, stack: contextlib.ExitStack) -> Runner | None:
+    def _start(self, track: Track, stack: contextlib.ExitStack) -> RunnerClient | None:
         candidate = track.candidate
         try:
             runner = stack.enter_context(self._target.start(candidate.plan))
-            if self._machine is None:
-                self._machine = runner.hello()["machine"]
-            track.timer_step_ns = self._machine["timer_ns"]
-            runner.plan = replace(candidate.plan, cores=candidate.plan.cores or self._shared_cores(self._machine))
+            machine = self._target.machine()
+            track.timer_step_ns = machine.timer_ns
+            runner.plan = replace(candidate.plan, cores=candidate.plan.cores or self._shared_cores(machine.clusters))
             load = runner.load(candidate.path, candidate.workload)
             warm = warm_up(runner)
         except RunnerFailed as failed:
@@ -144,24 +143,23 @@ class Rounds:
         track.warm_ups.append(warm)
         return runner
 
-    def _shared_cores(self, machine: dict[str, Any]) -> tuple[int, ...]:
+    def _shared_cores(self, clusters: tuple[Cluster, ...]) -> tuple[int, ...]:
         """The cores that all candidates of this round share; other ones in the next. Empty: whatever they get.
 
         A neighbour on the same chip can halve the speed of one core for seconds. The scheduler leaves each process on
         a core of its own, and the ratio of two equal models would then be that of two cores.
         """
         plans = [track.candidate.plan for track in self.alive]
-        clusters = machine.get("clusters") or []
         threads = plans[0].threads
         alike = all(plan == replace(plans[0], options=plan.options, kernel=plan.kernel) for plan in plans)
         if len(plans) < 2 or len(clusters) != 1 or not alike or plans[0].accelerator != "cpu" or plans[0].delegate:
             return ()
-        cores = clusters[0]["cores"]
+        cores = clusters[0].cores
         if threads >= len(cores):
             return ()
         return tuple(sorted(cores[(self._number * threads + i) % len(cores)] for i in range(threads)))
 
-    def _alternate(self, entrants: list[tuple[Track, Runner]], seconds_each: float) -> None:
+    def _alternate(self, entrants: list[tuple[Track, RunnerClient]], seconds_each: float) -> None:
         """ABBA order: a drift that is straight in time cancels out within two turns."""
         collected: dict[int, list[Block]] = {id(track): [] for track, _ in entrants}
         spent = dict.fromkeys(collected, 0.0)

@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hasten.targets.client import Runner
+    from hasten.targets.client import RunnerClient
 
 _BLOCK_SECONDS: Final = 0.03
 _MOST_RUNS_A_BLOCK: Final = 200
@@ -24,7 +24,7 @@ class WarmUp:
     """False: each block was still faster than the one before when patience ran out."""
 
 
-def warm_up(runner: Runner) -> WarmUp:
+def warm_up(runner: RunnerClient) -> WarmUp:
     """Run blocks until one is no faster than the one before it (within 5 %)."""
     runs = 0
     before: float | None = None

@@ -6,12 +6,12 @@ import argparse
 import contextlib
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.core.errors import HastenError
 from hasten.core.plan import ACCELERATORS, Plan
 from hasten.engine.accelerators import process_environment
-from hasten.runner.command import runner_command
 from hasten.runner.serving import serve
 
 if TYPE_CHECKING:
@@ -26,27 +26,28 @@ def main() -> None:
     """Serve until the other side closes."""
     parser = argparse.ArgumentParser(prog="python -m hasten.runner")
     parser.add_argument("--accelerator", default="cpu", choices=ACCELERATORS)
-    parser.add_argument("--memory-mb", type=int, default=0, help="limit of private memory, 0 for none")
+    parser.add_argument("--memory-mb", type=int, default=0, help="limit of private memory; 0: 75 %% of the machine's")
+    parser.add_argument("--store", type=Path, help="refuse model files outside of this folder")
     arguments = parser.parse_args()
-    _prepare_environment(arguments.accelerator, arguments.memory_mb)
-    serve(_create_answer, arguments.memory_mb)
+    _prepare_environment(arguments.accelerator)
+    serve(lambda: _create_answer(arguments.store), arguments.memory_mb)
 
 
-def _create_answer() -> Callable[[Message], Message]:
+def _create_answer(store: Path | None) -> Callable[[Message], Message]:
     """Late, as what the engine's libraries print belongs in the log."""
     from hasten.runner.server import Server
 
-    return Server().answer
+    return Server(store).answer
 
 
-def _prepare_environment(accelerator: str, memory_mb: int) -> None:
+def _prepare_environment(accelerator: str) -> None:
     """Start over with the variables that the accelerator's libraries read at a process's start."""
     if os.environ.pop(_PREPARED, None):
         return
-    with contextlib.suppress(HastenError):  # what is missing is said when the model is loaded
+    with contextlib.suppress(HastenError):  # loading the model reports what is missing
         needed = process_environment(Plan(accelerator=accelerator))
         if needed:
-            command = runner_command(sys.executable, accelerator, memory_mb)
+            command = [sys.executable, *sys.orig_argv[1:]]  # however this runner was started: installed, or as a zip
             os.execve(sys.executable, command, {**os.environ, **needed, _PREPARED: "1"})
 
 

@@ -1,5 +1,5 @@
-"""The machine as the runner sees it: what it is, and what happens on it while a block runs. What a system does not
-tell is None, or empty."""
+"""The machine as the runner sees it: what it is, what happens on it while a block runs, the memory that a model takes,
+and the cores that a process is kept to. What a system does not report is None, or empty."""
 
 from __future__ import annotations
 
@@ -12,13 +12,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from hasten.core.block import Conditions
-from hasten.engine.accelerators import stand_ins
-from hasten.runner.cores import describe_clusters, usable_core_numbers
+from hasten.core.cores import cores_text
+from hasten.core.errors import UsageError
+from hasten.core.machine import Cluster, Machine
+from hasten.engine import library
+from hasten.engine.accelerators import installed_vendors, stand_ins
+from hasten.runner.serving import memory_bytes
 
 _CPU: Final = Path("/sys/devices/system/cpu")
 _POWERCAP: Final = Path("/sys/class/powercap")
 _THERMAL: Final = Path("/sys/class/thermal")
 _PROC: Final = Path("/proc")
+_STATUS: Final = Path("/proc/self/status")
+# Kernel files that rank a core, the better one first: its capacity (Arm, and x86 from Linux 6.12), its top clock.
+_STRENGTH_FILES: Final = ("cpu_capacity", "cpufreq/cpuinfo_max_freq")
+# Cores of one kind can differ by a few percent: chips favor their best cores, and capacities are measured.
+_ALIKE: Final = 0.10
 # What decides which kernels the engine picks; listed so that a report can say what a CPU has and lacks.
 _TELLING_FLAGS: Final = (
     "sse4_1",
@@ -44,32 +53,65 @@ _TELLING_FLAGS: Final = (
 )
 
 
-def describe_machine() -> dict[str, Any]:
-    """What stays the same from run to run, and so belongs beside every result."""
+def describe_machine() -> Machine:
+    """What stays the same from run to run. TargetError where LiteRT is missing or of an unknown release."""
     cpu_info = _text(_PROC / "cpuinfo")
-    return {
-        "system": platform.system(),
-        "release": platform.release(),
-        "architecture": platform.machine(),
-        "python": platform.python_version(),
-        "cpu": _cpu_name(cpu_info),
-        "cores": usable_cores(),
-        "clusters": describe_clusters(),
-        "memory_mb": _memory_mb(),
-        "instructions": [flag for flag in _TELLING_FLAGS if flag in _cpu_flags(cpu_info)],
-        "governor": _text(_CPU / "cpu0/cpufreq/scaling_governor").strip() or None,
-        "turbo": _turbo(),
-        "hypervisor": "hypervisor" in _cpu_flags(cpu_info),
-        "energy_counter": _energy_joules() is not None,
-        "timer_ns": _timer_step_ns(),
-        "load_average": _load_average(),
-        "stand_ins": stand_ins(),
-    }
+    return Machine(
+        system=platform.system(),
+        release=platform.release(),
+        architecture=platform.machine(),
+        python=platform.python_version(),
+        cpu=_cpu_name(cpu_info),
+        cores=len(usable_core_numbers()),
+        memory_mb=memory_bytes() // 2**20,
+        engine=library.release(),
+        platform=platform.platform(),
+        clusters=describe_clusters(),
+        instructions=tuple(flag for flag in _TELLING_FLAGS if flag in _cpu_flags(cpu_info)),
+        governor=_text(_CPU / "cpu0/cpufreq/scaling_governor").strip() or None,
+        turbo=_turbo(),
+        hypervisor="hypervisor" in _cpu_flags(cpu_info),
+        energy_counter=_energy_joules() is not None,
+        timer_ns=_timer_step_ns(),
+        load_average=_load_average(),
+        stand_ins=stand_ins(),
+        vendors=installed_vendors(),
+    )
 
 
-def usable_cores() -> int:
+def describe_clusters(root: Path = _CPU) -> tuple[Cluster, ...]:
+    """Groups of like cores among those that this process may use, the strongest first; one group if all are alike."""
+    usable = sorted(usable_core_numbers())
+    strengths = _strengths(root, usable)
+    clusters: list[tuple[float, list[int]]] = []
+    for core in sorted(usable, key=lambda core: (-strengths[core], core)):
+        if clusters and strengths[core] >= clusters[-1][0] * (1 - _ALIKE):
+            clusters[-1][1].append(core)
+        else:
+            clusters.append((strengths[core], [core]))
+    strongest = clusters[0][0]
+    return tuple(Cluster(tuple(sorted(cores)), round(strength / strongest, 3)) for strength, cores in clusters)
+
+
+def usable_core_numbers() -> set[int]:
     """The cores that this process may use, which in a container can be fewer than the machine has."""
-    return len(usable_core_numbers())
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
+
+
+def keep_to_cores(cores: tuple[int, ...]) -> None:
+    """Let this process, and the threads that it starts from now on, use these cores only."""
+    if not cores:
+        return
+    if not hasattr(os, "sched_setaffinity"):
+        raise UsageError("This system cannot restrict a process to some cores.", "Leave out cores=….")
+    if missing := set(cores) - usable_core_numbers():
+        raise UsageError(
+            f"A runner cannot use core {cores_text(missing)} on this machine.",
+            f"Choose among the usable cores: {cores_text(usable_core_numbers())}.",
+        )
+    os.sched_setaffinity(0, cores)
 
 
 class ConditionsMeter:
@@ -95,6 +137,26 @@ class ConditionsMeter:
             temperature_c=_temperature_c(),
             joules=_difference(begin, end, "joules"),
         )
+
+
+class MemoryMeter:
+    """Peak resident memory from `start` on."""
+
+    def __init__(self) -> None:
+        self._before_kb: int | None = None
+
+    def start(self) -> None:
+        """Take what is held now as the base, and let the kernel forget the peak so far."""
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")
+        self._before_kb = _status_kb("VmRSS")
+
+    def peak_mb(self) -> float | None:
+        """The peak since then above the base, or None where the system does not tell."""
+        peak = _status_kb("VmHWM")
+        if peak is None or self._before_kb is None:
+            return None
+        return max(0, peak - self._before_kb) / 1024
 
 
 def _counters() -> dict[str, Any]:
@@ -134,15 +196,12 @@ def _cpu_flags(cpu_info: str) -> set[str]:
 
 
 def _cpu_name(cpu_info: str) -> str:
-    for line in cpu_info.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("model name", "Model", "Hardware"):
-            return value.strip()
+    """A Raspberry Pi has both Hardware, its chip, and Model, its name; x86 has "model name" for each core."""
+    found = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in cpu_info.splitlines())}
+    for name in ("model name", "Model", "Hardware"):
+        if found.get(name):
+            return found[name]
     return platform.processor() or platform.machine()
-
-
-def _memory_mb() -> int:
-    return _system_value("SC_PAGE_SIZE") * _system_value("SC_PHYS_PAGES") // 2**20
 
 
 def _load_average() -> float:
@@ -206,3 +265,27 @@ def _text(path: Path) -> str:
         return path.read_text(errors="replace")
     except OSError:
         return ""
+
+
+def _strengths(root: Path, cores: list[int]) -> dict[int, float]:
+    """A figure for each core, comparable within the machine; all alike where the kernel does not tell of each."""
+    for name in _STRENGTH_FILES:
+        told = {core: _number(root / f"cpu{core}" / name) for core in cores}
+        if all(value > 0 for value in told.values()):
+            return told
+    return dict.fromkeys(cores, 1.0)
+
+
+def _number(path: Path) -> float:
+    try:
+        return float(path.read_text().strip())
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _status_kb(name: str) -> int | None:
+    with contextlib.suppress(OSError):
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith(name + ":"):
+                return int(line.split()[1])
+    return None

@@ -1,7 +1,8 @@
 """The frames between a runner and its parent: a length, JSON, and raw tensors beside it.
 
 A message is 8 bytes of little-endian length, that many bytes of JSON, then the raw frames whose lengths the JSON lists
-under "frames". History: version 1, the first.
+under "frames". History: version 1, the first; version 2 has the engine's release among the machine's facts and a code
+in failures.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-VERSION: Final = 1
+VERSION: Final = 2
 _LENGTH: Final = struct.Struct("<Q")
 # A request or an answer is small; tensors travel as frames. More than this is not a message of ours.
 _MOST_JSON_BYTES: Final = 64 * 1024 * 1024
@@ -47,12 +48,12 @@ def decode(read_exactly: Callable[[int], bytes]) -> Message:
     head = read_exactly(_LENGTH.size)
     (length,) = _LENGTH.unpack(head)
     if length > _MOST_JSON_BYTES:
-        raise ProtocolError(f"what arrived begins with {head!r}, which is not a message")
+        raise ProtocolError(f"its output begins with {head!r}")
     try:
         body = json.loads(read_exactly(length))
         sizes = [_frame_size(size) for size in body.pop("frames")]
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
-        raise ProtocolError(f"what arrived is not a message: {error}") from error
+        raise ProtocolError(f"its output is no message ({error})") from error
     return Message(body, tuple(read_exactly(size) for size in sizes))
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, UsageError
-from hasten.core.failure import Failure, failure_from_error
+from hasten.core.failure import UNSUPPORTED, Failure, failure_from_error
 from hasten.core.plan import plan_from_mapping, workload_from_mapping
-from hasten.engine import library
+from hasten.engine import abi, library
 from hasten.engine.accelerators import process_environment
 from hasten.engine.classic import ClassicModel
 from hasten.engine.compiled import CompiledModel
@@ -19,9 +19,7 @@ from hasten.engine.library import EngineError
 from hasten.engine.loading import load_model
 from hasten.engine.model_file import check_model_file
 from hasten.engine.profiler import Profiler
-from hasten.runner.cores import keep_to_cores
-from hasten.runner.machine import ConditionsMeter, describe_machine
-from hasten.runner.memory import MemoryMeter
+from hasten.runner.machine import ConditionsMeter, MemoryMeter, describe_machine, keep_to_cores
 from hasten.runner.protocol import VERSION, Message
 
 if TYPE_CHECKING:
@@ -37,7 +35,8 @@ if TYPE_CHECKING:
 class Server:
     """Holds the one model and answers what is asked of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Path | None = None) -> None:
+        self._store = store
         self._model: CompiledModel | ClassicModel | None = None
         self._profiler: Profiler | None = None
         self._copy_ways: CopyWays | None = None
@@ -61,24 +60,25 @@ class Server:
         except HastenError as error:
             return _failed(failure_from_error(error, stage))
         except EngineError as error:
-            return _failed(Failure(stage, "engine", str(error)))
+            code = UNSUPPORTED if error.status == abi.STATUS_UNSUPPORTED else ""
+            return _failed(Failure(stage, "engine", f"{error}.", code=code))
         except MemoryError:
             hint = "Close other programs, raise --memory-limit, or use a smaller model."
-            return _failed(Failure(stage, "out of memory", "the runner ran out of memory", hint))
+            return _failed(Failure(stage, "out of memory", "The runner ran out of memory.", hint))
         except Exception as error:  # noqa: BLE001 - the parent must get an answer whatever happened here
             return _failed(Failure(stage, "bug", f"{type(error).__name__}: {error}", "Please report this."))
         return Message({"ok": True, **reply.body}, reply.frames)
 
     def _hello(self, _request: Message) -> Message:
-        return Message({"protocol": VERSION, "engine": library.release(), "machine": describe_machine()})
+        return Message({"protocol": VERSION, "machine": asdict(describe_machine())})
 
     def _load(self, request: Message) -> Message:
         if self._model is not None:
-            raise UsageError("this runner holds a model already", "Start another runner.")
+            raise UsageError("This runner has loaded a model already.", "Start another runner.")
         plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
         process_environment(plan)  # says what is missing before the engine does, and better
         keep_to_cores(plan.cores)  # now, as the threads that the engine starts inherit it
-        path, profiling = Path(request.body["path"]), bool(request.body.get("profiling"))
+        path, profiling = self._path(request), bool(request.body.get("profiling"))
         check_model_file(path)
         self._memory.start()
         loaded = load_model(path, plan, workload, profiling=profiling)
@@ -116,8 +116,8 @@ class Server:
     def _profile(self, request: Message) -> Message:
         if self._profiler is None:
             raise ModelError(
-                "LiteRT 2.3 runs this model through its classic interface only, which has no profiler",
-                "hasten bench still times it.",
+                "LiteRT 2.3 runs this model only through its classic interface, which has no profiler.",
+                "Time the whole model with hasten bench.",
             )
         runs = []
         for _ in range(int(request.body["runs"])):
@@ -130,7 +130,7 @@ class Server:
     def _evaluate(self, request: Message) -> Message:
         model = self._loaded()
         if len(request.frames) != len(model.inputs):
-            raise DataError(f"the model takes {len(model.inputs)} inputs, not {len(request.frames)}")
+            raise DataError(f"The model takes {len(model.inputs)} inputs, not {len(request.frames)}.")
         return Message({}, _predict(model, request.frames))
 
     def _evaluate_many(self, request: Message) -> Message:
@@ -138,7 +138,7 @@ class Server:
         model, frames = self._loaded(), request.frames
         width = len(model.inputs)
         if not width or len(frames) % width:
-            raise DataError(f"the model takes {width} inputs a sample, which {len(frames)} inputs do not make up")
+            raise DataError(f"The model takes {width} inputs per sample, and {len(frames)} is not a multiple of that.")
         answers: list[bytes] = []
         for start in range(0, len(frames), width):
             if request.body.get("fresh"):
@@ -154,24 +154,33 @@ class Server:
 
         if self._copy_ways is None:
             plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
-            self._copy_ways = CopyWays(self._loaded(), Path(request.body["path"]), plan, workload)
+            self._copy_ways = CopyWays(self._loaded(), self._path(request), plan, workload)
         ways = self._copy_ways
         ways.open(str(request.body["family"]))
         return Message({"available": ways.available, "reasons": ways.reasons})
 
     def _copies_block(self, request: Message) -> Message:
         if self._copy_ways is None:
-            raise UsageError("no ways to feed and read were made ready in this runner")
+            raise UsageError("This runner has prepared no way to feed and read the model.", "Request copies first.")
         body, meter = request.body, ConditionsMeter()
         steps = self._copy_ways.time(str(body["way"]), float(body["seconds"]), int(body["most"]))
         return Message({"conditions": asdict(meter.finish())}, tuple(durations.tobytes() for durations in steps))
 
     def _unknown(self, request: Message) -> Message:
-        raise UsageError(f"a runner knows no request {request.body.get('request')!r}")
+        raise UsageError(
+            f"A runner has no request {request.body.get('request')!r}.", "Use the same hasten on both sides."
+        )
+
+    def _path(self, request: Message) -> Path:
+        """The model file. On a device with a store, a path of the host must not be found there by accident."""
+        path = Path(request.body["path"])
+        if self._store and not path.resolve().is_relative_to(self._store.resolve()):
+            raise UsageError(f"This runner loads no model from outside of its folder: {path}.", "Stage the file first.")
+        return path
 
     def _loaded(self) -> CompiledModel | ClassicModel:
         if self._model is None:
-            raise UsageError("no model is loaded in this runner")
+            raise UsageError("This runner has not loaded a model.", "Load one first.")
         return self._model
 
 
@@ -192,8 +201,8 @@ def _refuse_unused(plan: Plan, placement: Placement | None) -> None:
         return
     name = f"delegate {Path(plan.delegate.partition(':')[0]).name}" if plan.delegate else plan.accelerator
     raise AcceleratorError(
-        f"the {name} took none of the model's {placement.total} operators, so that all of it would run on the CPU",
-        "Its documentation lists the operators and types that it takes.",
+        f"The {name} took none of the model's {placement.total} operators; the whole model would run on the CPU.",
+        "Look up which operators and types it supports.",
     )
 
 

@@ -1,32 +1,66 @@
-"""What every program behind a link does: it ends with its parent, limits itself, and answers request after request."""
+"""What every program behind a link does: it ends with its parent, limits itself, and answers request after request.
+
+A program whose parent is gone must end even inside a native call. Between requests the end of its input tells it.
+Inside a native call no Python runs, not even in another thread, as timed calls keep the interpreter's lock. So the
+parent holds the other end of a pipe that nobody ever writes to, and the kernel is asked to send SIGIO, whose default is
+to end the process, when that end is closed: by the parent, or with it. (The pipe of requests will not do: its last
+write may still be under way when the request is already being handled. PR_SET_PDEATHSIG would be simpler, but on Linux
+"parent" means the *thread* that started the program, which may well end before it.)
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hasten.runner.protocol import Message, ProtocolError, decode, encode
 from hasten.runner.shared_memory import with_shared_frames
-from hasten.runner.watch import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Answer = Callable[[Message], Message]
 
+LIFELINE: Final = "HASTEN_LIFELINE"
+"""The variable that names this end of the pipe to the parent; without it a program notices between requests only."""
+_SHARE_OF_MEMORY: Final = 0.75
+
 
 def serve(create_answer: Callable[[], Answer], memory_mb: int) -> None:
-    """Answer until the other side closes, then leave the process. `memory_mb` limits private memory, 0 is no limit."""
-    die_with_parent()
+    """Answer until the other side closes, then leave the process.
+
+    `memory_mb` limits private memory; 0 stands for three quarters of this machine's memory.
+    """
+    _die_with_parent()
     _limit(memory_mb)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
     answers = _keep_standard_output()
     _serve(sys.stdin.fileno(), answers, create_answer())
     # Native libraries crash on unloading now and then; everything is answered, so leave without them.
     os._exit(0)
+
+
+def _die_with_parent() -> None:
+    """From now on, be ended when the other end of the lifeline is closed."""
+    with contextlib.suppress(OSError, ValueError, KeyError, ImportError):  # no lifeline, or not a Unix
+        import fcntl
+
+        lifeline = int(os.environ[LIFELINE])
+        signal.signal(signal.SIGIO, signal.SIG_DFL)
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+        if _has_hung_up(lifeline):
+            os._exit(0)
+
+
+def _has_hung_up(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)  # no events but those that cannot be masked: hang-up and error
+    return bool(poll.poll(0))
 
 
 def _serve(requests: int, answers: int, answer: Answer) -> None:
@@ -63,14 +97,21 @@ def _keep_standard_output() -> int:
 
 
 def _limit(memory_mb: int) -> None:
-    """No core files, and a limit of private memory where the system has one."""
+    """No core files, and a limit of private memory where the system has one and reports its memory."""
     try:
         import resource
     except ImportError:
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if memory_mb > 0:
-        wanted = memory_mb * 2**20
+    if wanted := memory_mb * 2**20 or int(memory_bytes() * _SHARE_OF_MEMORY):
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         if hard == resource.RLIM_INFINITY or wanted < hard:
             resource.setrlimit(resource.RLIMIT_DATA, (wanted, wanted))
+
+
+def memory_bytes() -> int:
+    """The memory of this machine, 0 where the system does not report it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
+        return 0

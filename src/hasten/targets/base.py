@@ -1,4 +1,13 @@
-"""What every target offers: a name, a description, and runners."""
+"""What every target offers: a name, what it can do, its machine, staged files, runners, and load next to them.
+
+Callers hand over paths of the host. What a request carries to a device is one of three things:
+- a **staged file**: the model, and a plan's delegate library where that file exists on the host. `stage` brings it to
+  the device by its SHA-256, each content once, and the request carries the path there;
+- a **path on the device**: a plan's delegate library that the host does not have, and a plan's cache folder (relative
+  ones are relative to the runner's working folder);
+- nothing: compiler plugins, dispatch libraries and drivers belong to the LiteRT package and the system of the device,
+  and its runner finds them there.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +15,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hasten.core.machine import Machine
     from hasten.core.plan import Plan
-    from hasten.targets.client import Runner
-    from hasten.targets.load import Load
+    from hasten.targets.background_load import BackgroundLoad
+    from hasten.targets.client import RunnerClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,24 +29,50 @@ class Limits:
 
     answer_seconds: float = 120.0
     memory_mb: int = 0
-    """0: three quarters of the memory of the machine that hasten itself runs on."""
+    """0: three quarters of the device's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What differs between targets and matters to callers."""
+
+    host_paths: bool
+    """The device sees the host's files, so that staging copies nothing."""
+    shared_memory: bool
+    """Large tensors need not pass through a pipe."""
+    background_load: bool = True
+    """`start_load` works."""
 
 
 class Target(Protocol):
-    """A place where runners run."""
+    """A place where runners run. All trouble comes out as RunnerFailed."""
 
     @property
     def name(self) -> str:
         """What a user calls it with --target."""
         ...
 
-    def start(self, plan: Plan) -> Runner:
-        """Start a fresh runner for a plan. Trouble comes out as RunnerFailed."""
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
         ...
 
-    def start_load(self, kind: str, workers: int) -> Load:
-        """Start work beside the runners (`compute` or `memory`), a process for each of so many cores.
+    def machine(self) -> Machine:
+        """The device's description, asked for once."""
+        ...
 
-        Trouble comes out as RunnerFailed, and so does a place that cannot do it.
-        """
+    def stage(self, path: Path) -> str:
+        """Bring a file of the host to the device, unless it is there; its path on the device."""
+        ...
+
+    def start(self, plan: Plan) -> RunnerClient:
+        """Start a fresh runner for a plan."""
+        ...
+
+    def start_load(self, kind: str, workers: int) -> BackgroundLoad:
+        """Start work next to the runners (`compute` or `memory`): one process per worker, each filling a core."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the device. Runners are closed by whoever started them."""
         ...

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from array import array
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hasten.core.block import Block, Conditions
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.machine import Machine, machine_from_data
 from hasten.core.placement import Placement, placement_from_data
 from hasten.runner.protocol import VERSION, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
     from hasten.core.plan import Plan, Workload
 
@@ -79,38 +80,34 @@ class ProfiledRun:
     events: tuple[RawEvent, ...]
 
 
-class Runner:
-    """A live runner with at most one model. Use it in a `with`, so that it ends whatever happens."""
+class RunnerClient:
+    """A live runner with at most one model. Use it in a `with`, so that it ends whatever happens.
 
-    def __init__(self, link: Link, plan: Plan, answer_seconds: float) -> None:
+    `stage` brings a file of the host to the runner's device and returns its path there.
+    """
+
+    def __init__(self, link: Link, plan: Plan, answer_seconds: float, stage: Callable[[Path], str] = str) -> None:
         self.plan = plan
         self.peak_memory_mb: float | None = None
-        self._link, self._answer_seconds = link, answer_seconds
+        self._link, self._answer_seconds, self._stage = link, answer_seconds, stage
 
-    def __enter__(self) -> Runner:
+    def __enter__(self) -> RunnerClient:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def hello(self) -> dict[str, Any]:
-        """The engine's release and the machine's description."""
+    def hello(self) -> Machine:
+        """The machine as this runner sees it."""
         body = self._ask("start", "hello").body
         if body.get("protocol") != VERSION:
-            message = f"the runner speaks version {body.get('protocol')} of the protocol, not {VERSION}"
+            message = f"The runner uses version {body.get('protocol')} of the protocol, not {VERSION}."
             raise RunnerFailed(Failure("start", "target", message, "Install the same hasten on both sides."))
-        return body
+        return machine_from_data(body["machine"])
 
     def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
         """Load a model and run it once."""
-        body = self._ask(
-            "load",
-            "load",
-            plan=asdict(self.plan),
-            workload=asdict(workload),
-            path=str(path.resolve()),
-            profiling=profiling,
-        ).body
+        body = self._ask("load", "load", **self._on_device(path, workload), profiling=profiling).body
         return LoadReport(
             init_ms=sum(body["load_times"].values()),
             load_times=body["load_times"],
@@ -157,8 +154,7 @@ class Runner:
 
     def copies(self, path: Path, workload: Workload, family: str) -> tuple[list[str], dict[str, str]]:
         """Make a family of ways to feed and read the loaded model ready: which can be gone, and why others cannot."""
-        plan, work = asdict(self.plan), asdict(workload)
-        body = self._ask("load", "copies", plan=plan, workload=work, path=str(path.resolve()), family=family).body
+        body = self._ask("load", "copies", **self._on_device(path, workload), family=family).body
         return body["available"], body["reasons"]
 
     def copies_block(self, way: str, seconds: float, most: int) -> tuple[list[array[int]], Conditions]:
@@ -171,9 +167,22 @@ class Runner:
         """End the runner."""
         self._link.close()
 
+    def _on_device(self, path: Path, workload: Workload) -> dict[str, Any]:
+        """The model, how to run it and what of it, with every file of the host where it is on the device."""
+        plan = self.plan
+        library, colon, options = plan.delegate.partition(":")
+        if Path(library).is_file():
+            plan = replace(plan, delegate=self._stage(Path(library)) + colon + options)
+        return {"path": self._stage(path), "plan": asdict(plan), "workload": asdict(workload)}
+
     def _ask(self, stage: str, request: str, *, beyond: float = 0.0, **fields: Any) -> Message:
         message = Message({"request": request, **fields})
         return self._link.ask(message, stage=stage, seconds=self._answer_seconds + beyond)
+
+
+def runner_arguments(plan: Plan, memory_mb: int) -> tuple[str, ...]:
+    """What a runner must know before it has loaded anything."""
+    return ("--accelerator", "cpu" if plan.delegate else plan.accelerator, "--memory-mb", str(memory_mb))
 
 
 def _tensor(entry: dict[str, Any]) -> TensorInfo:

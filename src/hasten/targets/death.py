@@ -1,4 +1,4 @@
-"""Why a runner went away without an answer: what its exit status, its log and the system's counters say."""
+"""Why a process went away without an answer: what its exit status, its log and the system's counters say."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ _OUT_OF_MEMORY_WORDS: Final = (
     "error return without exception set",
 )
 _MEMORY_HINT: Final = "Close other programs, raise --memory-limit, or use a smaller model."
-_LOAD_HINT: Final = "A damaged file can do that, and so can a bug in LiteRT or in a delegate: try another plan."
+_LOAD_HINT: Final = (
+    "Check the file or try another plan: a damaged file or a bug in LiteRT or a delegate can cause this."
+)
 _STAGE_WORDS: Final = {
-    "start": "starting",
-    "load": "loading the model",
-    "run": "running the model",
-    "profile": "profiling the model",
-    "evaluate": "running the model on data",
-    "make": "making a variant",
+    "start": "while starting",
+    "load": "while loading the model",
+    "run": "while running the model",
+    "profile": "while profiling the model",
+    "evaluate": "while running the model on data",
+    "make": "while making a variant",
 }
 _VMSTAT: Final = Path("/proc/vmstat")
 
@@ -47,34 +49,33 @@ def memory_kills() -> int | None:
     return None
 
 
-def cause_of_death(stage: str, status: int, log: Sequence[str], kills_before: int | None) -> Failure:
-    """The failure of a runner that ended with this status; a negative one is a signal."""
-    doing, lines = _STAGE_WORDS[stage], tuple(log)
+def cause_of_death(name: str, stage: str, status: int, log: Sequence[str], kills_before: int | None) -> Failure:
+    """The failure of a process of this name that ended with this status; a negative one is a signal."""
+    when, lines = _STAGE_WORDS[stage], tuple(log)
     if status == -signal.SIGKILL:
-        return _killed(stage, doing, lines, kills_before)
+        return _killed(name, stage, lines, kills_before)
     if any(word in line.lower() for line in lines for word in _OUT_OF_MEMORY_WORDS):
-        return Failure(stage, "out of memory", f"the runner ran out of memory in {doing}", _MEMORY_HINT, lines)
+        return Failure(stage, "out of memory", f"The {name} ran out of memory {when}.", _MEMORY_HINT, lines)
     hint = _LOAD_HINT if stage == "load" else ""
     if status < 0:
-        return Failure(stage, "crash", f"native code crashed with {_signal_name(-status)} in {doing}", hint, lines)
-    if stage == "start":
-        hint = "The lines above say why. Is hasten installed in the Python that runs it?" if lines else ""
-    return Failure(stage, "crash", f"the runner ended with status {status} in {doing}", hint, lines)
+        message = f"The {name} crashed in native code ({_signal_name(-status)}) {when}."
+        return Failure(stage, "crash", message, hint, lines)
+    if stage == "start" and lines:
+        hint = "Read the lines above. Install hasten in the Python that runs it if it is missing there."
+    return Failure(stage, "crash", f"The {name} exited with status {status} {when}.", hint, lines)
 
 
-def _killed(stage: str, doing: str, log: tuple[str, ...], kills_before: int | None) -> Failure:
+def _killed(name: str, stage: str, log: tuple[str, ...], kills_before: int | None) -> Failure:
     """Nobody can catch SIGKILL, so only the kernel's counter tells its own doing from somebody else's."""
-    kills_now = memory_kills()
+    when, kills_now = _STAGE_WORDS[stage], memory_kills()
     if kills_before is None or kills_now is None:
-        message = f"the runner was killed in {doing}, most likely for want of memory"
+        message = f"The {name} was killed {when}, most likely because the memory ran out."
         return Failure(stage, "out of memory", message, _MEMORY_HINT, log)
     if kills_now > kills_before:
-        message = f"the system killed the runner in {doing} for want of memory"
+        message = f"The system killed the {name} {when} because the memory ran out."
         return Failure(stage, "out of memory", message, _MEMORY_HINT, log)
-    message = f"the runner was killed from outside (SIGKILL) in {doing}"
-    return Failure(
-        stage, "crash", message, "Somebody or some service ended it; the system was not short of memory.", log
-    )
+    message = f"Another process killed the {name} (SIGKILL) {when}."
+    return Failure(stage, "crash", message, "Find out which: the system was not short of memory.", log)
 
 
 def _signal_name(number: int) -> str:

@@ -9,6 +9,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.failure import NOT_INSTALLED
+from hasten.engine.accelerators import OPENVINO_RELEASE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,19 +19,20 @@ if TYPE_CHECKING:
 
 # LiteRT's own prefix of a line: severity and source position.
 _PREFIX: Final = re.compile(r"^(?:ERROR|WARNING|INFO|<Unknown severity>): (?:\[[\w./]+:\d+\] )?")
-_OPENVINO_HINT: Final = "pip install openvino==2026.3.1"
+_OPENVINO_HINT: Final = f"Install it: pip install openvino=={OPENVINO_RELEASE}"
 _CONVERT_HINT: Final = "Convert the model again with a current converter."
 _DAMAGED_HINT: Final = "Download or convert the model again."
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern over the log, and what to say when it is found. Named groups fill the message."""
+    """A pattern over the log, and the failure that it stands for. Named groups fill the message."""
 
     pattern: str
     kind: str
     message: str
     hint: str = ""
+    code: str = ""
     explains: tuple[str, ...] = ("engine",)
     """The kinds of failure that it may explain: a line of a log proves nothing about an unrelated failure."""
 
@@ -37,143 +41,148 @@ RULES: Final = (
     Rule(
         r"Encountered unresolved custom op: (?P<op>[^\n]+?)\.(?:\n|$)",
         "model",
-        "the model needs the custom operator {op}, which LiteRT does not have",
-        "Use the runtime that the model was made for, or a delegate that brings the operator.",
+        "The model needs the custom operator {op}, which LiteRT does not have.",
+        "Use the runtime that the model was made for, or a delegate that has the operator.",
     ),
     Rule(
         r"Select TensorFlow op\(s\)[^\n]*\n(?:[^\n]*Node number \d+ \((?P<op>\w+)\))?",
         "model",
-        "the model needs an operator of TensorFlow itself ({op}), which LiteRT has only with the Flex delegate",
-        "Convert it again with TFLITE_BUILTINS alone, or replace the operator.",
+        "The model needs the TensorFlow operator {op}, which LiteRT has only with the Flex delegate.",
+        "Convert the model with TFLITE_BUILTINS only, or replace the operator.",
     ),
     Rule(
         r"Didn't find op for builtin opcode '(?P<op>\w+)' version '(?P<version>\d+)'",
         "model",
-        "the model uses version {version} of the operator {op}, which this LiteRT does not know",
-        "A newer LiteRT may, or convert the model for this one.",
+        "The model uses version {version} of the operator {op}, which this release of LiteRT does not have.",
+        "Use a newer LiteRT, or convert the model for this one.",
     ),
     Rule(
         r"(?P<why>[^\n]+)\nTensor (?P<tensor>\d+) has invalid quantization parameters",
         "model",
-        "LiteRT refuses the quantization of tensor {tensor}: {why}",
+        "LiteRT rejects the quantization of tensor {tensor}: {why}.",
         _CONVERT_HINT,
     ),
     Rule(
         r"Type (?P<type>\w+) is unsupported by op (?P<op>\w+)",
         "model",
-        "LiteRT's operator {op} does not take tensors of type {type}",
-        "Another element type is needed here.",
+        "LiteRT's operator {op} does not take tensors of type {type}.",
+        "Convert the model with another element type for this operator.",
     ),
     Rule(
         r"Couldn't load Vulkan: (?P<why>[^\n]+)",
         "accelerator",
-        "the GPU accelerator cannot load Vulkan: {why}",
+        "The GPU accelerator cannot load Vulkan: {why}.",
         "Install Vulkan's loader and the GPU's driver: apt-get install libvulkan1",
+        NOT_INSTALLED,
     ),
     Rule(
         r"No adapters found",
         "accelerator",
-        "LiteRT's GPU accelerator found no GPU that it can use",
-        "Install the GPU's Vulkan driver; for a software device: apt-get install chromium",
+        "LiteRT's GPU accelerator found no usable GPU.",
+        "Install the GPU's Vulkan driver, or a software device: apt-get install chromium",
+        NOT_INSTALLED,
     ),
     Rule(
         r"operations are not supported by GPU delegate:\n(?P<ops>(?:[A-Z][^\n]*: [^\n]+\n)+)No operations will run",
         "accelerator",
-        "the GPU takes none of the model's operators: {ops}",
-        "Use the CPU, or a model with types and operators that GPUs take.",
-        ("engine", "accelerator"),
+        "The GPU takes none of the model's operators: {ops}.",
+        "Use the CPU, or a model with types and operators that the GPU supports.",
+        explains=("engine", "accelerator"),
     ),
     Rule(
         r"GPU accelerator could not be loaded and registered",
         "accelerator",
-        "LiteRT's GPU library could not be loaded",
-        "pip install --force-reinstall ai-edge-litert",
+        "LiteRT's GPU library does not load.",
+        "Install it again: pip install --force-reinstall ai-edge-litert",
+        NOT_INSTALLED,
         ("engine", "accelerator"),
     ),
     Rule(
         r"(?P<library>libopenvino[\w.]*): cannot open shared object file",
         "accelerator",
-        "the NPU accelerator lacks OpenVINO's {library}",
+        "The NPU accelerator needs OpenVINO's {library}, which is not installed.",
         _OPENVINO_HINT,
+        NOT_INSTALLED,
         ("engine", "accelerator"),
     ),
     Rule(
         r"NPU accelerator could not be loaded and registered: (?P<why>[^\n]+?)\.?(?:\n|$)",
         "accelerator",
-        "LiteRT's NPU library could not be loaded ({why})",
+        "LiteRT's NPU library does not load: {why}.",
         _OPENVINO_HINT,
+        NOT_INSTALLED,
         ("engine", "accelerator"),
     ),
     Rule(
         r"only supports static-sized tensors with a graph that has dynamic-sized tensors",
         "accelerator",
-        "the accelerator takes fixed shapes only, and this model decides some of its shapes while it runs",
+        "The accelerator takes only fixed shapes, and some shapes of this model depend on its data.",
         "Give the inputs a fixed shape, or use the CPU.",
-        ("engine", "accelerator"),
+        explains=("engine", "accelerator"),
     ),
     Rule(
         r"XNNPack delegate failed to reshape runtime",
         "model",
-        "XNNPACK cannot lay out the model: the shapes of its tensors contradict each other",
-        "With --kernel reference LiteRT names the operator.",
+        "XNNPACK cannot run the model: the shapes of its tensors contradict each other.",
+        "Find the operator with --kernel reference.",
     ),
     Rule(
         r"UNIMPLEMENTED: Profile is not implemented",
         "accelerator",
-        "LiteRT's GPU accelerator has no profiler",
-        "hasten bench times the model on it as a whole; hasten accelerators shows which operators it takes.",
+        "LiteRT's GPU accelerator has no profiler.",
+        "Time the whole model with hasten bench; see which operators the GPU takes with hasten accelerators.",
     ),
     Rule(
         r"Tensor (?P<tensor>\d+) is invalidly specified in schema",
         "model",
-        "the file is damaged: the data of tensor {tensor} does not fit its shape and type",
+        "The file is damaged: the data of tensor {tensor} does not fit its shape and type.",
         _DAMAGED_HINT,
     ),
     Rule(
         r"Custom allocation is too small for tensor idx: (?P<tensor>\d+)",
         "model",
-        "the file is damaged: tensor {tensor} has another size than its operator needs",
+        "The file is damaged: tensor {tensor} is smaller than its operator needs.",
         _DAMAGED_HINT,
     ),
     Rule(
         r"Signature has incorrect number of input/outputs",
         "model",
-        "the file is damaged: a signature does not have the inputs and outputs of its graph",
+        "The file is damaged: a signature does not match the inputs and outputs of its graph.",
         _DAMAGED_HINT,
     ),
     Rule(
         r"Buffer index out of range",
         "model",
-        "the file is damaged: a tensor refers to data that the file does not have",
+        "The file is damaged: a tensor refers to data that the file does not have.",
         _DAMAGED_HINT,
     ),
     Rule(
         r"Model provided is schema version (?P<version>\d+) not equal to supported version (?P<known>\d+)",
         "model",
-        "the file is of schema version {version}, and LiteRT reads version {known} only",
+        "The file has schema version {version}, and LiteRT reads only version {known}.",
         _CONVERT_HINT,
     ),
     Rule(
         r"Invalid per-channel quantization parameters",
         "model",
-        "LiteRT refuses the quantization of a tensor: its scales or zero points do not fit its channels",
+        "LiteRT rejects the quantization of a tensor: its scales or zero points do not fit its channels.",
         _CONVERT_HINT,
     ),
     Rule(
         r"Restored original execution plan after delegate application failure",
         "engine",
-        "LiteRT could not hand the model's operators to its delegate",
-        "On the CPU that is XNNPACK, and --kernel builtin does without it.",
+        "LiteRT could not hand the model's operators to its delegate.",
+        "On the CPU, run without XNNPACK: --kernel builtin.",
     ),
     Rule(
         r"(?P<why>[^\n]+)\nNode number (?P<node>\d+) \((?P<op>\w+)\) failed to (?P<step>prepare|invoke)",
         "engine",
-        "operator {op} (node {node}) failed to {step}: {why}",
+        "Operator {op} (node {node}) failed to {step}: {why}.",
     ),
     Rule(
         r"Node number (?P<node>\d+) \((?P<op>\w+)\) failed to (?P<step>prepare|invoke)",
         "engine",
-        "operator {op} (node {node}) failed to {step}",
+        "Operator {op} (node {node}) failed to {step}.",
     ),
 )
 
@@ -185,10 +194,14 @@ def diagnosed(failure: Failure, log: Sequence[str]) -> Failure:
         if failure.kind in rule.explains and (match := re.search(rule.pattern, text)):
             values = {name: _one_line(value or "unnamed") for name, value in match.groupdict().items()}
             return replace(
-                failure, kind=rule.kind, message=rule.message.format(**values), hint=rule.hint or failure.hint
+                failure,
+                kind=rule.kind,
+                message=rule.message.format(**values),
+                hint=rule.hint or failure.hint,
+                code=rule.code,
             )
     return failure
 
 
 def _one_line(text: str) -> str:
-    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip()).rstrip(".")

@@ -9,17 +9,19 @@ import signal
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.runner.protocol import Message, ProtocolError, decode, encode
+from hasten.runner.serving import LIFELINE
 from hasten.runner.shared_memory import create_shared_memory
-from hasten.runner.watch import LIFELINE
 from hasten.targets.death import cause_of_death, memory_kills
 from hasten.targets.diagnosis import diagnosed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+    from pathlib import Path
 
 _LOG_LINES: Final = 20
 _LOG_TAIL_BYTES: Final = 65_536
@@ -27,34 +29,63 @@ _SECONDS_TO_CLOSE: Final = 2.0
 _PIECE_BYTES: Final = 1 << 20
 
 
-class ProcessLink:
-    """A child process that speaks the runner's protocol. Its standard error is kept as its log."""
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command of this machine: the runner itself, or one that reaches a runner on a device."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        self._kills_before = memory_kills()
-        self._is_closed = False
-        self._memory = create_shared_memory()
-        runners_end, self._lifeline = os.pipe()
-        inherited = (runners_end,) if self._memory is None else (runners_end, self._memory.descriptor)
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+    command: tuple[str, ...]
+    name: str = "runner"
+    """What messages call it."""
+    is_here: bool = True
+    """It runs on this machine: it can share memory, and this kernel's counters tell why it died."""
+    environment: Mapping[str, str] | None = None
+    """In place of this process's own environment."""
+    folder: Path | None = None
+    """In place of this process's working folder."""
+
+    def start(
+        self, log: IO[bytes], *, inherited: tuple[int, ...] = (), more: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start it with pipes for input and output; RunnerFailed where that fails.
+
+        It has a session of its own: Ctrl-C in the terminal is for hasten, which then closes its runners itself.
+        """
+        environment = os.environ if self.environment is None else self.environment
         try:
-            # A session of its own: Ctrl-C in the terminal is for hasten, which then closes its runners itself.
-            self._process = subprocess.Popen(
-                command,
+            return subprocess.Popen(
+                self.command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._log,
-                env={**os.environ, **(environment or {}), LIFELINE: str(runners_end)},
+                stderr=log,
+                env={**environment, **(more or {})},
+                cwd=self.folder,
                 start_new_session=True,
                 bufsize=0,
                 pass_fds=inherited,
             )
         except OSError as error:
+            message = f"The {self.name} does not start: {error.strerror or error}: {self.command[0]}."
+            raise RunnerFailed(Failure("start", "target", message)) from error
+
+
+class ProcessLink:
+    """A child process that speaks the runner's protocol. Its standard error is kept as its log."""
+
+    def __init__(self, program: Program) -> None:
+        self._name = program.name
+        self._kills_before = memory_kills() if program.is_here else None
+        self._is_closed = False
+        self._memory = create_shared_memory() if program.is_here else None
+        runners_end, self._lifeline = os.pipe()
+        inherited = (runners_end,) if self._memory is None else (runners_end, self._memory.descriptor)
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        try:
+            self._process = program.start(self._log, inherited=inherited, more={LIFELINE: str(runners_end)})
+        except RunnerFailed:
             self._log.close()
             self._close_memory()
-            message = f"the runner cannot be started: {error.strerror or error}: {command[0]}"
             os.close(self._lifeline)
-            raise RunnerFailed(Failure("start", "target", message)) from error
+            raise
         finally:
             os.close(runners_end)
         assert self._process.stdin is not None
@@ -73,7 +104,7 @@ class ProcessLink:
     def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
         """Send a request and wait for its answer; RunnerFailed if there is none in time, or if it is a failure."""
         if self._is_closed:
-            raise RunnerFailed(Failure(stage, "target", "this runner was closed already"))
+            raise RunnerFailed(Failure(stage, "target", f"This {self._name} is closed."))
         deadline = time.monotonic() + seconds
         try:
             for piece in encode(request if self._memory is None else self._memory.take_over(request)):
@@ -175,20 +206,22 @@ class ProcessLink:
         return tuple(line.rstrip() for line in lines if line.strip())
 
     def _hang(self, stage: str, seconds: float) -> Failure:
-        message = f"the runner gave no answer within {seconds:g} s and was stopped"
+        message = f"The {self._name} did not answer within {seconds:g} s and was stopped."
         return Failure(stage, "hang", message, "Allow more time with --time-limit.", self.log_tail())
 
     def _died(self, stage: str) -> Failure:
         if not self._wait_for_end(_SECONDS_TO_CLOSE):
             self.kill()
-            return Failure(stage, "crash", "the runner closed its output and was stopped", log=self.log_tail())
+            message = f"The {self._name} closed its output and was stopped."
+            return Failure(stage, "crash", message, log=self.log_tail())
         self.kill()
-        failure = cause_of_death(stage, self._process.returncode, self.log_tail(), self._kills_before)
+        status = self._process.returncode
+        failure = cause_of_death(self._name, stage, status, self.log_tail(), self._kills_before)
         return diagnosed(failure, self._log_lines())
 
     def _stranger(self, stage: str, error: Exception) -> Failure:
-        message = f"the program that was started is not a hasten runner of this version: {error}"
-        return Failure(stage, "target", message, "Is the same hasten installed on both sides?", self.log_tail())
+        message = f"The program that was started is not a {self._name} of this version of hasten: {error}."
+        return Failure(stage, "target", message, "Install the same hasten on both sides.", self.log_tail())
 
 
 def _enlarge(pipe: IO[bytes]) -> None:

@@ -1,47 +1,81 @@
-"""This machine: each runner is a child process of its own."""
+"""This machine: each runner is a child process of its own. Also the targets by name."""
 
 from __future__ import annotations
 
-import os
 import sys
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from hasten.runner.command import runner_command
-from hasten.runner.load import load_command
-from hasten.targets.base import Limits
-from hasten.targets.client import Runner
-from hasten.targets.link import ProcessLink
-from hasten.targets.load import ProcessLoad
+from hasten.core.errors import HastenError, UsageError
+from hasten.core.failure import RunnerFailed, failure_from_error
+from hasten.targets.background_load import NAME, ProcessLoad, load_arguments
+from hasten.targets.base import Capabilities, Limits
+from hasten.targets.client import RunnerClient, runner_arguments
+from hasten.targets.link import ProcessLink, Program
 
 if TYPE_CHECKING:
-    from hasten.core.plan import Plan
+    from pathlib import Path
 
-_SHARE_OF_MEMORY: Final = 0.75
+    from hasten.core.machine import Machine
+    from hasten.core.plan import Plan
+    from hasten.targets.base import Target
+
+# `-m` would look for modules in the working directory first: a user's own random.py there would break the program.
+_CODE: Final = "import sys; sys.path[:] = [p for p in sys.path if p]; from {module} import main; main()"
 
 
 class LocalTarget:
     """Runs models on the machine that hasten itself runs on."""
 
     name: Final = "local"
+    capabilities: Final = Capabilities(host_paths=True, shared_memory=True)
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
 
-    def start(self, plan: Plan) -> Runner:
+    def machine(self) -> Machine:
+        """This machine. No runner is needed to describe it: host and device are one."""
+        try:
+            return self._machine
+        except HastenError as error:
+            raise RunnerFailed(failure_from_error(error, "start")) from error
+
+    def stage(self, path: Path) -> str:
+        """The file where it is."""
+        return str(path.resolve())
+
+    def start(self, plan: Plan) -> RunnerClient:
         """A fresh process for a plan."""
-        memory_mb = self._limits.memory_mb or default_memory_mb()
-        accelerator = "cpu" if plan.delegate else plan.accelerator
-        command = runner_command(sys.executable, accelerator, memory_mb)
-        return Runner(ProcessLink(command), plan, self._limits.answer_seconds)
+        program = local_program("hasten.runner.__main__", *runner_arguments(plan, self._limits.memory_mb))
+        return RunnerClient(ProcessLink(program), plan, self._limits.answer_seconds, self.stage)
 
     def start_load(self, kind: str, workers: int) -> ProcessLoad:
-        """Work beside the runners, in a process for each core."""
-        return ProcessLoad(load_command(sys.executable, kind, workers), self._limits.answer_seconds)
+        """Work next to the runners, in a process for each core."""
+        program = local_program("hasten.runner.background_load", *load_arguments(kind, workers), name=NAME)
+        return ProcessLoad(program, self._limits.answer_seconds)
+
+    def close(self) -> None:
+        """Nothing is held between runners."""
+
+    @cached_property
+    def _machine(self) -> Machine:
+        from hasten.runner.machine import describe_machine
+
+        return describe_machine()
 
 
-def default_memory_mb() -> int:
-    """What a process may take if nobody says otherwise; 0, which is no limit, where the system does not tell."""
-    try:
-        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20 * _SHARE_OF_MEMORY)
-    except (OSError, ValueError):
-        return 0
+def local_program(module: str, *arguments: str, name: str = "runner") -> Program:
+    """A program of hasten's own: the `main` of a module, in this Python."""
+    return Program((sys.executable, "-c", _CODE.format(module=module), *arguments), name)
+
+
+def target_named(name: str, limits: Limits | None = None) -> Target:
+    """The target that a user names with --target."""
+    if name != LocalTarget.name:
+        raise UsageError(f"There is no target {name!r}.", "List the available targets with hasten devices.")
+    return LocalTarget(limits)
+
+
+def targets_within_reach() -> list[Target]:
+    """Every target that needs no configuration."""
+    return [LocalTarget()]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.bundle.folder import PLAN_FILE
 from hasten.bundle.record import MODEL_FILE
 from hasten.core.errors import DataError, ModelError, UsageError
+from hasten.core.machine import machine_facts
 from hasten.core.quantization import row_from_data
 from hasten.core.session import SessionWriter, read_session
 from hasten.core.tuning import trial_from_data
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from hasten.core.machine import Machine
     from hasten.core.quantization import VariantRow
     from hasten.core.session import Session
     from hasten.core.tuning import TuneTrial
@@ -148,14 +150,12 @@ class TuneFolder:
                 )
 
 
-def environment_data(greeting: Mapping[str, Any], version: str) -> dict[str, Any]:
+def environment_data(machine: Machine, version: str) -> dict[str, Any]:
     """Where all of it was measured."""
     return {
-        **greeting["machine"],
+        **machine_facts(machine),
         "hasten": version,
-        "litert": greeting.get("engine", ""),
         "host_python": platform.python_version(),
-        "platform": platform.platform(),
         "packages": {name: found for name in ("numpy", "ai-edge-quantizer", "openvino") if (found := _version(name))},
     }
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.tuning import ORIGINAL
 from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from hasten.core.machine import Machine
     from hasten.core.plan import Plan
 
 # Beyond four, threads double: each count is a process in every round.
@@ -31,12 +32,12 @@ MAKING_ORDER: Final = (
 _ACCELERATORS_LAST: Final = 2
 
 
-def plans_to_try(machine: Mapping[str, Any], base: Plan) -> list[Plan]:
+def plans_to_try(machine: Machine, base: Plan) -> list[Plan]:
     """The plan in use first; then thread counts, the engine's own kernels as a check, and accelerators.
 
     What an accelerator leaves to the CPU gets all cores; one that takes everything is not touched by that.
     """
-    cores = len(base.cores) or int(machine["cores"])
+    cores = len(base.cores) or machine.cores
     doubling = {2**power for power in range(cores.bit_length())}
     counts = [count for count in range(1, cores + 1) if count <= _EACH_UP_TO or count in (*doubling, cores)]
     plans = [replace(base, accelerator="cpu", delegate="", kernel="delegate", threads=count) for count in counts]

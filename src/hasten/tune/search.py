@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
@@ -26,9 +26,10 @@ from hasten.variants.recipes import recipe_from_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.core.machine import Machine
     from hasten.core.plan import Plan
     from hasten.measure.rounds import Progress
-    from hasten.targets.client import Runner
+    from hasten.targets.client import RunnerClient
     from hasten.tune.field import Lane
     from hasten.tune.folder import TuneFolder
     from hasten.tune.settings import TuneSettings
@@ -71,7 +72,7 @@ class Search:
     until: float
     """When (of the monotonic clock) the search ends, so that the proof has its time."""
     progress: Progress
-    machine: dict[str, Any] = field(default_factory=dict)
+    machine: Machine = field(init=False)
     contest: Contest = field(init=False)
     stage: str = "starting"
 
@@ -79,12 +80,10 @@ class Search:
         """Look at the machine, time the original once, and evaluate it: from here on there is an answer."""
         self.tell("the original")
         try:
-            with self.workshop.target.start(self.workshop.candidate.plan) as runner:
-                greeting = runner.hello()
+            self.machine = self.workshop.target.machine()
         except RunnerFailed as failed:
             raise failed.failure.error(self.workshop.candidate.plan) from failed
-        self.machine = greeting["machine"]
-        self.folder.keep("environment", "", environment_data(greeting, self.version))
+        self.folder.keep("environment", "", environment_data(self.machine, self.version))
         base = self.workshop.candidate_of(ORIGINAL, self.workshop.candidate.plan)
         lanes = Field(self.workshop.target, self.folder, base, self.begin)
         lanes.base.trial = replace(lanes.base.trial, zipped_bytes=self.workshop.zipped_bytes_of(ORIGINAL))
@@ -257,7 +256,7 @@ class Search:
         return [self._enter(variant, plan) for variant in variants for plan in near]
 
 
-def _quickest_ms(runner: Runner, enough_ms: float) -> float:
+def _quickest_ms(runner: RunnerClient, enough_ms: float) -> float:
     """The quickest of a few runs; fewer where one is quick enough, or so slow that chance cannot be the reason."""
     best = math.inf
     for _ in range(_PROBED_RUNS):

@@ -6,7 +6,6 @@ calibration are sent once; the ranges found with them serve every recipe that ta
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ _STAGE = "make"
 
 def main() -> None:
     """Serve until the other side closes."""
-    serve(lambda: VariantServer().answer, int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    serve(lambda: VariantServer().answer, memory_mb=0)
 
 
 class VariantServer:

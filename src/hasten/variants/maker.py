@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.errors import HastenError, ModelError
+from hasten.core.errors import ModelError
 from hasten.core.failure import RunnerFailed
 from hasten.core.plan import Plan
 from hasten.runner.protocol import Message
-from hasten.targets.helper import start_helper
+from hasten.targets.link import ProcessLink
+from hasten.targets.local import local_program
 from hasten.variants.io_types import FLOAT_IO, IoTypes
 from hasten.variants.variant import Variant, variant_from_data
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
-
-    from hasten.targets.link import ProcessLink
 
     Samples = Sequence[dict[str, Any]]
 
@@ -95,16 +94,10 @@ class VariantMaker:
     def _ask(self, message: Message) -> dict[str, Any]:
         try:
             if self._link is None:
-                self._link = start_helper(_MODULE)
+                self._link = ProcessLink(local_program(_MODULE, name="quantizer"))
             return self._link.ask(message, stage="make", seconds=_SECONDS).body
         except RunnerFailed as failed:
             if failed.failure.kind in ("crash", "hang", "out of memory"):
                 self.close()
-                raise _without_runner(failed) from failed
+                raise ModelError(failed.failure.message, "Try another recipe.") from failed
             raise failed.failure.error(Plan()) from failed
-
-
-def _without_runner(failed: RunnerFailed) -> HastenError:
-    """What the link says of its process, which is no runner here."""
-    what = failed.failure.message.replace("the runner", "the quantiser's process")
-    return ModelError(what, "Other recipes may work.")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.unit.fake_target import MACHINE
 
 from hasten.core.comparison import Verdict, compare_rounds
 from hasten.core.measurement import Model
@@ -19,6 +21,9 @@ from hasten.explain.node_errors import ErrorMeter, drops, first_below, first_dro
 from hasten.explain.rules import SideBySide
 from hasten.explain.sentences import cause_words, hints_of, instructions_of, verdict_sentences
 from hasten.model.matching import Certainty, NodeMatch
+
+if TYPE_CHECKING:
+    from hasten.core.machine import Machine
 
 FLOAT_KERNEL = "Convolution (NHWC, F32) DWConv"
 
@@ -215,14 +220,18 @@ def test_a_faster_model_is_explained_by_what_it_won() -> None:
     assert found == "It is 2.0 times faster: one CONV_2D came into the delegate (-2.00 ms)."
 
 
+def _machine(architecture: str, *instructions: str) -> Machine:
+    return replace(MACHINE, architecture=architecture, instructions=instructions)
+
+
 def test_instruction_sets_by_architecture() -> None:
-    x86 = instructions_of({"architecture": "x86_64", "cpu": "C", "instructions": ["avx2", "f16c"]})
+    x86 = instructions_of(_machine("x86_64", "avx2", "f16c"))
     assert "AVX-512 VNNI" in x86.lacks
     assert x86.has == ("F16C conversions",)
     assert "dot-product" in x86.hint
-    arm = instructions_of({"architecture": "aarch64", "cpu": "C", "instructions": ["asimd", "asimddp", "asimdhp"]})
+    arm = instructions_of(_machine("aarch64", "asimd", "asimddp", "asimdhp"))
     assert (arm.has, arm.lacks, arm.hint) == (("dot product", "fp16"), ("i8mm", "bf16"), "")
-    unknown = instructions_of({})
+    unknown = instructions_of(_machine(""))
     assert (unknown.has, unknown.lacks, unknown.hint) == ((), (), "")
 
 

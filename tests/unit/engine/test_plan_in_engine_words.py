@@ -77,7 +77,7 @@ def test_an_npu_without_its_library_names_the_command(
     pretend_openvino(monkeypatch, tmp_path if has_package else None)
     with pytest.raises(AcceleratorError, match="OpenVINO") as caught:
         accelerators.process_environment(Plan(accelerator="npu"))
-    assert caught.value.hint == "pip install openvino==2026.3.1"
+    assert caught.value.hint == "Install it: pip install openvino==2026.3.1"
 
 
 def test_an_npus_library_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_an_npus_library_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 @pytest.mark.usefixtures("no_gpu")
 def test_a_machine_without_gpu_names_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(accelerators, "_SWIFTSHADER", tmp_path / "none.json")
-    with pytest.raises(AcceleratorError, match="no GPU") as caught:
+    with pytest.raises(AcceleratorError, match="no visible GPU") as caught:
         accelerators.process_environment(Plan(accelerator="gpu"))
     assert "apt-get install chromium" in caught.value.hint
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hasten.core.plan import Plan
-    from hasten.targets.client import Runner
+    from hasten.targets.client import RunnerClient
 
 CASE = Path(__file__).parents[4] / "shared" / "cases" / "03_resnet8_cifar10"
 
@@ -287,7 +287,7 @@ class Fragile(LocalTarget):
         self._deaths, self._seen, self._lock = deaths, seen, threading.Lock()
         self.started = 0
 
-    def start(self, plan: Plan) -> Runner:
+    def start(self, plan: Plan) -> RunnerClient:
         with self._lock:
             self.started += 1
         runner = super().start(plan)
@@ -298,7 +298,7 @@ class Fragile(LocalTarget):
                 dies = self._deaths > 0 and self._seen(samples)
                 self._deaths -= dies
             if dies:
-                raise RunnerFailed(Failure("evaluate", "crash", "the runner died"))
+                raise RunnerFailed(Failure("evaluate", "crash", "The runner died."))
             return really(samples, fresh=fresh)
 
         runner.evaluate_many = evaluate_many  # type: ignore[method-assign]
@@ -322,7 +322,7 @@ def test_a_second_death_is_a_failure_that_names_the_sample(tmp_path: Path) -> No
     target = Fragile(99, lambda batch: any(bytes(inputs[0]) == poison for inputs in batch))
     found = evaluate(target, doubler(tmp_path), EvaluationData(dataset))
     assert isinstance(found, Failure)
-    assert (found.kind, found.message) == ("crash", "v3 failed twice: the runner died")
+    assert (found.kind, found.message) == ("crash", "v3 failed twice: The runner died.")
 
 
 def test_a_sample_on_which_the_engine_fails_can_be_left_out(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_a_sample_on_which_the_engine_fails_can_be_left_out(tmp_path: Path) -> N
     found = evaluate(target, doubler(tmp_path), EvaluationData(dataset), options=EvaluationOptions(skip_bad=True))
     assert isinstance(found, Evaluation)
     assert found.accuracy.samples == 9
-    assert [(entry.name, entry.reason) for entry in found.skipped] == [("v3", "v3 failed twice: the runner died")]
+    assert [(entry.name, entry.reason) for entry in found.skipped] == [("v3", "v3 failed twice: The runner died.")]
 
 
 @pytest.mark.parametrize("skip_bad", [False, True])

@@ -6,39 +6,24 @@ from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from tests.unit.fake_target import FakeTarget
 
 from hasten.core.block import Block, Conditions
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
 from hasten.measure.rounds import Candidate
-from hasten.targets.client import LoadReport, ProfiledRun, RawEvent, Runner
+from hasten.targets.client import LoadReport, ProfiledRun, RawEvent, RunnerClient
 
 if TYPE_CHECKING:
     import pytest
 
+    from hasten.core.machine import Machine
     from hasten.runner.protocol import Message
-    from hasten.targets.load import Load
 
-MACHINE: dict[str, Any] = {
-    "system": "Linux",
-    "release": "6",
-    "architecture": "x86_64",
-    "python": "3.11.0",
-    "cpu": "Simulated",
-    "cores": 4,
-    "memory_mb": 8192,
-    "instructions": ["avx2"],
-    "governor": None,
-    "turbo": None,
-    "hypervisor": True,
-    "energy_counter": False,
-    "timer_ns": 30,
-    "load_average": 0.1,
-}
 _MOST_KEPT = 12
 """Times kept of a block: the clock moves as for all of them."""
 
@@ -80,7 +65,7 @@ class Behaviour:
     """Process number → stage at which it fails; "block 3" is the third block after the warm-up."""
 
 
-class SimulatedRunner(Runner):
+class SimulatedRunner(RunnerClient):
     """One process."""
 
     def __init__(self, target: SimulatedTarget, plan: Plan) -> None:
@@ -92,8 +77,8 @@ class SimulatedRunner(Runner):
         self.factor = 1.0
         self.closed = False
 
-    def hello(self) -> dict[str, Any]:
-        return {"engine": "2.3.0", "machine": self.target.machine}
+    def hello(self) -> Machine:
+        return self.target.device
 
     def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
         self.name = path.stem
@@ -150,7 +135,7 @@ class SimulatedRunner(Runner):
             )
 
 
-class SimulatedTarget:
+class SimulatedTarget(FakeTarget):
     """A place where simulated runners run."""
 
     name = "simulated"
@@ -159,12 +144,17 @@ class SimulatedTarget:
         self.clock = clock
         self.behaviours = behaviours or {}
         self.source = np.random.default_rng(seed)
-        self.machine = dict(MACHINE)
         self.start_seconds = 0.15
         self.refuses: Failure | None = None
         self.runners: list[SimulatedRunner] = []
         self.processes_of: dict[str, int] = {}
         self.log: list[tuple[str, str, int]] = []
+
+    def machine(self) -> Machine:
+        """The device, if it answers."""
+        if self.refuses is not None:
+            raise RunnerFailed(self.refuses)
+        return self.device
 
     def start(self, plan: Plan) -> SimulatedRunner:
         """A fresh runner."""
@@ -173,10 +163,6 @@ class SimulatedTarget:
         self.clock.now += self.start_seconds
         self.runners.append(SimulatedRunner(self, plan))
         return self.runners[-1]
-
-    def start_load(self, kind: str, workers: int) -> Load:
-        """There are no cores to keep busy."""
-        raise RunnerFailed(Failure("start", "target", f"no {kind} load of {workers} here"))
 
     def order_of_blocks(self, process: int) -> str:
         """The names of the timed blocks of one round, one letter each."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from simulated import Behaviour, SimulatedTarget, candidate, install_clock
+from tests.unit.fake_target import MACHINE
 
 from hasten.core import doubts
 from hasten.core.failure import Failure
+from hasten.core.machine import Cluster
 from hasten.core.measurement import Measurement
 from hasten.core.plan import Plan
 from hasten.measure.rounds import Rounds
@@ -142,7 +145,7 @@ def test_steady_model_is_not_flagged(clock: Clock) -> None:
 
 def cores_in_use(clock: Clock, plans: list[Plan], clusters: list[list[int]], rounds: int = 2) -> list[tuple[int, ...]]:
     target = SimulatedTarget(clock)
-    target.machine["clusters"] = [{"cores": cores, "strength": 1.0} for cores in clusters]
+    target.device = replace(MACHINE, clusters=tuple(Cluster(tuple(cores)) for cores in clusters))
     race = Rounds(target, [candidate("abc"[i], plan) for i, plan in enumerate(plans)])
     for _ in range(rounds):
         race.run_one(0.1)
@@ -156,7 +159,7 @@ def test_candidates_share_a_core_in_each_round_and_take_turns_over_the_cores(clo
 
 def test_result_names_the_plan_that_was_asked_for(clock: Clock) -> None:
     target = SimulatedTarget(clock)
-    target.machine["clusters"] = [{"cores": [0, 1], "strength": 1.0}]
+    target.device = replace(MACHINE, clusters=(Cluster((0, 1)),))
     rounds = run_rounds(target, "ab")
     assert measured(rounds.tracks[0].result()).plan == Plan()
 

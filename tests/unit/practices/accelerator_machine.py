@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hasten.core.block import Block, Conditions
-from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.failure import UNSUPPORTED, Failure, RunnerFailed
 from hasten.core.measurement import Model
 from hasten.core.placement import XNNPACK, Partition, Placement
 from hasten.measure.rounds import Candidate
 from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
 from hasten.practices.accelerators.run import examine, plans_to_examine
-from hasten.targets.client import LoadReport, Runner, TensorInfo
+from hasten.targets.client import LoadReport, RunnerClient, TensorInfo
+from tests.unit.fake_target import MACHINE, FakeTarget
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from hasten.core.machine import Machine
     from hasten.core.plan import Plan, Workload
     from hasten.model.graph import Graph
     from hasten.practices.accelerators.facts import AcceleratorRow
     from hasten.runner.protocol import Message
-    from hasten.targets.load import Load
 
 TRUTH = np.linspace(0, 1, 8, dtype=np.float32)
 
@@ -68,7 +69,7 @@ def backs(**changes: Back | None) -> dict[str, Back]:
         "xnnpack": Back(),
         "builtin": Back(3.0, placement=None),
         "reference": Back(30.0, placement=None),
-        "ynnpack": Back(refuses=Failure("load", "engine", "LiteRtCreateCompiledModel answered unsupported (5)")),
+        "ynnpack": Back(refuses=Failure("load", "engine", "LiteRtCreateCompiledModel answered …", code=UNSUPPORTED)),
         "gpu": Back(1.5, placement=GPU, without_cpu=True),
         "npu": Back(1.5, placement=NPU, without_cpu=True),
     }
@@ -76,7 +77,7 @@ def backs(**changes: Back | None) -> dict[str, Back]:
 
 
 @dataclass
-class Machine:
+class SimulatedMachine(FakeTarget):
     """A target whose runners behave as the back end that their plan asks for."""
 
     backs: dict[str, Back]
@@ -86,18 +87,15 @@ class Machine:
     starts: dict[str, int] = field(default_factory=dict)
     source: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
 
-    def start(self, plan: Plan) -> Runner:
+    def start(self, plan: Plan) -> RunnerClient:
         return SimulatedRunner(self, plan)
-
-    def start_load(self, kind: str, workers: int) -> Load:
-        raise NotImplementedError
 
     def monotonic(self) -> float:
         return self.now
 
 
-class SimulatedRunner(Runner):
-    def __init__(self, machine: Machine, plan: Plan) -> None:
+class SimulatedRunner(RunnerClient):
+    def __init__(self, machine: SimulatedMachine, plan: Plan) -> None:
         super().__init__(NoLink(), plan, 1.0)
         self.machine, self.back_name = machine, name_of(plan)
         machine.starts[self.back_name] = machine.starts.get(self.back_name, 0) + 1
@@ -107,9 +105,8 @@ class SimulatedRunner(Runner):
     def back(self) -> Back:
         return self.machine.backs[self.back_name]
 
-    def hello(self) -> dict[str, Any]:
-        stand_ins = {"gpu": "a software GPU, as this machine has no other"}
-        return {"machine": {"timer_ns": 30, "stand_ins": stand_ins}}
+    def hello(self) -> Machine:
+        return replace(MACHINE, stand_ins={"gpu": "a software GPU, as this machine has no other"})
 
     def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
         if self.back.refuses is not None:
@@ -173,7 +170,7 @@ class Examination:
     def __call__(
         self, found: dict[str, Back], seconds: float = 60.0, delegates: Sequence[str] = (), cache: str = ""
     ) -> dict[str, AcceleratorRow]:
-        self.machine = Machine(found)
+        self.machine = SimulatedMachine(found)
         self.use_clock()
         candidate = Candidate("model.tflite", self.graph.path, Model("model.tflite", 100, "ab" * 32))
         self.rows = examine(

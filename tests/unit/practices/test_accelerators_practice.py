@@ -27,7 +27,7 @@ from tests.unit.practices.accelerator_machine import (
     TRUTH,
     Back,
     Examination,
-    Machine,
+    SimulatedMachine,
     SimulatedRunner,
     backs,
     graph_in,
@@ -37,7 +37,7 @@ from tests.unit.practices.accelerator_machine import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hasten.targets.client import LoadReport, Runner
+    from hasten.targets.client import LoadReport, RunnerClient
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_everything_that_runs_is_placed_compared_and_timed(examined: Examination
     assert rows["gpu"].against_cpu.verdict is Verdict.SLOWER
     assert rows["gpu"].break_even_runs is None
     assert "this is a software GPU" in rows["gpu"].why
-    assert rows["ynnpack"].why == "this release of LiteRT was built without YNNPACK."
+    assert rows["ynnpack"].why == "This release of LiteRT was built without YNNPACK."
 
 
 def test_what_is_twice_as_slow_is_retired_after_a_round(examined: Examination) -> None:
@@ -227,10 +227,10 @@ def test_every_delegate_has_a_row_of_its_own() -> None:
     assert plans["npu"].accelerator == "npu"
 
 
-class ByModel(Machine):
+class ByModel(SimulatedMachine):
     """A machine whose accelerator has a fixed cost: 0.4 ms for each run, and a third of the time beyond."""
 
-    def start(self, plan: Plan) -> Runner:
+    def start(self, plan: Plan) -> RunnerClient:
         machine = self
 
         class Sized(SimulatedRunner):

@@ -18,7 +18,7 @@ from hasten.targets.local import LocalTarget
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hasten.targets.client import Runner
+    from hasten.targets.client import RunnerClient
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_model_for_the_classic_interface_only_says_so(large: Path) -> None:
 class _Dying(LocalTarget):
     """A target on which one interface of LiteRT takes the whole process with it."""
 
-    def start(self, plan: Plan) -> Runner:
+    def start(self, plan: Plan) -> RunnerClient:
         runner = super().start(plan)
         plain = runner.copies
 

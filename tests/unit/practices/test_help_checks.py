@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,42 +11,34 @@ import pytest
 from hasten.core.block import Block, Conditions
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.practices.help.run import MISSING, OK, WARNING, Check, check_machine
-from hasten.targets.client import LoadReport, Runner
+from hasten.targets.client import LoadReport, RunnerClient
+from tests.unit.fake_target import MACHINE, FakeTarget
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hasten.core.machine import Machine
     from hasten.core.plan import Plan, Workload
     from hasten.runner.protocol import Message
-    from hasten.targets.load import Load
 
-GOOD: dict[str, Any] = {
-    "system": "Linux",
-    "release": "6",
-    "architecture": "x86_64",
-    "python": "3.11.0",
-    "cpu": "Good",
-    "cores": 4,
-    "memory_mb": 8192,
-    "instructions": ["avx2", "avx512_vnni"],
-    "governor": "performance",
-    "turbo": True,
-    "hypervisor": False,
-    "energy_counter": True,
-    "timer_ns": 30,
-    "load_average": 0.2,
-}
+GOOD = replace(
+    MACHINE,
+    cpu="Good",
+    instructions=("avx2", "avx512_vnni"),
+    governor="performance",
+    turbo=True,
+    hypervisor=False,
+    energy_counter=True,
+    load_average=0.2,
+)
 
 
-class PlantedRunner(Runner):
+class PlantedRunner(RunnerClient):
     """Runs nothing; the machine is what the test says."""
 
-    def __init__(self, machine: dict[str, Any], plan: Plan, times_ns: list[int]) -> None:
+    def __init__(self, plan: Plan, times_ns: list[int]) -> None:
         super().__init__(NoLink(), plan, 1.0)
-        self.machine, self.times_ns = machine, times_ns
-
-    def hello(self) -> dict[str, Any]:
-        return {"engine": "2.3.0", "machine": self.machine}
+        self.times_ns = times_ns
 
     def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
         if self.plan.accelerator != "cpu":
@@ -66,23 +59,25 @@ class NoLink:
         pass
 
 
-class PlantedTarget:
+class PlantedTarget(FakeTarget):
     """A machine as the test describes it."""
 
     name = "planted"
 
     def __init__(self, times_ns: list[int] | None = None, **changes: Any) -> None:
-        self.machine = {**GOOD, **changes}
+        self.device = replace(GOOD, **changes)
         self.times_ns = times_ns or [1_000_000] * 20
         self.refuses: Failure | None = None
 
-    def start(self, plan: Plan) -> Runner:
+    def machine(self) -> Machine:
         if self.refuses is not None:
             raise RunnerFailed(self.refuses)
-        return PlantedRunner(self.machine, plan, self.times_ns)
+        return self.device
 
-    def start_load(self, kind: str, workers: int) -> Load:
-        raise NotImplementedError
+    def start(self, plan: Plan) -> RunnerClient:
+        if self.refuses is not None:
+            raise RunnerFailed(self.refuses)
+        return PlantedRunner(plan, self.times_ns)
 
 
 @pytest.fixture(autouse=True)

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hasten.runner import machine, memory
+from hasten.core.errors import UsageError
+from hasten.runner import machine
+from hasten.runner.machine import describe_clusters, keep_to_cores
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 CPU_INFO = "processor : 0\nmodel name : Best CPU\nflags : fpu avx2 fma hypervisor\n"
-CPU_INFO_ARM = "processor : 0\nFeatures : fp asimd asimddp i8mm\nHardware : Some Board\n"
+CPU_INFO_ARM = "processor : 0\nFeatures : fp asimd asimddp i8mm\nHardware : BCM2835\nModel : Some Board\n"
 STAT = "cpu  100 0 50 1000 5 1 2 30 0 0\ncpu0 1 2 3\n"
 
 
@@ -37,19 +39,19 @@ def write(path: Path, text: str) -> None:
 
 def test_this_machine_is_described() -> None:
     found = machine.describe_machine()
-    assert found["cores"] >= 1
-    assert found["memory_mb"] > 0
-    assert found["timer_ns"] > 0
+    assert found.cores >= 1
+    assert found.memory_mb > 0
+    assert found.timer_ns > 0
 
 
 def test_a_machine_that_tells_nothing_is_described(bare: Path) -> None:
     assert bare.is_dir()
     found = machine.describe_machine()
-    assert found["instructions"] == []
-    assert found["governor"] is None
-    assert found["turbo"] is None
-    assert not found["hypervisor"]
-    assert not found["energy_counter"]
+    assert found.instructions == ()
+    assert found.governor is None
+    assert found.turbo is None
+    assert not found.hypervisor
+    assert not found.energy_counter
     conditions = machine.ConditionsMeter().finish()
     assert conditions.wall_seconds > 0
     assert (conditions.other_cores_busy, conditions.stolen_share, conditions.joules) == (None, None, None)
@@ -58,14 +60,14 @@ def test_a_machine_that_tells_nothing_is_described(bare: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "name", "instructions", "is_virtual"),
-    [(CPU_INFO, "Best CPU", ["avx2", "fma"], True), (CPU_INFO_ARM, "Some Board", ["asimd", "asimddp", "i8mm"], False)],
+    [(CPU_INFO, "Best CPU", ("avx2", "fma"), True), (CPU_INFO_ARM, "Some Board", ("asimd", "asimddp", "i8mm"), False)],
 )
 def test_the_cpu_is_read_from_the_kernels_list(
-    bare: Path, text: str, name: str, instructions: list[str], is_virtual: bool
+    bare: Path, text: str, name: str, instructions: tuple[str, ...], is_virtual: bool
 ) -> None:
     write(bare / "_PROC/cpuinfo", text)
     found = machine.describe_machine()
-    assert (found["cpu"], found["instructions"], found["hypervisor"]) == (name, instructions, is_virtual)
+    assert (found.cpu, found.instructions, found.hypervisor) == (name, instructions, is_virtual)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_the_cpu_is_read_from_the_kernels_list(
 )
 def test_turbo_is_read_from_either_driver(bare: Path, file: str, text: str, turbo: bool) -> None:
     write(bare / "_CPU" / file, text)
-    assert machine.describe_machine()["turbo"] is turbo
+    assert machine.describe_machine().turbo is turbo
 
 
 def test_conditions_are_differences_of_counters(bare: Path) -> None:
@@ -123,12 +125,12 @@ def test_a_system_without_resource_usage_or_settings(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(builtins, "__import__", refuse_resource)
     monkeypatch.setattr(os, "sysconf", refuse_setting)
     assert machine.ConditionsMeter().finish().involuntary_switches is None
-    assert machine.describe_machine()["memory_mb"] == 0
+    assert machine.describe_machine().memory_mb == 0
 
 
 def test_memory_that_the_system_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_STATUS", tmp_path / "none")
-    meter = memory.MemoryMeter()
+    monkeypatch.setattr(machine, "_STATUS", tmp_path / "none")
+    meter = machine.MemoryMeter()
     meter.start()
     assert meter.peak_mb() is None
 
@@ -136,8 +138,51 @@ def test_memory_that_the_system_does_not_tell(tmp_path: Path, monkeypatch: pytes
 def test_memory_counts_from_its_start() -> None:
     # In a process of its own, as runners are: the one of the tests may give back what others took just then.
     code = (
-        "from hasten.runner.memory import MemoryMeter; meter = MemoryMeter(); meter.start();"
+        "from hasten.runner.machine import MemoryMeter; meter = MemoryMeter(); meter.start();"
         "block = bytearray(b'x' * (64 << 20)); print(meter.peak_mb())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert 60 < float(done.stdout) < 160
+
+
+def _tree(folder: Path, values: list[str], name: str) -> Path:
+    for core, value in zip(range(8), values, strict=False):
+        path = folder / f"cpu{core}" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(value + "\n")
+    return folder
+
+
+@pytest.fixture
+def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hasten.runner.machine.usable_core_numbers", lambda: set(range(8)))
+
+
+@pytest.mark.usefixtures("eight_cores")
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("cpu_capacity", ["462"] * 4 + ["871"] * 3 + ["1024"]),
+        ("cpufreq/cpuinfo_max_freq", ["1800000"] * 4 + ["2500000"] * 3 + ["3000000"]),
+    ],
+)
+def test_big_and_little_cores_are_told_apart(tmp_path: Path, name: str, values: list[str]) -> None:
+    clusters = describe_clusters(_tree(tmp_path, values, name))
+    assert [cluster.cores for cluster in clusters] == [(7,), (4, 5, 6), (0, 1, 2, 3)]
+    assert clusters[0].strength == 1.0
+    assert clusters[2].strength < clusters[1].strength < 1.0
+
+
+@pytest.mark.usefixtures("eight_cores")
+@pytest.mark.parametrize(
+    "values", [["1024"] * 8, ["5000", "5100"] * 4, ["1024"] * 4, ["nonsense"] * 8], ids=["equal", "near", "half", "odd"]
+)
+def test_like_cores_are_one_kind_and_so_are_those_nobody_tells_of(tmp_path: Path, values: list[str]) -> None:
+    clusters = describe_clusters(_tree(tmp_path, values, "cpu_capacity"))
+    assert [cluster.cores for cluster in clusters] == [tuple(range(8))]
+
+
+def test_a_core_that_does_not_exist_is_a_sentence() -> None:
+    with pytest.raises(UsageError, match="cannot use core 8000"):
+        keep_to_cores((8000,))
+    keep_to_cores(())

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hasten.runner.command import runner_command
-from hasten.runner.protocol import Message, decode, encode
+from hasten.runner.protocol import VERSION, Message, decode, encode
+from hasten.targets.local import local_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ signal.pause()
 
 
 def command() -> list[str]:
-    return runner_command(sys.executable, "cpu", 0)
+    return list(local_program("hasten.runner.__main__").command)
 
 
 def ask(runner: Runner, **body: object) -> Message:
@@ -76,13 +76,13 @@ def has_ended(pid: int) -> bool:
 def test_it_says_hello(runner: Runner) -> None:
     body = ask(runner, request="hello").body
     assert body["ok"]
-    assert body["protocol"] == 1
+    assert body["protocol"] == VERSION
     assert body["machine"]["cores"] >= 1
 
 
 def test_it_answers_an_unknown_request(runner: Runner) -> None:
     failure = ask(runner, request="sing").body["failure"]
-    assert (failure["kind"], failure["message"]) == ("usage", "a runner knows no request 'sing'")
+    assert (failure["kind"], failure["message"]) == ("usage", "A runner has no request 'sing'.")
 
 
 @pytest.mark.parametrize("body", [{"request": "load"}, {"request": "load", "plan": {"wings": 2}, "workload": {}}])
@@ -141,7 +141,7 @@ def test_modules_in_the_working_directory_do_not_harm_it(tmp_path: Path, name: s
 
 def test_an_existing_lower_limit_of_memory_is_kept() -> None:
     """Raising a hard limit is refused by the system, and must not end the runner."""
-    wanted = runner_command(sys.executable, "cpu", 100_000)
+    wanted = [*command(), "--memory-mb", "100000"]
     script = (
         "import os, resource; resource.setrlimit(resource.RLIMIT_DATA, (2**31, 2**31)); "
         f"os.execv({sys.executable!r}, {wanted!r})"

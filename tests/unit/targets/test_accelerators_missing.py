@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.failure import NOT_INSTALLED, Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
 from hasten.model import example_models
 from hasten.targets.local import LocalTarget
@@ -35,7 +35,8 @@ def test_openvino_of_another_release(model: Path, tmp_path: Path, monkeypatch: p
     failure = failure_on("npu", model)
     assert (failure.stage, failure.kind) == ("load", "accelerator")
     assert "libopenvino.so.2631" in failure.message
-    assert failure.hint == "pip install openvino==2026.3.1"
+    assert failure.hint == "Install it: pip install openvino==2026.3.1"
+    assert failure.code == NOT_INSTALLED
 
 
 def test_a_vulkan_device_that_is_missing(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,4 +44,4 @@ def test_a_vulkan_device_that_is_missing(model: Path, tmp_path: Path, monkeypatc
         monkeypatch.setenv(name, str(tmp_path / "none.json"))
     failure = failure_on("gpu", model)
     assert (failure.stage, failure.kind) == ("load", "accelerator")
-    assert "apt-get install" in failure.hint
+    assert failure.code == NOT_INSTALLED

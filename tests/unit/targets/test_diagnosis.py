@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from hasten.core.failure import KINDS, Failure
+from hasten.core.failure import KINDS, NOT_INSTALLED, Failure
 from hasten.targets.diagnosis import RULES, diagnosed
 
 ENGINE = Failure("load", "engine", "LiteRtRunCompiledModel answered runtime failure (3)")
@@ -57,28 +57,23 @@ ERROR: [error_reporter.cc:27] Node number 7 (CONCATENATION) failed to prepare.""
 @pytest.mark.parametrize(
     ("log", "kind", "beginning", "end"),
     [
-        (
-            CUSTOM,
-            "model",
-            "the model needs the custom operator Landmarks2TransformMatrix",
-            "which LiteRT does not have",
-        ),
-        (FLEX, "model", "the model needs an operator of TensorFlow itself (FlexErf)", "with the Flex delegate"),
-        (VERSION, "model", "the model uses version 99 of the operator ADD", "which this LiteRT does not know"),
-        (QUANTIZATION, "model", "LiteRT refuses the quantization of tensor 76: quantized_dimension", "Was 3."),
-        (TYPE, "model", "LiteRT's operator Cast does not take", "tensors of type UINT64"),
-        (SHAPES, "model", "XNNPACK cannot lay out the model", "contradict each other"),
+        (CUSTOM, "model", "The model needs the custom operator Landmarks2Tran", "which LiteRT does not have."),
+        (FLEX, "model", "The model needs the TensorFlow operator FlexErf", "with the Flex delegate."),
+        (VERSION, "model", "The model uses version 99 of the operator ADD", "LiteRT does not have."),
+        (QUANTIZATION, "model", "LiteRT rejects the quantization of tensor 76: quantized_dimension", "Was 3."),
+        (TYPE, "model", "LiteRT's operator Cast does not take", "tensors of type UINT64."),
+        (SHAPES, "model", "XNNPACK cannot run the model", "contradict each other."),
         (
             NO_VULKAN,
             "accelerator",
-            "the GPU accelerator cannot load Vulkan: libvulkan.so.1",
-            "No such file or directory",
+            "The GPU accelerator cannot load Vulkan: libvulkan.so.1",
+            "No such file or directory.",
         ),
-        (NO_ADAPTER, "accelerator", "LiteRT's GPU accelerator found no GPU", "that it can use"),
-        (GPU_LIST, "accelerator", "the GPU takes none of the model's operators: RESHAPE: T", "x; CAST: Not supported"),
-        (NPU_LIBRARY, "accelerator", "the NPU accelerator lacks OpenVINO's", "libopenvino.so.2631"),
-        (NPU, "accelerator", "LiteRT's NPU library could not be loaded", "(kLiteRtStatusErrorNotFound)"),
-        (NODE, "engine", "operator CONCATENATION (node 7) failed to prepare: tflite/", "(3 != 4)"),
+        (NO_ADAPTER, "accelerator", "LiteRT's GPU accelerator found", "no usable GPU."),
+        (GPU_LIST, "accelerator", "The GPU takes none of the model's operators: RESHAPE: T", "x; CAST: Not supported."),
+        (NPU_LIBRARY, "accelerator", "The NPU accelerator needs OpenVINO's libopenvino.so.2631", "not installed."),
+        (NPU, "accelerator", "LiteRT's NPU library does not load: ", "kLiteRtStatusErrorNotFound."),
+        (NODE, "engine", "Operator CONCATENATION (node 7) failed to prepare: tflite/", "(3 != 4)."),
     ],
 )
 def test_the_log_names_the_cause(log: str, kind: str, beginning: str, end: str) -> None:
@@ -106,3 +101,4 @@ def test_the_table_is_sound() -> None:
         assert all(f"(?P<{name}>" in rule.pattern for name in fields)
         assert rule.kind in KINDS
         assert set(rule.explains) <= set(KINDS)
+        assert (rule.code == NOT_INSTALLED) == ("install" in rule.hint)

@@ -15,25 +15,23 @@ import pytest
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
 from hasten.model import example_models
-from hasten.runner.command import runner_command
 from hasten.runner.protocol import Message
 from hasten.targets import death
-from hasten.targets.base import Limits
-from hasten.targets.client import Runner
-from hasten.targets.link import ProcessLink
-from hasten.targets.local import LocalTarget
+from hasten.targets.client import RunnerClient
+from hasten.targets.link import ProcessLink, Program
+from hasten.targets.local import LocalTarget, local_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PATIENT, SHORT = 30.0, 0.3
 HELLO = Message({"request": "hello"})
-COMMAND = runner_command(sys.executable, "cpu", 0)
+RUNNER = local_program("hasten.runner.__main__")
 
 
 @contextmanager
 def linked(*command: str) -> Iterator[ProcessLink]:
-    link = ProcessLink(command or COMMAND)
+    link = ProcessLink(Program(command) if command else RUNNER)
     try:
         yield link
     finally:
@@ -81,7 +79,7 @@ def python(code: str) -> tuple[str, ...]:
 def test_an_interpreter_that_is_missing() -> None:
     with nothing_left_behind():
         with pytest.raises(RunnerFailed) as caught:
-            ProcessLink(["/nowhere/python", "-m", "hasten.runner"])
+            ProcessLink(Program(("/nowhere/python", "-m", "hasten.runner")))
         failure = caught.value.failure
     assert (failure.stage, failure.kind) == ("start", "target")
     assert "/nowhere/python" in failure.message
@@ -93,7 +91,7 @@ def test_a_runner_killed_from_outside() -> None:
         os.kill(link.pid, signal.SIGKILL)
         failure = failure_of(link, stage="run")
     assert (failure.stage, failure.kind) == ("run", "crash")
-    assert "killed from outside" in failure.message
+    assert "Another process killed the runner" in failure.message
 
 
 def test_a_runner_killed_where_the_system_does_not_tell_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -170,7 +168,7 @@ def test_a_failed_link_stays_failed_and_a_closed_one_says_so() -> None:
         assert failure_of(link).stage == "start"
         link.close()
         link.close()
-        assert failure_of(link).message == "this runner was closed already"
+        assert failure_of(link).message == "This runner is closed."
 
 
 def test_whatever_the_runner_started_ends_with_it() -> None:
@@ -224,19 +222,10 @@ def test_a_runner_of_another_version_is_refused() -> None:
         def ask(self, _request: Message, *, stage: str, seconds: float) -> Message:
             assert stage
             assert seconds
-            return Message({"protocol": 99, "engine": "9", "machine": {}})
+            return Message({"protocol": 99, "machine": {}})
 
         def close(self) -> None:
             pass
 
-    with pytest.raises(RunnerFailed, match="speaks version 99"):
-        Runner(OtherVersion(), Plan(), 1.0).hello()
-
-
-def test_no_memory_limit_where_the_system_does_not_tell_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str) -> int:
-        raise ValueError(name)
-
-    monkeypatch.setattr(os, "sysconf", refuse)
-    with LocalTarget(Limits(answer_seconds=PATIENT)).start(Plan()) as runner:
-        assert runner.hello()["engine"]
+    with pytest.raises(RunnerFailed, match="uses version 99"):
+        RunnerClient(OtherVersion(), Plan(), 1.0).hello()

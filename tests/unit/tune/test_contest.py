@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.fake_target import MACHINE
 
 from hasten.core.comparison import compare_rounds
 from hasten.core.limits import Limit
@@ -169,7 +170,7 @@ def test_the_race_costs_less_than_timing_everything_to_the_end() -> None:
 
 
 def test_plans_begin_with_the_one_in_use_and_accelerators_come_last() -> None:
-    plans = plans_to_try({"cores": 8}, Plan())
+    plans = plans_to_try(replace(MACHINE, cores=8), Plan())
     assert plans[0] == Plan()
     assert [plan.threads for plan in plans if plan.accelerator == "cpu" and plan.kernel == "delegate"] == [
         1,

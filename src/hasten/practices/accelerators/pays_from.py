@@ -73,7 +73,7 @@ def _climb(ladder: _Ladder, macs: int, base: Track, track: Track) -> None:
     ours, theirs = track.result(), base.result()
     failure = ours if isinstance(ours, Failure) else theirs if isinstance(theirs, Failure) else None
     if failure is not None:
-        ladder.trouble = f"at {count(macs)} MACs {failure.message}"
+        ladder.trouble = f"at {count(macs)} MACs: {failure.message}"
     elif not isinstance(ours, Failure) and not isinstance(theirs, Failure):
         against = comparison(base, track)
         ladder.points.append(LadderPoint(macs, theirs.samples.latency, ours.samples.latency, against))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Verdict
 from hasten.core.errors import UsageError
-from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.failure import NOT_INSTALLED, UNSUPPORTED, Failure, RunnerFailed
 from hasten.core.plan import Plan
 from hasten.core.session import keep_nothing
 from hasten.measure.race import comparison
@@ -49,7 +49,9 @@ if TYPE_CHECKING:
 DEFAULT_SECONDS: Final = 60.0
 _CACHED_STARTS: Final = 3
 _SHARE_OF_CHECKS: Final = 0.3
-_WITHOUT_YNNPACK: Final = Failure("load", "accelerator", "this release of LiteRT was built without YNNPACK.")
+_WITHOUT_YNNPACK: Final = Failure(
+    "load", "accelerator", "This release of LiteRT was built without YNNPACK.", code=NOT_INSTALLED
+)
 
 
 class ExaminationInterrupted(KeyboardInterrupt):
@@ -133,7 +135,7 @@ def _check(target: Target, entry: _Entry, inputs: list[list[bytes]], make: MakeI
     """Load in a fresh process and run on the inputs; whoever loads first makes them."""
     try:
         with target.start(entry.candidate.plan) as runner:
-            entry.stand_in = runner.hello()["machine"].get("stand_ins", {}).get(entry.name, "")
+            entry.stand_in = runner.hello().stand_ins.get(entry.name, "")
             entry.load = runner.load(entry.candidate.path, entry.candidate.workload)
             entry.failure = something_else_ran(entry.candidate.plan, entry.load)
             if entry.failure is not None:
@@ -152,7 +154,7 @@ def _check(target: Target, entry: _Entry, inputs: list[list[bytes]], make: MakeI
 def _named(entry: _Entry, failure: Failure) -> Failure:
     """The failure with a cause that the engine itself leaves to a status."""
     without = YNNPACK_OPTION in entry.candidate.plan.options and failure.kind == "engine"
-    return _WITHOUT_YNNPACK if without and "unsupported" in failure.message else failure
+    return _WITHOUT_YNNPACK if without and failure.code == UNSUPPORTED else failure
 
 
 def _keeps_a_cache(plan: Plan) -> bool:
@@ -245,10 +247,7 @@ def _failed_row(entry: _Entry) -> AcceleratorRow:
 
 def _is_missing(failure: Failure) -> bool:
     """Whether something is not there that could be, rather than there and in trouble."""
-    if failure.kind != "accelerator":
-        return False
-    to_install = "pip install" in failure.hint or "apt-get install" in failure.hint
-    return failure is _WITHOUT_YNNPACK or to_install or failure.message.startswith("there is no delegate library")
+    return failure.kind == "accelerator" and failure.code == NOT_INSTALLED
 
 
 def _against(row: AcceleratorRow, base: Track, track: Track) -> AcceleratorRow:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hasten.core.block import Conditions
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
-    from hasten.targets.client import LoadReport, Runner
+    from hasten.targets.client import LoadReport, RunnerClient
 
 DEFAULT_SECONDS: Final = 12.0
 _PROCESSES: Final = 3
@@ -130,7 +130,7 @@ class CopiesPractice:
         """One fresh process: all ways in turns, there and back, until its time is up."""
         candidate = self.candidate
         with self.target.start(candidate.plan) as runner:
-            self._timer_step_ns = runner.hello()["machine"]["timer_ns"]
+            self._timer_step_ns = self.target.machine().timer_ns
             self.load = runner.load(candidate.path, candidate.workload)
             self._settled &= warm_up(runner).settled
             ways = self._open(runner)
@@ -142,7 +142,7 @@ class CopiesPractice:
                     self._block(runner, key, number, turn)
                 turn += 1
 
-    def _open(self, runner: Runner) -> list[str]:
+    def _open(self, runner: RunnerClient) -> list[str]:
         """The ways that this process can go, one interface of LiteRT after the other."""
         available: list[str] = []
         for family, keys in FAMILIES.items():
@@ -156,7 +156,7 @@ class CopiesPractice:
             self.reasons.update(reasons)
         return [key for key in available if key not in self.reasons]
 
-    def _block(self, runner: Runner, key: str, number: int, turn: int) -> None:
+    def _block(self, runner: RunnerClient, key: str, number: int, turn: int) -> None:
         at = time.monotonic()
         try:
             steps, conditions = runner.copies_block(key, _BLOCK_SECONDS, _MOST_CYCLES_A_BLOCK)

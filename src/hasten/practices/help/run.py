@@ -6,7 +6,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement, Model
@@ -17,6 +17,7 @@ from hasten.model.example_models import mobilenet_like
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hasten.core.machine import Machine
     from hasten.targets.base import Target
 
 OK, WARNING, MISSING = "ok", "warning", "missing"
@@ -49,13 +50,11 @@ def check_machine(target: Target, report: Callable[[Check], None] = lambda check
 
 def _checks(target: Target) -> Iterator[Check]:
     try:
-        with target.start(Plan()) as runner:
-            greeting = runner.hello()
+        machine = target.machine()
     except RunnerFailed as failed:
         yield Check("engine", MISSING, failed.failure.message, failed.failure.hint)
         return
-    machine = greeting["machine"]
-    yield Check("engine", OK, f"LiteRT {greeting['engine']}, Python {machine['python']}")
+    yield Check("engine", OK, f"LiteRT {machine.engine}, Python {machine.python}")
     yield _processor(machine)
     yield _memory(machine)
     yield _load(machine)
@@ -66,47 +65,47 @@ def _checks(target: Target) -> Iterator[Check]:
     yield from _runs(target)
 
 
-def _processor(machine: dict[str, Any]) -> Check:
-    fast = [name for name in _FAST_INT8 if name in machine["instructions"]]
+def _processor(machine: Machine) -> Check:
+    fast = [name for name in _FAST_INT8 if name in machine.instructions]
     int8 = f"fast int8 ({', '.join(fast)})" if fast else "no fast int8 instructions: quantising may not speed things up"
-    return Check("processor", OK, f"{machine['cpu']}, {machine['cores']} cores, {machine['architecture']}; {int8}")
+    return Check("processor", OK, f"{machine.cpu}, {machine.cores} cores, {machine.architecture}; {int8}")
 
 
-def _memory(machine: dict[str, Any]) -> Check:
-    finding = f"{machine['memory_mb'] / 1024:.1f} GB"
-    if machine["memory_mb"] < _LITTLE_MEMORY_MB:
+def _memory(machine: Machine) -> Check:
+    finding = f"{machine.memory_mb / 1024:.1f} GB"
+    if machine.memory_mb < _LITTLE_MEMORY_MB:
         return Check("memory", WARNING, finding, "Compare few models at a time.")
     return Check("memory", OK, finding)
 
 
-def _load(machine: dict[str, Any]) -> Check:
-    load = machine["load_average"]
-    if load > _BUSY_LOAD * machine["cores"]:
+def _load(machine: Machine) -> Check:
+    load = machine.load_average
+    if load > _BUSY_LOAD * machine.cores:
         return Check(OTHER_LOAD, WARNING, f"load average {load:.1f}", "Close what else runs before you measure.")
     return Check(OTHER_LOAD, OK, f"load average {load:.1f}")
 
 
-def _clock(machine: dict[str, Any]) -> Check:
-    if machine["governor"] is None:
-        where = "a virtual machine: the host decides" if machine["hypervisor"] else "the system does not tell"
+def _clock(machine: Machine) -> Check:
+    if machine.governor is None:
+        where = "a virtual machine: the host decides" if machine.hypervisor else "the system does not tell"
         return Check("clock", OK, f"not under our control ({where})")
-    if machine["governor"] != "performance":
+    if machine.governor != "performance":
         fix = "sudo cpupower frequency-set -g performance"
-        return Check("clock", WARNING, f"governor '{machine['governor']}' changes it while measuring", fix)
-    return Check("clock", OK, f"governor 'performance', turbo {'on' if machine['turbo'] else 'off or unknown'}")
+        return Check("clock", WARNING, f"governor '{machine.governor}' changes it while measuring", fix)
+    return Check("clock", OK, f"governor 'performance', turbo {'on' if machine.turbo else 'off or unknown'}")
 
 
-def _timer(machine: dict[str, Any]) -> Check:
-    finding = f"steps of {machine['timer_ns']} ns"
-    if machine["timer_ns"] > _COARSE_TIMER_NS:
+def _timer(machine: Machine) -> Check:
+    finding = f"steps of {machine.timer_ns} ns"
+    if machine.timer_ns > _COARSE_TIMER_NS:
         return Check("timer", WARNING, finding, "Latencies of a few microseconds cannot be told apart here.")
     return Check("timer", OK, finding)
 
 
-def _energy(machine: dict[str, Any]) -> Check:
-    if machine["energy_counter"]:
+def _energy(machine: Machine) -> Check:
+    if machine.energy_counter:
         return Check("energy", OK, "Linux powercap")
-    if machine["hypervisor"]:
+    if machine.hypervisor:
         return Check("energy", MISSING, "no counter: this is a virtual machine")
     return Check("energy", MISSING, "no counter that this user may read", "On Intel and AMD under Linux: run as root.")
 

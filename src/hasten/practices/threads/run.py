@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.codec import to_data
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.plan import Plan
 from hasten.core.samples import Samples
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.measure.schedule import Schedule
@@ -109,15 +108,13 @@ class _Study:
         )
 
     def _prepare(self) -> None:
-        with self.effort.target.start(Plan()) as runner:
-            machine = runner.hello()["machine"]
-        plan = self.candidate.plan
-        self._clusters = tuple(tuple(cluster["cores"]) for cluster in machine["clusters"])
-        self._cores = len(plan.cores) or machine["cores"]
+        machine, plan = self.effort.target.machine(), self.candidate.plan
+        self._clusters = tuple(cluster.cores for cluster in machine.clusters)
+        self._cores = len(plan.cores) or machine.cores
         options = thread_options(self._cores, self._clusters, Option(plan.threads, plan.cores), self.counts)
         clock = self.effort.clock
         self._schedule = Schedule(self.effort.seconds_or(SECONDS_AN_OPTION * len(options)), clock=clock)
-        for condition in conditions_for(machine["cores"]):
+        for condition in conditions_for(machine.cores):
             rounds = Rounds(self.effort.target, [self._candidate(option) for option in options], clock)
             self._trials.append(_Trials(condition, rounds, Schedule(self._schedule.seconds, clock=clock)))
 

@@ -18,7 +18,7 @@ from hasten.core.block import Block, Conditions
 from hasten.practices.threads.facts import LOAD_KINDS, SITUATIONS, Choice, Condition, Effect, Option, Row
 from hasten.practices.threads.rules import Round, choose_threads, effects_of_options
 from hasten.practices.threads.words import BOOK, PHRASES, condition_words
-from hasten.runner.load import KINDS
+from hasten.runner.background_load import KINDS
 
 Latencies = Mapping[Any, float]
 """Milliseconds by option, or by number of threads."""

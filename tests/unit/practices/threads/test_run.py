@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from hasten.core.codec import from_data
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
+from hasten.core.machine import Cluster, Machine
 from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.measure.effort import Effort
@@ -26,7 +27,8 @@ from hasten.practices.threads.rules import doubts_of, finding_of
 from hasten.practices.threads.run import conditions_for, run, thread_counts, thread_options
 from hasten.practices.threads.view import document, view
 from hasten.show.terminal import terminal_text
-from hasten.targets.client import LoadReport, Runner
+from hasten.targets.client import LoadReport, RunnerClient
+from tests.unit.fake_target import MACHINE, FakeTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Machine:
+class SimulatedMachine(FakeTarget):
     """A machine of so many cores. `latency_ms` takes plan, kind of load and its workers."""
 
     latency_ms: Callable[[Plan, str, int], float]
@@ -57,7 +59,10 @@ class Machine:
     noise: float = 0.01
     source: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
 
-    def start(self, plan: Plan) -> Runner:
+    def machine(self) -> Machine:
+        return replace(MACHINE, cores=self.cores, clusters=tuple(Cluster(cores) for cores in self.clusters))
+
+    def start(self, plan: Plan) -> RunnerClient:
         return SimulatedRunner(self, plan)
 
     def start_load(self, kind: str, workers: int) -> SimulatedLoad:
@@ -71,7 +76,7 @@ class Machine:
 
 
 class SimulatedLoad:
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: SimulatedMachine) -> None:
         self.machine = machine
 
     def __enter__(self) -> SimulatedLoad:
@@ -89,14 +94,10 @@ class SimulatedLoad:
         self.machine.open_loads -= 1
 
 
-class SimulatedRunner(Runner):
-    def __init__(self, machine: Machine, plan: Plan) -> None:
+class SimulatedRunner(RunnerClient):
+    def __init__(self, machine: SimulatedMachine, plan: Plan) -> None:
         super().__init__(_NoLink(), plan, 1.0)
         self.machine = machine
-
-    def hello(self) -> dict[str, Any]:
-        clusters = [{"cores": list(cluster), "strength": 1.0} for cluster in self.machine.clusters]
-        return {"engine": "2.3.0", "machine": {"cores": self.machine.cores, "clusters": clusters, "timer_ns": 30}}
 
     def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
         if message := self.machine.fails(self.plan, self.machine.kind):
@@ -132,13 +133,13 @@ class _NoLink:
     def close(self) -> None: ...
 
 
-def result(machine: Machine, plan: Plan = Plan(), load: str = QUIET, **effort: Any) -> ThreadsFound | Failure:
+def result(machine: SimulatedMachine, plan: Plan = Plan(), load: str = QUIET, **effort: Any) -> ThreadsFound | Failure:
     """A study on the simulated machine and by its clock."""
     candidate = Candidate("m.tflite", Path("m.tflite"), Model("m.tflite", 1000, "0" * 64), plan)
     return run(candidate, load, (), Effort(on=machine, clock=machine.monotonic, **effort))
 
 
-def study(machine: Machine, plan: Plan = Plan(), load: str = QUIET, **effort: Any) -> ThreadsFound:
+def study(machine: SimulatedMachine, plan: Plan = Plan(), load: str = QUIET, **effort: Any) -> ThreadsFound:
     found = result(machine, plan, load, **effort)
     assert isinstance(found, ThreadsFound)
     return found
@@ -163,7 +164,7 @@ def usual(plan: Plan, kind: str, workers: int) -> float:
 
 def test_the_situation_decides() -> None:
     for load, threads in (("quiet", 2), ("shared", 1), ("busy", 1)):
-        found = study(Machine(usual), load=load)
+        found = study(SimulatedMachine(usual), load=load)
         assert chosen(found) == Option(threads)
         assert found.by_load["quiet"].threads == 2
         assert finding_of(found).standing is (Standing.TO_DO if threads == 2 else Standing.GOOD)
@@ -171,13 +172,13 @@ def test_the_situation_decides() -> None:
 
 @pytest.mark.parametrize("load", ["quiet", "shared", "busy"])
 def test_reruns_on_a_noisy_machine_agree(load: str) -> None:
-    machines = [Machine(usual, noise=0.15, source=np.random.default_rng(seed)) for seed in range(10)]
+    machines = [SimulatedMachine(usual, noise=0.15, source=np.random.default_rng(seed)) for seed in range(10)]
     found = collections.Counter(chosen(study(machine, load=load)) for machine in machines)
     assert max(found.values()) >= 9
 
 
 def test_every_option_has_a_row_under_every_condition() -> None:
-    data = document(study(Machine(usual)))
+    data = document(study(SimulatedMachine(usual)))
     assert {(row["threads"], row["load"], row["load_kind"]) for row in data["rows"]} == {
         (threads, load, kind)
         for threads in (1, 2, 3)
@@ -196,7 +197,7 @@ def test_every_option_has_a_row_under_every_condition() -> None:
 
 
 def test_conditions_alternate_and_no_load_is_left_over() -> None:
-    machine = Machine(usual)
+    machine = SimulatedMachine(usual)
     study(machine)
     changes = [kind for i, (kind, _) in enumerate(machine.log) if i == 0 or machine.log[i - 1][0] != kind]
     assert changes.count("") >= 4
@@ -206,13 +207,13 @@ def test_conditions_alternate_and_no_load_is_left_over() -> None:
 
 
 def test_a_sure_choice_ends_the_study_before_its_time() -> None:
-    machine = Machine(usual)
+    machine = SimulatedMachine(usual)
     study(machine, seconds=10_000.0)
     assert machine.now < 200
 
 
 def test_little_time_is_kept_to_and_the_doubt_is_named() -> None:
-    machine = Machine(usual)
+    machine = SimulatedMachine(usual)
     found = study(machine, seconds=0.5)
     assert machine.now < 10
     assert found.choice is not None
@@ -222,7 +223,7 @@ def test_little_time_is_kept_to_and_the_doubt_is_named() -> None:
 
 def test_each_trial_is_kept_as_it_ends() -> None:
     kept: list[tuple[str, str, dict[str, Any]]] = []
-    found = study(Machine(usual), keep=lambda kind, label, data: kept.append((kind, label, data)))
+    found = study(SimulatedMachine(usual), keep=lambda kind, label, data: kept.append((kind, label, data)))
     assert {kind for kind, _, _ in kept} == {"measurement"}
     total = sum(from_data(Measurement, data).samples.count for _, _, data in kept)
     assert total == sum(row.samples for row in found.rows)
@@ -232,7 +233,7 @@ def test_each_trial_is_kept_as_it_ends() -> None:
 def test_an_interruption_leaves_what_was_measured() -> None:
     kept: list[str] = []
     with pytest.raises(Interrupted) as interrupted:
-        study(Machine(usual, interrupt_after=60), keep=lambda kind, label, data: kept.append(label))
+        study(SimulatedMachine(usual, interrupt_after=60), keep=lambda kind, label, data: kept.append(label))
     found = interrupted.value.found
     assert found.interrupted
     assert found.rows
@@ -242,19 +243,19 @@ def test_an_interruption_leaves_what_was_measured() -> None:
 
 def test_an_interruption_before_the_first_round_leaves_nothing() -> None:
     with pytest.raises(KeyboardInterrupt) as interrupted:
-        study(Machine(usual, interrupt_after=0))
+        study(SimulatedMachine(usual, interrupt_after=0))
     assert not isinstance(interrupted.value, Interrupted)
 
 
 def test_a_count_that_fails_costs_only_its_own_rows() -> None:
-    found = study(Machine(usual, fails=lambda plan, kind: "too many threads" if plan.threads == 3 else ""))
+    found = study(SimulatedMachine(usual, fails=lambda plan, kind: "too many threads" if plan.threads == 3 else ""))
     assert chosen(found) == Option(2)
     assert {row.option.threads for row in found.rows} == {1, 2}
     assert "too many threads" in found.troubles[0].message
 
 
 def test_a_model_that_fails_is_one_failure() -> None:
-    machine = Machine(usual, fails=lambda plan, kind: "damaged")
+    machine = SimulatedMachine(usual, fails=lambda plan, kind: "damaged")
     failure = result(machine)
     assert isinstance(failure, Failure)
     assert failure.message == "damaged"
@@ -263,17 +264,17 @@ def test_a_model_that_fails_is_one_failure() -> None:
 
 @pytest.mark.parametrize("when", ["start", "meanwhile"])
 def test_without_work_beside_it_the_rest_is_still_told(when: str) -> None:
-    found = study(Machine(usual, load_fails=when))
+    found = study(SimulatedMachine(usual, load_fails=when))
     assert chosen(found) == Option(2)
     assert {row.condition.situation for row in found.rows} == {"quiet"}
     assert len(found.troubles) == 4
-    failure = result(Machine(usual, load_fails=when), load="busy")
+    failure = result(SimulatedMachine(usual, load_fails=when), load="busy")
     assert isinstance(failure, Failure)
     assert failure.kind == "target"
 
 
 def test_setting_without_effect_is_named() -> None:
-    found = study(Machine(lambda plan, kind, workers: 10.0, cores_used=lambda plan: 1.0))
+    found = study(SimulatedMachine(lambda plan, kind, workers: 10.0, cores_used=lambda plan: 1.0))
     assert chosen(found) == Option(1)
     assert found.by_load["quiet"].why.code == "threads.no-effect"
     assert [effect.evidence.code for effect in found.effect[1:]] == ["threads.idle"] * 2
@@ -284,7 +285,7 @@ def test_big_and_little_cores_are_tried_apart() -> None:
         strength = 2.0 if plan.cores == (2, 3) else 1.0 if plan.cores == (0, 1) else 1.4
         return 100.0 / (strength * min(plan.threads, len(plan.cores) or 2)) * (1 + workers)
 
-    found = study(Machine(by_affinity, cores=4, clusters=((2, 3), (0, 1))))
+    found = study(SimulatedMachine(by_affinity, cores=4, clusters=((2, 3), (0, 1))))
     assert chosen(found) == Option(2, (2, 3))
     data = document(found)
     assert (data["recommended"], data["recommended_cores"]) == (2, [2, 3])
@@ -293,19 +294,19 @@ def test_big_and_little_cores_are_tried_apart() -> None:
 
 
 def test_energy_is_told_where_there_is_a_counter_and_only_alone() -> None:
-    found = study(Machine(usual, joules_a_second=10.0))
+    found = study(SimulatedMachine(usual, joules_a_second=10.0))
     assert document(found)["energy"] == "counter"
     assert all((row.energy_mj is None) == bool(row.condition.workers) for row in found.rows)
     assert "mJ with 2 threads" in text_of(found)
 
 
 def test_work_that_did_not_take_the_cores_is_a_doubt() -> None:
-    found = study(Machine(usual, load_taken=0.1), load="busy")
+    found = study(SimulatedMachine(usual, load_taken=0.1), load="busy")
     assert doubts.LOAD_MISSING in {doubt.code for doubt in doubts_of(found)}
 
 
 def test_a_machine_that_was_not_idle_is_named_in_the_recommendation() -> None:
-    found = study(Machine(usual, others_busy=0.6))
+    found = study(SimulatedMachine(usual, others_busy=0.6))
     assert finding_of(found).remark.facts["others"] == pytest.approx(0.6)
     assert "The device was not idle" in document(found)["why"]
 

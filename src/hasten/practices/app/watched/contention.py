@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hasten.measure.rounds import Candidate
     from hasten.practices.app.watched.recording import Process
     from hasten.targets.base import Target
-    from hasten.targets.client import Runner
+    from hasten.targets.client import RunnerClient
 
 _TURNS: Final = 4
 _MOST_RUNS: Final = 10_000
@@ -76,19 +76,19 @@ def crowd_ratio(
     return median(ratios)
 
 
-def _ready(target: Target, candidate: Candidate, threads: int, stack: contextlib.ExitStack) -> Runner:
+def _ready(target: Target, candidate: Candidate, threads: int, stack: contextlib.ExitStack) -> RunnerClient:
     runner = stack.enter_context(target.start(replace(candidate.plan, threads=threads)))
     runner.load(candidate.path, candidate.workload or Workload())
     warm_up(runner)
     return runner
 
 
-def _runs_a_second(crew: list[Runner], seconds: float) -> float:
+def _runs_a_second(crew: list[RunnerClient], seconds: float) -> float:
     """All at once; the runs that they make together in a second."""
     speeds: list[float] = []
     failures: list[RunnerFailed] = []
 
-    def work(runner: Runner) -> None:
+    def work(runner: RunnerClient) -> None:
         try:
             block = runner.block(seconds, _MOST_RUNS)
             speeds.append(len(block.nanoseconds) / max(sum(block.nanoseconds) / 1e9, 1e-9))

@@ -1,4 +1,4 @@
-"""`python -m hasten.runner.load`: synthetic work beside the model. Each worker is a process that keeps one core busy.
+"""`python -m hasten.runner.background_load`: synthetic work next to the model, a process for each core to keep busy.
 
 Says "ready" on standard output when all workers run, and ends with them when standard input is closed.
 """
@@ -14,13 +14,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hasten.runner.serving import memory_bytes as machine_memory_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 KINDS: Final = ("compute", "memory")
 READY: Final = b"ready\n"
-# `-m` would look for modules in the working directory first, as for the runner itself.
-_CODE: Final = "import sys; sys.path[:] = [p for p in sys.path if p]; from hasten.runner.load import main; main()"
 _CPU: Final = Path("/sys/devices/system/cpu")
 _HASHED_BYTES: Final = 64 * 1024  # stays in the caches nearest to the core
 _SMALLEST_COPY: Final = 16 * 2**20
@@ -29,14 +29,9 @@ _COPIED_AT_ONCE: Final = 2 * 2**20
 _UNITS: Final = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
-def load_command(python: str, kind: str, workers: int) -> list[str]:
-    """The program and its arguments."""
-    return [python, "-c", _CODE, "--kind", kind, "--workers", str(workers)]
-
-
 def main() -> None:
     """Keep cores busy until standard input is closed."""
-    parser = argparse.ArgumentParser(prog="python -m hasten.runner.load")
+    parser = argparse.ArgumentParser(prog="python -m hasten.runner.background_load")
     parser.add_argument("--kind", choices=KINDS, required=True)
     parser.add_argument("--workers", type=int, required=True)
     arguments = parser.parse_args()
@@ -97,7 +92,7 @@ def copied_bytes(workers: int, root: Path = _CPU, memory_bytes: int | None = Non
     """
     caches = [_size(path) for path in root.glob("cpu[0-9]*/cache/index*/size")]
     wanted = min(max(2 * max(caches, default=0), _SMALLEST_COPY), _LARGEST_COPY)
-    total = _memory_bytes() if memory_bytes is None else memory_bytes
+    total = machine_memory_bytes() if memory_bytes is None else memory_bytes
     allowed = total // 8 // (2 * max(workers, 1)) if total else wanted
     pieces = min(wanted, allowed) // _COPIED_AT_ONCE
     return max(pieces, 1) * _COPIED_AT_ONCE
@@ -108,13 +103,6 @@ def _size(path: Path) -> int:
     try:
         text = path.read_text().strip()
         return int(text[:-1]) * _UNITS[text[-1]] if text[-1:] in _UNITS else int(text)
-    except (OSError, ValueError):
-        return 0
-
-
-def _memory_bytes() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):
         return 0
 

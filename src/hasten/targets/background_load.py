@@ -1,4 +1,4 @@
-"""Synthetic work beside the model: a child process that keeps cores busy for as long as it is open."""
+"""Synthetic work next to the model: a child process that keeps cores busy for as long as it is open."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import tempfile
 from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.runner.load import READY
+from hasten.runner.background_load import READY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from hasten.targets.link import Program
 
+NAME: Final = "background load"
 _SECONDS_TO_CLOSE: Final = 2.0
 
 
-class Load(Protocol):
-    """Work that goes on beside a model. Use it in a `with`, so that it ends whatever happens."""
+class BackgroundLoad(Protocol):
+    """Work that goes on next to a model. Use it in a `with`, so that it ends whatever happens."""
 
-    def __enter__(self) -> Load: ...
+    def __enter__(self) -> BackgroundLoad: ...
 
     def __exit__(self, *_: object) -> None: ...
 
@@ -38,20 +39,13 @@ class Load(Protocol):
 class ProcessLoad:
     """A program that says "ready", works, and ends when its standard input is closed."""
 
-    def __init__(self, command: Sequence[str], ready_seconds: float) -> None:
+    def __init__(self, program: Program, ready_seconds: float) -> None:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._log,
-                bufsize=0,
-                start_new_session=True,
-            )
-        except OSError as error:
+            self._process = program.start(self._log)
+        except RunnerFailed:
             self._log.close()
-            raise RunnerFailed(_trouble(f"cannot be started: {error.strerror or error}")) from error
+            raise
         try:
             self._wait_until_ready(ready_seconds)
         except BaseException:
@@ -72,7 +66,7 @@ class ProcessLoad:
     def check(self) -> None:
         """RunnerFailed if it has ended before its time."""
         if self._process.poll() is not None:
-            raise RunnerFailed(_trouble(f"ended by itself with status {self._process.returncode}", self._last_words()))
+            raise RunnerFailed(_trouble(f"ended by itself with status {self._process.returncode}", self._last_lines()))
 
     def close(self) -> None:
         """End the work. Safe to call more than once."""
@@ -94,14 +88,19 @@ class ProcessLoad:
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             if not selector.select(seconds):
-                raise RunnerFailed(_trouble(f"did not begin within {seconds:g} s"))
+                raise RunnerFailed(_trouble(f"did not start within {seconds:g} s"))
         if os.read(self._process.stdout.fileno(), len(READY)) != READY:
-            raise RunnerFailed(_trouble("did not begin", self._last_words()))
+            raise RunnerFailed(_trouble("did not start", self._last_lines()))
 
-    def _last_words(self) -> tuple[str, ...]:
+    def _last_lines(self) -> tuple[str, ...]:
         size = os.fstat(self._log.fileno()).st_size
         return tuple(os.pread(self._log.fileno(), size, 0).decode(errors="replace").splitlines()[-6:])
 
 
+def load_arguments(kind: str, workers: int) -> tuple[str, ...]:
+    """What the program must know."""
+    return ("--kind", kind, "--workers", str(workers))
+
+
 def _trouble(what: str, log: tuple[str, ...] = ()) -> Failure:
-    return Failure("start", "target", f"the work beside the model {what}", log=log)
+    return Failure("start", "target", f"The {NAME} {what}.", log=log)

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hasten.core.errors import UsageError
 from hasten.core.failure import RunnerFailed
-from hasten.runner.cores import describe_clusters, keep_to_cores, usable_core_numbers
-from hasten.runner.load import KINDS, copied_bytes, load_command, memory
-from hasten.targets.load import ProcessLoad
-from hasten.targets.local import LocalTarget
+from hasten.runner.background_load import KINDS, copied_bytes
+from hasten.targets.background_load import ProcessLoad, load_arguments
+from hasten.targets.link import Program
+from hasten.targets.local import LocalTarget, local_program
 
 _TICKS_OF_WORK = 10
 _needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
@@ -68,7 +67,7 @@ def test_workers_end_when_their_parent_is_killed() -> None:
 @_needs_proc
 @pytest.mark.timeout(60)
 def test_work_ends_when_hasten_is_killed() -> None:
-    command = load_command(sys.executable, "compute", 1)
+    command = local_program("hasten.runner.background_load", *load_arguments("compute", 1)).command
     script = (
         "import subprocess, sys, os, signal\n"
         f"p = subprocess.Popen({command!r}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)\n"
@@ -82,18 +81,18 @@ def test_work_ends_when_hasten_is_killed() -> None:
 
 @pytest.mark.timeout(60)
 def test_it_is_a_program_of_its_own() -> None:
-    command = [sys.executable, "-m", "hasten.runner.load", "--kind", "memory", "--workers", "1"]
+    command = [sys.executable, "-m", "hasten.runner.background_load", "--kind", "memory", "--workers", "1"]
     finished = subprocess.run(command, input=b"", capture_output=True, check=True)
     assert finished.stdout == b"ready\n"
 
 
 def test_a_load_that_cannot_begin_is_a_failure() -> None:
-    with pytest.raises(RunnerFailed, match="cannot be started"):
-        ProcessLoad(["/no/such/program"], 10.0)
-    with pytest.raises(RunnerFailed, match="did not begin"):
-        ProcessLoad([sys.executable, "-c", "raise SystemExit('out of luck')"], 10.0)
-    with pytest.raises(RunnerFailed, match="did not begin within"):
-        ProcessLoad([sys.executable, "-c", "import sys; sys.stdin.read()"], 0.0)
+    with pytest.raises(RunnerFailed, match="does not start: No such file"):
+        ProcessLoad(Program(("/no/such/program",)), 10.0)
+    with pytest.raises(RunnerFailed, match="did not start"):
+        ProcessLoad(Program((sys.executable, "-c", "raise SystemExit('out of luck')")), 10.0)
+    with pytest.raises(RunnerFailed, match="did not start within"):
+        ProcessLoad(Program((sys.executable, "-c", "import sys; sys.stdin.read()")), 0.0)
 
 
 def test_copies_reach_beyond_the_largest_cache_but_not_beyond_the_memory(tmp_path: Path) -> None:
@@ -105,53 +104,3 @@ def test_copies_reach_beyond_the_largest_cache_but_not_beyond_the_memory(tmp_pat
     assert 2 * 4 * copied_bytes(4, tmp_path, 2**29) <= 2**26
     assert copied_bytes(1, tmp_path / "none", 0) == 16 * 2**20
     assert copied_bytes(64, tmp_path, 2**20) > 0
-
-
-def test_memory_work_copies_piece_by_piece_round_and_round() -> None:
-    work = memory(4 * 2**20)
-    for _ in range(5):
-        work()
-
-
-def _tree(folder: Path, values: list[str], name: str) -> Path:
-    for core, value in zip(sorted(usable_core_numbers()), values, strict=False):
-        path = folder / f"cpu{core}" / name
-        path.parent.mkdir(parents=True)
-        path.write_text(value + "\n")
-    return folder
-
-
-@pytest.fixture
-def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hasten.runner.cores.usable_core_numbers", lambda: set(range(8)))
-    monkeypatch.setitem(globals(), "usable_core_numbers", lambda: set(range(8)))
-
-
-@pytest.mark.usefixtures("eight_cores")
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("cpu_capacity", ["462"] * 4 + ["871"] * 3 + ["1024"]),
-        ("cpufreq/cpuinfo_max_freq", ["1800000"] * 4 + ["2500000"] * 3 + ["3000000"]),
-    ],
-)
-def test_big_and_little_cores_are_told_apart(tmp_path: Path, name: str, values: list[str]) -> None:
-    clusters = describe_clusters(_tree(tmp_path, values, name))
-    assert [cluster["cores"] for cluster in clusters] == [[7], [4, 5, 6], [0, 1, 2, 3]]
-    assert clusters[0]["strength"] == 1.0
-    assert clusters[2]["strength"] < clusters[1]["strength"] < 1.0
-
-
-@pytest.mark.usefixtures("eight_cores")
-@pytest.mark.parametrize(
-    "values", [["1024"] * 8, ["5000", "5100"] * 4, ["1024"] * 4, ["nonsense"] * 8], ids=["equal", "near", "half", "odd"]
-)
-def test_like_cores_are_one_kind_and_so_are_those_nobody_tells_of(tmp_path: Path, values: list[str]) -> None:
-    clusters = describe_clusters(_tree(tmp_path, values, "cpu_capacity"))
-    assert [cluster["cores"] for cluster in clusters] == [list(range(8))]
-
-
-def test_a_core_that_does_not_exist_is_a_sentence() -> None:
-    with pytest.raises(UsageError, match="no core 8000"):
-        keep_to_cores((8000,))
-    keep_to_cores(())
