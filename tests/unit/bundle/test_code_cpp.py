@@ -130,4 +130,4 @@ def test_names_of_any_kind_stay_inside_their_literals(tmp_path: Path) -> None:
     source.write_text(snippet_in("cpp", bundle))
     done = subprocess.run([*_COMPILE, "-fsyntax-only", source], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert '"a\\042b\\134c\\044d\\012*/\\077\\077/\\303\\251"' in source.read_text()
+    assert '"a\\042b\\134c\\044d\\n*/\\077\\077/\\303\\251"' in source.read_text()
