@@ -14,7 +14,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.bundle.record import FORMAT, MALFORMED, MARK, MODEL_FILE, Bundle, bundle_from_data
+from hasten.bundle.record import FORMAT, MALFORMED, MARK, MODEL_FILE, Bundle, bundle_data, bundle_from_data
 from hasten.core.errors import DataError, HastenError, ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def read_bundle(folder: Path) -> Bundle:
     except MALFORMED as error:
         if isinstance(error, HastenError):
             raise DataError(f"{path} is damaged: {error.message}", error.hint or _HINT) from error
-        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise DataError(f"{path} is damaged: {reason}.", _HINT) from error
+        raise DataError(f"{path} is damaged: {error}.", _HINT) from error
     _check_model(bundle)
     return bundle
 
@@ -71,7 +70,7 @@ def write_bundle(model: Path, bundle: Bundle) -> Bundle:
         shutil.copyfile(model, new_model)
         written = replace(bundle, model_file=MODEL_FILE, sha256=_sha256(new_model))
         with new_plan.open("w", encoding="utf-8") as stream:
-            stream.write(json.dumps(written.as_data(), indent=2, allow_nan=False) + "\n")
+            stream.write(json.dumps(bundle_data(written), indent=2, allow_nan=False) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
         new_model.replace(folder / MODEL_FILE)

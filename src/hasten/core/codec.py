@@ -11,6 +11,7 @@ import dataclasses
 import enum
 import functools
 import math
+import reprlib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -87,6 +88,47 @@ def from_data(cls: type[T], data: Mapping[str, Any]) -> T:
     return typing.cast("T", _value(cls, data, None))
 
 
+def checked_from_data(cls: type[T], data: Mapping[str, Any]) -> T:
+    """A record from data that anybody may have written; a ValueError names the first value of a wrong type.
+
+    For records of numbers, texts, tuples, mappings and other such records.
+    """
+    _check(cls, data, "")
+    return from_data(cls, data)
+
+
+def _check(kind: Any, value: Any, name: str) -> None:
+    origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if _is_record(kind):
+        fits = isinstance(value, dict)
+    elif kind is float:
+        fits = type(value) in (int, float) and math.isfinite(value)
+    elif kind is Path:
+        fits = type(value) is str
+    else:
+        wanted = {tuple: list, Mapping: dict}.get(origin or kind, kind)
+        fits = kind is Any or type(value) is wanted
+    if not fits:
+        raise ValueError(f"{name} is {reprlib.repr(value)}")
+    if _is_record(kind):
+        _check_fields(kind, value, name)
+    elif origin is tuple:
+        kinds = [inside[0]] * len(value) if inside[-1] is Ellipsis else inside
+        if len(kinds) != len(value):
+            raise ValueError(f"{name} is {reprlib.repr(value)}")
+        for place, (each, entry) in enumerate(zip(kinds, value, strict=True)):
+            _check(each, entry, f"{name}[{place}]")
+
+
+def _check_fields(cls: type, data: Mapping[str, Any], name: str) -> None:
+    dot = f"{name}." if name else ""
+    if missing := [entry for entry in _required(cls) if entry not in data]:
+        raise ValueError(f"{dot}{missing[0]} is missing")
+    for field, entry, _ in _fields(cls):
+        if entry in data:
+            _check(_hints(cls)[field.name], data[entry], f"{dot}{entry}")
+
+
 def _plain(value: Any, book: Phrasebook | None) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
@@ -94,6 +136,8 @@ def _plain(value: Any, book: Phrasebook | None) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, Path):  # its class is the platform's own
+        return str(value)
     if book is not None and isinstance(value, Remark | Finding):
         return book.remark_data(value) if isinstance(value, Remark) else book.finding_data(value)
     if type(value) in _CONVERTED:

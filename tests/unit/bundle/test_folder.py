@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,31 @@ def test_what_is_written_comes_back(
     assert (found.plan, found.workload, found.inputs, found.outputs) == (plan, workload, inputs, outputs)
 
 
+def test_a_bundle_of_the_first_release_opens(tmp_path: Path) -> None:
+    (tmp_path / "model.tflite").write_bytes(b"content")
+    plan = {"accelerator": "cpu", "threads": 2, "kernel": "delegate", "precision": "default", "delegate": ""}
+    content = {
+        "hasten_bundle": 1,
+        "model": "model.tflite",
+        "sha256": hashlib.sha256(b"content").hexdigest(),
+        "plan": {**plan, "options": [["cpu.flags", "1"]], "cache": "", "cores": [0, 1]},
+        "workload": {"signature": "", "shapes": [["x", [1, 4]]], "seed": 0},
+        "inputs": [{"name": "x", "type": "float32", "shape": [1, 4]}],
+        "outputs": [{"name": "y", "type": "int8", "shape": [1], "scale": 1, "zero_point": -3}],
+        "preprocess": "mean=0",
+        "label_offset": 1,
+        "labels": ["cat"],
+        "measured": {"speedup": 2.4},
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(content))
+    found = read_bundle(tmp_path)
+    assert found.plan == Plan(threads=2, options=(("cpu.flags", "1"),), cores=(0, 1))
+    assert found.workload == Workload(shapes=(("x", (1, 4)),))
+    assert found.inputs == (BundleTensor("x", "float32", (1, 4)),)
+    assert found.outputs == (BundleTensor("y", "int8", (1,), 1.0, -3),)
+    assert (found.labels, found.label_offset, found.preprocess) == (("cat",), 1, "mean=0")
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_damaged_plan_is_an_error_or_a_bundle_and_never_anything_else(folder: Path, data: st.DataObject) -> None:
@@ -155,7 +181,9 @@ def test_a_value_of_any_other_type_is_an_error_or_a_bundle(folder: Path, data: s
         ("plan", {"speed": 9}, "no setting called 'speed'"),
         ("labels", [1, 2], "labels"),
         ("inputs", [{"name": "x", "type": "int8", "shape": [1], "scale": -1}], "scale"),
-        ("inputs", [{"name": "x"}], "shape"),
+        ("inputs", [{"name": "x", "type": "int8"}], r"inputs\[0\].shape is missing"),
+        ("outputs", [{"name": "x", "type": "int8", "shape": ["1"]}], r"outputs\[0\].shape\[0\] is '1'"),
+        ("workload", {"shapes": [["x", [0]]]}, "the shape of 'x'"),
     ],
 )
 def test_what_is_wrong_is_said(folder: Path, key: str, value: Any, said: str) -> None:

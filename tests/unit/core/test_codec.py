@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasten.core.codec import from_data, key, record, to_data
+from hasten.core.codec import checked_from_data, from_data, key, record, to_data
 from hasten.core.finding import Finding, Standing
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.remark import Remark, remark, said
@@ -110,3 +110,33 @@ def test_a_finding_of_an_older_session_keeps_its_sentences() -> None:
 def test_a_code_that_nobody_knows_is_shown_with_its_facts() -> None:
     assert BOOK.text(remark("newer.code", share=0.5)) == "newer.code: share 0.5"
     assert BOOK.text(said("As it was.")) == "As it was."
+
+
+@record
+class Given:
+    name: str
+    parts: tuple[Part, ...] = ()
+    pairs: tuple[tuple[str, int], ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, "name is missing"),
+        ({"name": 1}, "name is 1"),
+        ({"name": "x", "parts": {}}, "parts is {}"),
+        ({"name": "x", "parts": [{"name": "p", "weight": True}]}, r"parts\[0\].weight is True"),
+        ({"name": "x", "parts": [{"name": "p"}]}, r"parts\[0\].weight is missing"),
+        ({"name": "x", "parts": [{"name": "p", "weight": math.nan}]}, r"parts\[0\].weight is nan"),
+        ({"name": "x", "pairs": [["a", 1, 2]]}, r"pairs\[0\] is \['a', 1, 2\]"),
+        ({"name": "x", "pairs": [["a", "1"]]}, r"pairs\[0\]\[1\] is '1'"),
+    ],
+)
+def test_data_of_anybody_is_checked(data: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        checked_from_data(Given, data)
+
+
+def test_checked_data_that_fits_becomes_the_record() -> None:
+    whole = Given("x", (Part("p", 1.5),), (("a", 1),))
+    assert checked_from_data(Given, json.loads(json.dumps(to_data(whole)))) == whole

@@ -19,7 +19,7 @@ def write_delegate(folder: Path) -> list[Path]:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"{folder} exists and is not an empty folder", "Choose another name; nothing was changed.")
         folder.mkdir(parents=True, exist_ok=True)
-        template = resources.files("hasten.practices.accelerators.run") / "delegate_template"
+        template = resources.files("hasten.practices.accelerators") / "delegate_template"
         written = [folder / name for name in FILES]
         for path in written:
             path.write_bytes((template / path.name).read_bytes())
