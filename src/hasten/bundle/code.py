@@ -44,13 +44,15 @@ def code_files(bundle: Bundle) -> dict[str, str]:
 
 def snippet_in(name: str, bundle: Bundle, path: str = "", *, runner: bool = False) -> str:
     """The code in one language, for a model at a path; `runner`: through hasten.Runner where there is a choice."""
-    if name == "python":
-        return python_code(bundle, path, runner=runner)
-    language = LANGUAGES.get(name)
-    if language is None:
+    refuse_language(name, bundle)
+    return python_code(bundle, path, runner=runner) if name == "python" else LANGUAGES[name].write(bundle)
+
+
+def refuse_language(name: str, bundle: Bundle) -> None:
+    """Raise an error where hasten has no code in a language for a bundle; its tensors need not be known yet."""
+    if name not in LANGUAGES:
         raise UsageError(f"hasten writes no code in {name!r}.", f"Use one of: {', '.join(LANGUAGES)}.")
-    if not language.follows(bundle):
+    if not LANGUAGES[name].follows(bundle):
         raise UsageError(
             f"hasten writes no {name} code for the plan {bundle.plan.describe()}.", "Use --language python."
         )
-    return language.write(bundle)

@@ -34,9 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=options.positive_float, default=12.0, metavar="S", help="about how long (default: 12)"
     )
-    parser.add_argument(
-        "--language", choices=_LANGUAGES, default="python", help="of the code shown; all but python are untested"
-    )
+    parser.add_argument("--language", choices=_LANGUAGES, default="python", help="of the code shown (default: python)")
     parser.add_argument("--no-code", action="store_true", help="show the costs only")
     options.add_plan(parser)
     options.add_workload(parser)
@@ -53,7 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.report.copies_text import copies_text
 
     session = options.session_from(arguments, "copies")
-    practice = study_copies(model, plan, workload, target=target, seconds=arguments.seconds)
+    practice = study_copies(
+        model, plan, workload, target=target, seconds=arguments.seconds, language=arguments.language
+    )
     interrupted = _measure(practice)
     found = copies_found(practice, arguments.language)
     data = {**found.as_data(), "interrupted": interrupted}

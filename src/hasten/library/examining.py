@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hasten.bundle.code import snippet_in
+from hasten.bundle.code import refuse_language, snippet_in
 from hasten.bundle.record import Bundle
 from hasten.core.plan import Plan, Workload
 from hasten.core.session import keep_nothing
@@ -85,7 +85,7 @@ def copies(
     progress: Progress = no_progress,
 ) -> CopyStudy:
     """What each way to feed and read a model costs, and the one to use, with code in a language."""
-    practice = study_copies(model, plan, workload, target=target, seconds=seconds)
+    practice = study_copies(model, plan, workload, target=target, seconds=seconds, language=language)
     measure_copies(practice, progress)
     return copies_found(practice, language)
 
@@ -97,9 +97,11 @@ def study_copies(
     *,
     target: Target | None = None,
     seconds: float = copies_module.DEFAULT_SECONDS,
+    language: str = "python",
 ) -> copies_module.CopiesPractice:
     """A study of copies that has not begun: whoever runs it can ask at any time what it has found so far."""
     candidate, graph = open_model(model, plan, workload)
+    refuse_language(language, Bundle(candidate.path.parent, plan=plan, workload=workload))
     return copies_module.CopiesPractice(target or LocalTarget(), candidate, graph, seconds)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hasten.core.errors import ModelError
+from hasten.core.errors import ModelError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
 from hasten.library import copies, copies_found, measure_copies, study_copies
@@ -57,6 +57,11 @@ def test_the_snippet_runs(large: Path, capsys: pytest.CaptureFixture[str]) -> No
     exec(compile(found.snippet, "snippet", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out.startswith("y [0. 0. 0.")
     assert "class FastModel(" in copies_found(practice, "kotlin").snippet
+
+
+def test_a_language_that_cannot_follow_the_plan_is_refused_before_measuring(large: Path) -> None:
+    with pytest.raises(UsageError, match="no kotlin code for the plan npu"):
+        study_copies(large, Plan(accelerator="npu"), language="kotlin")
 
 
 @pytest.mark.parametrize(
