@@ -21,7 +21,7 @@ def test_reasons_follow_the_verdict(tmp_path: Path) -> None:
     np.savez(data, x=np.zeros((3, 32, 32, 3), np.uint8))
     shown = hasten("compare", original, changed, "--seconds", "1", "--explain", "--data", data)
     assert shown.code == 0
-    assert "raw values of 0..255 are a guess" in " ".join(shown.output.split())
+    assert "pixel values of 0 to 255 are a guess" in " ".join(shown.output.split())
     assert shown.output.index("ratio") < shown.output.index("Why: ")
     assert "samples of data.npz" in " ".join(shown.output.split())
     assert all(len(line) <= 80 for line in shown.output.splitlines())

@@ -5,9 +5,18 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.json_numbers import finite
+from hasten.core.accuracy_notes import NOTES
+from hasten.core.codec import convert
+from hasten.core.json_numbers import bounds_from_data, finite
+from hasten.core.remark import Remark, remark_from_data
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Of the samples that changed, this many are named in JSON; all of them are counted.
+_MOST_NAMES: Final = 100
 
 
 class Kind(enum.Enum):
@@ -32,7 +41,7 @@ class Accuracy:
     samples: int
     data: str
     kind: Kind = Kind.ACCURACY
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
     higher_is_better: bool = True
 
     def as_data(self) -> dict[str, Any]:
@@ -44,7 +53,8 @@ class Accuracy:
             "samples": self.samples,
             "data": self.data,
             "kind": self.kind.value,
-            "notes": list(self.notes),
+            "notes": NOTES.sentences(self.notes),
+            "remarks": [{"code": note.code, "facts": dict(note.facts)} for note in self.notes],
             "higher_is_better": self.higher_is_better,
         }
 
@@ -60,7 +70,8 @@ def accuracy_from_data(data: dict[str, Any]) -> Accuracy:
         samples=data["samples"],
         data=data["data"],
         kind=Kind(data["kind"]),
-        notes=tuple(data["notes"]),
+        # Earlier releases wrote sentences only.
+        notes=tuple(remark_from_data(note) for note in data.get("remarks", data["notes"])),
         # Sessions from before it was recorded.
         higher_is_better=data.get("higher_is_better", data["metric"] != "mae"),
     )
@@ -113,12 +124,37 @@ class PairedAccuracy:
             "samples": self.samples,
             "difference": self.difference,
             "ci95": [finite(self.low), finite(self.high)],
+            "higher_is_better": self.higher_is_better,
             "change": self.change.value,
             "both_right": self.both_right,
             "lost": self.lost,
             "won": self.won,
             "both_wrong": self.both_wrong,
             "p_value": self.p_value,
-            "lost_samples": list(self.lost_samples),
-            "won_samples": list(self.won_samples),
+            "lost_samples": list(self.lost_samples[:_MOST_NAMES]),
+            "won_samples": list(self.won_samples[:_MOST_NAMES]),
         }
+
+
+def paired_from_data(data: Mapping[str, Any]) -> PairedAccuracy:
+    """The comparison back from JSON."""
+    low, high = bounds_from_data(data["ci95"])
+    return PairedAccuracy(
+        data["metric"],
+        data["samples"],
+        data["difference"],
+        low,
+        high,
+        data["higher_is_better"],
+        data["both_right"],
+        data["lost"],
+        data["won"],
+        data["both_wrong"],
+        data["p_value"],
+        tuple(data.get("lost_samples", ())),
+        tuple(data.get("won_samples", ())),
+    )
+
+
+convert(Accuracy, Accuracy.as_data, accuracy_from_data)
+convert(PairedAccuracy, PairedAccuracy.as_data, paired_from_data)

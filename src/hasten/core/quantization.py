@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy, accuracy_from_data
+from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy, accuracy_from_data, paired_from_data
 from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, comparison_from_data
 from hasten.core.finding import Finding, Standing, told_finding
-from hasten.core.json_numbers import bounds_from_data, latency_data, latency_from_data
+from hasten.core.json_numbers import latency_data, latency_from_data
 from hasten.core.units import percent, size
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ FAILED: Final = "failed"
 BUT: Final = "_but_"
 SLOW: Final = "slow_"
 FOR_SIZE: Final = "_size"
-# Of the samples that changed, so many are named in a session; all of them are counted.
-_MOST_NAMES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ class VariantRow:
             "accuracy_on": "" if known is None else "reporting" if self.accuracy else "choosing",
             "choosing": None if self.choosing is None else self.choosing.as_data(),
             "drop": self.drop,
-            "change": None if self.change is None else _change_data(self.change),
+            "change": None if self.change is None else self.change.as_data(),
             "floor": self.floor,
             "latency": None if self.latency is None else latency_data(self.latency),
             "verdict": None if self.against is None else self.against.verdict.value,
@@ -130,7 +128,7 @@ def row_from_data(data: Mapping[str, Any]) -> VariantRow:
         choosing=None if data["choosing"] is None else accuracy_from_data(data["choosing"]),
         drop=data.get("drop"),
         accuracy=None if reported is None else accuracy_from_data(reported),
-        change=None if data["change"] is None else _change_from_data(data["change"]),
+        change=None if data["change"] is None else paired_from_data(data["change"]),
         latency=None if data["latency"] is None else latency_from_data(data["latency"]),
         against=None if data["against"] is None else comparison_from_data(data["against"]),
         nodes=tuple(data["nodes"]),
@@ -246,28 +244,3 @@ def finding_of(rows: Sequence[VariantRow], goal: str, already: str = "") -> Find
 def floor_of(kind: Kind, kept: bool | None) -> str:
     """What may be said of the floor on data of this kind; None where the data could not decide."""
     return UNKNOWN if kind is Kind.UNKNOWN or kept is None else KEPT if kept else BROKEN
-
-
-def _change_data(change: PairedAccuracy) -> dict[str, Any]:
-    names = {"lost_samples": change.lost_samples, "won_samples": change.won_samples}
-    first = {key: list(known[:_MOST_NAMES]) for key, known in names.items()}
-    return {**change.as_data(), "higher_is_better": change.higher_is_better, **first}
-
-
-def _change_from_data(data: Mapping[str, Any]) -> PairedAccuracy:
-    low, high = bounds_from_data(data["ci95"])
-    return PairedAccuracy(
-        data["metric"],
-        data["samples"],
-        data["difference"],
-        low,
-        high,
-        data["higher_is_better"],
-        data["both_right"],
-        data["lost"],
-        data["won"],
-        data["both_wrong"],
-        data["p_value"],
-        tuple(data.get("lost_samples", ())),
-        tuple(data.get("won_samples", ())),
-    )

@@ -7,10 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hasten.core.remark import Remark
 
 Array = NDArray[Any]
 Source = Path | Array
@@ -44,7 +47,7 @@ class Dataset:
     classes_from: str = ""
     """Where the order of the classes comes from."""
     is_random: bool = False
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Remark, ...] = field(default=())
 
     @property
     def count(self) -> int | None:

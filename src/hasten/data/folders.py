@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.accuracy_notes import NO_MASK, NUMBERED_FOLDERS, SUBFOLDERS
 from hasten.core.errors import DataError
-from hasten.core.units import several
+from hasten.core.remark import remark
 from hasten.data import audio, images
 from hasten.data.classes import CLASSES_FILE, classes_beside
 from hasten.data.dataset import Dataset, Sample
@@ -54,7 +55,7 @@ def _classes(folder: Path, subfolders: list[Path]) -> Dataset:
         numbered = [
             Sample(str(path.relative_to(folder)), (path,), int(name)) for name, found in files.items() for path in found
         ]
-        return Dataset(str(folder), numbered, True, notes=("folder names are taken as numbers of classes",))
+        return Dataset(str(folder), numbered, True, notes=(remark(NUMBERED_FOLDERS),))
     return Dataset(str(folder), _labelled(folder, files), True, tuple(sorted(files)), "names in alphabetical order")
 
 
@@ -68,9 +69,9 @@ def _flat(folder: Path, files: list[Path], subfolders: list[Path]) -> Dataset:
     if pairs:
         samples = [Sample(image.name, (image,), mask) for image, mask in pairs]
         left = len(files) - 2 * len(pairs)
-        notes = (f"left out {several(left, 'image')} without a mask",) if left else ()
+        notes = (remark(NO_MASK, images=left),) if left else ()
         return Dataset(str(folder), samples, True, classes_beside(folder), CLASSES_FILE, notes=notes)
-    notes = (f"left out {several(len(subfolders), 'subfolder')}, as there are files beside",) if subfolders else ()
+    notes = (remark(SUBFOLDERS, folders=len(subfolders)),) if subfolders else ()
     return Dataset(str(folder), [Sample(path.name, (path,)) for path in files], False, notes=notes)
 
 
@@ -80,5 +81,5 @@ def _images_with_masks(folder: Path, files: list[Path], masks: Path) -> Dataset:
     if not samples:
         raise DataError(f"No image in {folder / 'images'} has a mask of the same name in {masks}.")
     left = len(files) - len(samples)
-    notes = (f"left out {several(left, 'image')} without a mask",) if left else ()
+    notes = (remark(NO_MASK, images=left),) if left else ()
     return Dataset(str(folder), samples, True, classes_beside(folder), CLASSES_FILE, notes=notes)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hasten.core.accuracy_notes import FIXED_ORDER
 from hasten.core.errors import DataError, UsageError
+from hasten.core.remark import remark
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.passes import SamePasses
 
@@ -65,7 +67,7 @@ def open_function(text: str) -> Dataset:
     first = next(samples(), None)
     if first is None:
         raise DataError(f"{text} returned no samples.")
-    notes = ("samples come in the function's own order",)
+    notes = (remark(FIXED_ORDER),)
     return Dataset(text, samples, first.label is not None, notes=notes)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hasten.core.accuracy_notes import NO_PROBABILITY
+from hasten.core.remark import remark
 from hasten.data.classes import is_class_number, is_one_hot
 from hasten.data.metrics import Cosine, MeanAbsoluteError, MeanIoU, TopK
 from hasten.model.graph import CONVERSIONS
@@ -21,10 +23,6 @@ if TYPE_CHECKING:
     from hasten.model.graph import Graph, Subgraph
 
 _SHAPE_OPERATORS: Final = (*CONVERSIONS, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
-_NO_PROBABILITY: Final = (
-    "the output is one value that no sigmoid made, so labels are taken as numbers to be predicted (mae); "
-    "if they are classes, give --metric module:function"
-)
 
 
 def metric_for_output(graph: Graph, form: TensorForm, label: Label) -> Metric:
@@ -56,7 +54,7 @@ def default_metric(label: Label, output_shape: Sequence[int], *, is_probability:
     may_be_classes = (
         prod(output_shape) == 1 and values.dtype.kind in "iu" and values.size == 1 and values.item() in (0, 1)
     )
-    return MeanAbsoluteError((_NO_PROBABILITY,) if may_be_classes else ())
+    return MeanAbsoluteError((remark(NO_PROBABILITY),) if may_be_classes else ())
 
 
 def telling_label(dataset: Dataset, first: Label = None) -> Label:

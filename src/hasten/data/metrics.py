@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
+from hasten.core.accuracy_notes import HIGHER_IS_BETTER
 from hasten.core.errors import DataError, UsageError
+from hasten.core.remark import Remark, remark
 from hasten.core.units import several
 from hasten.data.class_maps import class_map, flat_mask, nearest_resized
 from hasten.data.functions import is_function_name, load_function, words_of
@@ -109,7 +111,7 @@ class MeanAbsoluteError(_Mean):
     name = "mae"
     higher_is_better = False
 
-    def __init__(self, notes: tuple[str, ...] = ()) -> None:
+    def __init__(self, notes: tuple[Remark, ...] = ()) -> None:
         self.notes = notes
 
     def score(self, outputs: Sequence[Array], label: Array) -> Scored:
@@ -145,13 +147,9 @@ class FunctionMetric(_Mean):
         self.name, self._function, self._lock = name, function, threading.Lock()
         said = getattr(function, "higher_is_better", None)
         self.higher_is_better = said is None or bool(said)
-        self.notes = (
-            ()
-            if said is not None
-            else (
-                f"higher is taken as better in {name}; where it is an error, say so in Python: "
-                f"{name.partition(':')[2]}.higher_is_better = False",
-            )
+        function_name = name.partition(":")[2]
+        self.notes: tuple[Remark, ...] = (
+            () if said is not None else (remark(HIGHER_IS_BETTER, metric=name, function=function_name),)
         )
 
     def score(self, outputs: Sequence[Array], label: Any) -> Scored:

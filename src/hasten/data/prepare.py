@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.accuracy_notes import GUESSED_FLOAT, GUESSED_INT8, UNUSED_PREPROCESS
 from hasten.core.errors import DataError, ModelError, UsageError
+from hasten.core.remark import Remark
 from hasten.core.units import several
 from hasten.data import audio, images
 from hasten.data.dataset import keys_in_order
@@ -38,13 +40,13 @@ class Preparer:
         self.forms, self._given = tuple(forms), given
         self.preprocess = tuple(resolved(given, form, entry) for form, entry in zip(forms, said, strict=True))
         self._rates = tuple(entry.sample_rate_hz if entry is not None else None for entry in said)
-        self._notes: dict[str, None] = {}
+        self._notes: dict[str, Remark] = {}
         self._forming = given.forming
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Remark, ...]:
         """What had to be guessed so far."""
-        return tuple(self._notes)
+        return tuple(self._notes.values())
 
     def prepare(self, sample: Sample, rooms: Sequence[Array] | None = None) -> tuple[Array, ...]:
         """The stored values of each input, in the model's order and shape.
@@ -92,12 +94,12 @@ class Preparer:
         )
         unused = [word for word in self._forming if not (is_turned and word.startswith("layout="))]
         if unused:
-            kinds = " and ".join(dict.fromkeys(str(array.dtype) for array in arrays))
-            self._notes[
-                f"--preprocess {','.join(unused)} has no effect on arrays of {kinds}: "
-                "only images and sounds are brought into form"
-            ] = None
+            types = list(dict.fromkeys(str(array.dtype) for array in arrays))
+            self._note(UNUSED_PREPROCESS, options=",".join(unused), types=types)
             self._forming = ()
+
+    def _note(self, code: str, **facts: Any) -> None:
+        self._notes.setdefault(code, Remark(code, facts))
 
     def _names_hint(self) -> str:
         wanted = ", ".join(form.name for form in self.forms)
@@ -165,16 +167,10 @@ class Preparer:
             return values
         is_bytes = values.dtype == np.uint8
         if is_bytes and form.dtype == "int8":
-            self._notes[
-                "images are fed to the int8 input as raw values less 128, which is a guess: "
-                "give --preprocess mean=…,std=… if the model was trained on others"
-            ] = None
+            self._note(GUESSED_INT8)
             return (values.astype(np.int16) - 128).astype(np.int8)
         if is_bytes and form.is_float:
-            self._notes[
-                "the model does not say which range its float input takes; raw values of 0..255 are a guess: "
-                "give --preprocess mean=…,std=… if it was trained on others"
-            ] = None
+            self._note(GUESSED_FLOAT)
         return stored_from_real(values, form, name)
 
 

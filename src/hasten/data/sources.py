@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hasten.core.accuracy_notes import RANDOM_INPUTS
 from hasten.core.errors import DataError
+from hasten.core.remark import remark
 from hasten.data.arrays import open_arrays
 from hasten.data.dataset import Dataset, LazySamples, Sample
 from hasten.data.folders import open_folder
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from hasten.data.dataset import Array
     from hasten.data.forms import TensorForm
 
-RANDOM_NOTE: Final = "the inputs were made up at random, as no data was given: accuracy is unknown"
 _HINT: Final = "Give a folder, a .npz, a .csv of path and label, or module:function."
 
 
@@ -52,7 +53,7 @@ def random_dataset(forms: Sequence[TensorForm], count: int = 32, seed: int = 0) 
         return Sample(f"random sample {position}", _random_inputs(forms, seed, position), is_prepared=True)
 
     samples = LazySamples(count, sample)
-    return Dataset(f"random inputs (seed {seed})", samples, False, is_random=True, notes=(RANDOM_NOTE,))
+    return Dataset(f"random inputs (seed {seed})", samples, False, is_random=True, notes=(remark(RANDOM_INPUTS),))
 
 
 def _random_inputs(forms: Sequence[TensorForm], seed: int, position: int) -> tuple[Array, ...]:

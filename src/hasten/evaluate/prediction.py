@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hasten.core.plan import Plan
+    from hasten.core.remark import Remark
     from hasten.data.dataset import Array, Inputs
     from hasten.data.preprocess import Preprocess
     from hasten.measure.rounds import Candidate
@@ -51,7 +52,7 @@ class Prediction:
     """Real values by the names of the outputs; quantized ones are converted back."""
     top: tuple[TopClass, ...]
     preprocess: str
-    notes: tuple[str, ...]
+    notes: tuple[Remark, ...]
     saved: str = ""
     """The file that holds all of the outputs; empty for none."""
 

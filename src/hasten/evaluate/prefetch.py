@@ -13,6 +13,7 @@ from hasten.data.prepare import Preparer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from hasten.core.remark import Remark
     from hasten.data.dataset import Array, Dataset, Sample
     from hasten.data.forms import TensorForm
     from hasten.data.preprocess import Preprocess
@@ -63,7 +64,7 @@ class Prefetch:
             thread.start()
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Remark, ...]:
         """What had to be guessed."""
         return () if self._preparer is None else self._preparer.notes
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.accuracy import Accuracy
+from hasten.core.accuracy_notes import DECIDED_EARLY, NO_LABELS, RUNNER_REPLACED, SKIPPED, STATEFUL, TIES
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.units import percent
+from hasten.core.remark import each_once, remark
 from hasten.data.classes import LabelReader, packed_labels
 from hasten.data.forms import forms_as_loaded, forms_from_graph
 from hasten.data.metric_choice import metric_for_output, telling_label
@@ -144,10 +145,10 @@ class _Work:
         self._notes = list(dataset.notes)
         if original is None and not dataset.labelled and not dataset.is_random:
             # It is told beside the figures of all that are compared with this one.
-            self._notes.append("there are no labels: figures tell agreement with the original's answers, not accuracy")
+            self._notes.append(remark(NO_LABELS))
         self._notes += getattr(self._scorer.metric, "notes", ())
         if graph.stateful:
-            self._notes.append("the model keeps state, which is cleared before each sample")
+            self._notes.append(remark(STATEFUL))
         self._stop = threading.Event()
         self._of_thread = threading.local()
 
@@ -240,16 +241,16 @@ class _Work:
         interval = interval_of_scores(statistics, metric)
         ties = sum(entry.tied for entry in scores)
         guessed = (*self._preparer.notes, *(self._prefetch.notes if self._prefetch is not None else ()))
-        notes = [*self._notes, *dict.fromkeys(guessed)]
+        notes = [*self._notes, *each_once(guessed)]
         if ties:
-            notes.append(f"ties in {percent(ties / len(scores))} of samples: of equal outputs the lowest index wins")
+            notes.append(remark(TIES, share=ties / len(scores)))
         if skipped:
-            notes.append(f"{len(skipped)} bad samples were left out")
+            notes.append(remark(SKIPPED, samples=len(skipped)))
         if self._pool.retries:
-            notes.append(f"a runner failed and was replaced, {self._pool.retries} times")
+            notes.append(remark(RUNNER_REPLACED, times=self._pool.retries))
         decision = guard.final(scores) if guard is not None else None
         if decision is not None and decision.saved:
-            notes.append(f"stopped after {len(scores)} of {self._total} samples, as the floor was decided")
+            notes.append(remark(DECIDED_EARLY, samples=len(scores), total=self._total))
         kind = kind_of(labelled=self._against_labels, is_random=self._dataset.is_random)
         return Evaluation(
             accuracy=Accuracy(

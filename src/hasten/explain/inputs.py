@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hasten.core.accuracy_notes import NOTES
 from hasten.core.errors import DataError
 from hasten.data.forms import forms_from_graph
 from hasten.data.prepare import Preparer
@@ -65,5 +66,5 @@ def inputs_from_data(
     if not found:
         raise DataError(f"{dataset.source} has no sample that can be used{f': {bad[0]}' if bad else ''}")
     left_out = [f"{len(bad)} bad sample{' was' if len(bad) == 1 else 's were'} left out: {bad[0]}"] if bad else []
-    notes = (*dataset.notes, *preparer.notes, *left_out)
+    notes = (*NOTES.sentences((*dataset.notes, *preparer.notes)), *left_out)
     return GivenInputs(dataset.source, tuple(found), dataset.is_random, notes)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from hasten.core.accuracy_notes import NOTES
 from hasten.core.codec import to_data
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure
@@ -128,7 +129,7 @@ class CheckPractice:
         if isinstance(found, Failure):
             return self.candidate, found
         self.keep("accuracy", str(self.candidate.path), found.as_data())
-        self.notes += [note for note in found.accuracy.notes if note not in self.notes]
+        self.notes += [note for note in NOTES.sentences(found.accuracy.notes) if note not in self.notes]
         if budget.accuracy is not None:
             higher = found.metric.higher_is_better
             self._evaluated.append(accuracy_row(found.accuracy, budget.accuracy, higher_is_better=higher))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.accuracy_notes import NOTES, SKIPPED
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure
 from hasten.core.units import percent
@@ -88,8 +89,8 @@ class QuantizeJudge:
             self._originals[half] = found
             self._metric = found.metric  # both halves have the same
             for note in found.accuracy.notes:
-                if "bad samples" not in note:  # they are listed, of both halves together
-                    self._note(note)
+                if note.code != SKIPPED:  # they are listed, of both halves together
+                    self._note(NOTES.text(note))
             if half == CHOOSING:
                 self._weigh(found)
             elif not self.against_choosing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.accuracy_notes import NOTES
 from hasten.core.codec import to_data
 from hasten.core.units import several
 from hasten.report.text import printable
@@ -23,7 +24,7 @@ def view(found: Prediction) -> list[Block]:
     """The most likely class, or what each output holds; then how the model was run."""
     facts = [("model", printable(PurePath(found.model).name)), ("plan", found.plan.describe())]
     facts += [(name, text) for name, text in (("preprocessing", found.preprocess), ("saved to", found.saved)) if text]
-    notes = tuple(Note(printable(text)) for text in found.notes)
+    notes = tuple(Note(printable(text)) for text in NOTES.sentences(found.notes))
     return [
         Headline(_answer(found)),
         _classes(found) if found.top else _outputs(found),
@@ -40,7 +41,7 @@ def document(found: Prediction) -> dict[str, Any]:
         "outputs": [_output_data(name, values) for name, values in found.outputs.items()],
         "top": [to_data(entry) for entry in found.top],
         "preprocess": found.preprocess,
-        "notes": list(found.notes),
+        "notes": NOTES.sentences(found.notes),
         "output": found.saved or None,
     }
 

@@ -27,6 +27,7 @@ from hasten.core.quantization import (
     row_from_data,
     worth_mixing,
 )
+from hasten.core.remark import said
 from hasten.core.statistics import Interval
 
 START = VariantRow(ORIGINAL, "m.tflite", "aa", 1000, 900, KEPT)
@@ -147,7 +148,7 @@ def test_the_name_of_a_mix_tells_its_recipe(name: str, base: str) -> None:
 
 
 def test_a_row_survives_the_session_file() -> None:
-    accuracy = Accuracy("top-1", 0.5, 0.4, 0.6, 100, "data.npz", notes=("a note",))
+    accuracy = Accuracy("top-1", 0.5, 0.4, 0.6, 100, "data.npz", notes=(said("a note"),))
     full = replace(
         variant("full"),
         why="because",

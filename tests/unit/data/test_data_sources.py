@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from hasten.core.accuracy_notes import NO_MASK, RANDOM_INPUTS
 from hasten.core.errors import DataError, UsageError
+from hasten.core.remark import remark
 from hasten.data.classes import LabelReader
 from hasten.data.dataset import Dataset, LazySamples, Sample
 from hasten.data.forms import TensorForm
 from hasten.data.prepare import Preparer
-from hasten.data.sources import RANDOM_NOTE, open_dataset, random_dataset
+from hasten.data.sources import open_dataset, random_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +100,7 @@ def test_masks_beside_images(tmp_path: Path, image: str, mask: str) -> None:
     found = open_dataset(str(tmp_path))
     (sample,) = samples_of(found)
     assert sample.label == tmp_path / mask
-    assert found.notes == ("left out 1 image without a mask",)
+    assert found.notes == (remark(NO_MASK, images=1),)
 
 
 def test_empty_folders_are_named(tmp_path: Path) -> None:
@@ -340,7 +342,7 @@ def test_random_inputs_come_from_the_seed_and_say_so() -> None:
         TensorForm("c", "c", (2,), "int32"),
     ]
     found, again = random_dataset(forms, 4, seed=5), random_dataset(forms, 4, seed=5)
-    assert (found.is_random, found.labelled, found.notes) == (True, False, (RANDOM_NOTE,))
+    assert (found.is_random, found.labelled, found.notes) == (True, False, (remark(RANDOM_INPUTS),))
     for one, other in zip(samples_of(found), samples_of(again), strict=True):
         for a, b in zip(one.inputs, other.inputs, strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))

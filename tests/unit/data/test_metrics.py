@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from hasten.core.accuracy_notes import NOTES
 from hasten.core.errors import DataError, UsageError
 from hasten.data.class_maps import class_map, nearest_resized
 from hasten.data.dataset import Dataset, Sample
@@ -184,7 +185,7 @@ def test_a_function_says_itself_whether_it_is_an_error() -> None:
 
     unsaid = FunctionMetric("mine:error", error)
     assert unsaid.higher_is_better
-    assert any("error.higher_is_better = False" in note for note in unsaid.notes)
+    assert "error.higher_is_better = False" in NOTES.text(unsaid.notes[0])
     error.higher_is_better = False  # type: ignore[attr-defined]
     said = FunctionMetric("mine:error", error)
     assert not said.higher_is_better

@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from hasten.core.accuracy_notes import GUESSED_FLOAT, UNUSED_PREPROCESS
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.plan import Workload
+from hasten.core.remark import remark
 from hasten.data.dataset import Sample
 from hasten.data.forms import TensorForm, forms_from_graph, real_from_bytes, stored_from_real
 from hasten.data.prepare import Preparer
@@ -208,7 +210,7 @@ def test_guesses_are_told() -> None:
     preparer.prepare(Sample("s", (pixels(),)))
     preparer.prepare(Sample("s", (pixels(),)))
     assert not before
-    assert ["a guess" in note for note in preparer.notes] == [True]
+    assert preparer.notes == (remark(GUESSED_FLOAT),)
 
 
 def test_bad_images_are_named(tmp_path: Path) -> None:
@@ -293,10 +295,8 @@ def test_options_for_images_that_arrays_do_not_heed_are_noted_once(tmp_path: Pat
     preparer = Preparer([form], preprocess_from_text("size=8x8,channels=gray,layout=nchw,std=255"))
     for _ in range(2):
         preparer.prepare(Sample("s", (np.ones(form.sample_shape, np.float32),)))
-    assert preparer.notes == (
-        "--preprocess size=8x8,channels=gray,layout=nchw has no effect on arrays of float32: "
-        "only images and sounds are brought into form",
-    )
+    options = "size=8x8,channels=gray,layout=nchw"
+    assert preparer.notes == (remark(UNUSED_PREPROCESS, options=options, types=["float32"]),)
     Image.fromarray(pixels()).save(tmp_path / "a.png")
     height, width, _ = form.sample_shape
     for text, source in (

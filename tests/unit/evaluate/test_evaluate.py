@@ -15,9 +15,11 @@ from evaluating import doubler, drawn, model_of, run, vectors
 from PIL import Image
 
 from hasten import demo
+from hasten.core import accuracy_notes as notes
 from hasten.core.accuracy import Kind
 from hasten.core.errors import DataError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.remark import remark
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
@@ -76,7 +78,7 @@ def test_demo_reaches_its_accuracy(demo_evaluation: Evaluation) -> None:
     accuracy = demo_evaluation.accuracy
     assert (accuracy.metric, accuracy.kind, accuracy.samples) == ("top-1", Kind.ACCURACY, 120)
     assert accuracy.low < 0.9917 < accuracy.high
-    assert any("a guess" in note for note in accuracy.notes)
+    assert remark(notes.GUESSED_FLOAT) in accuracy.notes
     data = json.loads(json.dumps(demo_evaluation.as_data()))
     assert data["preprocess"][0]["size"] == [96, 96]
     assert data["samples_per_second"] > 0
@@ -136,7 +138,7 @@ def test_state_is_cleared_before_each_sample(tmp_path: Path) -> None:
     assert isinstance(dataset.samples, list)
     for position, sample in enumerate(dataset.samples):
         np.testing.assert_array_equal(np.asarray(found.references[position])[0], sample.inputs[0])
-    assert any("keeps state" in note for note in found.accuracy.notes)
+    assert remark(notes.STATEFUL) in found.accuracy.notes
 
 
 def test_label_offset_skips_a_background_class(tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_ties_are_counted(tmp_path: Path) -> None:
     found = run(doubler(tmp_path), Dataset("ties", samples, labelled=True))
     assert found.ties == 5
     assert found.accuracy.value == 0.25
-    assert any("ties in 25 %" in note for note in found.accuracy.notes)
+    assert remark(notes.TIES, share=0.25) in found.accuracy.notes
 
 
 # -- agreement and comparison
@@ -166,8 +168,7 @@ def test_without_labels_it_is_agreement_with_the_original(tmp_path: Path) -> Non
     first = run(doubler(tmp_path), dataset)
     assert (first.accuracy.kind, first.accuracy.value) == (Kind.AGREEMENT, 1)
     # The note stands beside all that is compared, not only beside the original.
-    told = "there are no labels: figures tell agreement with the original's answers, not accuracy"
-    assert told in first.accuracy.notes
+    assert remark(notes.NO_LABELS) in first.accuracy.notes
     g = ModelBuilder()
     x = g.input("x", (1, 4))
     g.output(g.mul(x, g.constant(np.array([[1, 1, 1, -1]], np.float32))), "y")
@@ -186,7 +187,7 @@ def test_random_inputs_say_that_accuracy_is_unknown(tmp_path: Path) -> None:
     first = run(candidate, dataset, Preprocess(), Cosine())
     second = run(candidate, dataset, against=first)
     assert (second.accuracy.kind, second.accuracy.value) == (Kind.UNKNOWN, 1)
-    assert any("accuracy is unknown" in note for note in second.accuracy.notes)
+    assert remark(notes.RANDOM_INPUTS) in second.accuracy.notes
 
 
 def test_only_what_was_evaluated_by_both_is_compared(tmp_path: Path, demo_evaluation: Evaluation) -> None:
@@ -245,7 +246,7 @@ def test_bad_samples_end_it_or_are_listed(tmp_path: Path) -> None:
     found = run(candidate, dataset, options=EvaluationOptions(skip_bad=True))
     assert sorted(entry.name for entry in found.skipped) == ["2.png", "4.png"]
     assert (found.accuracy.samples, found.accuracy.value) == (8, 1)
-    assert "2 bad samples were left out" in found.accuracy.notes
+    assert remark(notes.SKIPPED, samples=2) in found.accuracy.notes
 
 
 def test_nan_is_told_with_its_sample(tmp_path: Path) -> None:
@@ -313,7 +314,7 @@ def test_a_runner_that_dies_once_costs_a_retry(tmp_path: Path) -> None:
     assert (found.retries, found.accuracy.samples, target.started) == (1, 40, 3)
     plain = run(doubler(tmp_path), dataset)
     np.testing.assert_array_equal(found.statistics, plain.statistics)
-    assert any("replaced" in note for note in found.accuracy.notes)
+    assert remark(notes.RUNNER_REPLACED, times=1) in found.accuracy.notes
 
 
 def test_a_second_death_is_a_failure_that_names_the_sample(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from evaluating import doubler, drawn, model_of, run, vectors
 
+from hasten.core.accuracy_notes import HIGHER_IS_BETTER, NO_PROBABILITY
 from hasten.core.errors import DataError
+from hasten.core.remark import remark
 from hasten.data.metrics import Cosine, FunctionMetric, MeanAbsoluteError
 from hasten.data.preprocess import Preprocess
 from hasten.data.sources import open_dataset
@@ -91,7 +93,7 @@ def test_labels_that_may_be_two_classes_are_noted_where_they_are_taken_as_number
     tmp_path: Path, first: int, noted: bool
 ) -> None:
     found = run(one_value(tmp_path, probability=False), vectors(12, labels=[first] * 12))
-    assert any("if they are classes, give --metric" in note for note in found.accuracy.notes) == noted
+    assert (remark(NO_PROBABILITY) in found.accuracy.notes) == noted
 
 
 def test_one_hot_labels_are_classes(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_one_hot_labels_are_classes(tmp_path: Path) -> None:
 def test_an_own_metric_that_does_not_say_its_direction_is_noted(tmp_path: Path) -> None:
     metric = FunctionMetric("mine:f", lambda outputs, label: 1.0)
     found = run(doubler(tmp_path), vectors(12, labels=[0] * 12), Preprocess(), metric)
-    assert any("higher is taken as better in mine:f" in note for note in found.accuracy.notes)
+    assert remark(HIGHER_IS_BETTER, metric="mine:f", function="f") in found.accuracy.notes
 
 
 def test_an_own_class_of_metric_that_exits_is_an_error(tmp_path: Path) -> None:

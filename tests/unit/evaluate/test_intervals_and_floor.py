@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -10,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hasten.core.accuracy import Accuracy, Change, Kind, accuracy_from_data
+from hasten.core.accuracy_notes import TIES
 from hasten.core.errors import UsageError
+from hasten.core.remark import remark, said
 from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
 from hasten.evaluate.intervals import (
     binomial_cdf,
@@ -161,8 +164,12 @@ def test_scores_that_do_not_pair_are_refused() -> None:
 
 
 def test_accuracy_survives_json() -> None:
-    accuracy = Accuracy("top-1", 0.5, -math.inf, math.inf, 1, "data", Kind.AGREEMENT, ("a note",))
-    assert accuracy_from_data(accuracy.as_data()) == accuracy
+    accuracy = Accuracy("top-1", 0.5, -math.inf, math.inf, 1, "data", Kind.AGREEMENT, (remark(TIES, share=0.5),))
+    data = json.loads(json.dumps(accuracy.as_data()))
+    assert accuracy_from_data(data) == accuracy
+    assert data["notes"] == ["50 % of the samples have equal highest outputs; the lowest index wins."]
+    del data["remarks"]  # as earlier releases wrote it
+    assert accuracy_from_data(data).notes == (said(data["notes"][0]),)
 
 
 # -- the floor

@@ -69,7 +69,7 @@ def test_a_gate_finds_it_before_anything_is_timed(model: Path, tmp_path: Path) -
     fewer = replace(request, evaluation=replace(request.evaluation, skip_bad=True))
     practice = study_check(model, with_limits(fewer, {"accuracy": 0.0}), keep=keep_nothing)
     run_check(practice)
-    assert "1 bad samples were left out" in practice.found().notes
+    assert "Skipped 1 bad sample." in practice.found().notes
 
 
 def test_bad_labels_are_left_out_and_listed_if_asked(model: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hasten.core.accuracy_notes import NOTES
 from hasten.core.codec import to_data
 from hasten.core.errors import HastenError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
@@ -216,7 +217,10 @@ class QuantizePractice:
         if self.already:
             self._examine_as_it_is()
             return
-        self.note(*self.data.dataset.notes, *io_type_notes(self.graph, self.candidate.workload, self.settings))
+        self.note(
+            *NOTES.sentences(self.data.dataset.notes),
+            *io_type_notes(self.graph, self.candidate.workload, self.settings),
+        )
         note_sparsity(self)
         self._prepare()
         recipes = self.settings.fitting
