@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that
 if TYPE_CHECKING:
     from typing import Any
 
-    from hasten.api import threads
+    from hasten.api import copies, threads
     from hasten.bundle.folder import read_bundle
     from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison, Verdict
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
     from hasten.deploy.runner import Runner
-    from hasten.library import bench, check, compare, copies, profile, session_report, sustain, watch
-    from hasten.practices.copies.facts import CopyStudy
+    from hasten.library import bench, check, compare, profile, session_report, sustain, watch
+    from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.threads.facts import ThreadsFound
 
 __version__ = VERSION
@@ -29,7 +29,7 @@ _PUBLIC = {
     "AcceleratorError": "hasten.core.errors",
     "Bundle": "hasten.bundle.record",
     "Comparison": "hasten.core.comparison",
-    "CopyStudy": "hasten.practices.copies.facts",
+    "CopiesFound": "hasten.practices.copies.facts",
     "DataError": "hasten.core.errors",
     "Finding": "hasten.core.finding",
     "HastenError": "hasten.core.errors",
@@ -46,7 +46,7 @@ _PUBLIC = {
     "bench": "hasten.library",
     "check": "hasten.library",
     "compare": "hasten.library",
-    "copies": "hasten.library",
+    "copies": "hasten.api",
     "profile": "hasten.library",
     "read_bundle": "hasten.bundle.folder",
     "session_report": "hasten.library",
@@ -59,7 +59,7 @@ __all__ = [
     "AcceleratorError",
     "Bundle",
     "Comparison",
-    "CopyStudy",
+    "CopiesFound",
     "DataError",
     "Finding",
     "HastenError",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hasten.data.preprocess import Preprocess
     from hasten.evaluate.prediction import Prediction
     from hasten.measure.rounds import Candidate
+    from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.threads.facts import ThreadsFound
     from hasten.show.blocks import Block
 
@@ -32,9 +33,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # A record by its class → the module that shows it.
-_VIEWS: Final = {"Prediction": "hasten.report.prediction", "ThreadsFound": "hasten.practices.threads.view"}
+_VIEWS: Final = {
+    "CopiesFound": "hasten.practices.copies.view",
+    "Prediction": "hasten.report.prediction",
+    "ThreadsFound": "hasten.practices.threads.view",
+}
 
-__all__ = ["Effort", "blocks", "document", "run_once", "session_lines", "threads"]
+__all__ = ["Effort", "blocks", "copies", "document", "run_once", "session_lines", "threads"]
 
 
 def threads(
@@ -53,6 +58,25 @@ def threads(
         raise UsageError(f"There is no situation {load!r}.", f"Use one of: {', '.join(SITUATIONS)}.")
     candidate, _ = open_model(model, plan, workload)
     return _found(run(candidate, load, tuple(counts), effort), candidate)
+
+
+def copies(
+    model: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    language: str = "python",
+    effort: Effort = Effort(),
+) -> CopiesFound:
+    """What each way to feed and read a model costs, and the one to use, with code in a language (empty for none)."""
+    from hasten.bundle.code import refuse_language
+    from hasten.bundle.record import Bundle
+    from hasten.practices.copies.run import run
+
+    candidate, graph = open_model(model, plan, workload)
+    if language:
+        refuse_language(language, Bundle(candidate.path.parent, plan=plan, workload=workload))
+    return _found(run(candidate, graph, language, effort), candidate)
 
 
 def run_once(

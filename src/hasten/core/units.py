@@ -13,6 +13,8 @@ def milliseconds(value: float) -> str:
     """A time given in milliseconds."""
     if not math.isfinite(value):
         return "unknown"
+    if value < 0:
+        return f"−{milliseconds(-value)}"
     if value >= 10_000:
         return f"{_digits(value / 1e3)} s"
     if value >= 0.1 or value == 0:
@@ -24,6 +26,8 @@ def interval_ms(low: float, high: float) -> str:
     """An interval of times, in one unit: that of its upper end, with digits enough to tell the ends apart."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return "unknown"
+    if low < 0:
+        return f"{milliseconds(low)} to {milliseconds(high)}"
     scale, unit = (1e-3, "s") if high >= 10_000 else (1.0, "ms") if high >= 0.1 else (1e3, "µs")
     low, high = low * scale, high * scale
     width = high - low

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hasten.library.changing import explain, inputs_to_explain, quantize, run_quantize, study_quantize
-    from hasten.library.examining import (
-        accelerators,
-        accelerators_pay_from,
-        copies,
-        copies_found,
-        measure_copies,
-        study_copies,
-    )
+    from hasten.library.examining import accelerators, accelerators_pay_from
     from hasten.library.gating import check, run_check, study_check
     from hasten.library.opening import open_model
     from hasten.library.timing import bench, compare, profile, profile_with_runs, sustain
@@ -30,13 +23,10 @@ _MODULES = {
     "bench": "timing",
     "check": "gating",
     "compare": "timing",
-    "copies": "examining",
-    "copies_found": "examining",
     "examine_platform_trace": "watching",
     "explain": "changing",
     "inputs_to_explain": "changing",
     "measure_app": "watching",
-    "measure_copies": "examining",
     "open_model": "opening",
     "profile": "timing",
     "profile_with_runs": "timing",
@@ -47,7 +37,6 @@ _MODULES = {
     "session_report": "watching",
     "study_app": "watching",
     "study_check": "gating",
-    "study_copies": "examining",
     "study_quantize": "changing",
     "study_tune": "tuning",
     "sustain": "timing",
@@ -61,13 +50,10 @@ __all__ = [
     "bench",
     "check",
     "compare",
-    "copies",
-    "copies_found",
     "examine_platform_trace",
     "explain",
     "inputs_to_explain",
     "measure_app",
-    "measure_copies",
     "open_model",
     "profile",
     "profile_with_runs",
@@ -78,7 +64,6 @@ __all__ = [
     "session_report",
     "study_app",
     "study_check",
-    "study_copies",
     "study_quantize",
     "study_tune",
     "sustain",

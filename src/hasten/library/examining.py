@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hasten.bundle.code import refuse_language, snippet_in
-from hasten.bundle.record import Bundle
 from hasten.core.plan import Plan, Workload
 from hasten.core.session import keep_nothing
 from hasten.data.preprocess import Preprocess
@@ -17,7 +15,6 @@ from hasten.practices.accelerators import pays_from as pays_from_module
 from hasten.practices.accelerators import run as accelerators_module
 from hasten.practices.accelerators.outputs import inputs_from_data, make_inputs
 from hasten.practices.accelerators.placement import is_on_cpu
-from hasten.practices.copies import run as copies_module
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
 
     from hasten.core.session import Keep
     from hasten.practices.accelerators.facts import AcceleratorRow
-    from hasten.practices.copies.facts import CopyStudy
     from hasten.targets.base import Target
 
 
@@ -72,58 +68,3 @@ def accelerators_pay_from(
     base = replace(rows[0].plan, accelerator="cpu", delegate="", kernel="delegate", options=())
     found = pays_from_module.pays_from(target or LocalTarget(), base, plans, seconds, progress) if plans else {}
     return [replace(row, pays=found.get(row.name)) for row in rows]
-
-
-def copies(
-    model: str | os.PathLike[str],
-    plan: Plan = Plan(),
-    workload: Workload = Workload(),
-    *,
-    target: Target | None = None,
-    seconds: float = copies_module.DEFAULT_SECONDS,
-    language: str = "python",
-    progress: Progress = no_progress,
-) -> CopyStudy:
-    """What each way to feed and read a model costs, and the one to use, with code in a language."""
-    practice = study_copies(model, plan, workload, target=target, seconds=seconds, language=language)
-    measure_copies(practice, progress)
-    return copies_found(practice, language)
-
-
-def study_copies(
-    model: str | os.PathLike[str],
-    plan: Plan = Plan(),
-    workload: Workload = Workload(),
-    *,
-    target: Target | None = None,
-    seconds: float = copies_module.DEFAULT_SECONDS,
-    language: str = "python",
-) -> copies_module.CopiesPractice:
-    """A study of copies that has not begun: whoever runs it can ask at any time what it has found so far."""
-    candidate, graph = open_model(model, plan, workload)
-    refuse_language(language, Bundle(candidate.path.parent, plan=plan, workload=workload))
-    return copies_module.CopiesPractice(target or LocalTarget(), candidate, graph, seconds)
-
-
-def measure_copies(practice: copies_module.CopiesPractice, progress: Progress = no_progress) -> None:
-    """Run a study of copies to its end."""
-    failure = practice.run(progress)
-    if failure is not None:
-        raise error_of(failure, practice.candidate)
-
-
-def copies_found(practice: copies_module.CopiesPractice, language: str = "python") -> CopyStudy:
-    """What a study of copies has found, with the code that goes the recommended way."""
-    found, candidate = practice.found(), practice.candidate
-    inputs, outputs = practice.tensors()
-    as_bundle = Bundle(
-        candidate.path.parent,
-        candidate.path.name,
-        candidate.model.sha256,
-        candidate.plan,
-        candidate.workload,
-        inputs,
-        outputs,
-    )
-    snippet = snippet_in(language, as_bundle, str(candidate.path), runner=found.recommended in ("host", "locked"))
-    return replace(found, language=language, snippet=snippet)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from hasten.core.codec import from_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from hasten.core.session import Line
     from hasten.core.tuning import Step, TuneTrial
     from hasten.show.blocks import Section
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +54,9 @@ class Practice(Protocol):
     def sections(self, lines: Sequence[Line]) -> list[Section]:
         """What a report shows of it, from the lines of a session; none where the session holds nothing of it."""
         ...
+
+
+def studies(record: type[T], kind: str, lines: Sequence[Line]) -> list[tuple[str, T]]:
+    """The studies of one kind in a session, each with a name for its charts; a later one of a label replaces it."""
+    found = {line.label: from_data(record, line.data) for line in lines if line.kind == kind}
+    return [(f"{kind}-{place}" if place else kind, study) for place, study in enumerate(found.values())]

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.report.chart_library import MISSING, chart_library
-from hasten.report.document.build import charts_of, sections_of
+from hasten.report.document.build import sections_of
 from hasten.report.summary.build import summarise
+from hasten.show.blocks import charts_of
 from hasten.show.charts import PALETTES, coloured
 from hasten.show.html import section_html
 from hasten.show.markup import Html, element, joined, script_json

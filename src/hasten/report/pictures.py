@@ -6,8 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import UsageError
-from hasten.report.document.build import charts_of, sections_of
+from hasten.report.document.build import sections_of
 from hasten.report.summary.build import summarise
+from hasten.show.blocks import charts_of
 from hasten.show.charts import PALETTES, WIDTH, coloured
 
 if TYPE_CHECKING:

@@ -6,7 +6,12 @@ language: that is the one of the library that draws it. One with `marks` of its 
 
 from __future__ import annotations
 
-from typing import Any, Final
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 WIDTH: Final = 760
 """Of a picture, in pixels; on a page a chart is as wide as its place."""
@@ -66,6 +71,8 @@ SHAPES: Final = ("diamond", "circle", "square", "triangle-down", "cross", "trian
 # Words that other commands use for the same.
 _STATUS_OF: Final = {"runs": "kept", "partial": "timed", "imprecise": "broken", "wrong": "broken", "missing": "dropped"}
 BAR_PIXELS: Final = 38
+# What stands after a bar with a status needs this much more than the bar itself.
+_STATUS_ROOM: Final = 1.7
 _FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 
 CONFIG: Final[dict[str, Any]] = {
@@ -164,3 +171,57 @@ def coloured(value: Any, palette: dict[str, str]) -> Any:
 def tooltip(**titles: str) -> list[dict[str, str]]:
     """What is shown over a mark: field → its heading."""
     return [{"field": field, "title": title.replace("_", " "), "type": "nominal"} for field, title in titles.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of a chart: a value with its interval, its status, and what stands after it."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    told: str
+    status: str = "kept"
+
+
+def interval_bars(bars: Sequence[Bar], title: str) -> dict[str, Any]:
+    """A bar for each value, with its interval where that is known."""
+    values = [{**asdict(bar), "low": _known(bar.low, bar.value), "high": _known(bar.high, bar.value)} for bar in bars]
+    y = {
+        "field": "name",
+        "type": "nominal",
+        "sort": None,
+        "title": None,
+        "axis": {"ticks": False, "domain": False, "labelLimit": 190},
+    }
+    x = {
+        "field": "value",
+        "type": "quantitative",
+        "title": title,
+        "scale": from_zero([value["high"] for value in values], _STATUS_ROOM),
+        "axis": {"tickCount": 5, "format": "~f"},
+    }
+    color = {**status_colour([bar.status for bar in bars])["color"], "legend": None}
+    return vega_lite(
+        BAR_PIXELS * len(values),
+        values,
+        layer=[
+            {
+                "mark": {"type": "bar", "height": {"band": 0.55}, "cornerRadius": 2, "opacity": 0.85},
+                "encoding": {"y": y, "x": x, "color": color, "tooltip": tooltip(name="name", told="value")},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 8},
+                "encoding": {"y": y, "x": {**x, "field": "high"}, "text": {"field": "told"}},
+            },
+        ],
+    )
+
+
+def _known(end: float, value: float) -> float:
+    return end if math.isfinite(end) else value

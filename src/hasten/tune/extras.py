@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import HastenError
@@ -15,7 +15,9 @@ from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.accelerators.run import examine, plans_to_examine
 from hasten.practices.accelerators.sentences import finding_of, recommend
-from hasten.practices.copies.run import CopiesPractice
+from hasten.practices.copies.rules import finding_of as finding_of_copies
+from hasten.practices.copies.run import run as run_copies
+from hasten.practices.copies.view import session_lines as copies_lines
 from hasten.practices.help.run import MISSING, OTHER_LOAD, WARNING, check_machine
 from hasten.practices.profile.run import profile_model
 from hasten.practices.threads.facts import QUIET
@@ -108,11 +110,11 @@ class Extras:
             self.findings["help"] = told_finding("help", Standing.GOOD, evidence)
 
     def _copies(self, after: Candidate) -> None:
-        practice = CopiesPractice(self.target, after, read_graph(after.path), _COPIES_S / 2)
-        if practice.run() is None:
-            study = practice.found()
-            self.folder.keep("copies", after.model.path, study.as_data())
-            self.findings["copies"] = study.finding
+        found = run_copies(after, read_graph(after.path), "", Effort(_COPIES_S / 2, self.target))
+        if not isinstance(found, Failure):
+            for kind, label, data in copies_lines(replace(found, blocks=())):
+                self.folder.keep(kind, label, data)
+            self.findings["copies"] = finding_of_copies(found)
 
     def _accelerators(self, before: Candidate, graph: Graph) -> None:
         plans = plans_to_examine(before.plan.threads)

@@ -111,8 +111,8 @@ def test_every_section_that_a_tune_session_has(tuned: Page) -> None:
         "steps",
         "profile",
         "threads",
-        "accelerators",
         "copies",
+        "accelerators",
         "timeline",
         "doubts",
         "trials",
@@ -359,7 +359,7 @@ def test_rounds_of_one_measurement_become_one_row() -> None:
             rounds.append(("measurement", f"{threads} threads alone", {**data, **beside}))
     page = page_of(rounds)
     assert "Every trial (2)" in page.text
-    assert len(page.specs()["threads-0"]["data"]["values"]) == 2
+    assert len(page.specs()["threads"]["data"]["values"]) == 2
 
 
 def test_lost_lines_unknown_kinds_and_broken_lines_are_named() -> None:

@@ -13,12 +13,13 @@ from tune_session import Line, session_of, tune_lines
 
 from hasten.core.codec import to_data
 from hasten.core.errors import UsageError
-from hasten.report.document.build import charts_of, sections_of
+from hasten.report.document.build import sections_of
 from hasten.report.forms import report_text
 from hasten.report.markdown import markdown_report
 from hasten.report.pictures import picture_spec, pictures
 from hasten.report.summary.build import summarise
 from hasten.report.summary.commands import candidate
+from hasten.show.blocks import charts_of
 from hasten.show.charts import PALETTES
 from hasten.show.markdown import plain
 

@@ -1,16 +1,83 @@
-"""Decisions of this practice."""
+"""Which way to feed and read a model: the plainest without a copy, unless another one saves what matters."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.finding import Finding, Standing
-from hasten.core.remark import remark
+from hasten.core.remark import Remark, remark
+from hasten.practices.copies.facts import BOTH, IN, OUT, CopyRow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.statistics import Interval
+    from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.practice import Evidence
+    from hasten.runner.copy_ways import Way
+
+NAME: Final = "copies"
+MATTERS: Final = 0.01
+"""From this share of one inference on, a cost is worth somebody's work."""
+# Without a copy of their own, from the plainest on: one further down must prove to save something to be preferred.
+IN_PLACE: Final = ("views", "locked", "host")
+THROUGH_RUNNER: Final = ("host", "locked")
+"""The ways that hasten.Runner goes."""
+# What applications do by default.
+_USUAL: Final = ("copying", "buffers")
+
+
+def measured_row(way: Way, direction: str, cost_us: Interval, inference_us: float) -> CopyRow:
+    """A row from a cost that was measured."""
+    name = {IN: way.feeding, OUT: way.reading}.get(direction, way.pair or way.feeding)
+    share = cost_us.estimate / inference_us if inference_us else None
+    return CopyRow(way.key, name, direction, cost_us.estimate, (cost_us.low, cost_us.high), share, fault=way.fault)
+
+
+def refused_row(way: Way, reason: Remark) -> CopyRow:
+    """A row for a way that cannot be gone."""
+    direction = BOTH if way.reading or way.key == "signature" else IN
+    return CopyRow(way.key, way.pair or way.feeding, direction, reason=reason, fault=way.fault)
+
+
+def recommended_way(rows: Sequence[CopyRow], inference_us: float) -> str:
+    """The key of the plainest way in place, unless another proves to save as much as matters; empty for none."""
+    costs = _costs(rows)
+    chosen = ""
+    for key in IN_PLACE:
+        if key in costs and (not chosen or _saves(costs[chosen], costs[key], inference_us)):
+            chosen = key
+    return chosen
+
+
+def finding_of(found: CopiesFound) -> Finding:
+    """What the costs come to for an application that calls set_tensor, invoke, get_tensor."""
+    costs = _costs(found.rows)
+    recommended = recommended_way(found.rows, found.inference_us)
+    if not recommended:
+        return Finding(NAME, Standing.NOT_EXAMINED, remark("copies.none-in-place"))
+    best = costs[recommended]
+    usual = next((costs[key] for key in _USUAL if key in costs), best)
+    facts = {"usual": usual.key, "usual_us": usual.us, "usual_share": usual.share}
+    if not _saves(usual, best, found.inference_us):
+        alone = {} if usual is best else {"matters": MATTERS}
+        return Finding(NAME, Standing.GOOD, remark("copies.cheap", **facts, **alone))
+    saved_us = (usual.us or 0.0) - (best.us or 0.0)
+    saved = {"saved_us": saved_us, "saved_share": saved_us / found.inference_us}
+    return Finding(NAME, Standing.TO_DO, remark("copies.saves", **facts, best=best.key, best_us=best.us, **saved))
 
 
 def verdict(known: Evidence) -> Finding:
     """How a tuned model stands with this practice: a tuning alone says nothing about it."""
-    return Finding("copies", Standing.NOT_EXAMINED, remark("copies.not-examined"))
+    return Finding(NAME, Standing.NOT_EXAMINED, remark("copies.not-examined"))
+
+
+def _costs(rows: Sequence[CopyRow]) -> dict[str, CopyRow]:
+    return {row.key: row for row in rows if row.direction == BOTH and row.us is not None}
+
+
+def _saves(now: CopyRow, other: CopyRow, inference_us: float) -> bool:
+    """Whether the other costs less by as much as matters, with intervals that do not overlap."""
+    if now.us is None or other.us is None or now.ci95_us is None or other.ci95_us is None:
+        return False
+    return other.ci95_us[1] < now.ci95_us[0] and now.us - other.us >= MATTERS * inference_us

@@ -11,6 +11,7 @@ from hasten.core.measurement import Measurement
 from hasten.core.remark import Remark, remark
 from hasten.core.session import merged_rounds
 from hasten.core.units import interval_ms, milliseconds, percent, size
+from hasten.practices.practice import studies
 from hasten.practices.threads.facts import Condition, Option, Row, ThreadsFound
 from hasten.practices.threads.rules import NAME, doubts_of, finding_of, row_from_measurement
 from hasten.practices.threads.words import BOOK, condition_words, option_words
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from hasten.show.blocks import Block
 
 
-def view(found: ThreadsFound) -> list[Block]:
+def view(found: ThreadsFound, name: str = NAME) -> list[Block]:
     """The recommendation, the rows, and what to know about them."""
     finding = finding_of(found)
     now = f"{PurePath(found.model.path).name} ({size(found.model.size_bytes)}), now with {option_words(found.current)}"
@@ -34,7 +35,7 @@ def view(found: ThreadsFound) -> list[Block]:
     return [
         Headline(f"{BOOK.text(finding.remark)} {to_do}".strip()),
         Facts((("model", now), ("cores", str(found.cores)))),
-        _chart(found.rows, {load: choice.option for load, choice in found.by_load.items()}, "threads"),
+        _chart(found.rows, {load: choice.option for load, choice in found.by_load.items()}, name),
         *([Notes(troubles)] if troubles else []),
         *notes(doubts_of(found), BOOK),
         Detail((*(Headline(text) for text in others), *notes(_more(found), BOOK))),
@@ -63,13 +64,12 @@ def session_lines(found: ThreadsFound) -> list[tuple[str, str, dict[str, Any]]]:
 
 def sections(lines: Sequence[Line]) -> list[Section]:
     """The section of a report. Sessions that hold no study, only its measurements, are shown by those."""
-    studies = {line.label: from_data(ThreadsFound, line.data) for line in lines if line.kind == "threads"}
-    blocks = [block for found in studies.values() for block in view(found)]
-    if not studies:
+    blocks = [block for name, found in studies(ThreadsFound, NAME, lines) for block in view(found, name)]
+    if not blocks:
         measured = merged_rounds(line for line in lines if line.kind == "measurement" and "load" in line.data)
         rows = [_measured_row(line.data) for line in measured]
-        blocks = [_chart(rows, {}, "threads")] if rows else []
-    return [Section("threads", "Threads", tuple(blocks))] if blocks else []
+        blocks = [_chart(rows, {}, NAME)] if rows else []
+    return [Section(NAME, "Threads", tuple(blocks))] if blocks else []
 
 
 def _measured_row(data: dict[str, Any]) -> Row:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.units import milliseconds
 from hasten.report.summary.reading import number, text
 from hasten.report.summary.words import PRACTICES
-from hasten.show.charts import BAR_PIXELS, from_zero, status_colour, status_of, tooltip, vega_lite
+from hasten.show.charts import BAR_PIXELS, Bar, from_zero, interval_bars, status_of, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _FEW_TICKS: Final = {"tickCount": 5, "format": "~f"}
 # What stands after a bar needs this much more than the bar itself.
-_LABEL_ROOM, _STATUS_ROOM = 1.25, 1.7
+_LABEL_ROOM = 1.25
 
 
 def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
@@ -77,95 +77,22 @@ def _bar(name: str, start: float, end: float, kind: str, told: str) -> dict[str,
 
 def accelerators_spec(view: PracticeView) -> dict[str, Any] | None:
     """A bar for each accelerator that ran, with its interval."""
-    values = []
+    bars = []
     for row in view.rows:
         latency = number(row, "latency", "median_ms")
         if latency is None:
             continue
         low, high = number(row, "latency", "ci95_ms", 0), number(row, "latency", "ci95_ms", 1)
-        values.append(
-            {
-                "name": text(row, "name"),
-                "ms": latency,
-                "low": latency if low is None else low,
-                "high": latency if high is None else high,
-                "status": status_of(text(row, "status")),
-                "told": f"{milliseconds(latency)}, {text(row, 'status')}",
-            }
-        )
-    return _interval_bars(values, "latency, ms") if values else None
-
-
-def copies_spec(view: PracticeView) -> dict[str, Any] | None:
-    """A bar for each way to feed and to read."""
-    values = []
-    for row in view.rows:
-        spent = number(row, "us")
-        if spent is None:
-            continue
-        low, high = number(row, "ci95_us", 0), number(row, "ci95_us", 1)
-        name = ": ".join(filter(None, (text(row, "direction"), text(row, "way"))))
-        values.append(
-            {
-                "name": name,
-                "ms": spent,
-                "low": spent if low is None else low,
-                "high": spent if high is None else high,
-                "status": "broken" if row.get("fault") else "kept",
-                "told": milliseconds(spent / 1e3),
-            }
-        )
-    return _interval_bars(values, "time of a run, µs") if values else None
+        told = f"{milliseconds(latency)}, {text(row, 'status')}"
+        ends = (latency if low is None else low, latency if high is None else high)
+        bars.append(Bar(text(row, "name"), latency, *ends, told, status_of(text(row, "status"))))
+    return interval_bars(bars, "latency, ms") if bars else None
 
 
 def split_spec(spent_ms: dict[str, float]) -> dict[str, Any]:
     """A bar for each part of an application's time."""
-    values = [
-        {"name": part, "ms": spent, "low": spent, "high": spent, "status": "kept", "told": milliseconds(spent)}
-        for part, spent in spent_ms.items()
-    ]
-    return _interval_bars(values, "time, ms")
-
-
-def _interval_bars(values: list[dict[str, Any]], title: str) -> dict[str, Any]:
-    y = {
-        "field": "name",
-        "type": "nominal",
-        "sort": None,
-        "title": None,
-        "axis": {"ticks": False, "domain": False, "labelLimit": 190},
-    }
-    x = {
-        "field": "ms",
-        "type": "quantitative",
-        "title": title,
-        "scale": from_zero([value["high"] for value in values], _STATUS_ROOM),
-        "axis": _FEW_TICKS,
-    }
-    colour = status_colour([value["status"] for value in values])["color"]
-    return vega_lite(
-        BAR_PIXELS * len(values),
-        values,
-        layer=[
-            {
-                "mark": {"type": "bar", "height": {"band": 0.55}, "cornerRadius": 2, "opacity": 0.85},
-                "encoding": {
-                    "y": y,
-                    "x": x,
-                    "color": {**colour, "legend": None},
-                    "tooltip": tooltip(name="way", told="time"),
-                },
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 2},
-                "encoding": {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
-            },
-            {
-                "mark": {"type": "text", "align": "left", "dx": 8},
-                "encoding": {"y": y, "x": {**x, "field": "high"}, "text": {"field": "told"}},
-            },
-        ],
-    )
+    bars = [Bar(part, spent, spent, spent, milliseconds(spent)) for part, spent in spent_ms.items()]
+    return interval_bars(bars, "time, ms")
 
 
 def sustained_spec(view: PracticeView) -> dict[str, Any] | None:

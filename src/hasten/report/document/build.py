@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hasten.report.document import practices, trials
 from hasten.report.document.profile import profile_section
-from hasten.show.blocks import Cell, Chart, Facts, Prose, Section, Table, Verdicts, columns
+from hasten.show.blocks import Cell, Facts, Prose, Section, Table, Verdicts, columns
 
 if TYPE_CHECKING:
     from hasten.report.summary.records import Summary
@@ -25,7 +25,6 @@ def sections_of(summary: Summary) -> list[Section]:
         profile_section(summary),
         *summary.sections,
         practices.accelerators_section(summary),
-        practices.copies_section(summary),
         practices.app_section(summary),
         practices.sensitivities_section(summary),
         practices.sustained_section(summary),
@@ -36,11 +35,6 @@ def sections_of(summary: Summary) -> list[Section]:
         _environment(summary),
     ]
     return [section for section in found if section is not None]
-
-
-def charts_of(sections: list[Section]) -> list[Chart]:
-    """The charts of a report, in their order."""
-    return [block for section in sections for block in section.blocks if isinstance(block, Chart)]
 
 
 def _verdicts(summary: Summary) -> Section | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.units import milliseconds, percent
-from hasten.report.charts.bars import accelerators_spec, copies_spec, split_spec, sustained_spec, waterfall_spec
+from hasten.report.charts.bars import accelerators_spec, split_spec, sustained_spec, waterfall_spec
 from hasten.report.summary.reading import at, items, number, text, whole
 from hasten.report.summary.words import PRACTICES, latency_text, speed_words
-from hasten.show.blocks import Cell, Chart, Prose, Section, Snippet, Table, cell, columns
+from hasten.show.blocks import Cell, Chart, Prose, Section, Table, cell, columns
 
 if TYPE_CHECKING:
     from hasten.report.summary.records import PracticeView, StepRow, Summary
@@ -107,28 +107,6 @@ def _accelerator(row: dict[str, Any]) -> tuple[Cell, ...]:
         Cell("" if runs is None else f"{runs:,} runs", runs),
         Cell(text(row, "why")),
     )
-
-
-def copies_section(summary: Summary) -> Section | None:
-    """The cost of feeding and reading."""
-    blocks: list[Block] = []
-    for place, view in enumerate(summary.copies):
-        rows = tuple(
-            (
-                Cell(text(row, "way")),
-                Cell(text(row, "direction")),
-                _ms(None if (spent := number(row, "us")) is None else spent / 1e3),
-                Cell("" if (share := number(row, "share")) is None else percent(share), share),
-                Cell(text(row, "reason")),
-            )
-            for row in view.rows
-        )
-        headings = columns("way", "direction", "#time", "#share of a run", "why not")
-        sheet = Table(f"copies-table-{place}", "Each way to feed and to read", headings, rows)
-        blocks += _charted(f"copies-{place}", f"Copies: {view.model}", view, copies_spec(view), sheet)
-        if snippet := text(view.more, "snippet"):
-            blocks.append(Snippet(snippet))
-    return Section("copies", "Copies", tuple(blocks)) if blocks else None
 
 
 def _charted(name: str, title: str, view: PracticeView, spec: dict[str, Any] | None, sheet: Table) -> list[Block]:

@@ -80,7 +80,6 @@ def summarise(session: Session, source: str = "") -> Summary:
         profiles=profile_views(lines),
         sections=tuple(_sections(merged)),
         accelerators=practice_views(lines, "accelerators"),
-        copies=practice_views(lines, "copies"),
         checks=practice_views(lines, "check"),
         apps=practice_views(lines, "app", "findings"),
         sustained=practice_views(lines, "sustained", "minutes"),

@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hasten.api import Effort, copies
 from hasten.core.errors import ModelError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
-from hasten.library import copies, copies_found, measure_copies, study_copies
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
+from hasten.practices.copies.rules import finding_of, recommended_way
+from hasten.practices.copies.words import BOOK
 from hasten.runner.copy_ways import WAYS
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hasten.practices.copies.facts import CopiesFound
     from hasten.targets.client import RunnerClient
 
 
@@ -31,8 +34,16 @@ def large(tmp_path: Path) -> Path:
     return path
 
 
+def chosen(found: CopiesFound) -> str:
+    return recommended_way(found.rows, found.inference_us)
+
+
+def reasons_of(found: CopiesFound) -> dict[str, str]:
+    return {row.key: BOOK.text(row.reason) for row in found.rows if row.us is None}
+
+
 def test_every_way_has_a_row_and_copies_cost_what_copies_cost(large: Path) -> None:
-    found = copies(large, seconds=1.5)
+    found = copies(large, effort=Effort(1.5))
     assert {row.key for row in found.rows} == {way.key for way in WAYS}
     cost = {(row.key, row.direction): row.us for row in found.rows if row.us is not None}
     assert found.input_bytes == found.output_bytes == 1 << 20
@@ -42,26 +53,23 @@ def test_every_way_has_a_row_and_copies_cost_what_copies_cost(large: Path) -> No
         assert in_place is not None
         assert 3 * in_place < copied, "a copy of 1 MB takes far longer than none"
     assert cost["list", "in"] > cost["wrong type", "in"] > cost["views", "in"]
-    assert found.recommended in ("views", "host")
-    assert found.finding.practice == "copies"
-    refused = {row.key: row.reason for row in found.rows if row.us is None}
-    assert refused == {"locked": "the engine works in host memory, which needs no lock"}
+    assert chosen(found) in ("views", "host")
+    assert finding_of(found).practice == "copies"
+    assert reasons_of(found) == {"locked": "the engine works in host memory, which needs no lock"}
     shares = [row.share for row in found.rows if row.us is not None]
     assert all(share is not None for share in shares)
 
 
 def test_the_snippet_runs(large: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    practice = study_copies(large, Plan(), seconds=0.2)
-    measure_copies(practice)
-    found = copies_found(practice)
+    found = copies(large, effort=Effort(0.2))
     exec(compile(found.snippet, "snippet", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out.startswith("y [0. 0. 0.")
-    assert "class FastModel(" in copies_found(practice, "kotlin").snippet
+    assert "class FastModel(" in copies(large, language="kotlin", effort=Effort(0.2)).snippet
 
 
 def test_a_language_that_cannot_follow_the_plan_is_refused_before_measuring(large: Path) -> None:
     with pytest.raises(UsageError, match="no kotlin code for the plan npu"):
-        study_copies(large, Plan(accelerator="npu"), language="kotlin")
+        copies(large, Plan(accelerator="npu"), language="kotlin")
 
 
 @pytest.mark.parametrize(
@@ -75,17 +83,15 @@ def test_a_language_that_cannot_follow_the_plan_is_refused_before_measuring(larg
 def test_odd_models_have_rows_too(tmp_path: Path, content: bytes, refused: dict[str, str]) -> None:
     path = tmp_path / "odd.tflite"
     path.write_bytes(content)
-    found = copies(path, seconds=0.2)
-    reasons = {row.key: row.reason for row in found.rows if row.us is None}
-    assert reasons.items() >= refused.items()
+    found = copies(path, effort=Effort(0.2))
+    assert reasons_of(found).items() >= refused.items()
     assert {row.key for row in found.rows if row.us is not None} >= {"copying", "views"}
 
 
 def test_a_model_for_the_classic_interface_only_says_so(large: Path) -> None:
-    found = copies(large, Plan(kernel="reference"), seconds=0.2)
-    reasons = {row.key: row.reason for row in found.rows if row.us is None}
-    assert "classic interface only" in reasons["host"]
-    assert found.recommended == "views"
+    found = copies(large, Plan(kernel="reference"), effort=Effort(0.2))
+    assert "classic interface only" in reasons_of(found)["host"]
+    assert chosen(found) == "views"
 
 
 class _Dying(LocalTarget):
@@ -106,15 +112,14 @@ class _Dying(LocalTarget):
 
 
 def test_an_interface_that_crashes_costs_its_own_rows_only(large: Path) -> None:
-    found = copies(large, target=_Dying(), seconds=0.3)
-    reasons = {row.key: row.reason for row in found.rows if row.us is None}
-    assert reasons["buffers"] == "native code crashed with SIGABRT"
+    found = copies(large, effort=Effort(0.3, _Dying()))
+    assert reasons_of(found)["buffers"] == "native code crashed with SIGABRT"
     assert found.processes == 3
-    assert found.recommended in ("views", "host")
+    assert chosen(found) in ("views", "host")
 
 
 def test_a_model_that_does_not_run_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "custom.tflite"
     path.write_bytes(example_models.custom_operator())
     with pytest.raises(ModelError):
-        copies(path, seconds=0.2)
+        copies(path, effort=Effort(0.2))
