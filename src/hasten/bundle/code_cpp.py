@@ -134,7 +134,7 @@ def _accessors(side: str, tensors: tuple[BundleTensor, ...]) -> list[str]:
     lines = []
     for i, tensor in enumerate(tensors):
         kind, handles = _type(tensor), f"{side.lower()}s_.handles"
-        lines.append(f"  // {_string(tensor.name)}: {tensor_comment(tensor)}")
+        lines.append(f"  // {tensor_comment(tensor)}")
         lines.append(f"  View<{kind}> {side}{i}() {{ return {{{handles}[{i}], {mode}, {byte_count(tensor)}}}; }}")
     return lines
 

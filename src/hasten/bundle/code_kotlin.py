@@ -47,12 +47,13 @@ class FastModel(model: File) : AutoCloseable {
 $buffers
   private val inputs = $inputs
   private val outputs = $outputs
+  private val buffers = listOf<ByteBuffer>($all)
 $resizes
   /** One inference on what the input buffers hold. */
   fun run() {
-    for (buffer in listOf<ByteBuffer>($all)) buffer.rewind()
+    buffers.forEach { it.rewind() }
     interpreter.$run
-    for (buffer in listOf<ByteBuffer>($all)) buffer.rewind()
+    buffers.forEach { it.rewind() }
   }
 
   override fun close() = interpreter.close()

@@ -25,16 +25,21 @@ def byte_count(tensor: BundleTensor) -> int:
 
 
 def headline(bundle: Bundle) -> str:
-    """The model and its plan on one line that can stand in any comment."""
-    text = f"{bundle.model_file} on {bundle.plan.describe()}"
-    return "".join(letter if letter.isprintable() and letter not in '\\"*' else "_" for letter in text)
+    """The model and its plan on one line, for a comment."""
+    return _commentable(f"{bundle.model_file} on {bundle.plan.describe()}")
 
 
 def tensor_comment(tensor: BundleTensor) -> str:
-    """What a tensor holds, for a comment."""
+    """The name of a tensor and what it holds, for a comment."""
     shape = "x".join(str(size) for size in tensor.shape) or "scalar"
-    quantized = f"; real = (stored - {tensor.zero_point}) * {tensor.scale!r}" if tensor.scale else ""
-    return f"{tensor.dtype} {shape}{quantized}"
+    offset = f" {'-' if tensor.zero_point > 0 else '+'} {abs(tensor.zero_point)}" if tensor.zero_point else ""
+    quantized = f"; real = (stored{offset}) * {tensor.scale!r}" if tensor.scale else ""
+    return f"{_commentable(tensor.name)}: {tensor.dtype} {shape}{quantized}"
+
+
+def _commentable(text: str) -> str:
+    """The text without letters that could end a comment of any language, or begin an escape in it."""
+    return "".join(letter if letter.isprintable() and letter not in '\\"*' else "_" for letter in text)
 
 
 def plain(letter: str) -> str:
