@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
 from hasten.targets.base import Limits
 from hasten.targets.local import LocalTarget
+from hasten.targets.staged import FolderTransport, StagedTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,13 +29,22 @@ if TYPE_CHECKING:
 
 _SOURCE = Path(__file__).with_name("planted_delegate.c")
 _HEADERS = Path(hasten.practices.__file__).parent / "accelerators" / "delegate_template"
-_TARGETS: dict[str, MakeTarget] = {"local": LocalTarget}
 
 
-@pytest.fixture(params=sorted(_TARGETS))
-def make_target(request: pytest.FixtureRequest) -> MakeTarget:
+@pytest.fixture(params=["local", "staged"])
+def make_target(request: pytest.FixtureRequest, device: Path) -> MakeTarget:
     """Each target in turn, as a function of its limits."""
-    return _TARGETS[request.param]
+    if request.param == "local":
+        return LocalTarget
+    # Of this process's environment the device has nothing but what every system sets.
+    transport = FolderTransport(device, sys.executable, {"PATH": os.defpath, "HOME": str(device)})
+    return partial(StagedTarget, "staged", transport)
+
+
+@pytest.fixture(scope="session")
+def device(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that stands for a device: its runners see no path of the host, and share no memory with it."""
+    return tmp_path_factory.mktemp("device")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hasten.cli import options
@@ -40,6 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _describe(target: Target) -> dict[str, Any]:
+    from hasten.core.codec import to_data
     from hasten.core.failure import RunnerFailed
 
     try:
@@ -55,6 +55,6 @@ def _describe(target: Target) -> dict[str, Any]:
         "usable": True,
         "summary": summary,
         "engine": machine.engine,
-        "machine": asdict(machine),
-        "capabilities": asdict(target.capabilities),
+        "machine": to_data(machine),
+        "capabilities": to_data(target.capabilities),
     }

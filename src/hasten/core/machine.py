@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +56,10 @@ class Machine:
     vendors: tuple[Vendor, ...] = ()
 
 
-def machine_from_data(data: Mapping[str, Any]) -> Machine:
-    """A machine from plain data; keys of a newer runner are ignored."""
-    known = {item.name for item in fields(Machine)}
-    values = {key: value for key, value in data.items() if key in known}
-    clusters = tuple(Cluster(tuple(entry["cores"]), entry["strength"]) for entry in values.pop("clusters", ()))
-    vendors = tuple(Vendor(**entry) for entry in values.pop("vendors", ()))
-    return Machine(
-        **{**values, "clusters": clusters, "vendors": vendors, "instructions": tuple(values.get("instructions", ()))}
-    )
-
-
 def machine_facts(machine: Machine) -> dict[str, Any]:
     """The facts that a session keeps next to its results."""
-    facts = asdict(machine)
+    from hasten.core.codec import to_data  # costs a runner's start several milliseconds, which never needs it
+
+    facts = to_data(machine)
     del facts["vendors"]
     return {**facts, "litert": facts.pop("engine")}

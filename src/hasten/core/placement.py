@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 XNNPACK: Final = "TfLiteXNNPackDelegate"
 YNNPACK: Final = "YNNPackDelegate"
@@ -48,11 +48,3 @@ class Placement:
     def total(self) -> int:
         """All operators of the graphs as the engine runs them."""
         return len(self.left) + sum(len(partition.nodes) for partition in self.partitions)
-
-
-def placement_from_data(data: dict[str, Any] | None) -> Placement | None:
-    """The placement back from a runner's answer."""
-    if data is None:
-        return None
-    partitions = tuple(Partition(p["delegate"], p["graph"], tuple(p["nodes"])) for p in data["partitions"])
-    return Placement(partitions, tuple((graph, node) for graph, node in data["left"]))

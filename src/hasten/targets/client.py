@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hasten.core.block import Block, Conditions
+from hasten.core.codec import from_data, record
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.machine import Machine, machine_from_data
-from hasten.core.placement import Placement, placement_from_data
+from hasten.core.machine import Machine
+from hasten.core.placement import Placement
 from hasten.runner.protocol import VERSION, Message
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class TensorInfo:
     zero_copy: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoadReport:
     """What the runner says after loading: times, and what was really placed where."""
 
@@ -103,23 +104,12 @@ class RunnerClient:
         if body.get("protocol") != VERSION:
             message = f"The runner uses version {body.get('protocol')} of the protocol, not {VERSION}."
             raise RunnerFailed(Failure("start", "target", message, "Install the same hasten on both sides."))
-        return machine_from_data(body["machine"])
+        return from_data(Machine, body["machine"])
 
     def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
         """Load a model and run it once."""
         body = self._ask("load", "load", **self._on_device(path, workload), profiling=profiling).body
-        return LoadReport(
-            init_ms=sum(body["load_times"].values()),
-            load_times=body["load_times"],
-            first_run_ms=body["first_run_ms"],
-            api=body["api"],
-            extra_threads=body["extra_threads"],
-            fully_accelerated=body["fully_accelerated"],
-            without_cpu=body["without_cpu"],
-            inputs=tuple(_tensor(entry) for entry in body["inputs"]),
-            outputs=tuple(_tensor(entry) for entry in body["outputs"]),
-            placement=placement_from_data(body.get("placement")),
-        )
+        return from_data(LoadReport, {**body, "init_ms": sum(body["load_times"].values())})
 
     def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
         """Time runs for so many seconds, or so many runs, after a lead of runs that do not count."""
@@ -183,7 +173,3 @@ class RunnerClient:
 def runner_arguments(plan: Plan, memory_mb: int) -> tuple[str, ...]:
     """What a runner must know before it has loaded anything."""
     return ("--accelerator", "cpu" if plan.delegate else plan.accelerator, "--memory-mb", str(memory_mb))
-
-
-def _tensor(entry: dict[str, Any]) -> TensorInfo:
-    return TensorInfo(entry["name"], entry["dtype"], tuple(entry["shape"]), entry["bytes"], entry["zero_copy"])
