@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all check format bench-self software-gpu kotlin clean
+.PHONY: demo test test-all check format approve bench-self software-gpu kotlin clean
 
 # Into a new folder each time: nothing that was made before is overwritten.
 demo: $(READY) ## tune the embedded model on its data, and say where the report is
@@ -41,6 +41,9 @@ kotlin:
 format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+approve: $(READY) ## write the approved outputs anew; git diff shows what changed
+	$(BIN)/python -m tests.approved
 
 bench-self: $(READY) ## measure hasten itself (about two hours on a quiet machine)
 	for name in thin quick whole repeatable right threads accelerators evaluation quantize mixing runner_copies app_overhead \

@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that
 if TYPE_CHECKING:
     from typing import Any
 
-    from hasten.api import copies, threads
+    from hasten.api import bench, copies, sustain, threads
     from hasten.bundle.folder import read_bundle
     from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison, Verdict
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
     from hasten.deploy.runner import Runner
-    from hasten.library import bench, check, compare, profile, session_report, sustain, watch
+    from hasten.library import check, compare, profile, session_report, watch
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.threads.facts import ThreadsFound
 
@@ -43,14 +43,14 @@ _PUBLIC = {
     "UsageError": "hasten.core.errors",
     "Verdict": "hasten.core.comparison",
     "Workload": "hasten.core.plan",
-    "bench": "hasten.library",
+    "bench": "hasten.api",
     "check": "hasten.library",
     "compare": "hasten.library",
     "copies": "hasten.api",
     "profile": "hasten.library",
     "read_bundle": "hasten.bundle.folder",
     "session_report": "hasten.library",
-    "sustain": "hasten.library",
+    "sustain": "hasten.api",
     "threads": "hasten.api",
     "watch": "hasten.library",
 }

@@ -6,11 +6,12 @@ Each function measures and returns a record, or raises a HastenError; after Ctrl
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pathlib
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from hasten.core.errors import UsageError
+from hasten.core.errors import Interrupted, UsageError
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
 from hasten.library.opening import error_of, open_model
@@ -19,12 +20,14 @@ from hasten.practices.threads.facts import QUIET, SITUATIONS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from hasten.bundle.record import Bundle
+    from hasten.core.measurement import Measurement
+    from hasten.core.sustained import SustainedFound
     from hasten.data.preprocess import Preprocess
     from hasten.evaluate.prediction import Prediction
-    from hasten.measure.rounds import Candidate
+    from hasten.measure.rounds import Candidate, Track
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.threads.facts import ThreadsFound
     from hasten.show.blocks import Block
@@ -34,12 +37,45 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # A record by its class → the module that shows it.
 _VIEWS: Final = {
+    "ComparisonResult": "hasten.report.timing",
     "CopiesFound": "hasten.practices.copies.view",
+    "Measurement": "hasten.report.timing",
     "Prediction": "hasten.report.prediction",
+    "SustainedFound": "hasten.report.timing",
     "ThreadsFound": "hasten.practices.threads.view",
 }
 
-__all__ = ["Effort", "blocks", "copies", "document", "run_once", "session_lines", "threads"]
+__all__ = ["Effort", "bench", "blocks", "copies", "document", "run_once", "session_lines", "sustain", "threads"]
+
+
+def bench(
+    model: Path, plan: Plan = Plan(), workload: Workload = Workload(), *, effort: Effort = Effort()
+) -> Measurement:
+    """The latency of a model with a plan, in fresh processes, with its confidence interval and every doubt."""
+    from hasten.measure import bench as measure
+
+    so_far: list[Measurement] = []
+
+    def tell(track: Track) -> None:
+        found = track.result()
+        so_far[:] = [] if isinstance(found, Failure) else [found]
+
+    candidate, _ = open_model(model, plan, workload)
+    seconds = effort.seconds_or(measure.DEFAULT_SECONDS)
+    with _interruptible(so_far):
+        return _found(measure.bench(effort.target, candidate, seconds, effort.progress, tell), candidate)
+
+
+def sustain(
+    model: Path, minutes: float, plan: Plan = Plan(), workload: Workload = Workload(), *, effort: Effort = Effort()
+) -> SustainedFound:
+    """How the latency of a model changes over minutes without a pause."""
+    from hasten.core.sustained import SustainedFound
+    from hasten.measure import sustained as measure
+
+    candidate, _ = open_model(model, plan, workload)
+    found = _found(measure.sustain(effort.target, candidate, minutes, effort.progress), candidate)
+    return SustainedFound(candidate.model, plan, found)
 
 
 def threads(
@@ -119,6 +155,17 @@ def session_lines(found: object) -> list[tuple[str, str, dict[str, Any]]]:
     """The lines of a session file (kind, label, data) that keep a record: its facts, and the finding that follows."""
     lines: list[tuple[str, str, dict[str, Any]]] = _view_of(found).session_lines(found)
     return lines
+
+
+@contextlib.contextmanager
+def _interruptible(so_far: Sequence[object]) -> Iterator[None]:
+    """Let Ctrl-C carry what is known by then."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if so_far:
+            raise Interrupted(so_far[-1]) from None
+        raise
 
 
 def _view_of(found: object) -> Any:

@@ -159,12 +159,12 @@ class Hasten:
         """Time a model; `found.samples.median_ms` is its latency."""
         __tracebackhide__ = True
         with _Measuring():
+            from hasten.api import Effort, bench
             from hasten.core.plan import Plan, Workload
             from hasten.core.units import interval_ms, milliseconds
-            from hasten.library import bench
 
             asked = _plan(plan or Plan(), threads)
-            found = bench(self._found(model), asked, workload or Workload(), target=target, seconds=seconds)
+            found = bench(self._found(model), asked, workload or Workload(), effort=Effort(seconds, target))
             latency = found.samples.latency
             interval = interval_ms(latency.low, latency.high)
             self._note(f"{Path(model).name} {milliseconds(latency.estimate)} ({interval})")

@@ -1,6 +1,7 @@
-"""Is the second faster than the first? Blocks of both alternate, in pairs of fresh processes, until the answer is sure.
+"""Compare the latency of two models or plans: blocks of both alternate, in pairs of fresh processes, until the verdict
+is certain (99 %) or the time is up.
 
-The ratio is the second's latency over the first's: 0.8 means that the second takes 80 % of the time.
+The ratio is the latency of B divided by that of A: at 0.8, B takes 80 % of the time.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
-from hasten.cli.bench import bench_data
 from hasten.cli.keeping import Keeper
 from hasten.cli.output import complain, show
+from hasten.cli.presenting import shown
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import HastenError, UsageError
 
@@ -30,16 +31,16 @@ hasten compare a.tflite b.tflite --explain --data images/ --preprocess std=255
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("first", metavar="A", help=options.MODEL_HELP)
-    parser.add_argument("second", metavar="B", help="the same; @threads=2 alone means the first model with that plan")
+    parser.add_argument("second", metavar="B", help="the same; @threads=2 alone is A's model with that plan")
     parser.add_argument(
-        "--seconds", type=options.positive_float, default=15.0, metavar="S", help="at most about so long (default: 15)"
+        "--seconds", type=options.positive_float, default=15.0, metavar="S", help="approximate time limit (default: 15)"
     )
     parser.add_argument(
         "--margin",
         type=options.percentage,
         default=0.01,
         metavar="P",
-        help="differences below are no news (default: 1%%)",
+        help="smallest difference that matters (default: 1%%)",
     )
     parser.add_argument(
         "--explain",
@@ -68,11 +69,11 @@ def run(arguments: argparse.Namespace) -> int:
     _check_options(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
+    from hasten import api
     from hasten.data.preprocess import preprocess_from_text
     from hasten.explain.run import DEFAULT_SECONDS
     from hasten.library import compare, explain, inputs_to_explain
     from hasten.report.explain_text import explanation_text
-    from hasten.report.text import comparison_text
 
     data_name = options.data_named(arguments.data)
     preprocess, skip_bad = preprocess_from_text(arguments.preprocess), arguments.skip_bad
@@ -93,17 +94,12 @@ def run(arguments: argparse.Namespace) -> int:
             progress=progress,
             on_round=lambda so_far: keeper.keep(so_far.as_data()),
         )
-    data = {
-        **found.comparison.as_data(),
-        "seconds": found.seconds,
-        "first": bench_data(found.first),
-        "second": bench_data(found.second),
-    }
+    data = api.document(found)
     if not arguments.explain:
-        show(options.as_json(data) if arguments.json else comparison_text(found))
+        show(options.as_json(data) if arguments.json else shown(found, verbose=arguments.verbose))
         return 0
     if not arguments.json:
-        show(comparison_text(found) + "\n")  # the verdict need not wait for its reasons
+        show(shown(found, verbose=arguments.verbose) + "\n")  # the verdict need not wait for its reasons
     try:
         with Keeper(session, "explanation", label) as keeper, progress_bar("explaining") as progress:
             explanation = explain(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hasten.cli.output import WIDTH, complain, show
-from hasten.core.errors import Interrupted
+from hasten.core.errors import HastenError, Interrupted
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from hasten.core.session import SessionWriter
 
@@ -29,20 +30,42 @@ def completed(measure: Callable[[], T]) -> tuple[T, bool]:
         return found, True
 
 
+@contextlib.contextmanager
+def recorded(session: SessionWriter | None, label: str) -> Iterator[None]:
+    """Let the session file keep a failure, or what was measured before Ctrl-C, of work that shows nothing then."""
+    from hasten import api
+
+    try:
+        yield
+    except HastenError as error:
+        if session is not None:
+            session.add("failure", label, {"message": error.message, "hint": error.hint})
+        raise
+    except Interrupted as interrupted:
+        if session is not None:
+            for kind, _, data in api.session_lines(interrupted.found):
+                session.add(kind, label, {**data, "interrupted": True})
+        raise
+
+
 def present(
     arguments: argparse.Namespace, found: object, *, session: SessionWriter | None = None, interrupted: bool = False
 ) -> int:
     """Save and show a record; the exit code."""
     from hasten import api
     from hasten.cli.options import as_json
-    from hasten.show.terminal import terminal_text
 
     if session is not None:
         for line in api.session_lines(found):
             session.add(*line)
-    if arguments.json:
-        show(as_json(api.document(found)))
-    else:
-        width = max(WIDTH, min(_WIDEST, shutil.get_terminal_size((WIDTH, 24)).columns))
-        show(terminal_text(api.blocks(found), width=width, verbose=arguments.verbose))
+    show(as_json(api.document(found)) if arguments.json else shown(found, verbose=arguments.verbose))
     return INTERRUPTED if interrupted else 0
+
+
+def shown(found: object, *, verbose: bool) -> str:
+    """A record as text for this terminal."""
+    from hasten import api
+    from hasten.show.terminal import terminal_text
+
+    width = max(WIDTH, min(_WIDEST, shutil.get_terminal_size((WIDTH, 24)).columns))
+    return terminal_text(api.blocks(found), width=width, verbose=verbose)

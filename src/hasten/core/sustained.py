@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.codec import key, record
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
 from hasten.core.statistics import grouped_interval
 
 if TYPE_CHECKING:
@@ -44,6 +46,15 @@ class Sustained:
     """The last slice against the first."""
     cut_short: str | None = None
     """What ended the run before its time, if something did."""
+
+
+@record
+class SustainedFound:
+    """A model that was run without a pause."""
+
+    model: Model
+    plan: Plan
+    sustained: Sustained
 
 
 def sustained_from_blocks(blocks: Sequence[Block], slice_seconds: float) -> Sustained:

@@ -75,14 +75,15 @@ def times(value: float) -> str:
     return f"{value:.2f}×" if value < 1.995 else f"{value:.1f}×" if value < 9.95 else f"{value:.0f}×"
 
 
-def speedup(ratio: float, ci95: Sequence[float | None] | None = None) -> str:
-    """A ratio of times (below 1 is faster) as a speedup: 1.60× faster (95 % CI 1.50–1.70)."""
+def speedup(ratio: float, ci95: Sequence[float | None] | None = None, than: str = "") -> str:
+    """A ratio of times (below 1 is faster) as a speedup: 1.60× faster than A (95 % CI 1.50–1.70)."""
     faster = ratio <= 1
     ends = [end for end in ci95 or () if end is not None and math.isfinite(end) and (end > 0 or not faster)]
     if faster:
         ratio, ends = 1 / ratio if ratio else math.inf, [1 / end for end in reversed(ends)]
     interval = f" (95 % CI {_end(ends[0])}–{_end(ends[1])})" if len(ends) == 2 else ""
-    return f"{times(ratio)} {'faster' if faster else 'slower'}{interval}"
+    against = f" than {than}" if than else ""
+    return f"{times(ratio)} {'faster' if faster else 'slower'}{against}{interval}"
 
 
 def duration(seconds: float) -> str:

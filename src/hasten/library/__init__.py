@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from hasten.library.examining import accelerators, accelerators_pay_from
     from hasten.library.gating import check, run_check, study_check
     from hasten.library.opening import open_model
-    from hasten.library.timing import bench, compare, profile, profile_with_runs, sustain
+    from hasten.library.timing import compare, profile, profile_with_runs
     from hasten.library.tuning import run_tune, study_tune, tune
     from hasten.library.watching import examine_platform_trace, measure_app, session_report, study_app, watch
 
 _MODULES = {
     "accelerators": "examining",
     "accelerators_pay_from": "examining",
-    "bench": "timing",
     "check": "gating",
     "compare": "timing",
     "examine_platform_trace": "watching",
@@ -39,7 +38,6 @@ _MODULES = {
     "study_check": "gating",
     "study_quantize": "changing",
     "study_tune": "tuning",
-    "sustain": "timing",
     "tune": "tuning",
     "watch": "watching",
 }
@@ -47,7 +45,6 @@ _MODULES = {
 __all__ = [
     "accelerators",
     "accelerators_pay_from",
-    "bench",
     "check",
     "compare",
     "examine_platform_trace",
@@ -66,7 +63,6 @@ __all__ = [
     "study_check",
     "study_quantize",
     "study_tune",
-    "sustain",
     "tune",
     "watch",
 ]

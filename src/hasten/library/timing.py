@@ -8,10 +8,8 @@ from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
 from hasten.library.opening import error_of, open_model
-from hasten.measure import bench as bench_module
 from hasten.measure import compare as compare_module
 from hasten.measure import profiling as profiling_module
-from hasten.measure import sustained as sustained_module
 from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import Progress, no_progress
 from hasten.practices.profile.run import profile_model
@@ -21,56 +19,12 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from hasten.core.measurement import Measurement
     from hasten.core.profile import Peaks, Profile
-    from hasten.core.sustained import Sustained
     from hasten.measure.compare import ComparisonResult
     from hasten.measure.profiling import RawProfile
-    from hasten.measure.rounds import Track
     from hasten.targets.base import Target
 
 _PART_OF_PEAKS: Final = 0.3
-
-
-def bench(
-    model: str | os.PathLike[str],
-    plan: Plan = Plan(),
-    workload: Workload = Workload(),
-    *,
-    target: Target | None = None,
-    seconds: float = bench_module.DEFAULT_SECONDS,
-    progress: Progress = no_progress,
-    on_round: Callable[[Measurement], None] = lambda found: None,
-) -> Measurement:
-    """Time a model with a plan. `on_round` gets what there is so far after each of its processes."""
-
-    def tell(track: Track) -> None:
-        so_far = track.result()
-        if not isinstance(so_far, Failure):
-            on_round(so_far)
-
-    candidate, _ = open_model(model, plan, workload)
-    result = bench_module.bench(target or LocalTarget(), candidate, seconds, progress, tell)
-    if isinstance(result, Failure):
-        raise error_of(result, candidate)
-    return result
-
-
-def sustain(
-    model: str | os.PathLike[str],
-    minutes: float,
-    plan: Plan = Plan(),
-    workload: Workload = Workload(),
-    *,
-    target: Target | None = None,
-    progress: Progress = no_progress,
-) -> Sustained:
-    """Run a model without a pause for so many minutes, and tell how its latency changes."""
-    candidate, _ = open_model(model, plan, workload)
-    result = sustained_module.sustain(target or LocalTarget(), candidate, minutes, progress)
-    if isinstance(result, Failure):
-        raise error_of(result, candidate)
-    return result
 
 
 def compare(

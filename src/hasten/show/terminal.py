@@ -112,9 +112,13 @@ def _verdicts(verdicts: Verdicts, width: int) -> list[str]:
 
 
 def _table(sheet: Table, width: int, *, verbose: bool) -> str:
-    """Columns side by side. Numbers keep to one line; texts wrap, but are not squeezed: a table that cannot fit is
-    wider than the terminal."""
-    shown = [place for place, column in enumerate(sheet.columns) if verbose or not column.detail]
+    """Columns side by side, empty ones left out. Numbers keep to one line; texts wrap, but are not squeezed: a table
+    that cannot fit is wider than the terminal."""
+    shown = [
+        place
+        for place, column in enumerate(sheet.columns)
+        if (verbose or not column.detail) and (not sheet.rows or any(row[place].text for row in sheet.rows))
+    ]
     heads = [printable(sheet.columns[place].title) for place in shown]
     numeric = [sheet.columns[place].numeric for place in shown]
     rows = [[printable(row[place].text).strip() for place in shown] for row in sheet.rows]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hasten.library as library
+from hasten import api
+from hasten.api import Effort
 from hasten.core.comparison import Verdict
 from hasten.core.errors import ModelError, UsageError
 from hasten.core.plan import Plan, Workload
@@ -32,7 +34,7 @@ def network(tmp_path: Path) -> Path:
 
 def test_bench(network: Path) -> None:
     shares: list[float] = []
-    found = library.bench(network, seconds=1.0, progress=lambda share, text: shares.append(share))
+    found = api.bench(network, effort=Effort(1.0, progress=lambda share, text: shares.append(share)))
     assert found.samples.latency.low <= found.samples.median_ms <= found.samples.latency.high
     assert found.samples.min_ms <= found.samples.median_ms <= found.samples.p95_ms * 1.001
     assert found.init_ms > 0
@@ -43,7 +45,7 @@ def test_bench(network: Path) -> None:
 
 
 def test_bench_of_the_smallest_model(tiny: Path) -> None:
-    found = library.bench(tiny, seconds=0.5)
+    found = api.bench(tiny, effort=Effort(0.5))
     assert found.samples.count > 100
     assert found.samples.min_ms > 0
 
@@ -60,7 +62,7 @@ def test_compare_finds_more_work_slower(tmp_path: Path) -> None:
 
 
 def test_sustain(network: Path) -> None:
-    found = library.sustain(network, minutes=0.02)
+    found = api.sustain(network, 0.02).sustained
     assert len(found.minutes) >= 5
     assert all(minute.runs > 0 for minute in found.minutes)
 
@@ -78,7 +80,7 @@ def test_profile_with_peaks(network: Path, tmp_path: Path, monkeypatch: pytest.M
 def test_other_signature(tmp_path: Path) -> None:
     path = tmp_path / "two.tflite"
     path.write_bytes(example_models.two_signatures())
-    assert library.bench(path, workload=Workload("multiply"), seconds=0.3).samples.count > 0
+    assert api.bench(path, workload=Workload("multiply"), effort=Effort(0.3)).samples.count > 0
     with pytest.raises(UsageError, match="divide"):
         library.profile(path, workload=Workload("divide"), seconds=0.3, roofline=False)
 
@@ -87,12 +89,12 @@ def test_model_that_kills_its_process_is_an_error_and_not_a_crash(tmp_path: Path
     path = tmp_path / "aborting.tflite"
     path.write_bytes(example_models.aborting())
     with pytest.raises(ModelError):
-        library.bench(path, seconds=0.3)
+        api.bench(path, effort=Effort(0.3))
 
 
 def test_tensorflow_operators_are_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "flex.tflite"
     path.write_bytes(example_models.flex_operator())
     with pytest.raises(ModelError, match="Erf") as raised:
-        library.bench(path)
+        api.bench(path)
     assert "SELECT_TF_OPS" in raised.value.hint
