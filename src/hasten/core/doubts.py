@@ -94,7 +94,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         "The plan asks for {asked:count thread}, but the engine used {seen}.",
         "Check the plan; the latency is that of the threads in use.",
     ),
-    PARTIAL: Phrase(_partial, "hasten profile shows which operators ran where."),
+    PARTIAL: Phrase(_partial, lambda facts: "" if "failure" in facts else "Run hasten profile to see what ran where."),
     MORE_CORES: Phrase(
         "{cores:.1f} cores were busy, although the plan has {threads:count thread}.",
         "Compare it with a CPU plan of as many threads.",
