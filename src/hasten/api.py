@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hasten.evaluate.prediction import Prediction
     from hasten.measure.rounds import Candidate, Track
     from hasten.practices.copies.facts import CopiesFound
+    from hasten.practices.help.facts import DevicesFound, DoctorFound
     from hasten.practices.threads.facts import ThreadsFound
     from hasten.show.blocks import Block
 
@@ -39,13 +40,27 @@ T = TypeVar("T")
 _VIEWS: Final = {
     "ComparisonResult": "hasten.report.timing",
     "CopiesFound": "hasten.practices.copies.view",
+    "DevicesFound": "hasten.practices.help.view",
+    "DoctorFound": "hasten.practices.help.view",
     "Measurement": "hasten.report.timing",
     "Prediction": "hasten.report.prediction",
     "SustainedFound": "hasten.report.timing",
     "ThreadsFound": "hasten.practices.threads.view",
 }
 
-__all__ = ["Effort", "bench", "blocks", "copies", "document", "run_once", "session_lines", "sustain", "threads"]
+__all__ = [
+    "Effort",
+    "bench",
+    "blocks",
+    "copies",
+    "devices",
+    "doctor",
+    "document",
+    "run_once",
+    "session_lines",
+    "sustain",
+    "threads",
+]
 
 
 def bench(
@@ -113,6 +128,20 @@ def copies(
     if language:
         refuse_language(language, Bundle(candidate.path.parent, plan=plan, workload=workload))
     return _found(run(candidate, graph, language, effort), candidate)
+
+
+def doctor(effort: Effort = Effort()) -> DoctorFound:
+    """Whether a machine is fit to measure on, and what is missing there."""
+    from hasten.practices.help.run import run
+
+    return run(effort)
+
+
+def devices() -> DevicesFound:
+    """The targets within reach, each with its machine."""
+    from hasten.practices.help.run import devices as within_reach
+
+    return within_reach()
 
 
 def run_once(

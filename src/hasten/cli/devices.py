@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hasten.cli import options
-from hasten.cli.output import WIDTH, show
+from hasten.cli.presenting import present
 
 if TYPE_CHECKING:
     import argparse
-
-    from hasten.targets.base import Target
 
 EXAMPLES = """
 hasten devices
@@ -26,35 +23,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask each target and show."""
-    from hasten.targets.local import targets_within_reach
+    from hasten import api
 
-    devices = [_describe(target) for target in targets_within_reach()]
-    if arguments.json:
-        show(options.as_json({"devices": devices}))
-        return 0
-    for device in devices:
-        head = f"{device['name']:<8} "
-        show(textwrap.fill(head + device["summary"], WIDTH, subsequent_indent=" " * len(head)))
-    return 0
-
-
-def _describe(target: Target) -> dict[str, Any]:
-    from hasten.core.codec import to_data
-    from hasten.core.failure import RunnerFailed
-
-    try:
-        machine = target.machine()
-    except RunnerFailed as failed:
-        return {"name": target.name, "usable": False, "summary": f"not usable: {failed.failure.message}"}
-    summary = (
-        f"{machine.cpu}, {machine.cores} cores, {machine.memory_mb / 1024:.0f} GB, "
-        f"{machine.system} {machine.architecture}, LiteRT {machine.engine}"
-    )
-    return {
-        "name": target.name,
-        "usable": True,
-        "summary": summary,
-        "engine": machine.engine,
-        "machine": to_data(machine),
-        "capabilities": to_data(target.capabilities),
-    }
+    return present(arguments, api.devices())

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from hasten.cli import options
-from hasten.cli.output import WIDTH, show
+from hasten.cli.presenting import present
+from hasten.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     import argparse
-
-    from hasten.practices.help.run import Check
 
 EXAMPLES = """
 hasten doctor
 hasten doctor --json
 """
-_MARKS: Final = {"ok": "ok", "warning": "!", "missing": "-"}
+_NO_ENGINE: Final = 4
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,21 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check and show, each line as soon as it is known."""
-    from hasten.practices.help.run import MISSING, check_machine
+    """Check and show."""
+    from hasten import api
 
-    target = options.target_from(arguments)
-    checks = check_machine(target, (lambda check: None) if arguments.json else _show)
-    if arguments.json:
-        show(options.as_json({"checks": [asdict(check) for check in checks]}))
-    engine_missing = any(check.name == "engine" and check.status == MISSING for check in checks)
-    return 4 if engine_missing else 0
-
-
-def _show(check: Check) -> None:
-    head = f"{_MARKS[check.status]:>3} {check.name:<16} "
-    text = check.finding + (f"\n{check.fix}" if check.fix else "")
-    indent = " " * len(head)
-    wrapped = [textwrap.wrap(line, WIDTH - len(head)) for line in text.splitlines()]
-    lines = [line for part in wrapped for line in part] or [""]
-    show(head + f"\n{indent}".join(lines))
+    with progress_bar("doctor") as progress:
+        found = api.doctor(api.Effort(on=options.target_from(arguments), progress=progress))
+    shown = present(arguments, found)
+    return shown if found.has_engine else _NO_ENGINE

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
-from hasten.core.finding import Finding, Standing, told_finding
 from hasten.measure.effort import Effort
 from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import no_progress
@@ -18,7 +17,9 @@ from hasten.practices.accelerators.sentences import finding_of, recommend
 from hasten.practices.copies.rules import finding_of as finding_of_copies
 from hasten.practices.copies.run import run as run_copies
 from hasten.practices.copies.view import session_lines as copies_lines
-from hasten.practices.help.run import MISSING, OTHER_LOAD, WARNING, check_machine
+from hasten.practices.help.facts import OTHER_LOAD, DoctorFound
+from hasten.practices.help.rules import finding_of as finding_of_help
+from hasten.practices.help.run import run as run_help
 from hasten.practices.profile.run import profile_model
 from hasten.practices.threads.facts import QUIET
 from hasten.practices.threads.rules import finding_of as finding_of_threads
@@ -28,6 +29,7 @@ from hasten.practices.threads.view import session_lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hasten.core.finding import Finding
     from hasten.core.profile import Profile
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
@@ -96,18 +98,9 @@ class Extras:
 
     def _help(self) -> None:
         # The load average is that of the tuning itself.
-        checks = [check for check in check_machine(self.target) if check.name != OTHER_LOAD]
-        bad = [check for check in checks if check.status == WARNING]
-        absent = [check.name for check in checks if check.status == MISSING]
-        if bad:
-            evidence = "; ".join(f"{check.name}: {check.finding}" for check in bad)
-            self.findings["help"] = told_finding(
-                "help", Standing.TO_DO, f"{evidence}.", bad[0].fix or "See hasten doctor."
-            )
-        else:
-            also = f"; without: {', '.join(absent)}" if absent else ""
-            evidence = f"{len(checks) - len(absent)} checks of this machine are fine{also}."
-            self.findings["help"] = told_finding("help", Standing.GOOD, evidence)
+        checks = run_help(Effort(on=self.target)).checks
+        found = DoctorFound(tuple(check for check in checks if check.name != OTHER_LOAD))
+        self.findings["help"] = finding_of_help(found)
 
     def _copies(self, after: Candidate) -> None:
         found = run_copies(after, read_graph(after.path), "", Effort(_COPIES_S / 2, self.target))

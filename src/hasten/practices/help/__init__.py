@@ -1,4 +1,4 @@
-"""The guide's "Need more help": this machine and the tools on it."""
+"""The guide's "Need more help": this machine, the tools on it, and the devices within reach."""
 
 from hasten.practices.help.rules import verdict
 from hasten.practices.help.view import sections

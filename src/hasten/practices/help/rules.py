@@ -1,16 +1,97 @@
-"""Decisions of this practice."""
+"""Whether a machine is fit to measure on: a check for each fact that matters."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
+from hasten.practices.help import facts
+from hasten.practices.help.facts import Check, Status
 
 if TYPE_CHECKING:
+    from hasten.core.machine import Machine
+    from hasten.core.samples import Samples
+    from hasten.practices.help.facts import DoctorFound
     from hasten.practices.practice import Evidence
+
+NAME: Final = "help"
+_BUSY_LOAD: Final = 0.5
+_COARSE_TIMER_NS: Final = 1000
+_NOISY: Final = 0.10
+_LITTLE_MEMORY_MB: Final = 1024
+_FAST_INT8: Final = ("avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
+
+
+def machine_checks(machine: Machine) -> list[Check]:
+    """What the description of a machine tells."""
+    little_memory = machine.memory_mb < _LITTLE_MEMORY_MB
+    busy = machine.load_average > _BUSY_LOAD * machine.cores
+    coarse = machine.timer_ns > _COARSE_TIMER_NS
+    return [
+        Check(facts.ENGINE, Status.OK, remark("help.engine", engine=machine.engine, python=machine.python)),
+        _processor(machine),
+        _warning(facts.MEMORY, little_memory, "help.memory", memory_mb=machine.memory_mb),
+        _warning(facts.OTHER_LOAD, busy, "help.load", load=machine.load_average),
+        _clock(machine),
+        _warning(facts.TIMER, coarse, "help.timer", timer_ns=machine.timer_ns),
+        _energy(machine),
+    ]
+
+
+def _warning(name: str, is_bad: bool, code: str, **numbers: float) -> Check:
+    """A number that is fine, or a warning with what to do about it."""
+    return Check(name, Status.WARNING if is_bad else Status.OK, remark(f"{code}-bad" if is_bad else code, **numbers))
+
+
+def _processor(machine: Machine) -> Check:
+    fast = [name for name in _FAST_INT8 if name in machine.instructions]
+    told = {"cpu": machine.cpu, "cores": machine.cores, "architecture": machine.architecture, "int8": fast}
+    return Check(facts.PROCESSOR, Status.OK, remark("help.processor", **told))
+
+
+def _clock(machine: Machine) -> Check:
+    if machine.governor is None:
+        return Check(facts.CLOCK, Status.OK, remark("help.clock-unknown", virtual=machine.hypervisor))
+    if machine.governor != "performance":
+        return Check(facts.CLOCK, Status.WARNING, remark("help.clock-moves", governor=machine.governor))
+    return Check(facts.CLOCK, Status.OK, remark("help.clock-fixed", turbo=machine.turbo))
+
+
+def _energy(machine: Machine) -> Check:
+    if machine.energy_counter:
+        return Check(facts.ENERGY, Status.OK, remark("help.energy"))
+    code = "help.energy-virtual" if machine.hypervisor else "help.energy-unreadable"
+    return Check(facts.ENERGY, Status.MISSING, remark(code))
+
+
+def cache_check(folder: str, *, writable: bool) -> Check:
+    """Whether what was measured of a machine can be kept."""
+    if writable:
+        return Check(facts.CACHE, Status.OK, remark("help.cache"))
+    return Check(facts.CACHE, Status.WARNING, remark("help.cache-locked", folder=folder))
+
+
+def run_checks(accelerator: str, samples: Samples) -> list[Check]:
+    """A small network ran; on the CPU also how steadily."""
+    found = [Check(facts.RUNS_ON[accelerator], Status.OK, remark("help.runs", median_ms=samples.median_ms))]
+    if accelerator == "cpu":
+        spread = samples.p95_ms / samples.median_ms - 1 if samples.median_ms else 0.0
+        found.append(_warning(facts.NOISE, spread > _NOISY, "help.noise", spread=spread))
+    return found
+
+
+def finding_of(found: DoctorFound) -> Finding:
+    """What the checks come to."""
+    bad = [check for check in found.checks if check.status is Status.WARNING]
+    if not found.has_engine or bad:
+        told = bad or [check for check in found.checks if check.status is Status.MISSING]
+        rows = [{"name": it.name, "code": it.finding.code, "facts": dict(it.finding.facts)} for it in told]
+        return Finding(NAME, Standing.TO_DO, remark("help.trouble", checks=rows))
+    absent = [check.name for check in found.checks if check.status is Status.MISSING]
+    return Finding(NAME, Standing.GOOD, remark("help.fine", count=len(found.checks) - len(absent), missing=absent))
 
 
 def verdict(known: Evidence) -> Finding:
     """How a tuned model stands with this practice: a tuning alone says nothing about it."""
-    return Finding("help", Standing.NOT_EXAMINED, remark("help.not-examined"))
+    return Finding(NAME, Standing.NOT_EXAMINED, remark("help.not-examined"))

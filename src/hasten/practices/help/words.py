@@ -1,9 +1,79 @@
-"""The phrases of this practice."""
+"""The phrases about machines."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.phrases import Phrase
+from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.remark import Remark
+from hasten.core.units import percent, several
 
-PHRASES: Final[dict[str, Phrase]] = {"help.not-examined": Phrase("This machine was not checked.", "Run hasten doctor.")}
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def _processor(facts: Mapping[str, Any]) -> str:
+    int8 = f"fast int8 ({', '.join(facts['int8'])})" if facts["int8"] else "no fast int8 instructions"
+    slow = "" if facts["int8"] else " Quantization may not speed models up."
+    return f"{facts['cpu']}, {several(facts['cores'], 'core')}, {facts['architecture']}, {int8}.{slow}"
+
+
+def _clock(facts: Mapping[str, Any]) -> str:
+    cause = "the host of this virtual machine controls it" if facts["virtual"] else "the system does not report it"
+    return f"The CPU clock is unknown: {cause}."
+
+
+def _trouble(facts: Mapping[str, Any]) -> str:
+    return " ".join(BOOK.text(Remark(check["code"], check["facts"])) for check in facts["checks"])
+
+
+def _remedy(facts: Mapping[str, Any]) -> str:
+    hints = (BOOK.hint(Remark(check["code"], check["facts"])) for check in facts["checks"])
+    return next(filter(None, hints), "Run hasten doctor.")
+
+
+def _fine(facts: Mapping[str, Any]) -> str:
+    missing = f" Missing: {', '.join(facts['missing'])}." if facts["missing"] else ""
+    return f"This machine passes {several(facts['count'], 'check')}.{missing}"
+
+
+def _noise(facts: Mapping[str, Any]) -> str:
+    return f"p95 is {percent(facts['spread'])} above the median."
+
+
+PHRASES: Final[dict[str, Phrase]] = {
+    "help.not-examined": Phrase("This machine was not checked.", "Run hasten doctor."),
+    "help.trouble": Phrase(_trouble, _remedy),
+    "help.fine": Phrase(_fine),
+    "help.engine": Phrase("LiteRT {engine}, Python {python}."),
+    "help.processor": Phrase(_processor),
+    "help.memory": Phrase(lambda facts: f"{facts['memory_mb'] / 1024:.1f} GB."),
+    "help.memory-bad": Phrase(
+        lambda facts: f"Only {facts['memory_mb'] / 1024:.1f} GB.", "Compare only a few models at a time."
+    ),
+    "help.load": Phrase("The load average is {load:.1f}."),
+    "help.load-bad": Phrase("The load average is {load:.1f}.", "Close other programs before you measure."),
+    "help.clock-unknown": Phrase(_clock),
+    "help.clock-moves": Phrase(
+        "The governor '{governor}' changes the CPU clock during a measurement.",
+        "Run sudo cpupower frequency-set -g performance.",
+    ),
+    "help.clock-fixed": Phrase(
+        lambda facts: f"The governor is 'performance', turbo is {'on' if facts['turbo'] else 'off or unknown'}."
+    ),
+    "help.timer": Phrase("The timer ticks every {timer_ns} ns."),
+    "help.timer-bad": Phrase(
+        "The timer only ticks every {timer_ns} ns.", "Compare latencies of a few microseconds on another machine."
+    ),
+    "help.energy": Phrase("Linux powercap counts the energy."),
+    "help.energy-virtual": Phrase("This virtual machine has no energy counter."),
+    "help.energy-unreadable": Phrase(
+        "This user cannot read an energy counter.", "On Intel and AMD under Linux, run as root."
+    ),
+    "help.cache": Phrase("The cache folder can be written."),
+    "help.cache-locked": Phrase("{folder} cannot be written.", "Set XDG_CACHE_HOME to a folder of yours."),
+    "help.runs": Phrase("A small network takes {median_ms:ms}."),
+    "help.noise": Phrase(_noise),
+    "help.noise-bad": Phrase(_noise, "Expect wide intervals, or close other programs."),
+}
+BOOK: Final = Phrasebook(PHRASES)

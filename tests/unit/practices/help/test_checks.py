@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,25 @@ import pytest
 
 from hasten.core.block import Block, Conditions
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.practices.help.run import MISSING, OK, WARNING, Check, check_machine
+from hasten.core.finding import Standing
+from hasten.core.remark import remark
+from hasten.measure.effort import Effort
+from hasten.practices.help.facts import CACHE, RUNS_ON, Status
+from hasten.practices.help.rules import finding_of
+from hasten.practices.help.run import run
+from hasten.practices.help.view import document, view
+from hasten.practices.help.words import BOOK
+from hasten.show.terminal import terminal_text
 from hasten.targets.client import LoadReport, RunnerClient
 from tests.unit.fake_target import MACHINE, FakeTarget
+from tests.unit.practices.help import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hasten.core.machine import Machine
     from hasten.core.plan import Plan, Workload
+    from hasten.practices.help.facts import Check, DevicesFound, DoctorFound
     from hasten.runner.protocol import Message
 
 GOOD = replace(
@@ -80,28 +91,18 @@ class PlantedTarget(FakeTarget):
         return PlantedRunner(plan, self.times_ns)
 
 
-@pytest.fixture(autouse=True)
-def quick_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look at the clock finds it a tenth of a second later, so that rounds end without waiting."""
-    ticks = iter(range(10**6))
-
-    class Ticking:
-        @staticmethod
-        def monotonic() -> float:
-            return next(ticks) / 10
-
-    monkeypatch.setattr("hasten.measure.schedule.time", Ticking)
-
-
 def checks_of(target: PlantedTarget) -> dict[str, Check]:
-    return {check.name: check for check in check_machine(target)}
+    """Each look at the clock finds it a tenth of a second later, so that rounds end without waiting."""
+    ticks = itertools.count()
+    found = run(Effort(on=target, clock=lambda: next(ticks) / 10))
+    return {check.name: check for check in found.checks}
 
 
 def test_good_machine_passes() -> None:
     found = checks_of(PlantedTarget())
-    usual = [check for name, check in found.items() if name not in ("runs on a GPU", "runs on an NPU", "cache")]
-    assert {check.status for check in usual} == {OK}
-    assert "avx512_vnni" in found["processor"].finding
+    usual = [check for name, check in found.items() if name not in (RUNS_ON["gpu"], RUNS_ON["npu"], CACHE)]
+    assert {check.status for check in usual} == {Status.OK}
+    assert found["processor"].finding.facts["int8"] == ["avx512_vnni"]
 
 
 @pytest.mark.parametrize(
@@ -115,52 +116,55 @@ def test_good_machine_passes() -> None:
 )
 def test_trouble_is_a_warning_with_a_fix(name: str, changes: dict[str, Any]) -> None:
     found = checks_of(PlantedTarget(**changes))
-    assert found[name].status == WARNING
-    assert found[name].fix
-    assert [check.name for check in found.values() if check.status == WARNING and check.name != "cache"] == [name]
+    assert found[name].status is Status.WARNING
+    assert BOOK.hint(found[name].finding)
+    assert [check.name for check in found.values() if check.status is Status.WARNING and check.name != CACHE] == [name]
 
 
 def test_noise_is_a_warning() -> None:
-    found = checks_of(PlantedTarget(times_ns=[1_000_000] * 16 + [3_000_000] * 4))
-    assert found["noise"].status == WARNING
-    assert "200%" in found["noise"].finding
+    noise = checks_of(PlantedTarget(times_ns=[1_000_000] * 16 + [3_000_000] * 4))["noise"]
+    assert noise.status is Status.WARNING
+    assert noise.finding.facts["spread"] == pytest.approx(2.0)
 
 
 def test_powersave_names_the_command() -> None:
-    assert "cpupower" in checks_of(PlantedTarget(governor="powersave"))["clock"].fix
+    assert "cpupower" in BOOK.hint(checks_of(PlantedTarget(governor="powersave"))["clock"].finding)
 
 
 def test_virtual_machine_is_told_that_the_host_decides() -> None:
     clock = checks_of(PlantedTarget(governor=None, hypervisor=True))["clock"]
-    assert clock.status == OK
-    assert "host decides" in clock.finding
+    assert (clock.status, clock.finding) == (Status.OK, remark("help.clock-unknown", virtual=True))
 
 
 def test_missing_things_are_missing_and_not_warnings() -> None:
     found = checks_of(PlantedTarget(energy_counter=False, instructions=[]))
-    assert found["energy"].status == MISSING
-    assert found["runs on a GPU"].status == MISSING
-    assert found["runs on an NPU"].finding == "no npu here"
-    assert "may not speed things up" in found["processor"].finding
+    assert found["energy"].status is Status.MISSING
+    assert found[RUNS_ON["gpu"]].status is Status.MISSING
+    assert BOOK.text(found[RUNS_ON["npu"]].finding) == "no npu here"
+    assert found["processor"].finding.facts["int8"] == []
 
 
 def test_without_an_engine_that_is_all_there_is_to_say() -> None:
     target = PlantedTarget()
-    target.refuses = Failure("start", "target", "LiteRT is not installed", "pip install ai-edge-litert")
-    assert check_machine(target) == [Check("engine", MISSING, "LiteRT is not installed", "pip install ai-edge-litert")]
-
-
-def test_each_check_is_reported_as_soon_as_it_is_known() -> None:
-    told: list[Check] = []
-    assert check_machine(PlantedTarget(), told.append) == told
+    target.refuses = Failure("start", "target", "LiteRT is not installed.", "Run pip install ai-edge-litert.")
+    found = run(Effort(on=target))
+    assert not found.has_engine
+    assert [(check.name, check.status) for check in found.checks] == [("engine", Status.MISSING)]
+    assert document(found)["checks"][0]["fix"] == "Run pip install ai-edge-litert."
+    assert finding_of(found).standing is Standing.TO_DO
 
 
 def test_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert checks_of(PlantedTarget())["cache"].status == OK
-    monkeypatch.setattr("hasten.practices.help.os.access", lambda path, mode: False)
-    assert checks_of(PlantedTarget())["cache"].status == WARNING
+    assert checks_of(PlantedTarget())["cache"].status is Status.OK
+    monkeypatch.setattr("hasten.practices.help.run.os.access", lambda path, mode: False)
+    assert checks_of(PlantedTarget())["cache"].status is Status.WARNING
 
 
 def test_clock_that_never_moves_gives_no_error() -> None:
-    assert "runs on the CPU" in checks_of(PlantedTarget(times_ns=[0] * 20))
+    assert RUNS_ON["cpu"] in checks_of(PlantedTarget(times_ns=[0] * 20))
+
+
+@pytest.mark.parametrize("found", [examples.fine(), examples.troubled(), examples.without_engine(), examples.devices()])
+def test_it_fits_a_terminal(found: DoctorFound | DevicesFound) -> None:
+    assert max(map(len, terminal_text(view(found)).splitlines())) <= 80
