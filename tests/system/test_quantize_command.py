@@ -145,7 +145,7 @@ def test_wrong_labels_are_told_and_nothing_is_chosen_by_them(tmp_path: Path) -> 
     assert done.code == 0, done.errors
     said = " ".join(done.output.split())
     assert "Chosen: original" in said
-    assert "! the original is right in 0 of 20 samples, no better than chance (1 in 10 classes)" in said
+    assert "! The original is right on 0 of 20 samples, no better than chance (1 in 10 classes)" in said
 
     (tmp_path / "out" / ".DS_Store").write_bytes(b"")
     again = hasten(*command)

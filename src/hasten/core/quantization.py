@@ -44,7 +44,7 @@ class VariantRow:
     zipped_bytes: int = 0
     floor: str = ""
     why: str = ""
-    """What went wrong with it; of the original, why no variant can be judged by this data, in a clause."""
+    """What went wrong with it; of the original, why no variant can be judged by this data, in a sentence."""
     choosing: Accuracy | None = None
     """On the half of the data by which it is chosen; on a part of it where the floor was decided early."""
     drop: float | None = None
@@ -178,7 +178,8 @@ def explain_choice(rows: Sequence[VariantRow], goal: str) -> str:
     if best is not original:
         facts = [f"{best.recipe} keeps the floor", *_size_words(best, original), *_speed_words(best)]
         return f"{', '.join(facts[:-1])} and {facts[-1]}." if len(facts) > 1 else f"{facts[0]}."
-    return f"the original stays: {_why_none(rows, goal)}."
+    why = _why_none(rows, goal)
+    return f"the original stays: {why}" + ("" if why.endswith(".") else ".")
 
 
 def _size_words(best: VariantRow, original: VariantRow) -> list[str]:
@@ -211,7 +212,7 @@ def _why_none(rows: Sequence[VariantRow], goal: str) -> str:
             return "no variant has been judged yet"
         return f"no variant could be made and run ({failed.recipe}: {failed.why.splitlines()[0].rstrip('.')})"
     if original.why:
-        return f"no variant can be judged, as {original.why}"
+        return f"no variant can be judged. {original.why}"
     if any(row.floor == UNKNOWN for row in judged):
         return "without data nothing shows that a variant keeps its accuracy"
     kept = [row for row in judged if row.floor == KEPT and row.path]

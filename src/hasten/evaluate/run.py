@@ -23,7 +23,7 @@ from hasten.data.forms import forms_as_loaded, forms_from_graph
 from hasten.data.metric_choice import metric_for_output, telling_label
 from hasten.data.prepare import Preparer
 from hasten.evaluate.evaluation import Evaluation, EvaluationData, EvaluationOptions, Skipped, kind_of
-from hasten.evaluate.floor import Floor, FloorGuard
+from hasten.evaluate.floor import Baseline, FloorGuard
 from hasten.evaluate.intervals import interval_of_scores
 from hasten.evaluate.prefetch import Prefetch
 from hasten.evaluate.runner_pool import RunnerPool
@@ -59,21 +59,21 @@ def evaluate(
     data: EvaluationData,
     *,
     options: EvaluationOptions = EvaluationOptions(),
-    against: Evaluation | Floor | None = None,
+    against: Evaluation | Baseline | None = None,
     graph: Graph | None = None,
     progress: Progress = no_progress,
 ) -> Evaluation | Failure:
     """Score a model on data. Bad data raises a DataError; a failure of the runners is returned as a Failure.
 
-    `against` an original's evaluation, the model's answers are compared with the original's. `against` a floor, the
-    evaluation stops as soon as the floor is decided, by labels where there are some. A model without either is its own
+    `against` an original's evaluation, the model's answers are compared with the original's. `against` a baseline, the
+    evaluation stops as soon as its floor is decided, by labels where there are some. A model without either is its own
     original. On the CPU each runner has one thread, whatever the plan says: that is the fastest way through many
     samples, and threads change answers by no more than rounding.
     """
-    floor = against if isinstance(against, Floor) else None
+    baseline = against if isinstance(against, Baseline) else None
     original = against if isinstance(against, Evaluation) else None
-    if floor is not None and not data.dataset.labelled:
-        original = floor.original
+    if baseline is not None and not data.dataset.labelled:
+        original = baseline.original
     if data.metric is None and original is not None:
         data = replace(data, metric=original.metric)
     begin = time.monotonic()
@@ -97,7 +97,7 @@ def evaluate(
             prefetch.end()
             pool.fresh = graph.stateful and load.api == "CompiledModel"
             model = _LoadedModel(graph, forms_as_loaded(graph, candidate.workload, load), load)
-            return _Work(pool, model, data, options, original, prefetch).run(floor, progress, begin)
+            return _Work(pool, model, data, options, original, prefetch).run(baseline, progress, begin)
         except RunnerFailed as failed:
             return failed.failure
         finally:
@@ -152,13 +152,13 @@ class _Work:
         self._stop = threading.Event()
         self._of_thread = threading.local()
 
-    def run(self, floor: Floor | None, progress: Progress, begin: float) -> Evaluation:
+    def run(self, baseline: Baseline | None, progress: Progress, begin: float) -> Evaluation:
         """All samples, or as many as the floor needs."""
         scores: list[Score] = []
         skipped: list[Skipped] = []
-        if floor is not None:
+        if baseline is not None:
             self._batch = max(1, self._batch // 4)  # what is under way when the decision falls is wasted
-        guard = FloorGuard(floor, self._scorer.metric, self._total, self._dataset) if floor is not None else None
+        guard = FloorGuard(baseline, self._scorer.metric, self._total, self._dataset) if baseline else None
         for batch in self._batches():
             scores += [entry for entry in batch if isinstance(entry, Score)]
             skipped += [entry for entry in batch if isinstance(entry, Skipped)]

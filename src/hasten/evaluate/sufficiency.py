@@ -1,4 +1,4 @@
-"""Whether data can decide anything: an original that is right by chance, or a handful of samples, proves nothing."""
+"""Data sufficiency: an original that is right by chance, or a handful of samples, cannot decide anything."""
 
 from __future__ import annotations
 
@@ -9,77 +9,72 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hasten.core.accuracy import Kind
-from hasten.core.units import percent, several
+from hasten.core.remark import Remark, remark
 from hasten.data.classes import is_class_number, is_one_hot
 from hasten.data.metrics import Cosine, MeanIoU, TopK
+from hasten.evaluate import words
 from hasten.evaluate.intervals import wilson_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.core.floor import Floor
     from hasten.data.dataset import Dataset
     from hasten.evaluate.evaluation import Evaluation
-    from hasten.evaluate.floor import Floor
+    from hasten.evaluate.floor import Baseline
 
 # With fewer nothing is chosen; with fewer than the second, what is chosen comes with a doubt.
 FEWEST_SAMPLES: Final = 10
 _FEW_SAMPLES: Final = 30
-BY_CHANCE: Final = "by this data the original itself is not surely better than chance"
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
-    """What speaks against a choice by this data."""
+class Sufficiency:
+    """Whether data can decide about variants."""
 
-    against: str = ""
-    """Why nothing can be chosen by it, in a clause; empty where something can."""
-    doubts: tuple[str, ...] = ()
-    """Sentences for whoever reads the result."""
+    against: Remark | None = None
+    """Why nothing can be chosen by it; None where something can."""
+    doubts: tuple[Remark, ...] = ()
 
 
-def trust_in(floor: Floor, outputs: int, commonest: float = 0.0) -> Trust:
-    """What an original's evaluation tells of the data; `outputs` is how many values its judged output has, `commonest`
-    the share of the commonest label."""
-    original = floor.original
+def data_sufficiency(baseline: Baseline, outputs: int, commonest: float = 0.0) -> Sufficiency:
+    """What an original's evaluation tells about the data; `outputs` is how many values its judged output has,
+    `commonest` the share of the commonest label."""
+    original, floor = baseline.original, baseline.floor
+    metric, count = original.metric.name, len(original.positions)
     if original.accuracy.kind is Kind.UNKNOWN:
-        return Trust()  # made up inputs decide nothing anyway, which is said elsewhere
+        return Sufficiency()  # random inputs decide nothing anyway, which is said elsewhere
     if doubt := doubt_by_chance([original], outputs):
-        return Trust(BY_CHANCE, (doubt,))
+        return Sufficiency(remark(words.BY_CHANCE), (doubt,))
     if doubt := _blind(original, outputs):
-        return Trust(f"{original.metric.name} tells nothing here", (f"{doubt}: choose another --metric",))
+        return Sufficiency(remark(words.BLIND, metric=metric), (doubt,))
     if floor.allowed is None:
-        doubt = f"no floor can be set: {floor.describe().removeprefix('none: ')}; --max-drop 0 allows no loss at all"
-        return Trust(f"the original's {original.metric.name} is 0, so that nothing says how much may be lost", (doubt,))
-    count = len(original.positions)
+        doubt = remark(words.NOTHING_ALLOWED, metric=metric, max_drop=floor.max_drop)
+        return Sufficiency(remark(words.NO_FLOOR, metric=metric), (doubt,))
     if count < FEWEST_SAMPLES:
-        samples = several(count, "sample")
-        doubt = f"{samples} to choose by: nothing is chosen by fewer than {FEWEST_SAMPLES} (half of the data)"
-        return Trust(f"{_only(count)} to choose by", (doubt,))
-    return Trust(doubts=(*_lopsided(original, commonest), *_coarse(floor, count)))
+        doubt = remark(words.FEWER_THAN_NEEDED, samples=count, needed=FEWEST_SAMPLES)
+        return Sufficiency(remark(words.TOO_FEW, samples=count), (doubt,))
+    doubts = (_one_label(original, commonest), _coarse(original, floor, count))
+    return Sufficiency(doubts=tuple(doubt for doubt in doubts if doubt is not None))
 
 
-def doubt_by_chance(originals: Sequence[Evaluation], outputs: int) -> str:
-    """A sentence where the share of right answers, on these parts of the data together, may be that of one who guesses;
-    empty where it surely is not, or where nothing is right or wrong."""
+def doubt_by_chance(originals: Sequence[Evaluation], outputs: int) -> Remark | None:
+    """A doubt where the share of right answers, on these parts of the data together, may be that of guessing; None
+    where it is significantly better, or where nothing is right or wrong."""
     first = originals[0]
     metric = first.metric
     if first.accuracy.kind is not Kind.ACCURACY or not isinstance(metric, TopK):
-        return ""
+        return None
     classes = max(2, outputs)  # one value alone stands for two classes
     if metric.k >= classes:
-        return f"{metric.name} of {classes} classes is always right, and tells nothing: choose another --metric"
+        return remark(words.ALWAYS_RIGHT, metric=metric.name, classes=classes)
     count = sum(entry.accuracy.samples for entry in originals)
     right = sum(round(entry.accuracy.value * entry.accuracy.samples) for entry in originals)
     chance = metric.k / classes
     if wilson_interval(right, count).low > chance:
-        return ""
-    said, what = "no better", "are probably wrong"
-    if right / count > chance:
-        said, what = "not surely better", "may be wrong, or there is too little data"
-    return (
-        f"the original is right in {right} of {several(count, 'sample')}, {said} than chance "
-        f"({metric.k} in {classes} classes): labels, --label-offset or --preprocess {what}"
-    )
+        return None
+    above = right / count > chance
+    return remark(words.GUESSING, right=right, samples=count, k=metric.k, classes=classes, above_chance=above)
 
 
 def commonest_label(dataset: Dataset) -> float:
@@ -93,44 +88,30 @@ def commonest_label(dataset: Dataset) -> float:
     return max(counts.values()) / len(labels)
 
 
-def _blind(original: Evaluation, outputs: int) -> str:
-    """Why the metric cannot see a change, in a clause; empty where it can."""
+def _blind(original: Evaluation, outputs: int) -> Remark | None:
+    """Why the metric cannot see a change; None where it can."""
     if isinstance(original.metric, Cosine) and outputs == 1:
-        return "the cosine of one value is 1 whatever it is"
+        return remark(words.COSINE_OF_ONE)
     if isinstance(original.metric, MeanIoU) and len(original.metric.by_class(original.statistics.sum(axis=0))) == 1:
-        return "the masks hold a single class beside 255, whose pixels do not count (write 1 where 255 is a class)"
+        return remark(words.ONE_CLASS)
     answers = [answer for answer in original.references.values() if answer is not None]
     if isinstance(original.metric, TopK) and len(answers) >= FEWEST_SAMPLES and len(set(answers)) == 1:
-        samples = several(len(answers), "sample")
-        return f"the highest output is number {answers[0]} for all of {samples}, as a ruined variant's may be"
-    return ""
+        return remark(words.ONE_ANSWER, output=answers[0], samples=len(answers))
+    return None
 
 
-def _lopsided(original: Evaluation, commonest: float) -> list[str]:
-    """A sentence where whoever always gives the commonest label may be as good."""
+def _one_label(original: Evaluation, commonest: float) -> Remark | None:
+    """A doubt where always answering the commonest label may be as good."""
     metric, count = original.metric, original.accuracy.samples
     if original.accuracy.kind is not Kind.ACCURACY or not isinstance(metric, TopK) or metric.k > 1:
-        return []
+        return None
     if wilson_interval(round(original.accuracy.value * count), count).low > commonest:
-        return []
-    return [
-        f"{percent(commonest)} of the samples have the same label: always giving it would not surely be worse than the "
-        f"original ({percent(original.accuracy.value)}), and such data cannot show whether pre-processing is right"
-    ]
+        return None
+    return remark(words.ONE_LABEL, share=commonest, value=original.accuracy.value)
 
 
-def _coarse(floor: Floor, count: int) -> list[str]:
-    """A sentence where one sample weighs more than all that may be lost, or where there are few of them."""
-    more = "More data would help"
-    if floor.original.metric.proportion and 1 / count > floor.max_drop > 0:
-        return [
-            f"with {several(count, 'sample')} to choose by, one miss is {percent(1 / count)}: nothing that loses one "
-            f"more than it gains can keep {percent(floor.max_drop)}, and a kept floor says little. {more}"
-        ]
-    if count < _FEW_SAMPLES:
-        return [f"{_only(count)} to choose by, so that a kept floor says little. {more}"]
-    return []
-
-
-def _only(count: int) -> str:
-    return f"there {'is' if count == 1 else 'are'} only {several(count, 'sample')}"
+def _coarse(original: Evaluation, floor: Floor, count: int) -> Remark | None:
+    """A doubt where one sample weighs more than all that may be lost, or where there are few of them."""
+    if original.metric.proportion and 1 / count > floor.max_drop > 0:
+        return remark(words.COARSE, samples=count, miss=1 / count, max_drop=floor.max_drop)
+    return remark(words.FEW, samples=count) if count < _FEW_SAMPLES else None

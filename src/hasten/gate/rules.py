@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import enum
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict
 from hasten.core.doubts import doubts_data
 from hasten.core.json_numbers import finite
 from hasten.core.units import percent
+from hasten.evaluate.words import floor_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.accuracy import Accuracy, PairedAccuracy
+    from hasten.core.floor import Floor
     from hasten.core.measurement import Model
     from hasten.core.plan import Plan
     from hasten.core.remark import Remark
@@ -170,36 +172,14 @@ def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Ro
     )
 
 
-class Allowance(Protocol):
-    """What may be lost against a baseline; `evaluate.floor.Floor` decides it for every command."""
-
-    @property
-    def allowed(self) -> float | None:
-        """The most that may be lost; None where nothing says how much that is."""
-        ...
-
-    @property
-    def unit(self) -> str:
-        """What a loss is counted in: share or value."""
-        ...
-
-    def keeps(self, drop: float) -> bool:
-        """Whether so much may be lost."""
-        ...
-
-    def describe(self, original: str) -> str:
-        """It in words, with the baseline's name."""
-        ...
-
-
-def drop_row(baseline: str, found: PairedAccuracy, allowance: Allowance) -> Row:
+def drop_row(baseline: str, found: PairedAccuracy, floor: Floor) -> Row:
     """The accuracy against that of the baseline: broken if it is surely worse, and by more than is allowed."""
     low, high = sorted((-found.low, -found.high) if found.higher_is_better else (found.low, found.high))
     counts = f"{found.lost} lost and {found.won} won of {found.samples}" if found.lost is not None else ""
     counts = counts or f"on {found.samples} samples"
-    if found.drop <= 0 or allowance.keeps(found.drop):
+    if found.drop <= 0 or floor.keeps(found.drop):
         verdict, why = GateVerdict.PASSED, counts
-    elif allowance.allowed is None:
+    elif floor.allowed is None:
         verdict, why = GateVerdict.UNDECIDED, counts
     elif low > 0:
         verdict, why = GateVerdict.FAILED, f"surely worse: {counts}"
@@ -207,12 +187,12 @@ def drop_row(baseline: str, found: PairedAccuracy, allowance: Allowance) -> Row:
         verdict, why = GateVerdict.UNDECIDED, f"{counts}, which may be chance: more data may tell"
     return Row(
         f"accuracy lost against {baseline}",
-        allowance.unit,
+        floor.unit,
         found.drop + 0.0,
         (low, high),
-        allowance.allowed or 0.0,
+        floor.allowed or 0.0,
         verdict,
-        f"{why}; allowed: {allowance.describe(baseline)}",
+        f"{why}; allowed: {floor_text(floor, baseline)}",
         confidence=_SHOWN,
     )
 

@@ -13,7 +13,7 @@ from hasten.core.failure import Failure
 from hasten.core.machine import machine_facts
 from hasten.core.session import keep_nothing
 from hasten.evaluate.evaluation import EvaluationData, compare_evaluations
-from hasten.evaluate.floor import Floor
+from hasten.evaluate.floor import floor_of_original
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels
 from hasten.gate.baseline import BaselineRun, session_row
@@ -136,7 +136,7 @@ class CheckPractice:
         if before is not None and self.baseline is not None:
             paired = compare_evaluations(before, found)
             name = baseline_name(self.candidate, self.baseline)
-            self._evaluated.append(drop_row(name, paired, Floor(before, budget.max_drop)))
+            self._evaluated.append(drop_row(name, paired, floor_of_original(before, budget.max_drop)))
         return None
 
     def _evaluation(

@@ -10,24 +10,27 @@ import numpy as np
 from hasten.core.accuracy_notes import NOTES, SKIPPED
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure
+from hasten.core.remark import remark
 from hasten.core.units import percent
 from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import FunctionMetric
+from hasten.evaluate import words
 from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions
-from hasten.evaluate.floor import Floor
+from hasten.evaluate.floor import Baseline, baseline_of
 from hasten.evaluate.intervals import interval_of_scores
 from hasten.evaluate.other_outputs import RUINED, SAMPLES, OtherOutputs
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels, metric_by_labels
 from hasten.evaluate.sequential_test import Decision
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
-from hasten.evaluate.sufficiency import BY_CHANCE, commonest_label, doubt_by_chance, trust_in
+from hasten.evaluate.sufficiency import commonest_label, data_sufficiency, doubt_by_chance
 from hasten.model.reader import read_graph
 from hasten.practices.quantize_io_types import inputs_by_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hasten.core.floor import Floor
     from hasten.data.dataset import Dataset
     from hasten.data.metrics import Metric
     from hasten.evaluate.evaluation import Evaluation, Skipped
@@ -59,7 +62,7 @@ class QuantizeJudge:
         """How many times a model was evaluated on a half, or on as much of it as it took."""
         self.samples_run = 0
         self.against_choosing = ""
-        """Why nothing can be chosen by this data, in a clause; empty as long as nothing speaks against it."""
+        """Why nothing can be chosen by this data, in a sentence; empty as long as nothing speaks against it."""
         self.remarks: dict[str, str] = {}
         """By a candidate's label: what is wrong with one that keeps the floor in the output that is judged."""
         self._target, self._candidate, self._graph = target, candidate, graph
@@ -99,15 +102,18 @@ class QuantizeJudge:
 
     def floor(self, half: str) -> Floor:
         """What may be lost on one half of the data."""
-        return Floor(self.original(half), self._settings.max_drop)
+        return self._baseline(half).floor
+
+    def _baseline(self, half: str) -> Baseline:
+        return baseline_of(self.original(half), self._settings.max_drop)
 
     def against_floor(self, candidate: Candidate) -> Evaluation:
         """A variant on the choosing half, until it is clear whether it keeps the floor.
 
         The decision is `unsure` where this data can decide nothing, and `broken` where another output is ruined.
         """
-        floor = self.floor(CHOOSING)
-        found = self._evaluate(candidate, CHOOSING, floor, floor.original)
+        baseline = self._baseline(CHOOSING)
+        found = self._evaluate(candidate, CHOOSING, baseline, baseline.original)
         if found.decision is None:
             return found
         if self.against_choosing:
@@ -159,12 +165,15 @@ class QuantizeJudge:
 
     def _weigh(self, original: Evaluation) -> None:
         """Note what speaks against a choice by this data, and which output it is about."""
-        found = trust_in(
-            Floor(original, self._settings.max_drop), self._outputs[0].elements, commonest_label(self.half(CHOOSING))
+        found = data_sufficiency(
+            baseline_of(original, self._settings.max_drop),
+            self._outputs[0].elements,
+            commonest_label(self.half(CHOOSING)),
         )
-        self.against_choosing = self.against_choosing or found.against
+        if found.against is not None:
+            self.against_choosing = self.against_choosing or words.BOOK.text(found.against)
         for doubt in found.doubts:
-            self._note(doubt)
+            self._note(words.told(doubt))
         if self._unseen_outputs(original.metric):
             judged = f"{self._outputs[0].name!r} of {len(self._outputs)}"
             self._note(
@@ -175,8 +184,8 @@ class QuantizeJudge:
     def _weigh_all(self) -> None:
         """Take the choice back where both halves together show that one of them was luck."""
         if doubt := doubt_by_chance(list(self._originals.values()), self._outputs[0].elements):
-            self.against_choosing = BY_CHANCE
-            self._note(doubt)
+            self.against_choosing = words.BOOK.text(remark(words.BY_CHANCE))
+            self._note(words.told(doubt))
 
     def _unseen_outputs(self, metric: Metric) -> bool:
         """Whether there are outputs that the metric does not see: the user's own functions are given all of them."""
@@ -204,11 +213,11 @@ class QuantizeJudge:
         return self._run(candidate, dataset, metric, samples=SAMPLES, original=original)
 
     def _evaluate(
-        self, candidate: Candidate, half: str, floor: Floor | None = None, original: Evaluation | None = None
+        self, candidate: Candidate, half: str, baseline: Baseline | None = None, original: Evaluation | None = None
     ) -> Evaluation:
         dataset = self.half(half)
         metric = self._metric if original is None else original.metric
-        found = self._run(candidate, dataset, metric, floor, None if dataset.labelled else original)
+        found = self._run(candidate, dataset, metric, baseline, None if dataset.labelled else original)
         self.evaluations += 1
         self.samples_run += len(found.positions)
         if original is None:
@@ -221,7 +230,7 @@ class QuantizeJudge:
         candidate: Candidate,
         dataset: Dataset,
         metric: Metric | None,
-        floor: Floor | None = None,
+        baseline: Baseline | None = None,
         original: Evaluation | None = None,
         *,
         samples: int | None = None,
@@ -234,7 +243,7 @@ class QuantizeJudge:
             candidate,
             EvaluationData(dataset, replace(self._data.preprocess, by_scale=by_scale), metric),
             options=EvaluationOptions(samples, skip_bad=skip_bad, label_offset=offset),
-            against=floor or original,
+            against=baseline or original,
             graph=graph,
         )
         if isinstance(found, Failure):

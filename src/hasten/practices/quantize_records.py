@@ -126,7 +126,7 @@ class QuantizeResult:
     io_types: IoTypes = FLOAT_IO
     """The types that were asked for; the original keeps its own."""
     floor: dict[str, Any] = field(default_factory=dict)
-    """What the largest drop means for this metric, as `Floor.as_data` tells; empty before the original was judged."""
+    """What the largest drop means for this metric, as `floor_data` tells; empty before the original was judged."""
 
     @property
     def hints(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.errors import HastenError
 from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, UNKNOWN, VariantRow, choose
 from hasten.evaluate.evaluation import compare_evaluations
+from hasten.evaluate.words import loss_text
 from hasten.practices.mixed_precision import mix, mix_further
 from hasten.practices.quantize_judge import REPORTING
 
@@ -68,5 +69,5 @@ def _reported(practice: QuantizePractice, row: VariantRow) -> VariantRow:
     floor = practice.judges.floor(REPORTING)
     if floor.keeps(change.drop):
         return row
-    lost = floor.lost(change.drop)
+    lost = loss_text(floor, change.drop)
     return replace(row, floor=BROKEN, why=f"keeps the floor on the choosing half, but loses {lost} on the other")

@@ -13,6 +13,7 @@ from hasten.core.comparison import Verdict
 from hasten.core.doubts import doubts_data
 from hasten.core.failure import Failure
 from hasten.core.tuning import BROKEN, CHOSEN, DROPPED, FAILED, FINAL, KEPT, ORIGINAL, REPORTING, TIMED, UNKNOWN
+from hasten.evaluate.words import loss_text
 from hasten.tune.final import Link, Proof, prove
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Confirmation:
         floor = judge.floor(REPORTING)
         if change is None or floor.keeps(change.drop):
             return True
-        lost = floor.lost(change.drop)
+        lost = loss_text(floor, change.drop)
         search.lanes.update(lane, status=BROKEN, floor=BROKEN, why=f"loses {lost} on the other half of the data")
         self.workshop.note(
             f"{lane.trial.id} kept the floor on one half of the data and lost {lost} on the other, which decided"

@@ -10,6 +10,7 @@ from hasten.core.quantization import floor_of
 from hasten.core.tuning import ACCURACY, BROKEN, CHOOSING, FAILED, KEPT, ORIGINAL, REPORTING, TIMED, UNKNOWN
 from hasten.evaluate.evaluation import compare_evaluations
 from hasten.evaluate.sequential_test import Decision
+from hasten.evaluate.words import floor_data, loss_text
 from hasten.tune.plans import keeps_numbers, numbers_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Guard:
         known: dict[str, Any] = {"floor": KEPT, "status": KEPT}
         if self.has_data:
             known |= {"accuracy": self.workshop.judge.original(CHOOSING).accuracy, "accuracy_on": CHOOSING, "drop": 0.0}
-            self.workshop.folder.save_floor(self.workshop.judge.floor(CHOOSING).as_data())
+            self.workshop.folder.save_floor(floor_data(self.workshop.judge.floor(CHOOSING)))
         self.field.update(base, **known)
 
     def look_up(self, lane: Lane) -> bool:
@@ -105,7 +106,7 @@ class Guard:
         judge = self.workshop.judge
         if floor == BROKEN:
             remark = judge.remarks.get(lane.candidate.label)
-            return remark or f"it loses {judge.floor(CHOOSING).lost(drop)}, more than the floor allows"
+            return remark or f"it loses {loss_text(judge.floor(CHOOSING), drop)}, more than the floor allows"
         return judge.against_choosing if floor == UNKNOWN else ""
 
     def _share(self, known: Lane, other: Lane) -> None:

@@ -7,7 +7,7 @@ import math
 from array import array
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from hasten.core.plan import Plan
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval
 from hasten.data.metrics import MeanAbsoluteError, TopK
-from hasten.evaluate.floor import Floor
+from hasten.evaluate.floor import floor_of_original
 from hasten.gate.intervals import latency_interval, once_interval, p95_interval
 from hasten.gate.limits_file import Budget
 from hasten.gate.rules import (
@@ -38,6 +38,9 @@ from hasten.gate.rules import (
     timed_row,
 )
 
+if TYPE_CHECKING:
+    from hasten.core.floor import Floor
+
 PASSED, FAILED, UNDECIDED = GateVerdict.PASSED, GateVerdict.FAILED, GateVerdict.UNDECIDED
 
 
@@ -45,7 +48,7 @@ def floor_of(metric: Any, value: float) -> Floor:
     """What may be lost against an evaluation that came to this value."""
     original: Any = SimpleNamespace(accuracy=Accuracy(metric.name, value, 0.0, 1.0, 100, "d"), metric=metric)
     original.references = {}
-    return Floor(original, 0.01)
+    return floor_of_original(original, 0.01)
 
 
 def result(*verdicts: GateVerdict, **changes: Any) -> CheckResult:
@@ -123,7 +126,7 @@ def test_a_metric_of_errors_drops_by_rising_by_a_part_of_the_olds(
     assert row.limit == pytest.approx(0.01 * value)
     assert (row.unit, row.interval) == ("value", (0.004, 0.6))
     if value:
-        assert f"mae at most 1.0% ({0.01 * value:.3g}) worse than old's {value:.3g}" in row.why
+        assert f"mae at most 1.0 % ({0.01 * value:.3g}) worse than old's {value:.3g}" in row.why
     gained = replace(paired, difference=-0.1)
     assert drop_row("old", gained, floor_of(MeanAbsoluteError(), value)).verdict is PASSED
 

@@ -97,7 +97,7 @@ def test_where_none_could_be_made_that_is_said_with_a_reason() -> None:
 def test_an_original_that_data_cannot_judge_is_the_reason_for_no_choice() -> None:
     rows = [replace(START, why="it is no better than chance"), variant("any", UNKNOWN, ratio=0.5)]
     assert choose(rows, SPEED) is rows[0]
-    assert "no variant can be judged, as it is no better than chance" in explain_choice(rows, SPEED)
+    assert "no variant can be judged. it is no better than chance" in explain_choice(rows, SPEED)
     assert finding_of(rows, SPEED).standing is Standing.NOT_EXAMINED
 
 

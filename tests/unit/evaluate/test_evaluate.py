@@ -26,7 +26,7 @@ from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
 from hasten.data.preprocess import Preprocess, preprocess_from_text
 from hasten.data.sources import open_dataset, random_dataset
 from hasten.evaluate.evaluation import Evaluation, EvaluationData, EvaluationOptions, compare_evaluations
-from hasten.evaluate.floor import Floor
+from hasten.evaluate.floor import baseline_of
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.sequential_test import Decision
 from hasten.library import open_model
@@ -209,12 +209,12 @@ def test_a_floor_ends_it_early(tmp_path: Path) -> None:
     g = ModelBuilder()
     x = g.input("x", (1, 4))
     g.output(g.mul(x, g.constant(np.full((1, 4), -1, np.float32))), "y")
-    found = run(model_of(tmp_path, g.build()), dataset, against=Floor(original, 0.02))
+    found = run(model_of(tmp_path, g.build()), dataset, against=baseline_of(original, 0.02))
     assert found.decision is not None
     assert found.decision.decision is Decision.BROKEN
     assert found.decision.saved > 200
     assert found.accuracy.samples == 400 - found.decision.saved
-    same = run(doubler(tmp_path), dataset, against=Floor(original, 0.02))
+    same = run(doubler(tmp_path), dataset, against=baseline_of(original, 0.02))
     assert same.decision is not None
     assert same.decision.decision is Decision.KEPT
 
@@ -222,7 +222,7 @@ def test_a_floor_ends_it_early(tmp_path: Path) -> None:
 def test_a_floor_of_errors_takes_all_samples(tmp_path: Path) -> None:
     dataset = vectors(10, labels=[np.zeros(4, np.float32)] * 10)
     original = run(doubler(tmp_path), dataset, Preprocess(), MeanAbsoluteError())
-    found = run(doubler(tmp_path), dataset, Preprocess(), MeanAbsoluteError(), against=Floor(original, 0.0))
+    found = run(doubler(tmp_path), dataset, Preprocess(), MeanAbsoluteError(), against=baseline_of(original, 0.0))
     assert found.decision is not None
     assert (found.decision.decision, found.decision.samples) == (Decision.KEPT, 10)
 

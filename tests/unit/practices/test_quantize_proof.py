@@ -68,8 +68,8 @@ def test_labels_that_do_not_fit_let_nothing_be_chosen(tiny: Path, tmp_path: Path
     found = quantize(tiny, tmp_path / "out", data=data, settings=replace(FLOAT16, goal="size"))
     assert found.chosen == ORIGINAL
     assert found.rows[1].floor == UNKNOWN
-    assert "not surely better than chance" in found.why
-    assert any("right in 0 of 12 samples" in note and "--label-offset" in note for note in found.as_data()["notes"])
+    assert "not significantly better than chance" in found.why
+    assert any("right on 0 of 12 samples" in note and "--label-offset" in note for note in found.as_data()["notes"])
 
 
 def test_a_handful_of_samples_lets_nothing_be_chosen(tiny: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_doubts_and_what_was_left_out_come_back_with_a_search(tiny: Path, tmp_pa
     again = quantize(tiny, tmp_path / "out", data=data, settings=settings)
     assert len(found.skipped) == 4
     assert again.skipped == found.skipped
-    assert any("a kept floor says little" in note for note in found.notes)
+    assert any("keeping the floor says little" in note for note in found.notes)
     assert [note for note in again.notes if "went on" not in note] == list(found.notes)
     assert again.floor == found.floor != {}
 
@@ -170,7 +170,7 @@ def test_an_error_without_labels_is_a_part_of_the_size_of_the_outputs(tiny: Path
     floor = found.as_data()["floor"]
     assert floor["kind"] == "relative"
     assert floor["allowed"] == pytest.approx(0.01 * floor["relative_to"])
-    assert "mean size of the outputs" in floor["text"]
+    assert "mean magnitude of the outputs" in floor["text"]
 
 
 def test_hidden_files_are_nobodys_business(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
 from hasten.core.quantization import BROKEN, FAILED, KEPT, ORIGINAL, SPEED, UNKNOWN, VariantRow, choose
 from hasten.data.metrics import TopK
-from hasten.evaluate.floor import Floor
+from hasten.evaluate.floor import floor_of_original
 from hasten.practices import quantize_reporting
 from hasten.practices.quantize_reporting import report_on_other_half
 
@@ -40,7 +40,7 @@ class Simulated:
         self.judges = SimpleNamespace(
             original=lambda half: original,
             reported=self.reported,
-            floor=lambda half: Floor(original, 0.01),
+            floor=lambda half: floor_of_original(original, 0.01),
             skipped={},
             against_choosing="",
         )
@@ -96,7 +96,7 @@ def test_a_choice_that_breaks_it_there_makes_way_for_the_next_and_that_is_said()
     practice = Simulated({"fast": 0.03, "safe": 0.0}, variant("fast", 0.5), variant("safe", 0.9))
     assert reported(practice).recipe == "safe"
     assert practice.saved["fast"].floor == BROKEN
-    assert "loses 3.0%" in practice.saved["fast"].why
+    assert "loses 3.0 %" in practice.saved["fast"].why
     assert "fast kept the floor on the choosing half and broke it on the reporting half" in practice.notes[0]
     assert "flattering" in practice.notes[0]
 

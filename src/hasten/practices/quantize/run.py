@@ -20,6 +20,7 @@ from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, ORIGINAL, VariantRow, choose, explain_choice, finding_of, floor_of
 from hasten.evaluate.fingerprint import file_hash
 from hasten.evaluate.sequential_test import Decision
+from hasten.evaluate.words import floor_data
 from hasten.measure.bench import DEFAULT_SECONDS, bench
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 from hasten.model.reader import read_graph
@@ -276,8 +277,7 @@ class QuantizePractice:
 
     def _judge_original(self) -> None:
         """What the floor means for this model and data, and whether it can be judged by at all."""
-        floor = self.judges.floor(CHOOSING)
-        self.folder.save_floor(floor.as_data())
+        self.folder.save_floor(floor_data(self.judges.floor(CHOOSING)))
         self.folder.save_skipped(self.judges.skipped)
         row = self.folder.rows[ORIGINAL]
         if row.why != self.judges.against_choosing:
