@@ -83,7 +83,7 @@ def test_every_element_type_passes_through_unchanged(target: Target, write_model
 def test_types_that_cannot_be_fed_are_refused_by_name(fails: Fails, write_model: WriteModel, dtype: str) -> None:
     failure = fails(write_model(example_models.pass_through(dtype)), Plan())
     assert (failure.stage, failure.kind) == ("load", "model")
-    assert "tensor 'x'" in failure.message
+    assert "Tensor 'x'" in failure.message
 
 
 def test_a_kernel_that_lacks_a_type_is_named(fails: Fails, write_model: WriteModel) -> None:
@@ -170,7 +170,7 @@ def test_impossible_shapes_are_a_wrong_usage(
 
 def test_a_shape_for_an_unknown_input_is_answered_with_the_known_ones(fails: Fails, write_model: WriteModel) -> None:
     failure = fails(write_model(example_models.one_operator()), Plan(), Workload(shapes=(("c", (1, 4)),)))
-    assert (failure.kind, failure.hint) == ("usage", "Its inputs are: a, b.")
+    assert (failure.kind, failure.hint) == ("usage", "Choose one of its inputs: a, b.")
 
 
 def test_an_output_whose_size_hangs_on_the_data_can_be_run_again_and_again(
@@ -191,7 +191,7 @@ def test_an_output_whose_size_hangs_on_the_data_can_be_run_again_and_again(
 def test_data_of_the_wrong_size_is_refused_by_name(target: Target, write_model: WriteModel) -> None:
     with target.start(Plan()) as runner:
         runner.load(write_model(example_models.one_operator()), Workload())
-        with pytest.raises(RunnerFailed, match="tensor 'b' takes 16 bytes, not 3"):
+        with pytest.raises(RunnerFailed, match="Tensor 'b' takes 16 bytes, not 3"):
             runner.evaluate([bytes(16), bytes(3)])
         with pytest.raises(RunnerFailed, match="takes 2 inputs, not 1") as caught:
             runner.evaluate([bytes(16)])
@@ -217,7 +217,7 @@ def test_files_that_are_no_models_are_refused_without_a_crash(
 
 
 def test_a_missing_file_is_named(fails: Fails, tmp_path: Path) -> None:
-    assert "there is no model file at" in fails(tmp_path / "none.tflite", Plan()).message
+    assert "There is no model file at" in fails(tmp_path / "none.tflite", Plan()).message
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_samples_do_not_colour_each_other_through_variable_tensors(target: Targe
     [
         ("face_landmark_with_attention_unresolved_custom_op", "needs the custom operator Landmarks2TransformMatrix"),
         ("tflm_person_detect_rejected_by_litert", "quantized_dimension must be in range"),
-        ("wiki40b_flex_op", "tensor 'input_25' is of type string"),
+        ("wiki40b_flex_op", "Tensor 'input_25' has the type string"),
     ],
 )
 def test_real_models_that_cannot_run_say_why(fails: Fails, name: str, words: str) -> None:

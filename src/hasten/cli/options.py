@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import functools
 import math
 from dataclasses import fields, replace
@@ -140,7 +141,9 @@ def target_from(arguments: argparse.Namespace) -> Target:
     from hasten.targets.base import Limits
     from hasten.targets.local import target_named
 
-    return target_named(arguments.target, Limits(arguments.time_limit, arguments.memory_limit))
+    target = target_named(arguments.target, Limits(arguments.time_limit, arguments.memory_limit))
+    atexit.register(target.close)
+    return target
 
 
 def session_from(arguments: argparse.Namespace, command: str) -> SessionWriter | None:

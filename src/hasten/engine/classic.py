@@ -33,7 +33,7 @@ class ClassicTensor:
         self.name = name
         if np.dtype(details["dtype"]).hasobject or np.dtype(details["dtype"]).itemsize == 0:
             raise ModelError(
-                f"tensor {name!r} is of a type that hasten cannot feed",
+                f"Tensor {name!r} has a type that hasten cannot feed.",
                 "String, resource and variant tensors have no fixed size.",
             )
         self.dtype = np.dtype(details["dtype"]).name
@@ -49,7 +49,7 @@ class ClassicTensor:
     def write(self, data: bytes | memoryview) -> None:
         """Fill the tensor; the data must have its size."""
         if len(data) != self.byte_count:
-            raise DataError(f"tensor {self.name!r} takes {self.byte_count} bytes, not {len(data)}")
+            raise DataError(f"Tensor {self.name!r} takes {self.byte_count} bytes, not {len(data)}.")
         values = self._numpy.frombuffer(data, dtype=self._details["dtype"]).reshape(self.shape)
         self._interpreter.set_tensor(self._details["index"], values)
 
@@ -70,8 +70,8 @@ class ClassicModel:
         classic = import_interpreter()
         if plan.accelerator != "cpu" or plan.delegate:
             raise AcceleratorError(
-                "LiteRT 2.3 runs this model through its classic interface and so on the CPU only: it has variable "
-                "tensors, outputs of changing size, or element types that the newer interface does not know",
+                "LiteRT 2.3 runs this model only through its classic interface, on the CPU. The model has variable "
+                "tensors, outputs of changing size, or element types that the newer interface does not support.",
                 "Use --accelerator cpu.",
             )
         marks = [time.perf_counter()]
@@ -86,7 +86,7 @@ class ClassicModel:
         except (ValueError, RuntimeError) as error:
             if workload.shapes:
                 raise refusal_of_shapes(workload) from error
-            raise ModelError(f"LiteRT will not load this model: {_one_line(error)}") from error
+            raise ModelError(f"LiteRT does not load this model: {_one_line(error)}.") from error
         marks.append(time.perf_counter())
         self.inputs = self._tensors(self._interpreter.get_input_details())
         self.outputs = self._tensors(self._interpreter.get_output_details())
@@ -99,7 +99,7 @@ class ClassicModel:
         try:
             return time_calls(self._interpreter.invoke, seconds, most)
         except RuntimeError as error:
-            raise ModelError(f"LiteRT cannot run this model: {_one_line(error)}") from error
+            raise ModelError(f"LiteRT cannot run this model: {_one_line(error)}.") from error
 
     def run(self) -> None:
         """One inference."""
@@ -141,8 +141,8 @@ class ClassicModel:
     def _resize(self, workload: Workload) -> None:
         if workload.signature:
             raise UsageError(
-                "LiteRT 2.3 runs this model through its classic interface, where hasten cannot choose a signature",
-                "Leave it out.",
+                "LiteRT 2.3 runs this model only through its classic interface, which has no choice of signatures.",
+                "Leave out --signature.",
             )
         details = {d["name"]: d for d in self._interpreter.get_input_details()}
         check_shapes(workload, {name: tuple(int(size) for size in d["shape"]) for name, d in details.items()})
@@ -158,4 +158,4 @@ def import_interpreter() -> Any:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return " ".join(str(error).split()).rstrip(".")

@@ -127,9 +127,9 @@ class CompiledModel:
             if self._delegate is not None and self._delegate.was_refused:
                 raise self._delegate.refusal() from None
             if plan.options and error.status == abi.STATUS_INVALID_ARGUMENT:
+                given = ", ".join(f"{key} = {value}" for key, value in plan.options)
                 raise UsageError(
-                    "LiteRT refuses the options: " + ", ".join(f"{key} = {value}" for key, value in plan.options),
-                    'Their values are TOML: 2, true, or "text" in quotes.',
+                    f"LiteRT rejects the options: {given}.", 'Write their values as TOML: 2, true, or "text" in quotes.'
                 ) from error
             raise
 
@@ -141,8 +141,8 @@ class CompiledModel:
             if not wanted or keys[-1] == wanted:
                 return index, signature
         if not keys:
-            raise ModelError("the model has no signature and no main graph that can be run")
-        raise UsageError(f"the model has no signature {wanted!r}", f"It has: {', '.join(keys)}.")
+            raise ModelError("The model has no signature and no main graph that can be run.")
+        raise UsageError(f"The model has no signature {wanted!r}.", f"Choose one of: {', '.join(keys)}.")
 
     def _create_inputs(self, workload: Workload) -> tuple[Tensor, ...]:
         names = self._tensor_names("Input")

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from hasten.core.errors import TargetError
+from hasten.core.failure import NOT_INSTALLED
 from hasten.engine import abi
 
 # The structures in `abi` were checked against these releases. Another one may have moved a field: refuse, don't crash.
 KNOWN_RELEASES: Final = ("2.3.0",)
 _DISTRIBUTION: Final = "ai-edge-litert"
+_INSTALL: Final = f"pip install {_DISTRIBUTION}=={KNOWN_RELEASES[-1]}"
+_DOCTOR: Final = "Check the installation with hasten doctor."
 
 _handle = c.c_void_p
 _out = c.POINTER(c.c_void_p)
@@ -173,13 +176,11 @@ def release() -> str:
     try:
         found = importlib.metadata.version(_DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:
-        raise TargetError(
-            "LiteRT is not installed here", f"pip install {_DISTRIBUTION}=={KNOWN_RELEASES[-1]}"
-        ) from None
+        raise TargetError("LiteRT is not installed.", f"Install it: {_INSTALL}", code=NOT_INSTALLED) from None
     if found not in KNOWN_RELEASES:
         raise TargetError(
-            f"this hasten knows LiteRT {', '.join(KNOWN_RELEASES)}, but {found} is installed",
-            f"pip install {_DISTRIBUTION}=={KNOWN_RELEASES[-1]}, or a newer hasten.",
+            f"This hasten supports LiteRT {', '.join(KNOWN_RELEASES)}, but {found} is installed.",
+            f"Install a supported release ({_INSTALL}), or a newer hasten.",
         )
     return found
 
@@ -191,12 +192,13 @@ def load() -> Library:
     spec = importlib.util.find_spec("ai_edge_litert")
     if spec is None or not spec.submodule_search_locations:
         raise TargetError(
-            "LiteRT is installed but cannot be imported", f"pip install --force-reinstall {_DISTRIBUTION}"
+            "LiteRT is installed but cannot be imported.",
+            f"Install it again: pip install --force-reinstall {_DISTRIBUTION}",
         )
     path = Path(spec.submodule_search_locations[0]) / "libLiteRt.so"
     try:
         return Library(path)
     except OSError as error:
-        raise TargetError(f"LiteRT's library will not load: {error}", "Run: hasten doctor") from error
+        raise TargetError(f"LiteRT's library does not load: {error}.", _DOCTOR) from error
     except AttributeError as error:
-        raise TargetError(f"LiteRT's library lacks a function: {error}", "Run: hasten doctor") from error
+        raise TargetError(f"LiteRT's library lacks a function: {error}.", _DOCTOR) from error

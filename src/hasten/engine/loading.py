@@ -39,7 +39,9 @@ def load_model(path: Path, plan: Plan, workload: Workload, *, profiling: bool) -
         Path(plan.cache).mkdir(parents=True, exist_ok=True)
     if plan.kernel == "reference" and plan.accelerator == "cpu" and not plan.delegate:
         if profiling:
-            raise UsageError("LiteRT 2.3 cannot profile its reference kernels", "Use --kernel builtin or delegate.")
+            raise UsageError(
+                "LiteRT 2.3 cannot profile its reference kernels.", "Use --kernel builtin or --kernel delegate."
+            )
         return _load_classic(path, plan, workload)
     threads_before = count_threads()
     try:

@@ -23,7 +23,7 @@ _TENSORS, _OPERATORS = 0, 3
 _BUFFER_DATA: Final = 0
 _BUILTIN_CODE: Final = 3
 _VAR_HANDLE: Final = 142
-_TORN_HINT: Final = "Copy or download it again, and compare its size with the original's."
+_TORN_HINT: Final = "Copy or download it again, and compare its size with the size of the original."
 
 
 def check_model_file(path: Path) -> None:
@@ -32,15 +32,15 @@ def check_model_file(path: Path) -> None:
         with path.open("rb") as file:
             size = path.stat().st_size
             if size == 0:
-                raise ModelError(f"the model file {path.name} is empty", _TORN_HINT)
+                raise ModelError(f"The model file {path.name} is empty.", _TORN_HINT)
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 _check_content(path.name, content)
     except FileNotFoundError:
-        raise ModelError(f"there is no model file at {path}") from None
+        raise ModelError(f"There is no model file at {path}.", "Give the path of a .tflite file.") from None
     except IsADirectoryError:
-        raise ModelError(f"{path} is a folder, not a model file", "Give the path of a .tflite file.") from None
+        raise ModelError(f"{path} is a folder, not a model file.", "Give the path of a .tflite file.") from None
     except OSError as error:
-        raise ModelError(f"the model file cannot be read: {error}") from error
+        raise ModelError(f"The model file cannot be read: {error}.") from error
 
 
 def has_variables(path: Path) -> bool:
@@ -55,14 +55,14 @@ def has_variables(path: Path) -> bool:
 def _check_content(name: str, content: mmap.mmap) -> None:
     if content[4:8] != _IDENTIFIER:
         raise ModelError(
-            f"{name} is not a TensorFlow Lite model: the mark TFL3 is missing at its start", "Give a .tflite file."
+            f"{name} is not a TensorFlow Lite model: the mark TFL3 is missing at its start.", "Give a .tflite file."
         )
     try:
         if len(content) < _SMALLEST:
             raise struct.error("too short")
         _walk(content)
     except (struct.error, IndexError):
-        raise ModelError(f"the model file {name} is damaged: it refers to data beyond its end", _TORN_HINT) from None
+        raise ModelError(f"The model file {name} is damaged: it refers to data beyond its end.", _TORN_HINT) from None
 
 
 def _walk(content: mmap.mmap) -> None:

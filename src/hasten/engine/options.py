@@ -88,9 +88,9 @@ def _check_option(room: str, key: str, dotted: str) -> None:
     """The engine silently ignores keys that it does not know, and a user would take them for being in effect."""
     if room not in IDENTIFIERS or not key:
         known = ", ".join(f"{name}.…" for name in IDENTIFIERS)
-        raise UsageError(f"the engine has no option group for {dotted!r}", f"Options start with: {known}")
+        raise UsageError(f"LiteRT has no option group for {dotted!r}.", f"Start the option with one of: {known}.")
     if key.split(".")[0] not in OPTION_KEYS[room]:
-        raise UsageError(f"the engine has no option {dotted!r}", f"It has: {', '.join(OPTION_KEYS[room])}.")
+        raise UsageError(f"LiteRT has no option {dotted!r}.", f"Choose one of: {', '.join(OPTION_KEYS[room])}.")
 
 
 def _cache_tables(plan: Plan) -> dict[str, dict[str, str]]:

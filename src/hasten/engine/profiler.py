@@ -48,7 +48,7 @@ class Profiler:
             self._model.run()
         except EngineError as error:
             raise AcceleratorError(
-                f"the engine cannot profile this plan: {error}", "Profile it on the CPU, or time it with hasten bench."
+                f"LiteRT cannot profile this plan: {error}.", "Profile it on the CPU, or time it with hasten bench."
             ) from error
         finally:
             self._library.call("LiteRtStopProfiler", self._handle)

@@ -114,7 +114,8 @@ def _cpu_definition(library: Library) -> abi_delegate.AcceleratorDefinition:
     definition = abi_delegate.AcceleratorDefinition.from_address(address) if address else None
     if definition is None or definition.major_version != 1:
         raise TargetError(
-            "LiteRT's library does not define its CPU accelerator as hasten knows it", "Run: hasten doctor"
+            "LiteRT's library does not define its CPU accelerator as hasten expects.",
+            "Check the installation with hasten doctor.",
         )
     return definition
 

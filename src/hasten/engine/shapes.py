@@ -25,25 +25,23 @@ def check_shapes(workload: Workload, inputs: Mapping[str, Shape]) -> None:
     """Refuse shapes that no model could take; whether this one takes them only the engine can tell."""
     for name, wanted in workload.shapes:
         if name not in inputs:
-            raise UsageError(f"the model has no input {name!r}", f"Its inputs are: {', '.join(inputs)}.")
+            raise UsageError(f"The model has no input {name!r}.", f"Choose one of its inputs: {', '.join(inputs)}.")
         own = inputs[name]
+        hint = f"Give a shape like the one in the file: {shape_text(own)}."
         if len(wanted) != len(own):
             raise UsageError(
-                f"input {name!r} has {_dimensions(len(own))}, not {len(wanted)}: {shape_text(wanted)} does not fit",
-                f"Its shape in the file is {shape_text(own)}.",
+                f"Input {name!r} has {_dimensions(len(own))}, not {len(wanted)} as in {shape_text(wanted)}.", hint
             )
         if wrong := [size for size in wanted if not 1 <= size <= _LARGEST_DIMENSION]:
-            raise UsageError(
-                f"input {name!r} cannot have a dimension of {wrong[0]}", f"Its shape in the file is {shape_text(own)}."
-            )
+            raise UsageError(f"Input {name!r} cannot have a dimension of {wrong[0]}.", hint)
 
 
 def refusal_of_shapes(workload: Workload) -> UsageError:
     """What to say when the engine could not lay the graph out for the shapes asked for."""
     asked = ", ".join(f"{name} {shape_text(shape)}" for name, shape in workload.shapes)
     return UsageError(
-        f"the model's operators do not work with the input shapes asked for: {asked}",
-        "Most models can change their batch or image size only; leave out the shape to use the file's.",
+        f"The model's operators do not work with the requested input shapes: {asked}.",
+        "Change only the batch or image size, or leave out --shape to use the shapes in the file.",
     )
 
 

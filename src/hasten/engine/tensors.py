@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hasten.engine.library import Library
 
 _HOST_MEMORY: Final = 1
-_NO_SIZE: Final = "LiteRT 2.3 makes no buffers for string, resource and variant tensors."
+_NO_SIZE: Final = "Convert it: LiteRT 2.3 makes no buffers for string, resource and variant tensors."
 _PATTERN_ELEMENTS: Final = 4096
 # Memory from the system begins at a page. Buffers that all begin there fight for the same lines of the cache: a model
 # that reads 1 MB was 6 % slower for it. Any other multiple of the engine's alignment is as good as this one.
@@ -41,7 +41,7 @@ class Tensor:
         self.dtype, bits = abi.ELEMENT_TYPES.get(kind.element_type, (f"type {kind.element_type}", 0))
         self.shape = kind.layout.shape()
         if bits == 0:
-            raise ModelError(f"tensor {name!r} is of type {self.dtype}, which hasten cannot feed", _NO_SIZE)
+            raise ModelError(f"Tensor {name!r} has the type {self.dtype}, which hasten cannot feed.", _NO_SIZE)
         count = 1
         for size in self.shape:
             count *= size
@@ -95,7 +95,7 @@ class Tensor:
     def write(self, data: bytes | memoryview) -> None:
         """Fill the tensor; the data must have its size."""
         if len(data) != self.byte_count:
-            raise DataError(f"tensor {self.name!r} takes {self.byte_count} bytes, not {len(data)}")
+            raise DataError(f"Tensor {self.name!r} takes {self.byte_count} bytes, not {len(data)}.")
         with self.view(abi.LOCK_WRITE) as target:
             target[:] = data
 

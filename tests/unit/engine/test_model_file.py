@@ -74,5 +74,5 @@ def test_any_bytes_are_refused(tmp_path: Path, content: bytes) -> None:
 def test_what_is_not_a_file(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is a folder"):
         check_model_file(tmp_path)
-    with pytest.raises(ModelError, match="there is no model file"):
+    with pytest.raises(ModelError, match="There is no model file"):
         check_model_file(tmp_path / "none.tflite")

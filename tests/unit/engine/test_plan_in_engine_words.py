@@ -120,5 +120,5 @@ def test_open_dimensions_become_one() -> None:
 
 @pytest.mark.parametrize("shape", [(1,), (1, 0), (1, -1), (1, 2**31), (1, 2, 3)])
 def test_shapes_that_no_model_could_take(shape: tuple[int, ...]) -> None:
-    with pytest.raises(UsageError, match="input 'x'"):
+    with pytest.raises(UsageError, match="Input 'x'"):
         check_shapes(Workload(shapes=(("x", shape),)), {"x": (-1, 4)})
