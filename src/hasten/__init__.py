@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that
 if TYPE_CHECKING:
     from typing import Any
 
-    from hasten.api import bench, copies, sustain, threads
+    from hasten.api import app, app_trace, bench, copies, sustain, threads, watch
     from hasten.bundle.folder import read_bundle
     from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison, Verdict
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
     from hasten.deploy.runner import Runner
-    from hasten.library import check, compare, profile, session_report, watch
+    from hasten.library import check, compare, profile, session_report
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.threads.facts import ThreadsFound
 
@@ -43,6 +43,8 @@ _PUBLIC = {
     "UsageError": "hasten.core.errors",
     "Verdict": "hasten.core.comparison",
     "Workload": "hasten.core.plan",
+    "app": "hasten.api",
+    "app_trace": "hasten.api",
     "bench": "hasten.api",
     "check": "hasten.library",
     "compare": "hasten.library",
@@ -52,7 +54,7 @@ _PUBLIC = {
     "session_report": "hasten.library",
     "sustain": "hasten.api",
     "threads": "hasten.api",
-    "watch": "hasten.library",
+    "watch": "hasten.api",
 }
 
 __all__ = [
@@ -74,6 +76,8 @@ __all__ = [
     "Verdict",
     "Workload",
     "__version__",
+    "app",
+    "app_trace",
     "bench",
     "check",
     "compare",

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from hasten.data.preprocess import Preprocess
     from hasten.evaluate.prediction import Prediction
     from hasten.measure.rounds import Candidate, Track
+    from hasten.practices.app.facts import TraceFound, WatchedFound
+    from hasten.practices.app.run import Timeline, Watching
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.help.facts import DevicesFound, DoctorFound
     from hasten.practices.threads.facts import ThreadsFound
@@ -46,10 +48,14 @@ _VIEWS: Final = {
     "Prediction": "hasten.report.prediction",
     "SustainedFound": "hasten.report.timing",
     "ThreadsFound": "hasten.practices.threads.view",
+    "TraceFound": "hasten.practices.app.view",
+    "WatchedFound": "hasten.practices.app.view",
 }
 
 __all__ = [
     "Effort",
+    "app",
+    "app_trace",
     "bench",
     "blocks",
     "copies",
@@ -60,6 +66,7 @@ __all__ = [
     "session_lines",
     "sustain",
     "threads",
+    "watch",
 ]
 
 
@@ -128,6 +135,43 @@ def copies(
     if language:
         refuse_language(language, Bundle(candidate.path.parent, plan=plan, workload=workload))
     return _found(run(candidate, graph, language, effort), candidate)
+
+
+def app(
+    command: Sequence[str],
+    *,
+    output: int | None = None,
+    timeline: Timeline | None = None,
+    replay: bool = True,
+    effort: Effort = Effort(),
+) -> WatchedFound:
+    """Where the time of a Python program goes: run it under watch, then measure its models by themselves (`replay`).
+
+    `output` is the descriptor of its standard output; `timeline` takes the text of a timeline for Perfetto.
+    """
+    from hasten.practices.app.run import run
+
+    return run(command, output, timeline, effort, replay=replay)
+
+
+def app_trace(path: Path, kind: str = "", *, timeline: Timeline | None = None, effort: Effort = Effort()) -> TraceFound:
+    """What a trace of Perfetto, atrace, perf, py-spy or Instruments says about LiteRT in an application.
+
+    `kind` names its format, which hasten detects otherwise; `timeline` takes the text of a timeline for Perfetto.
+    """
+    from hasten.practices.app.run import run_trace
+
+    return run_trace(pathlib.Path(path), kind, timeline, effort.progress)
+
+
+def watch(*, seconds: float = 0.0) -> Watching:
+    """Watch the code of a `with`: `with hasten.watch() as seen: …`, then `seen.result`, `seen.findings`.
+
+    `seconds`: how long to measure the models by themselves afterwards, as the command does.
+    """
+    from hasten.practices.app.run import Watching
+
+    return Watching(seconds)
 
 
 def doctor(effort: Effort = Effort()) -> DoctorFound:

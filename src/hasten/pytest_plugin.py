@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
     from hasten.gate.rules import CheckResult
     from hasten.measure.compare import ComparisonResult
-    from hasten.practices.app.watched.watch import Watching
+    from hasten.practices.app.run import Watching
     from hasten.targets.base import Target
 
     ModelPath = str | os.PathLike[str]
@@ -90,7 +90,7 @@ def hasten(request: pytest.FixtureRequest) -> Hasten:
 @pytest.fixture
 def hasten_watch() -> Iterator[Watching]:
     """Watches the test, and fails it for faults around the model; `hasten_watch.allow` may name rules to let pass."""
-    from hasten.library import watch
+    from hasten.api import watch
 
     with watch() as seen:
         yield seen

@@ -157,7 +157,7 @@ def test_the_fixture_fails_a_test_with_a_fault_and_lets_others_pass(models: Path
 
 def test_watches_cannot_be_nested_and_tell_nothing_before_their_end() -> None:
     with hasten.watch() as seen:
-        with pytest.raises(UsageError, match="on already"), hasten.watch():
+        with pytest.raises(UsageError, match="active already"), hasten.watch():
             pass
         with pytest.raises(UsageError, match="has not ended"):
             _ = seen.result

@@ -1,30 +1,27 @@
-"""Where does an application's time go? Runs any Python program unchanged and watches LiteRT, and all else, inside it.
+"""Find where an application's time goes: run any Python program unchanged, and watch LiteRT and all else inside it.
 
-The program's own output passes through untouched, and hasten ends with the program's exit code. hasten's report comes
-on standard error when the program has ended. With --json, standard output has the document alone, and what the program
-writes there goes to standard error.
+The program's own output passes through untouched, and hasten exits with the program's exit code. The report comes on
+standard error when the program has ended. With --json, standard output holds only the document, and what the program
+prints there goes to standard error. --from reads what a platform's tool recorded instead: Perfetto, atrace, perf
+script, py-spy, Instruments or Chrome trace events.
 """
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hasten.cli import options
-from hasten.cli.files import refuse_existing, write_new
-from hasten.cli.output import complain, program_output, show
+from hasten.cli.files import is_there, refuse_existing, write_new
+from hasten.cli.output import program_output
+from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
-
-    from hasten.practices.app.facts import AppResult
-    from hasten.practices.app.watched.study import AppStudy
+    from collections.abc import Callable
 
 EXAMPLES = """
 hasten app -- python app.py --camera 0
@@ -33,8 +30,8 @@ hasten app --json -- ./console-script > app.json
 hasten app --seconds 0 -- python app.py
 hasten app --from trace.perfetto-trace
 """
-_STANDARD_ERROR = 2
-DEFAULT_SECONDS = 10.0
+_STANDARD_ERROR: Final = 2
+_USUAL_SECONDS: Final = 10.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,71 +42,67 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=_seconds,
-        default=DEFAULT_SECONDS,
+        default=_USUAL_SECONDS,
         metavar="S",
-        help=f"measure its models so long after its end: operators, threads (default: {DEFAULT_SECONDS:.0f}; 0: not)",
+        help="time to measure the program's models afterwards: operators and threads (default: 10; 0 to skip)",
     )
     parser.add_argument(
-        "--from", dest="from_trace", type=Path, metavar="FILE", help="read what a platform tool recorded"
+        "--from", dest="from_trace", type=Path, metavar="FILE", help="read a trace that a platform's tool recorded"
     )
-    parser.add_argument("--kind", default="", help="with --from: the kind of trace (default: seen from the file)")
+    parser.add_argument("--kind", default="", help="with --from: the format of the trace (default: detected)")
     options.add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the program, then say what was seen; the exit code is the program's."""
+    """Run the program, then show what was seen; the exit code is the program's."""
     if arguments.from_trace:
-        from hasten.cli.app_from import run_from
-
-        return run_from(arguments)
+        return _run_trace(arguments)
     if not arguments.program:
-        raise UsageError("no program is named", "Example: hasten app -- python app.py")
-    if arguments.trace:
-        refuse_existing(arguments.trace, force=arguments.force, model="")
+        raise UsageError("No program is named.", "Example: hasten app -- python app.py")
+    refuse_existing(arguments.trace, force=arguments.force, model="")
     session = options.session_from(arguments, "app")
 
-    from hasten.library import study_app
+    from hasten import api
 
-    with tempfile.TemporaryDirectory(prefix="hasten-app-", ignore_cleanup_errors=True) as folder:
-        output = _STANDARD_ERROR if arguments.json else program_output()
-        study = study_app(arguments.program, Path(folder), output=output)
-        found = _measured(study, arguments.seconds)
-        if arguments.trace:
-            found = _with_trace(study, found, arguments.trace, force=arguments.force)
-    if session:
-        session.add("app", " ".join(found.command), found.as_data())
-        session.add("finding", "app", found.finding.as_data())
-    _show(found, json=arguments.json)
-    return found.exit_code
-
-
-def _measured(study: AppStudy, seconds: float) -> AppResult:
-    """The result with what is measured afterwards; without it if that is interrupted."""
-    from hasten.library import measure_app
-
-    try:
-        with progress_bar("the models by themselves") as progress:
-            return measure_app(study, seconds, progress)
-    except KeyboardInterrupt:
-        complain("interrupted; this is what was seen of the program", "")
-        return study.result()
+    output = _STANDARD_ERROR if arguments.json else program_output()
+    with progress_bar("the models by themselves") as progress:
+        found, interrupted = completed(
+            lambda: api.app(
+                arguments.program,
+                output=output,
+                timeline=_timeline(arguments),
+                replay=arguments.seconds > 0,
+                effort=api.Effort(arguments.seconds, progress=progress),
+            )
+        )
+    found = replace(found, trace=_path(arguments))
+    return present(arguments, found, session=session, interrupted=interrupted, on_error_stream=True) or found.exit_code
 
 
-def _with_trace(study: AppStudy, found: AppResult, path: Path, *, force: bool) -> AppResult:
-    from hasten.report.app_trace import app_trace_json
+def _run_trace(arguments: argparse.Namespace) -> int:
+    path, output = arguments.from_trace, arguments.trace
+    if output is not None and is_there(output) and is_there(path) and output.samefile(path):
+        raise UsageError(f"{output} is the trace itself.", "Choose another name for the timeline.")
+    refuse_existing(output, force=arguments.force, model=str(path))
+    session = options.session_from(arguments, "app")
 
-    write_new(path, app_trace_json(study, found), force=force)
-    return replace(found, trace=str(path))
+    from hasten import api
+
+    with progress_bar("reading") as progress:
+        effort = api.Effort(progress=progress)
+        found = api.app_trace(path, arguments.kind, timeline=_timeline(arguments), effort=effort)
+    return present(arguments, replace(found, trace=_path(arguments)), session=session)
 
 
-def _show(found: AppResult, *, json: bool) -> None:
-    from hasten.report.app_text import app_text
+def _timeline(arguments: argparse.Namespace) -> Callable[[str], None] | None:
+    """What writes the timeline, if one is asked for."""
+    if arguments.trace is None:
+        return None
+    return lambda text: write_new(arguments.trace, text, force=arguments.force)
 
-    if json:
-        show(options.as_json(found.as_data()))
-    else:
-        with contextlib.suppress(OSError):
-            print("\n" + app_text(found), file=sys.stderr, flush=True)
+
+def _path(arguments: argparse.Namespace) -> str | None:
+    return None if arguments.trace is None else str(arguments.trace)
 
 
 def _seconds(text: str) -> float:

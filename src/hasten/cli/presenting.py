@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sys
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hasten.cli.output import WIDTH, complain, show
@@ -49,16 +50,27 @@ def recorded(session: SessionWriter | None, label: str) -> Iterator[None]:
 
 
 def present(
-    arguments: argparse.Namespace, found: object, *, session: SessionWriter | None = None, interrupted: bool = False
+    arguments: argparse.Namespace,
+    found: object,
+    *,
+    session: SessionWriter | None = None,
+    interrupted: bool = False,
+    on_error_stream: bool = False,
 ) -> int:
-    """Save and show a record; the exit code."""
+    """Save and show a record; the exit code. Text goes to standard error where standard output is somebody else's."""
     from hasten import api
     from hasten.cli.options import as_json
 
     if session is not None:
         for line in api.session_lines(found):
             session.add(*line)
-    show(as_json(api.document(found)) if arguments.json else shown(found, verbose=arguments.verbose))
+    if arguments.json:
+        show(as_json(api.document(found)))
+    elif on_error_stream:
+        with contextlib.suppress(OSError):
+            print(f"\n{shown(found, verbose=arguments.verbose)}", file=sys.stderr, flush=True)
+    else:
+        show(shown(found, verbose=arguments.verbose))
     return INTERRUPTED if interrupted else 0
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.codec import key, record
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -37,23 +39,23 @@ NO_TFLITE: Final = "no-tflite"
 NO_OPERATORS: Final = "no-operators"
 NO_SYMBOLS: Final = "no-symbols"
 NO_ORDER: Final = "no-order"
-FEW_SAMPLES: Final = "few-samples"
+FEW_SAMPLES: Final = "few-stack-samples"
 STARTED_LATE: Final = "started-late"
+LOSSES: Final = (TRUNCATED, DAMAGED, LOST_EVENTS, TOO_LARGE)
+"""With one of these, the trace is not complete."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TraceSource:
-    """Where a trace comes from and whether all of it could be read."""
+    """Where a trace comes from, and whether all of it could be read."""
 
     path: str
     kind: str
     """The format's short name, as --kind takes it."""
-    title: str
+    title: str = key("format")
     """The format in words."""
-    size_bytes: int
+    size_bytes: int = key("size")
     complete: bool
-    lost: tuple[Remark, ...]
-    """What is missing; empty where complete."""
 
 
 @dataclass(frozen=True, slots=True)

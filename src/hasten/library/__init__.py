@@ -15,17 +15,15 @@ if TYPE_CHECKING:
     from hasten.library.opening import open_model
     from hasten.library.timing import compare, profile, profile_with_runs
     from hasten.library.tuning import run_tune, study_tune, tune
-    from hasten.library.watching import examine_platform_trace, measure_app, session_report, study_app, watch
+    from hasten.library.watching import session_report
 
 _MODULES = {
     "accelerators": "examining",
     "accelerators_pay_from": "examining",
     "check": "gating",
     "compare": "timing",
-    "examine_platform_trace": "watching",
     "explain": "changing",
     "inputs_to_explain": "changing",
-    "measure_app": "watching",
     "open_model": "opening",
     "profile": "timing",
     "profile_with_runs": "timing",
@@ -34,12 +32,10 @@ _MODULES = {
     "run_quantize": "changing",
     "run_tune": "tuning",
     "session_report": "watching",
-    "study_app": "watching",
     "study_check": "gating",
     "study_quantize": "changing",
     "study_tune": "tuning",
     "tune": "tuning",
-    "watch": "watching",
 }
 
 __all__ = [
@@ -47,10 +43,8 @@ __all__ = [
     "accelerators_pay_from",
     "check",
     "compare",
-    "examine_platform_trace",
     "explain",
     "inputs_to_explain",
-    "measure_app",
     "open_model",
     "profile",
     "profile_with_runs",
@@ -59,12 +53,10 @@ __all__ = [
     "run_quantize",
     "run_tune",
     "session_report",
-    "study_app",
     "study_check",
     "study_quantize",
     "study_tune",
     "tune",
-    "watch",
 ]
 
 

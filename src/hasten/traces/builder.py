@@ -10,7 +10,7 @@ import numpy as np
 
 from hasten.core.platform_trace import (
     DAMAGED,
-    LOST_EVENTS,
+    LOSSES,
     TOO_LARGE,
     TRUNCATED,
     UNMATCHED,
@@ -38,7 +38,6 @@ _END: Final = -1
 _SOME: Final = 1 << 16
 # A thousand samples a second, where there are too few to tell their period.
 _USUAL_PERIOD_NS: Final = 1_000_000
-_LOSSES: Final = (TRUNCATED, DAMAGED, LOST_EVENTS, TOO_LARGE)
 
 
 def _longs() -> array[int]:
@@ -158,9 +157,9 @@ class TraceBuilder:
             for key, rows in self.rows.items()
         ]
         self._note_counts()
-        lost = tuple(doubt for code, doubt in self._doubts.items() if code in _LOSSES)
+        complete = self._doubts.keys().isdisjoint(LOSSES)
         return PlatformTrace(
-            source=TraceSource(str(content.path), kind, title, content.size, not lost, lost),
+            source=TraceSource(str(content.path), kind, title, content.size, complete),
             threads=tuple(sorted(threads, key=lambda thread: (thread.pid, thread.tid))),
             processes=dict(self.processes),
             names=tuple(self._names),

@@ -77,7 +77,7 @@ def document(content: Content) -> tuple[Any, Remark | None]:
         return None, remark(DAMAGED, cause="nesting")
     except ValueError as error:
         position = getattr(error, "pos", len(text))
-        cut = position >= len(text) - 1 or error.args[0].startswith("Unterminated string")
+        cut = position >= len(text) - 1 or (text[position] == '"' and not _TOKEN.match(text, position))
         fault = remark(TRUNCATED, cause="document")
         if not cut:
             fault = remark(DAMAGED, cause="document", position=position)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import DataError, UsageError
+from hasten.core.platform_trace import LOSSES
 from hasten.traces.atrace import LINE, read_atrace
 from hasten.traces.builder import TraceBuilder
 from hasten.traces.chrome import EVENTS, read_chrome
@@ -57,8 +58,8 @@ def read_trace(path: Path, kind: str = "", progress: Progress | None = None) -> 
         builder = TraceBuilder()
         FORMATS[kind].read(content, builder)
         found = builder.finished(content, kind, FORMATS[kind].title)
-    lost = BOOK.sentences(found.source.lost)
     if not any(len(thread.slices) or len(thread.samples) for thread in found.threads):
+        lost = [BOOK.text(doubt) for doubt in found.doubts if doubt.code in LOSSES]
         raise DataError(
             " ".join((f"{path} holds no events of the format {FORMATS[kind].title}.", *lost[:1])),
             f"If it has another format, name it with --kind ({_KNOWN}).",

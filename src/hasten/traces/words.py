@@ -10,8 +10,6 @@ from hasten.core.phrases import Phrase, Phrasebook, filled
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hasten.core.platform_trace import TraceSource
-
 
 def _by_cause(hint: str, **texts: str) -> Phrase:
     def text(facts: Mapping[str, Any]) -> str:
@@ -93,15 +91,3 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
 }
 BOOK: Final = Phrasebook(PHRASES)
-
-
-def source_data(source: TraceSource) -> dict[str, Any]:
-    """Where a trace comes from, for `--json`."""
-    return {
-        "path": source.path,
-        "kind": source.kind,
-        "format": source.title,
-        "size": source.size_bytes,
-        "complete": source.complete,
-        "lost": BOOK.sentences(source.lost),
-    }

@@ -14,20 +14,20 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from .bytecode import is_read_between
-from .freeing import cost_of_freeing_ns
+from .c_calls import cost_of_freeing_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .instrumentation import Instrumentation
     from .recorder import Place
-    from .watch import Watch
 
 _SMALL_BYTES: Final = 4096
 _ONLY_ITS_NAME: Final = 3
 """References to an array that one local name holds: the name, the variable here, the argument of getrefcount."""
 
 
-def look_at_input(hand_over: Callable[[Any], object], value: Any, place: Place, watch: Watch) -> None:
+def look_at_input(hand_over: Callable[[Any], object], value: Any, place: Place, watch: Instrumentation) -> None:
     """Time the same input in the form that fits. The tensor gets the same numbers once more."""
     place.left -= 1
     numpy: Any = sys.modules.get("numpy")
@@ -44,7 +44,7 @@ def look_at_input(hand_over: Callable[[Any], object], value: Any, place: Place, 
         )
 
 
-def look_at_output(interpreter: Any, index: Any, result: Any, place: Place, watch: Watch) -> None:
+def look_at_output(interpreter: Any, index: Any, result: Any, place: Place, watch: Instrumentation) -> None:
     """Time a view of the same output, and keep an eye on the copy."""
     place.left -= 1
     with contextlib.suppress(Exception):
@@ -58,7 +58,7 @@ def look_at_output(interpreter: Any, index: Any, result: Any, place: Place, watc
         watch.outputs.setdefault(id(interpreter), []).append((weakref.ref(result), place, note))
 
 
-def note_run(interpreter: Any, place: Place, watch: Watch) -> int:
+def note_run(interpreter: Any, place: Place, watch: Instrumentation) -> int:
     """Before a run: which of the outputs that were fetched before are still in use? Returns the flags of the run."""
     if watch.outputs:
         with contextlib.suppress(Exception):

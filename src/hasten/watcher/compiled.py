@@ -15,7 +15,7 @@ from .event_loops import in_event_loop
 from .models import model_in_file, model_in_memory
 
 if TYPE_CHECKING:
-    from .watch import Watch
+    from .instrumentation import Instrumentation
 
 _PATCHED: Final = "_hasten_watched"
 _NUMBER: Final = "_hasten_number"
@@ -28,7 +28,7 @@ _BUFFERS: Final = (
 _RESIZES: Final = ("resize_input_tensor",)
 
 
-def patch_compiled_module(module: Any, watch: Watch) -> None:
+def patch_compiled_module(module: Any, watch: Instrumentation) -> None:
     """Wrap the methods of the classes of such a module."""
     compiled, buffer = getattr(module, "CompiledModel", None), getattr(module, "TensorBuffer", None)
     if compiled is not None and _PATCHED not in vars(compiled):
@@ -48,7 +48,7 @@ def patch_compiled_module(module: Any, watch: Watch) -> None:
         watch.replace(buffer, _PATCHED, True)
 
 
-def _number(instance: Any, watch: Watch) -> int:
+def _number(instance: Any, watch: Instrumentation) -> int:
     found = instance.__dict__.get(_NUMBER)
     if found is None:
         found = watch.recorder.new_object({"type": "CompiledModel", "package": type(instance).__module__})
@@ -56,12 +56,12 @@ def _number(instance: Any, watch: Watch) -> int:
     return int(found)
 
 
-def _add(watch: Watch, kind: int, number: int, place: int, start: int, end: int) -> None:
+def _add(watch: Instrumentation, kind: int, number: int, place: int, start: int, end: int) -> None:
     code = kind | number << rows.OBJECT_SHIFT | place << rows.PLACE_SHIFT
     watch.recorder.rows.extend((code, get_ident(), start, end))
 
 
-def _load(original: Any, watch: Watch) -> Any:
+def _load(original: Any, watch: Instrumentation) -> Any:
     function = original.__func__
 
     @functools.wraps(function)
@@ -99,7 +99,7 @@ def _is_accelerated(given: dict[str, Any]) -> bool:
     return asked is not None and getattr(asked, "name", "CPU") != "CPU"
 
 
-def _run(original: Any, watch: Watch) -> Any:
+def _run(original: Any, watch: Instrumentation) -> Any:
     calls = watch.calls
     recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
     places, extend = recorder.places, recorder.rows.extend
@@ -125,7 +125,7 @@ def _run(original: Any, watch: Watch) -> Any:
     return run
 
 
-def _other(original: Any, kind: int, watch: Watch) -> Any:
+def _other(original: Any, kind: int, watch: Instrumentation) -> Any:
     """Buffers know which model they were made for."""
 
     @functools.wraps(original)
@@ -144,7 +144,7 @@ def _other(original: Any, kind: int, watch: Watch) -> Any:
     return call
 
 
-def _write(original: Any, watch: Watch) -> Any:
+def _write(original: Any, watch: Instrumentation) -> Any:
     recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
     places, extend = recorder.places, recorder.rows.extend
 
@@ -168,7 +168,7 @@ def _write(original: Any, watch: Watch) -> Any:
     return write
 
 
-def _read(original: Any, watch: Watch) -> Any:
+def _read(original: Any, watch: Instrumentation) -> Any:
     recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
     places, extend = recorder.places, recorder.rows.extend
 

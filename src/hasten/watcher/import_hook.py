@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from .watch import Watch
+    from .instrumentation import Instrumentation
 
 _INTERPRETERS: Final = (
     "ai_edge_litert.interpreter",
@@ -20,7 +20,7 @@ _INTERPRETERS: Final = (
 _COMPILED: Final = ("ai_edge_litert.compiled_model", "ai_edge_litert.tensor_buffer")
 
 
-def patcher_of(name: str) -> Callable[[Any, Watch], None] | None:
+def patcher_of(name: str) -> Callable[[Any, Instrumentation], None] | None:
     """What patches a module of this name; the patches themselves are loaded only when one is needed."""
     if name in _INTERPRETERS:
         from .interpreter import patch_interpreter_module
@@ -33,7 +33,7 @@ def patcher_of(name: str) -> Callable[[Any, Watch], None] | None:
     return None
 
 
-def patch_loaded(watch: Watch) -> None:
+def patch_loaded(watch: Instrumentation) -> None:
     """Patch what the program has imported already."""
     for name in (*_INTERPRETERS, *_COMPILED):
         module = sys.modules.get(name)
@@ -45,7 +45,7 @@ def patch_loaded(watch: Watch) -> None:
 class Finder:
     """Finds nothing itself: it lets the others find LiteRT's modules, and patches what their loaders have made."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Instrumentation) -> None:
         self._watch = watch
 
     def find_spec(
@@ -67,7 +67,7 @@ class Finder:
 class _Loader:
     """A loader that patches; in all else the one that it wraps."""
 
-    def __init__(self, loader: Any, name: str, watch: Watch) -> None:
+    def __init__(self, loader: Any, name: str, watch: Instrumentation) -> None:
         self._loader, self._name, self._watch = loader, name, watch
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:

@@ -19,13 +19,13 @@ from .event_loops import in_event_loop
 from .models import describe_model
 
 if TYPE_CHECKING:
-    from .watch import Watch
+    from .instrumentation import Instrumentation
 
 _PATCHED = "_hasten_watched"
 _NUMBER = "_hasten_number"
 
 
-def patch_interpreter_module(module: Any, watch: Watch) -> None:
+def patch_interpreter_module(module: Any, watch: Instrumentation) -> None:
     """Wrap the methods of the classes of such a module; those that a release lacks are left out."""
     interpreter = getattr(module, "Interpreter", None)
     if interpreter is None or _PATCHED in vars(interpreter):
@@ -40,7 +40,7 @@ def patch_interpreter_module(module: Any, watch: Watch) -> None:
     watch.ready_for_litert()
 
 
-def number_of(instance: Any, watch: Watch) -> int:
+def number_of(instance: Any, watch: Instrumentation) -> int:
     """The number of an interpreter; one made before the watch began gets it now."""
     try:
         return int(getattr(instance, _NUMBER))
@@ -50,7 +50,7 @@ def number_of(instance: Any, watch: Watch) -> int:
         return number
 
 
-def _init(original: Any, watch: Watch) -> Any:
+def _init(original: Any, watch: Instrumentation) -> Any:
     @functools.wraps(original)
     def __init__(self: Any, *arguments: Any, **options: Any) -> None:  # noqa: N807 (it replaces the class's own)
         place = watch.recorder.place(sys._getframe(1))
@@ -64,7 +64,7 @@ def _init(original: Any, watch: Watch) -> Any:
     return __init__
 
 
-def _del(original: Any, watch: Watch) -> Any:
+def _del(original: Any, watch: Instrumentation) -> Any:
     @functools.wraps(original)
     def __del__(self: Any) -> None:  # noqa: N807 (it replaces the class's own)
         start = time.perf_counter_ns()
@@ -77,7 +77,7 @@ def _del(original: Any, watch: Watch) -> Any:
     return __del__
 
 
-def _allocate_tensors(original: Any, watch: Watch) -> Any:
+def _allocate_tensors(original: Any, watch: Instrumentation) -> Any:
     @functools.wraps(original)
     def allocate_tensors(self: Any) -> Any:
         place = watch.recorder.place(sys._getframe(1))
@@ -90,7 +90,7 @@ def _allocate_tensors(original: Any, watch: Watch) -> Any:
     return allocate_tensors
 
 
-def _resize_tensor_input(original: Any, watch: Watch) -> Any:
+def _resize_tensor_input(original: Any, watch: Instrumentation) -> Any:
     @functools.wraps(original)
     def resize_tensor_input(self: Any, input_index: Any, tensor_size: Any, strict: bool = False) -> Any:
         place = watch.recorder.place(sys._getframe(1))
@@ -105,7 +105,7 @@ def _resize_tensor_input(original: Any, watch: Watch) -> Any:
     return resize_tensor_input
 
 
-def _set_tensor(original: Any, watch: Watch) -> Any:
+def _set_tensor(original: Any, watch: Instrumentation) -> Any:
     recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
     places, extend = recorder.places, recorder.rows.extend
 
@@ -131,7 +131,7 @@ def _set_tensor(original: Any, watch: Watch) -> Any:
     return set_tensor
 
 
-def _invoke(original: Any, watch: Watch) -> Any:
+def _invoke(original: Any, watch: Instrumentation) -> Any:
     calls = watch.calls
     recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
     places, extend = recorder.places, recorder.rows.extend
@@ -157,7 +157,7 @@ def _invoke(original: Any, watch: Watch) -> Any:
     return invoke
 
 
-def _get_tensor(original: Any, watch: Watch) -> Any:
+def _get_tensor(original: Any, watch: Instrumentation) -> Any:
     recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
     places, extend = recorder.places, recorder.rows.extend
 
@@ -180,7 +180,7 @@ def _get_tensor(original: Any, watch: Watch) -> Any:
     return get_tensor
 
 
-def _signature(original: Any, watch: Watch) -> Any:
+def _signature(original: Any, watch: Instrumentation) -> Any:
     @functools.wraps(original)
     def __call__(self: Any, **inputs: Any) -> Any:  # noqa: N807 (it replaces the class's own)
         frame = sys._getframe(1)
@@ -201,7 +201,7 @@ def _signature(original: Any, watch: Watch) -> Any:
     return __call__
 
 
-def _ensure_safe(original: Any, watch: Watch) -> Any:
+def _ensure_safe(original: Any, watch: Instrumentation) -> Any:
     """LiteRT refuses to run while someone holds a view of its memory, and counts references to find out.
 
     A sampler that looks at a frame keeps what is in it alive for an instant; it must be through before the count.
@@ -223,7 +223,7 @@ def _is_another_shape(interpreter: Any, index: Any, shape: Any) -> bool:
         return True
 
 
-def _add(watch: Watch, kind: int, number: int, place: int, start: int, end: int) -> None:
+def _add(watch: Instrumentation, kind: int, number: int, place: int, start: int, end: int) -> None:
     code = kind | number << rows.OBJECT_SHIFT | place << rows.PLACE_SHIFT
     watch.recorder.rows.extend((code, get_ident(), start, end))
 

@@ -15,7 +15,7 @@ from .recorder import name_of
 if TYPE_CHECKING:
     from types import CodeType, FrameType
 
-    from .watch import Watch
+    from .instrumentation import Instrumentation
 
 _SECONDS_APART: Final = 0.005
 _SECONDS_APART_LATER: Final = 0.01
@@ -39,7 +39,7 @@ _SWITCH_SECONDS_WITH_THREADS: Final = 0.001
 class Sampler:
     """One thread, outside of `threading`, so that the program does not see it there."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Instrumentation) -> None:
         self._watch = watch
         self._stacks: dict[tuple[int, ...], int] = {}
         self._codes: dict[int, CodeType] = {}

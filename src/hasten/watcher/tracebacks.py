@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from .watch import Watch
+    from .instrumentation import Instrumentation
 
 _FOLDER: Final = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 
 
-def hide_our_frames(watch: Watch) -> None:
+def hide_our_frames(watch: Instrumentation) -> None:
     """Let the hooks that print exceptions see tracebacks without our wrappers."""
     printed = sys.excepthook
 
@@ -24,7 +24,7 @@ def hide_our_frames(watch: Watch) -> None:
     watch.replace(sys, "excepthook", excepthook)
 
 
-def hide_our_frames_in_threads(watch: Watch) -> None:
+def hide_our_frames_in_threads(watch: Instrumentation) -> None:
     """The same for threads, once the program has loaded `threading`."""
     threading: Any = sys.modules.get("threading")
     if threading is None or getattr(threading.excepthook, "hasten", False):

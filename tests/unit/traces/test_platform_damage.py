@@ -19,9 +19,10 @@ from timelines import camera
 from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.platform_trace import DAMAGED, LOST_EVENTS, NO_TFLITE, TOO_LARGE, TRUNCATED
 from hasten.core.remark import remark
-from hasten.practices.app.recorded.study import examine_trace
-from hasten.report.platform_timeline import trace_events
-from hasten.report.platform_trace_text import platform_trace_text
+from hasten.practices.app.recorded.analysis import analyze_trace
+from hasten.practices.app.timeline import trace_timeline
+from hasten.practices.app.view import document, view
+from hasten.show.terminal import terminal_text
 from hasten.traces.reading import FORMATS, read_trace
 
 if TYPE_CHECKING:
@@ -56,10 +57,10 @@ def survives(path: Path, content: bytes, kind: str = "") -> None:
         trace = read_trace(path, kind)
     except HastenError:
         return
-    found = examine_trace(trace)
-    json.dumps(found.as_data(), allow_nan=False)
-    assert all(len(line) <= 80 for line in platform_trace_text(found).splitlines())
-    json.loads(trace_events(trace))
+    found = analyze_trace(trace)
+    json.dumps(document(found), allow_nan=False)
+    assert all(len(line) <= 80 for line in terminal_text(view(found), verbose=True).splitlines())
+    json.loads(trace_timeline(trace))
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -89,8 +90,7 @@ def test_half_a_file_gives_what_it_holds(tmp_path: Path, name: str) -> None:
     kind, content = WHOLE[name]
     found = examined(tmp_path, content[: len(content) * 3 // 5], kind)
 
-    assert found.main is not None
-    assert found.main.split["inference"] > 0
+    assert found.split.inference_ms > 0
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_events_lost_by_the_recorder_are_a_doubt(tmp_path: Path) -> None:
     found = examined(tmp_path, trace.SerializeToString())
 
     assert not found.source.complete
-    assert remark(LOST_EVENTS, cause="packets", count=7) in found.source.lost
+    assert remark(LOST_EVENTS, cause="packets", count=7) in found.doubts
 
 
 def test_a_trace_without_tflite_says_how_to_turn_it_on(tmp_path: Path) -> None:
@@ -225,4 +225,4 @@ def test_a_trace_without_tflite_says_how_to_turn_it_on(tmp_path: Path) -> None:
     found = examined(tmp_path, text)
 
     assert {doubt.code for doubt in found.doubts} >= {NO_TFLITE}
-    assert "debug.tflite.trace" in platform_trace_text(found).replace("\n  ", " ")
+    assert "debug.tflite.trace" in terminal_text(view(found))

@@ -8,14 +8,15 @@ import constructed
 import pytest
 from timelines import MAIN, WORKER, Faults, Timeline, camera
 
-from hasten.library import examine_platform_trace
+from hasten.practices.app.recorded.analysis import analyze_trace
+from hasten.practices.app.words import BOOK
 from hasten.traces.reading import read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hasten.practices.app.recorded.facts import PlatformResult
+    from hasten.practices.app.facts import TraceFound
 
 FORMATS: dict[str, tuple[str, Callable[[Timeline], str | bytes]]] = {
     "perfetto": ("perfetto", constructed.perfetto),
@@ -32,10 +33,10 @@ FORMATS: dict[str, tuple[str, Callable[[Timeline], str | bytes]]] = {
 WITH_SCHEDULER = ("perfetto", "perfetto-compact", "perfetto-compressed", "atrace", "systrace", "systrace-old")
 
 
-def examined(folder: Path, content: str | bytes, kind: str = "") -> PlatformResult:
+def examined(folder: Path, content: str | bytes, kind: str = "") -> TraceFound:
     path = folder / "trace"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return examine_platform_trace(path, kind)[1]
+    return analyze_trace(read_trace(path, kind))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -46,12 +47,11 @@ def test_every_format_gives_the_same_split_operators_and_runs(tmp_path: Path, na
     assert found.source.kind == kind
     assert found.source.complete
     assert not found.findings
-    assert found.main is not None
-    assert found.main.split["load"] == pytest.approx(30.1, rel=0.01)
-    assert found.main.split["inference"] == pytest.approx(20 * 8.0, rel=0.01)
-    assert found.main.split["pre"] == pytest.approx(20 * 2.0, rel=0.01)
-    assert found.main.split["post"] == pytest.approx(20 * 0.5, rel=0.01)
-    assert sum(found.main.split.values()) == pytest.approx(found.wall_ms, rel=0.001)
+    assert found.split.load_ms == pytest.approx(30.1, rel=0.01)
+    assert found.split.inference_ms == pytest.approx(20 * 8.0, rel=0.01)
+    assert found.split.pre_ms == pytest.approx(20 * 2.0, rel=0.01)
+    assert found.split.post_ms == pytest.approx(20 * 0.5, rel=0.01)
+    assert found.split.total_ms == pytest.approx(found.wall_ms, rel=0.001)
     assert found.inferences is not None
     assert (found.inferences.count, found.loads) == (20, 1)
     assert found.inferences.median_ms == pytest.approx(8.0, rel=0.01)
@@ -67,10 +67,9 @@ def test_every_format_gives_the_same_split_operators_and_runs(tmp_path: Path, na
 def test_the_scheduler_tells_waiting_from_work(tmp_path: Path, name: str) -> None:
     found = examined(tmp_path, FORMATS[name][1](camera(Faults(no_core=True))))
 
-    assert found.main is not None
-    assert found.main.split["waiting"] == pytest.approx(19 * 4.98, rel=0.01)
-    assert found.scheduling_ms is not None
-    assert found.scheduling_ms[1] == pytest.approx(20 * 2.0, rel=0.01)
+    assert found.split.waiting_ms == pytest.approx(19 * 4.98, rel=0.01)
+    assert found.scheduling is not None
+    assert found.scheduling.no_core_ms == pytest.approx(20 * 2.0, rel=0.01)
     taker = next(row for row in found.instead if row.part == "core")
     assert "surfaceflinger" in taker.where
     assert taker.ms == pytest.approx(40.0, rel=0.01)
@@ -97,7 +96,7 @@ def test_a_planted_fault_is_the_one_that_is_found(
 
     assert [fault.rule for fault in found.findings] == [rule]
     assert found.findings[0].cost_ms == pytest.approx(cost_ms, rel=0.02)
-    assert found.findings[0].fix
+    assert BOOK.hint(found.findings[0].evidence)
 
 
 def test_a_slow_function_is_named(tmp_path: Path) -> None:
@@ -131,12 +130,11 @@ def test_litert_compiled_models_are_known_by_their_own_sections(tmp_path: Path) 
         life.add(WORKER, begin + 2_200, begin + 7_200, "Dispatch API invoke")
     found = examined(tmp_path, constructed.perfetto_track_events(life))
 
-    assert found.main is not None
     assert found.inferences is not None
     assert (found.loads, found.inferences.count) == (1, 12)
-    assert found.main.split["load"] == pytest.approx(20.9)
-    assert found.main.split["copy_in"] == pytest.approx(24.0)
-    assert found.main.split["inference"] == pytest.approx(72.0)
+    assert found.split.load_ms == pytest.approx(20.9)
+    assert found.split.copy_in_ms == pytest.approx(24.0)
+    assert found.split.inference_ms == pytest.approx(72.0)
     assert [(row.op, row.delegate, row.count) for row in found.operators] == [("Dispatch API invoke", True, 12)]
     assert [fault.rule for fault in found.findings] == ["input converted"]
 
@@ -166,8 +164,7 @@ def test_subgraphs_and_nested_operators_count_no_time_twice(tmp_path: Path) -> N
     assert found.inferences.count == 1
     times = {(row.op, row.subgraph): row.ms for row in found.operators}
     assert times == {("ADD", 1): pytest.approx(7.2), ("WHILE", 0): pytest.approx(1.4)}
-    assert found.main is not None
-    assert found.main.split["inference"] == pytest.approx(10.0)
+    assert found.split.inference_ms == pytest.approx(10.0)
 
 
 def test_garbage_collection_is_named_among_what_ran_instead(tmp_path: Path) -> None:

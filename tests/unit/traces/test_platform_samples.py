@@ -13,7 +13,8 @@ from test_platform_formats import examined
 from timelines import WORKER
 
 from hasten.core.platform_trace import NO_ORDER, NO_SYMBOLS
-from hasten.library import examine_platform_trace
+from hasten.practices.app.recorded.analysis import analyze_trace
+from hasten.traces.reading import read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +36,7 @@ def test_every_format_gives_the_same_split_and_kernels(tmp_path: Path, name: str
     assert found.source.kind == kind
     assert found.source.complete
     assert found.sampled
-    assert found.main is not None
-    split = {part: round(ms) for part, ms in found.main.split.items() if ms}
+    split = {part: round(ms) for part, ms in found.split.parts.items() if ms}
     assert split == {"load": 5, "pre": 20, "inference": 60, "post": 10}
     kernels = {row.op: round(row.ms) for row in found.operators}
     beside = 0 if name == "evented" else 40
@@ -48,8 +48,7 @@ def test_every_format_gives_the_same_split_and_kernels(tmp_path: Path, name: str
 def test_folded_stacks_give_totals_and_say_that_there_is_no_order(tmp_path: Path) -> None:
     found = examined(tmp_path, constructed_samples.folded(session()))
 
-    assert found.main is not None
-    assert found.main.split["inference"] == pytest.approx(1000.0)
+    assert found.split.inference_ms == pytest.approx(1000.0)
     assert NO_ORDER in {doubt.code for doubt in found.doubts}
 
 
@@ -67,64 +66,59 @@ def test_a_stripped_library_still_gives_its_share_and_the_doubt(tmp_path: Path) 
     samples = [(WORKER, 1_000_000 + 1000 * step, STRIPPED) for step in range(120)]
     found = examined(tmp_path, constructed_samples.perf_script(samples))
 
-    assert found.main is not None
-    assert found.main.split["inference"] == pytest.approx(120.0)
+    assert found.split.inference_ms == pytest.approx(120.0)
     assert NO_SYMBOLS in {doubt.code for doubt in found.doubts}
 
 
 @pytest.mark.parametrize("name", ["pyspy.speedscope.json", "pyspy.folded.txt"])
 def test_a_recorded_program_is_named_by_function_and_line(name: str) -> None:
-    trace, found = examine_platform_trace(RECORDED / name)
+    trace = read_trace(RECORDED / name)
+    found = analyze_trace(trace)
 
     (fault,) = found.findings
     assert (fault.rule, fault.function) == ("pre-processing dominates", "prepare")
     assert (Path(fault.file).name, fault.line) == ("recorded_app.py", 13)
-    assert found.main is not None
-    assert found.main.split["inference"] > 0
-    assert found.main.split["start"] > 0
+    assert found.split.inference_ms > 0
+    assert found.split.start_ms > 0
     whole = sum(float(thread.samples.weight_ns.sum()) for thread in trace.threads) / 1e6
-    assert sum(found.main.split.values()) == pytest.approx(whole)
+    assert found.split.total_ms == pytest.approx(whole)
 
 
 def test_recorded_perf_shows_the_kernels_of_xnnpack() -> None:
-    _, found = examine_platform_trace(RECORDED / "perf.script.txt")
+    found = analyze_trace(read_trace(RECORDED / "perf.script.txt"))
 
     assert found.source.kind == "perf"
     assert found.process.startswith("python")
     assert all(row.op.startswith("xnn_") for row in found.operators)
     assert any("gemm" in row.op for row in found.operators)
-    assert found.main is not None
-    assert 0.02 < found.main.split["inference"] / found.wall_ms < 0.5
+    assert 0.02 < found.split.inference_ms / found.wall_ms < 0.5
 
 
 def test_a_trace_of_hasten_itself_comes_back_as_it_was() -> None:
     path = RECORDED / "hasten.trace.json"
     events = json.loads(path.read_text())["traceEvents"]
-    _, found = examine_platform_trace(path)
+    found = analyze_trace(read_trace(path))
 
     convolutions = sum(event["dur"] for event in events if event.get("name") == "CONV_2D") / 1e3
-    rows = {op: ms for op, _, _, _, ms, _ in found.by_kind()}
-    assert rows["CONV_2D"] == pytest.approx(convolutions, rel=0.01)
+    assert sum(row.ms for row in found.operators if row.op == "CONV_2D") == pytest.approx(convolutions, rel=0.01)
     assert found.loads == 1
-    assert found.main is not None
-    assert found.main.thread == "engine"
+    assert found.thread == "engine"
 
 
 def test_the_kernels_own_text_gives_runs_and_the_scheduler() -> None:
-    _, found = examine_platform_trace(RECORDED / "kernel.ftrace.txt")
+    found = analyze_trace(read_trace(RECORDED / "kernel.ftrace.txt"))
 
     assert (found.source.kind, found.source.complete) == ("atrace", True)
     assert found.inferences is not None
     assert found.inferences.count == 25
     assert found.allocations == 1
-    assert found.main is not None
-    assert found.main.thread == "python"
-    assert all(found.main.split[part] > 0 for part in ("load", "pre", "inference", "post"))
-    assert found.scheduling_ms is not None
-    inside = sum(found.scheduling_ms)
-    assert inside <= found.main.split["inference"] * 1.001
+    assert found.thread == "python"
+    assert all(found.split.parts[part] > 0 for part in ("load", "pre", "inference", "post"))
+    assert found.scheduling is not None
+    inside = found.scheduling.running_ms + found.scheduling.no_core_ms + found.scheduling.waiting_ms
+    assert inside <= found.split.inference_ms * 1.001
     held = sum(row.ms for row in found.instead if row.part == "core")
-    assert held <= 2 * found.scheduling_ms[1] * 1.001  # two cores
+    assert held <= 2 * found.scheduling.no_core_ms * 1.001  # two cores
 
 
 def test_perf_without_stacks_and_with_other_events_is_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hasten.practices.app.watched.recording import read_seen
+from hasten.practices.app.watched.recording import read_processes
 from hasten.watcher import rows, tracebacks
 from hasten.watcher.calibration import cost_of_a_call_ns
 from hasten.watcher.import_hook import Finder
@@ -37,7 +37,7 @@ def test_what_is_flushed_is_read_back(tmp_path: Path) -> None:
     recorder.flush()
     recorder.rows.extend(ONE_RUN)
     recorder.flush()
-    (process,) = read_seen(tmp_path)
+    (process,) = read_processes(tmp_path)
     assert process.events.ms.tolist() == [2.0] * 4
     assert process.chain(0)[0][1].endswith("test_what_is_flushed_is_read_back")
 
@@ -49,7 +49,7 @@ def test_a_file_that_a_crash_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -
     recorder.flush()
     for path in tmp_path.iterdir():
         path.write_bytes(path.read_bytes()[:-9] if path.suffix == ".rows" else path.read_bytes() + b'{"kind": "pla')
-    (process,) = read_seen(tmp_path)
+    (process,) = read_processes(tmp_path)
     assert len(process.events) == 2
 
 
@@ -67,7 +67,7 @@ def test_a_forked_child_writes_none_of_its_parents_rows(tmp_path: Path) -> None:
     recorder.begin_again()
     _introduce(recorder)
     recorder.flush()
-    (process,) = read_seen(tmp_path)
+    (process,) = read_processes(tmp_path)
     assert len(process.events) == 0
     assert process.places
 

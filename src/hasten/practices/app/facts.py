@@ -1,33 +1,66 @@
-"""What watching an application came to: how its wall time splits, what is wrong in it, and what watching cost."""
+"""What was found about an application, whether hasten watched it or a platform's tool recorded it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import fields
+from typing import Final
 
-from hasten.core.doubts import doubts_data
-from hasten.core.finding import Finding, Standing, told_finding
+from hasten.core.codec import key, record, sentence
+from hasten.core.platform_trace import TraceSource
+from hasten.core.remark import Remark
 
-if TYPE_CHECKING:
-    from hasten.core.remark import Remark
+NAME: Final = "app"
+# Rules by the name that JSON, `allow` of a watch and a reader know.
+LOADED_AGAIN: Final = "model loaded again"
+RESIZED: Final = "resized on every frame"
+INPUT_CONVERTED: Final = "input converted"
+OUTPUT_UNUSED: Final = "output never used"
+OUTPUT_COPIED: Final = "output copied"
+PREPROCESSING: Final = "pre-processing dominates"
+EVENT_LOOP: Final = "inference on the event loop"
+COLD: Final = "first run not warmed up"
+DEFAULT_THREADS: Final = "threads left at the default"
+MANY_THREADS: Final = "more threads than cores"
+CONTENTION: Final = "interpreters fight for cores"
+NO_CORE: Final = "waits for a core"
 
-# The parts of the wall time, in the order in which a program goes through them.
-PARTS: Final = {
-    "start": "Python's start and imports",
-    "load": "model load",
-    "pre": "pre-processing",
-    "copy_in": "copy in",
-    "inference": "inference",
-    "copy_out": "copy out",
-    "post": "post-processing",
-    "waiting": "waiting",
-    "other": "the rest of the program",
-}
+
+@record
+class Split:
+    """Milliseconds by part, in the order in which a program goes through them."""
+
+    start_ms: float = 0.0
+    load_ms: float = 0.0
+    pre_ms: float = 0.0
+    copy_in_ms: float = 0.0
+    inference_ms: float = 0.0
+    copy_out_ms: float = 0.0
+    post_ms: float = 0.0
+    waiting_ms: float = 0.0
+    other_ms: float = 0.0
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Part → milliseconds."""
+        return {part: getattr(self, f"{part}_ms") for part in PARTS}
+
+    @property
+    def total_ms(self) -> float:
+        """All parts together."""
+        return sum(self.parts.values())
+
+    @property
+    def litert_ms(self) -> float:
+        """The time inside LiteRT."""
+        return self.load_ms + self.copy_in_ms + self.inference_ms + self.copy_out_ms
 
 
-@dataclass(frozen=True, slots=True)
-class AppFinding:
-    """A fault in the application: where, what it costs in this run, and what to do."""
+PARTS: Final = tuple(item.name.removesuffix("_ms") for item in fields(Split))
+
+
+@record
+class Fault:
+    """A fault in the application: where it is, and what it costs in this run."""
 
     rule: str
     file: str
@@ -35,25 +68,38 @@ class AppFinding:
     function: str
     cost_ms: float
     share: float
-    """Of the wall time, without that in which other programs had the cores."""
-    evidence: str
-    fix: str
-
-    def as_data(self) -> dict[str, Any]:
-        """The finding with the keys that the command line promises, and more."""
-        return {
-            "rule": self.rule,
-            "file": self.file,
-            "line": self.line,
-            "cost_ms": self.cost_ms,
-            "fix": self.fix,
-            "function": self.function,
-            "share": self.share,
-            "evidence": self.evidence,
-        }
+    """Of the wall time, without the time in which other programs had the cores."""
+    evidence: Remark = sentence()
+    """What was seen. What to do about it (`fix` in JSON) follows from it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
+class ThreadSplit:
+    """One thread of the program and how its time splits."""
+
+    process: int
+    thread: str
+    wall_ms: float
+    split: Split
+    runs: int
+
+
+@record
+class AppFound:
+    """What a watched program and a recorded trace both tell. The split is that of the thread that infers most."""
+
+    wall_ms: float
+    split: Split
+    thread: str | None
+    """The name of that thread; None where nothing was seen."""
+    threads: tuple[ThreadSplit, ...]
+    findings: tuple[Fault, ...]
+    doubts: tuple[Remark, ...]
+    trace: str | None = key(default=None, kw_only=True)
+    """The timeline's file, if one was asked for."""
+
+
+@record
 class CodeTime:
     """Time that the program itself spent in a function or line, outside of LiteRT."""
 
@@ -64,46 +110,23 @@ class CodeTime:
     ms: float
     samples: int
 
-    def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {
-            "part": self.part,
-            "file": self.file,
-            "function": self.function,
-            "line": self.line,
-            "ms": self.ms,
-            "samples": self.samples,
-        }
+
+@record
+class OperatorShare:
+    """A kind of operator in a run of a model, measured after the program had ended."""
+
+    op: str
+    count: int
+    share: float
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadSplit:
-    """One thread of the program and how its time splits, in milliseconds."""
-
-    process: int
-    thread: str
-    wall_ms: float
-    split: dict[str, float]
-    runs: int
-
-    def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {
-            "process": self.process,
-            "thread": self.thread,
-            "wall_ms": self.wall_ms,
-            "runs": self.runs,
-            "split": {f"{part}_ms": self.split.get(part, 0.0) for part in PARTS},
-        }
-
-
-@dataclass(frozen=True, slots=True)
+@record
 class ModelUse:
     """A model as the program used it."""
 
-    path: str
+    path: str = key("model")
     package: str
-    kind: str
+    kind: str = key("type")
     threads: int | None
     """As the program asked; None: it did not."""
     loads: int
@@ -111,26 +134,20 @@ class ModelUse:
     first_ms: float
     median_ms: float
     p95_ms: float
-    operators: tuple[tuple[str, int, float], ...] = ()
-    """(kind of operator, how many, share of a run), measured after the program had ended."""
-
-    def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {
-            "model": self.path,
-            "package": self.package,
-            "type": self.kind,
-            "threads": self.threads,
-            "loads": self.loads,
-            "runs": self.runs,
-            "first_ms": self.first_ms,
-            "median_ms": self.median_ms,
-            "p95_ms": self.p95_ms,
-            "operators": [{"op": op, "count": count, "share": share} for op, count, share in self.operators],
-        }
+    operators: tuple[OperatorShare, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
+class SlowFrame:
+    """One slow round of the loop around the model."""
+
+    number: int = key("frame")
+    at_ms: float
+    ms: float
+    inference_ms: float
+
+
+@record
 class Frames:
     """The rounds of the loop around the model, over time: from the end of one run to the end of the next."""
 
@@ -140,26 +157,12 @@ class Frames:
     first_ms: float
     first_at_ms: float
     """From the program's start to the end of its first run: the slow start that a user waits for."""
-    slowest: tuple[tuple[int, float, float, float], ...]
-    """(number, when in ms, how long, of that inference) of the slowest."""
+    slowest: tuple[SlowFrame, ...]
     course: tuple[tuple[float, float, float], ...]
     """(when, how long, of that inference); in long programs the slowest of each stretch."""
 
-    def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        names = ("frame", "at_ms", "ms", "inference_ms")
-        return {
-            "count": self.count,
-            "median_ms": self.median_ms,
-            "p95_ms": self.p95_ms,
-            "first_ms": self.first_ms,
-            "first_at_ms": self.first_at_ms,
-            "slowest": [dict(zip(names, entry, strict=True)) for entry in self.slowest],
-            "course": [list(entry) for entry in self.course],
-        }
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class Overhead:
     """What watching cost the program, as far as it can be told from within."""
 
@@ -168,82 +171,98 @@ class Overhead:
     samples: int
     sampler_ms: float
     start_ms: float
-
-    @property
-    def total_ms(self) -> float:
-        """All of it."""
-        return self.calls * self.call_ns / 1e6 + self.sampler_ms + self.start_ms
-
-    def as_data(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {
-            "total_ms": self.total_ms,
-            "calls": self.calls,
-            "call_ns": self.call_ns,
-            "samples": self.samples,
-            "sampler_ms": self.sampler_ms,
-            "start_ms": self.start_ms,
-        }
+    total_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class AppResult:
-    """All that was seen of a program."""
+@record
+class WatchedFound(AppFound):
+    """What was seen of a program that ran under watch."""
 
     command: tuple[str, ...]
     exit_code: int
-    wall_ms: float
-    main: ThreadSplit | None
-    threads: tuple[ThreadSplit, ...]
-    findings: tuple[AppFinding, ...]
     code: tuple[CodeTime, ...]
     models: tuple[ModelUse, ...]
     frames: Frames | None
     overhead: Overhead
-    trace: str = ""
-    """The timeline's file, if one was asked for."""
-    processes: int = 1
-    doubts: tuple[Remark, ...] = field(default=())
+    processes: int
 
     @property
-    def finding(self) -> Finding:
-        """What the practice came to."""
-        if self.main is None:
-            return told_finding("app", Standing.NOT_EXAMINED, "no Python program was seen")
-        if not self.models:
-            return told_finding("app", Standing.NOT_EXAMINED, "the program did not use LiteRT")
-        inference = self.main.split.get("inference", 0.0)
-        evidence = f"{inference / max(self.main.wall_ms, 1e-9):.0%} of {self.main.wall_ms / 1e3:.1f} s is inference"
-        if not self.findings:
-            return told_finding("app", Standing.GOOD, f"{evidence}; nothing around the model costs what it need not")
-        first = self.findings[0]
-        cost = sum(found.cost_ms for found in self.findings)
-        return told_finding(
-            "app",
-            Standing.TO_DO,
-            f"{evidence}; {len(self.findings)} faults cost {cost:.0f} ms, most of all {first.rule} at line {first.line}"
-            if len(self.findings) > 1
-            else f"{evidence}; {first.rule} at line {first.line} costs {cost:.0f} ms",
-            first.fix,
-        )
+    def label(self) -> str:
+        """Its name in a session."""
+        return " ".join(self.command)
 
-    def as_data(self) -> dict[str, Any]:
-        """The result with the keys that the command line promises, and more."""
-        main = self.main
-        return {
-            "command": list(self.command),
-            "exit_code": self.exit_code,
-            "wall_ms": self.wall_ms,
-            "split": {f"{part}_ms": main.split.get(part, 0.0) if main else 0.0 for part in PARTS},
-            "findings": [found.as_data() for found in self.findings],
-            "trace": self.trace or None,
-            "thread": None if main is None else main.thread,
-            "threads": [thread.as_data() for thread in self.threads],
-            "processes": self.processes,
-            "code": [entry.as_data() for entry in self.code],
-            "models": [model.as_data() for model in self.models],
-            "frames": None if self.frames is None else self.frames.as_data(),
-            "overhead": self.overhead.as_data(),
-            "finding": self.finding.as_data(),
-            "doubts": doubts_data(self.doubts),
-        }
+
+@record
+class OperatorRow:
+    """One operator of the model, or one kernel where a sampler saw no more, over the whole trace."""
+
+    op: str
+    node: int
+    """Its node's index; -1 where the trace does not tell."""
+    subgraph: int
+    delegate: bool
+    """Whether it is a whole partition that a delegate runs."""
+    count: int
+    """How often it was seen: runs of it, or samples."""
+    ms: float
+    share: float
+    """Of the time inside inference."""
+
+
+@record
+class InsteadRow:
+    """Something that ran where LiteRT did not."""
+
+    what: str
+    where: str
+    """The thread, or the process, that it ran on."""
+    part: str
+    """The part of the split that it counts to; `core` where it held the core that inference waited for."""
+    ms: float
+    count: int
+    file: str = ""
+    line: int = 0
+
+
+@record
+class Inferences:
+    """Runs of the model, where the trace shows each of them."""
+
+    count: int
+    first_ms: float
+    median_ms: float
+    p95_ms: float
+
+
+@record
+class Scheduling:
+    """What the scheduler did with the threads while they were inside inference."""
+
+    running_ms: float
+    no_core_ms: float
+    """Ready to run, without a core."""
+    waiting_ms: float
+
+
+@record
+class TraceFound(AppFound):
+    """What a trace says that a platform's tool recorded."""
+
+    source: TraceSource
+    process: str
+    sampled: bool
+    """Whether times are from samples: CPU time that adds up, not moments."""
+    loads: int | None
+    allocations: int | None
+    inferences: Inferences | None
+    scheduling: Scheduling | None
+    """None where the trace does not tell."""
+    partitions: int
+    operators: tuple[OperatorRow, ...]
+    instead: tuple[InsteadRow, ...]
+    pid: int = 0
+
+    @property
+    def label(self) -> str:
+        """Its name in a session."""
+        return f"--from {self.source.path}"

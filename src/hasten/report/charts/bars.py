@@ -89,12 +89,6 @@ def accelerators_spec(view: PracticeView) -> dict[str, Any] | None:
     return interval_bars(bars, "latency, ms") if bars else None
 
 
-def split_spec(spent_ms: dict[str, float]) -> dict[str, Any]:
-    """A bar for each part of an application's time."""
-    bars = [Bar(part, spent, spent, spent, milliseconds(spent)) for part, spent in spent_ms.items()]
-    return interval_bars(bars, "time, ms")
-
-
 def sustained_spec(view: PracticeView) -> dict[str, Any] | None:
     """A median for each minute, with its interval."""
     values = []

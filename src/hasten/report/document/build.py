@@ -25,7 +25,6 @@ def sections_of(summary: Summary) -> list[Section]:
         profile_section(summary),
         *summary.sections,
         practices.accelerators_section(summary),
-        practices.app_section(summary),
         practices.sensitivities_section(summary),
         practices.sustained_section(summary),
         trials.timeline_section(summary),

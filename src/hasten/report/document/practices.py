@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.units import milliseconds, percent
-from hasten.report.charts.bars import accelerators_spec, split_spec, sustained_spec, waterfall_spec
-from hasten.report.summary.reading import at, items, number, text, whole
+from hasten.report.charts.bars import accelerators_spec, sustained_spec, waterfall_spec
+from hasten.report.summary.reading import items, number, text, whole
 from hasten.report.summary.words import PRACTICES, latency_text, speed_words
 from hasten.show.blocks import Cell, Chart, Prose, Section, Table, cell, columns
 
@@ -112,46 +112,6 @@ def _accelerator(row: dict[str, Any]) -> tuple[Cell, ...]:
 def _charted(name: str, title: str, view: PracticeView, spec: dict[str, Any] | None, sheet: Table) -> list[Block]:
     said = view.why or (f"Recommended: {view.recommended}." if view.recommended else title)
     return [Prose(said), sheet] if spec is None else [Chart(name, title, said, spec, sheet)]
-
-
-def app_section(summary: Summary) -> Section | None:
-    """Where an application's time goes."""
-    blocks: list[Block] = []
-    for place, view in enumerate(summary.apps):
-        if view.why:
-            blocks.append(Prose(view.why))
-        blocks += _split(view, place)
-        rows = tuple(
-            (
-                Cell(text(row, "rule")),
-                Cell(f"{text(row, 'file')}:{whole(row, 'line') or ''}".strip(":"), code=True),
-                _ms(number(row, "cost_ms")),
-                Cell(text(row, "fix")),
-            )
-            for row in view.rows
-        )
-        if rows:
-            headings = columns("finding", "where", "#cost", "what to do")
-            blocks.append(Table(f"app-table-{place}", "Findings in the application", headings, rows))
-    return Section("app", "Application", tuple(blocks)) if blocks else None
-
-
-def _split(view: PracticeView, place: int) -> list[Block]:
-    """How the application's time splits."""
-    split = at(view.more, "split")
-    spent = (
-        {key.removesuffix("_ms").replace("_", " "): number(split, key) for key in split}
-        if isinstance(split, dict)
-        else {}
-    )
-    known = {part: value for part, value in spent.items() if value is not None}
-    if not known:
-        return []
-    rows = tuple((Cell(part), _ms(value)) for part, value in known.items())
-    sheet = Table(f"app-split-table-{place}", "How the time splits", columns("part", "#time"), rows)
-    largest = max(known, key=lambda part: known[part])
-    said = f"Most of the time goes to {largest}: {milliseconds(known[largest])} of {milliseconds(sum(known.values()))}."
-    return [Chart(f"app-split-{place}", f"The application's time: {view.model}", said, split_spec(known), sheet)]
 
 
 def comparisons_section(summary: Summary) -> Section | None:

@@ -81,7 +81,6 @@ def summarise(session: Session, source: str = "") -> Summary:
         sections=tuple(_sections(merged)),
         accelerators=practice_views(lines, "accelerators"),
         checks=practice_views(lines, "check"),
-        apps=practice_views(lines, "app", "findings"),
         sustained=practice_views(lines, "sustained", "minutes"),
         comparisons=compared,
         explanations=practice_views(lines, "explanation", "causes"),

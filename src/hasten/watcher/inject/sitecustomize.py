@@ -24,7 +24,7 @@ def _start() -> None:
         spec = importlib.util.spec_from_file_location("_hasten_watcher", path, submodule_search_locations=[room])
         if spec is not None:
             sys.modules["_hasten_watcher"] = importlib.util.module_from_spec(spec)
-            importlib.import_module("_hasten_watcher.watch").begin(folder, began_ns)
+            importlib.import_module("_hasten_watcher.instrumentation").begin(folder, began_ns)
     except Exception as error:  # noqa: BLE001 (whatever it is: the program must run)
         with open(os.path.join(folder, f"trouble-{os.getpid()}"), "w") as stream:  # noqa: PTH118, PTH123
             stream.write(f"{type(error).__name__}: {error}")

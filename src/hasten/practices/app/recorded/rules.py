@@ -4,30 +4,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from hasten.core.platform_trace import RUNNABLE
-from hasten.core.units import milliseconds, percent
-from hasten.practices.app.facts import AppFinding
+from hasten.core.remark import remark
+from hasten.practices.app.facts import (
+    COLD,
+    CONTENTION,
+    EVENT_LOOP,
+    INPUT_CONVERTED,
+    LOADED_AGAIN,
+    NO_CORE,
+    PREPROCESSING,
+    RESIZED,
+    Fault,
+)
+from hasten.practices.app.rules import (
+    COLD_RATIO,
+    DOMINATES_SHARE,
+    EVERY_FRAME,
+    FELT_MS,
+    FEW_RUNS,
+    TOGETHER_SHARE,
+    fault_at,
+    slowest_function,
+    stretches,
+    worth_naming,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hasten.core.platform_trace import PlatformTrace
-    from hasten.practices.app.recorded.views import Call, ThreadView
+    from hasten.practices.app.recorded.sections import Call, ThreadView
 
-_WORTH_SHARE: Final = 0.01
-_WORTH_MS: Final = 1.0
-_EVERY_FRAME: Final = 0.3
 _FEWEST_AGAIN: Final = 2
 _FEWEST_ALLOCATIONS: Final = 5
-_FEW_RUNS: Final = 10
-_COLD_RATIO: Final = 2.0
-_DOMINATES_SHARE: Final = 0.25
-_FELT_MS: Final = 1.0
 _NO_CORE_SHARE: Final = 0.1
 _COPIES_SHARE: Final = 0.2
-_TOGETHER_SHARE: Final = 0.2
 _UI_SECTIONS: Final = ("Choreographer#doFrame", "UIKit", "UpdateCycle", "CATransaction", "traversal", "inflate")
 
 
@@ -47,20 +63,15 @@ class Subject:
         """When any thread first infers."""
         return min((call.begin_ns for view in self.views for call in view.of_kind("invoke")), default=None)
 
-    def finding(self, rule: str, at: Call, cost_ms: float, evidence: str, fix: str) -> AppFinding:
-        """A finding at a call; its place is known only where the trace tells it."""
-        share = cost_ms / max(self.wall_ms, 1e-9)
+    def fault(self, rule: str, at: Call, cost_ms: float, code: str, **facts: Any) -> Fault:
+        """A fault at a call; its place is known only where the trace tells it."""
         function = "" if "@" in at.name else at.name
-        return AppFinding(rule, at.file, at.line, function, cost_ms, share, evidence, fix)
+        return fault_at(rule, (at.file, function, at.line), cost_ms, self.wall_ms, remark(code, **facts))
 
 
-def findings(subject: Subject) -> list[AppFinding]:
-    """All that are worth naming, the dearest first."""
-    if not subject.views:
-        return []
-    found = [fault for rule in _RULES for fault in rule(subject)]
-    worth = [fault for fault in found if fault.share >= _WORTH_SHARE and fault.cost_ms >= _WORTH_MS]
-    return sorted(worth, key=lambda fault: -fault.cost_ms)
+def faults_of(subject: Subject) -> list[Fault]:
+    """All faults that are worth naming, the most expensive first."""
+    return worth_naming(fault for rule in _RULES for fault in rule(subject)) if subject.views else []
 
 
 def is_cold_start(subject: Subject) -> bool:
@@ -71,150 +82,96 @@ def is_cold_start(subject: Subject) -> bool:
     )
 
 
-def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
+def _loaded_again(subject: Subject) -> Iterator[Fault]:
     """Models loaded in between runs, again and again."""
     again = _loaded_later(subject)
     if len(again) >= _FEWEST_AGAIN:
         times = [sum(call.ms for call in loading) for loading in again]
-        yield subject.finding(
-            "model loaded again",
-            again[0][0],
-            sum(times),
-            f"{len(again)} loads after the first run, {milliseconds(median(times))} each",
-            "Make the interpreter once, when the application starts, and keep it.",
-        )
+        facts = {"loads": len(again), "each_ms": median(times)}
+        yield subject.fault(LOADED_AGAIN, again[0][0], sum(times), "app.loaded-again", **facts)
 
 
-def _allocated_again(subject: Subject) -> Iterator[AppFinding]:
+def _allocated_again(subject: Subject) -> Iterator[Fault]:
     """Tensors or buffers allocated for every frame; where the model is loaded anew, that is the fault, not this."""
     again = _later(subject, "allocate", "buffer")
     runs = sum(len(view.of_kind("invoke")) for view in subject.views)
     reloaded = len(_loaded_later(subject)) >= _FEWEST_AGAIN
-    if not reloaded and len(again) >= max(_FEWEST_ALLOCATIONS, _EVERY_FRAME * runs):
-        yield subject.finding(
-            "resized on every frame",
-            again[0],
-            sum(call.ms for call in again),
-            f"{len(again)} allocations in {runs} runs",
-            "Resize and allocate once; keep an interpreter, or a set of buffers, for each shape.",
-        )
+    if not reloaded and len(again) >= max(_FEWEST_ALLOCATIONS, EVERY_FRAME * runs):
+        cost = sum(call.ms for call in again)
+        yield subject.fault(RESIZED, again[0], cost, "app.resized", calls=len(again), runs=runs)
 
 
-def _cold(subject: Subject) -> Iterator[AppFinding]:
+def _cold(subject: Subject) -> Iterator[Fault]:
     """A first run that takes much longer than the others. Samples do not show single runs."""
     if not is_cold_start(subject):
         return
     for view in subject.views:
         runs = [] if view.sampled else view.of_kind("invoke")
-        if len(runs) <= _FEW_RUNS:
+        if len(runs) <= FEW_RUNS:
             continue
         warm = median(run.ms for run in runs[1:])
-        if runs[0].ms >= _COLD_RATIO * warm:
-            yield subject.finding(
-                "first run not warmed up",
-                runs[0],
-                runs[0].ms - warm,
-                f"the first takes {milliseconds(runs[0].ms)}, the others {milliseconds(warm)}",
-                "Run the model once on any input before the user waits for it.",
-            )
+        if runs[0].ms >= COLD_RATIO * warm:
+            yield subject.fault(COLD, runs[0], runs[0].ms - warm, "app.cold", first_ms=runs[0].ms, warm_ms=warm)
 
 
-def _on_main_thread(subject: Subject) -> Iterator[AppFinding]:
+def _on_main_thread(subject: Subject) -> Iterator[Fault]:
     """Inference on the thread that draws."""
     for view in subject.views:
         runs = view.of_kind("invoke")
         if not runs or not view.thread.is_main or not _draws(subject, view):
             continue
         longest = max(run.ms for run in runs)
-        if longest >= _FELT_MS:
-            yield subject.finding(
-                "inference on the event loop",
-                runs[0],
-                view.split["inference"] / 1e6,
-                f"{view.thread.name or 'the main thread'} draws the interface and infers, "
-                f"{milliseconds(longest)} at a time",
-                "Run it on a thread of its own: an executor, a coroutine off the main dispatcher, a dispatch queue.",
-            )
+        if longest >= FELT_MS:
+            facts = {"thread": view.thread.name or "main", "longest_ms": longest}
+            cost = view.split["inference"] / 1e6
+            yield subject.fault(EVENT_LOOP, runs[0], cost, "app.blocks-interface", **facts)
 
 
-def _slow_preprocessing(subject: Subject) -> Iterator[AppFinding]:
+def _slow_preprocessing(subject: Subject) -> Iterator[Fault]:
     """More time before the model than in it."""
     view = subject.views[0]
     pre, inference = view.split["pre"] / 1e6, view.split["inference"] / 1e6
-    if pre <= inference or pre < _DOMINATES_SHARE * subject.wall_ms:
+    if pre <= inference or pre < DOMINATES_SHARE * subject.wall_ms:
         return
-    functions: dict[tuple[str, str], dict[int, float]] = {}
-    for (part, name, file, line), (_, time_ns) in view.code.items():
-        if part == "pre":
-            lines = functions.setdefault((name, file), {})
-            lines[line] = lines.get(line, 0.0) + time_ns
-    if not functions:
-        return
-    (name, file), lines = max(functions.items(), key=lambda entry: sum(entry[1].values()))
-    cost = sum(lines.values()) / 1e6
-    yield AppFinding(
-        "pre-processing dominates",
-        file,
-        max(lines, key=lambda line: lines[line]),
-        name,
-        cost,
-        cost / subject.wall_ms,
-        f"{milliseconds(pre)} before the model and {milliseconds(inference)} in it, most of it in {name}; "
-        "the cost is all of its time, the most that can be saved",
-        f"Speed up {name}, or prepare the next frame on another thread.",
-    )
+    code = view.code.items()
+    lines = {(file, name, line): ns / 1e6 for (part, name, file, line), (_, ns) in code if part == "pre"}
+    if lines:
+        where, cost = slowest_function(lines)
+        seen = remark("app.preprocessing", function=where[1], pre_ms=pre, inference_ms=inference, per_run=False)
+        yield fault_at(PREPROCESSING, where, cost, subject.wall_ms, seen)
 
 
-def _copies(subject: Subject) -> Iterator[AppFinding]:
+def _copies(subject: Subject) -> Iterator[Fault]:
     """Feeding and reading that take a good part of inference."""
     view = subject.views[0]
     copies, inside = (view.split["copy_in"] + view.split["copy_out"]) / 1e6, view.split["inference"] / 1e6
     calls = view.of_kind("copy_in", "copy_out")
     if calls and copies > _COPIES_SHARE * inside:
-        yield subject.finding(
-            "input converted",
-            calls[0],
-            copies,
-            f"feeding and reading take {milliseconds(copies)} beside {milliseconds(inside)} of inference",
-            "Write straight into the input's own memory: direct ByteBuffers, interpreter.tensor(), host buffers.",
-        )
+        facts = {"copies_ms": copies, "inference_ms": inside}
+        yield subject.fault(INPUT_CONVERTED, calls[0], copies, "app.copies", **facts)
 
 
-def _no_core(subject: Subject) -> Iterator[AppFinding]:
+def _no_core(subject: Subject) -> Iterator[Fault]:
     """Runs that are ready and wait for a core."""
     for view in subject.views:
         ready_ms, runs = float(view.scheduled()[:, RUNNABLE].sum()) / 1e6, view.of_kind("invoke")
         if not view.sampled and runs and ready_ms > _NO_CORE_SHARE * sum(run.ms for run in runs):
             share = ready_ms / sum(run.ms for run in runs)
-            yield subject.finding(
-                "waits for a core",
-                runs[0],
-                ready_ms,
-                f"{percent(share)} of inference, thread {view.thread.name or view.thread.tid} was ready without a core",
-                "Use fewer threads (hasten threads --load busy), or end what else runs at that moment.",
-            )
+            facts = {"thread": view.thread.name or str(view.thread.tid), "share": share}
+            yield subject.fault(NO_CORE, runs[0], ready_ms, "app.no-core", **facts)
 
 
-def _together(subject: Subject) -> Iterator[AppFinding]:
+def _together(subject: Subject) -> Iterator[Fault]:
     """Several threads infer at once and take each other's cores."""
-    lanes = [(view, view.of_kind("invoke")) for view in subject.views if not view.sampled and view.of_kind("invoke")]
+    lanes = [runs for view in subject.views if not view.sampled and (runs := view.of_kind("invoke"))]
     if len(lanes) < 2:
         return
-    edges = sorted(edge for _, runs in lanes for run in runs for edge in ((run.begin_ns, 1), (run.end_ns, -1)))
-    together = at_least_one = 0
-    busy, before = 0, edges[0][0]
-    for time_ns, step in edges:
-        together += (time_ns - before) if busy > 1 else 0
-        at_least_one += (time_ns - before) if busy else 0
-        busy, before = busy + step, time_ns
-    if together > _TOGETHER_SHARE * at_least_one and list(_no_core(subject)):
-        yield subject.finding(
-            "interpreters fight for cores",
-            lanes[0][1][0],
-            together / 1e6,
-            f"{len(lanes)} threads infer at once for {milliseconds(together / 1e6)}, and wait for cores meanwhile",
-            "Let one thread infer after the other, or give each interpreter fewer threads.",
-        )
+    runs = [run for lane in lanes for run in lane]
+    depth, spans = stretches(np.array([run.begin_ns for run in runs]), np.array([run.end_ns for run in runs]))
+    together = int(spans[depth > 1].sum())
+    if together > TOGETHER_SHARE * spans[depth > 0].sum() and list(_no_core(subject)):
+        facts = {"threads": len(lanes), "together_ms": together / 1e6}
+        yield subject.fault(CONTENTION, lanes[0][0], together / 1e6, "app.contention-seen", **facts)
 
 
 def _loaded_later(subject: Subject) -> list[list[Call]]:

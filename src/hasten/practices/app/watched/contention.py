@@ -13,6 +13,7 @@ import numpy as np
 from hasten.core.failure import RunnerFailed
 from hasten.core.plan import Workload
 from hasten.measure.warmup import warm_up
+from hasten.practices.app.rules import TOGETHER_SHARE, stretches
 
 if TYPE_CHECKING:
     from hasten.measure.rounds import Candidate
@@ -26,7 +27,7 @@ _MOST_TOGETHER: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class Contention:
     """How many interpreters of a group run at once, typically, and for how long."""
 
     together: int
@@ -34,7 +35,7 @@ class Crowd:
     """The time during which at least two of them ran."""
 
 
-def crowd_of(processes: list[Process], members: list[tuple[int, int]]) -> Crowd:
+def contention_of(processes: list[Process], members: list[tuple[int, int]]) -> Contention:
     """Runs of these interpreters that overlap, across threads and processes."""
     starts, ends = [], []
     for process in processes:
@@ -44,32 +45,26 @@ def crowd_of(processes: list[Process], members: list[tuple[int, int]]) -> Crowd:
         ends.append(runs.end)
     start, end = np.concatenate(starts), np.concatenate(ends)
     if len(start) < 2:
-        return Crowd(1, 0.0)
-    times = np.concatenate([start, end])
-    steps = np.concatenate([np.ones(len(start), int), -np.ones(len(end), int)])
-    order = np.lexsort((steps, times))
-    depth = np.cumsum(steps[order])[:-1]
-    spans = np.diff(times[order])
-    crowded = spans[depth >= 2].sum()
-    if crowded < 0.2 * spans[depth >= 1].sum():
-        return Crowd(1, crowded / 1e6)
-    weighted = float((depth * spans)[depth >= 2].sum() / crowded)
-    return Crowd(min(_MOST_TOGETHER, max(2, round(weighted))), crowded / 1e6)
+        return Contention(1, 0.0)
+    depth, spans = stretches(start, end)
+    overlapping = spans[depth >= 2].sum()
+    if overlapping < TOGETHER_SHARE * spans[depth >= 1].sum():
+        return Contention(1, overlapping / 1e6)
+    weighted = float((depth * spans)[depth >= 2].sum() / overlapping)
+    return Contention(min(_MOST_TOGETHER, max(2, round(weighted))), overlapping / 1e6)
 
 
-def crowd_ratio(
-    target: Target, candidate: Candidate, together: int, threads: int, fewer: int, seconds: float
-) -> float | None:
-    """The time of a run with fewer threads each over that with as many as now, so many running at once."""
+def contention_ratio(target: Target, candidate: Candidate, together: int, fewer: int, seconds: float) -> float | None:
+    """The time of a run with fewer threads each over that with the plan's, `together` of them running at once."""
     each = seconds / (2 * _TURNS)
     ratios = []
     try:
         with contextlib.ExitStack() as stack:
-            now = [_ready(target, candidate, threads, stack) for _ in range(together)]
+            now = [_ready(target, candidate, candidate.plan.threads, stack) for _ in range(together)]
             then = [_ready(target, candidate, fewer, stack) for _ in range(together)]
             for turn in range(_TURNS):
                 order = (now, then) if turn % 2 == 0 else (then, now)
-                speeds = {id(crew): _runs_a_second(crew, each) for crew in order}
+                speeds = {id(group): _runs_a_second(group, each) for group in order}
                 ratios.append(speeds[id(now)] / max(speeds[id(then)], 1e-9))
     except RunnerFailed:
         return None
@@ -83,7 +78,7 @@ def _ready(target: Target, candidate: Candidate, threads: int, stack: contextlib
     return runner
 
 
-def _runs_a_second(crew: list[RunnerClient], seconds: float) -> float:
+def _runs_a_second(group: list[RunnerClient], seconds: float) -> float:
     """All at once; the runs that they make together in a second."""
     speeds: list[float] = []
     failures: list[RunnerFailed] = []
@@ -95,7 +90,7 @@ def _runs_a_second(crew: list[RunnerClient], seconds: float) -> float:
         except RunnerFailed as failed:
             failures.append(failed)
 
-    threads = [threading.Thread(target=work, args=(runner,)) for runner in crew]
+    threads = [threading.Thread(target=work, args=(runner,)) for runner in group]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -123,13 +123,13 @@ class Process:
         return [note for note in self.notes if note["kind"] == kind]
 
 
-def read_seen(folder: Path) -> list[Process]:
+def read_processes(folder: Path) -> list[Process]:
     """The processes that wrote into a folder, the earliest first; what a crash cut off is left out."""
     found = [_process(path) for path in folder.glob(f"*{rows.LINES_SUFFIX}")]
     return sorted((process for process in found if process is not None), key=lambda process: process.began)
 
 
-def troubles(folder: Path) -> list[str]:
+def watch_errors(folder: Path) -> list[str]:
     """Why the watch could not begin in some process."""
     return sorted({path.read_text(errors="replace") for path in folder.glob("trouble-*")})
 

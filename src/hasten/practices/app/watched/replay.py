@@ -15,26 +15,25 @@ from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
-from hasten.core.units import percent
+from hasten.core.remark import remark
 from hasten.measure.bench import bench
 from hasten.measure.compare import compare
 from hasten.measure.rounds import Candidate, Progress
 from hasten.model.reader import read_graph
-from hasten.practices.app.facts import AppFinding
-from hasten.practices.app.watched.contention import Crowd, crowd_of, crowd_ratio
-from hasten.practices.app.watched.frames import model_uses
-from hasten.practices.app.watched.rules import worth
+from hasten.practices.app.facts import CONTENTION, DEFAULT_THREADS, MANY_THREADS, Fault, OperatorShare
+from hasten.practices.app.rules import fault_at
+from hasten.practices.app.watched.analysis import model_uses, warm_ms
+from hasten.practices.app.watched.contention import Contention, contention_of, contention_ratio
 from hasten.practices.app.watched.split import own_frame
-from hasten.practices.app.watched.study import warm_ms
 from hasten.practices.profile.run import profile_model
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hasten.practices.app.facts import AppResult, ModelUse
+    from hasten.practices.app.facts import ModelUse, WatchedFound
+    from hasten.practices.app.watched.analysis import ProgramAnalysis
     from hasten.practices.app.watched.recording import Process
-    from hasten.practices.app.watched.study import AppStudy
     from hasten.targets.base import Target
 
 _MATTERS_SHARE: Final = 0.05
@@ -60,19 +59,17 @@ class _Group:
     members: list[tuple[int, int]] = field(default_factory=list)
 
 
-class AfterTheRun:
+class Replay:
     """Measures the models of a program that has ended, within about so many seconds."""
 
-    def __init__(self, study: AppStudy, target: Target, seconds: float, progress: Progress) -> None:
+    def __init__(self, study: ProgramAnalysis, target: Target, seconds: float, progress: Progress) -> None:
         self._study, self._target, self._seconds, self._progress = study, target, seconds, progress
         self._steady: dict[str, float] = {}
 
-    def result(self) -> AppResult:
-        """The program's result, with what was measured."""
-        if self._seconds <= 0:
-            return self._study.result()
+    def found(self) -> WatchedFound:
+        """What was seen of the program, with what was measured."""
         groups = self._groups()
-        found: list[AppFinding] = []
+        found: list[Fault] = []
         models = model_uses(self._study.processes)
         for group in groups[:1]:
             self._progress(0.0, "operators")
@@ -83,7 +80,7 @@ class AfterTheRun:
             self._progress(0.3 + 0.7 * number / len(checks), "threads")
             found += check(self._seconds * _FOR_THREADS / len(checks))
         self._progress(0.9, "done")
-        return self._study.result([fault for fault in found if worth(fault)], self._steady_ms, models)
+        return self._study.found(found, self._steady_ms, models)
 
     def _groups(self) -> list[_Group]:
         """The models that take a share of the time worth a measurement, the dearest first."""
@@ -116,7 +113,7 @@ class AfterTheRun:
             return models
         profile = found[0]
         total = max(sum(operator.ms for operator in profile.operators), 1e-9)
-        operators = tuple((kind, count, ms / total) for kind, count, ms, _ in profile.by_kind())
+        operators = tuple(OperatorShare(kind, count, ms / total) for kind, count, ms, _ in profile.by_kind())
         path = str(group.candidate.path)
         return [replace(use, operators=operators) if use.path == path else use for use in models]
 
@@ -136,23 +133,23 @@ class AfterTheRun:
     def _steady_ms(self, process: Process, number: int) -> float | None:
         return self._steady.get(process.objects.get(number, {}).get("key", ""))
 
-    def _checks(self, group: _Group) -> list[Callable[[float], list[AppFinding]]]:
+    def _checks(self, group: _Group) -> list[Callable[[float], list[Fault]]]:
         """What is to be measured of a model's threads, each within so many seconds."""
         cores = int(group.process.facts.get("cores", 1))
-        crowd = crowd_of(self._study.processes, group.members)
+        contention = contention_of(self._study.processes, group.members)
         asked = group.asked or 1
-        if crowd.together >= 2:
-            fewer = max(1, cores // crowd.together)
-            if crowd.together * asked <= cores or fewer >= asked:
+        if contention.together >= 2:
+            fewer = max(1, cores // contention.together)
+            if contention.together * asked <= cores or fewer >= asked:
                 return []
-            return [lambda seconds: self._crowded(group, crowd, fewer, seconds)]
+            return [lambda seconds: self._contended(group, contention, fewer, seconds)]
         if group.asked is None and cores > 1:
-            return [lambda seconds: self._other_threads(group, cores, "threads left at the default", seconds)]
+            return [lambda seconds: self._other_threads(group, cores, DEFAULT_THREADS, seconds)]
         if asked > cores:
-            return [lambda seconds: self._other_threads(group, cores, "more threads than cores", seconds)]
+            return [lambda seconds: self._other_threads(group, cores, MANY_THREADS, seconds)]
         return []
 
-    def _other_threads(self, group: _Group, threads: int, rule: str, seconds: float) -> list[AppFinding]:
+    def _other_threads(self, group: _Group, threads: int, rule: str, seconds: float) -> list[Fault]:
         better = replace(group.candidate, plan=replace(group.candidate.plan, threads=threads))
         found = compare(self._target, group.candidate, better, seconds)
         if isinstance(found, tuple) or found.comparison.verdict is not Verdict.FASTER:
@@ -160,29 +157,21 @@ class AfterTheRun:
         gain = 1 - found.comparison.ratio
         if gain < _ENOUGH_GAIN:
             return []
-        low, high = (1 - bound for bound in reversed(found.comparison.ci95))
-        evidence = (
-            f"a run takes {percent(gain)} less with {threads} than with {group.candidate.plan.threads}"
-            f" ({percent(low)} to {percent(high)}), measured afterwards"
-        )
-        return [self._fault(group, rule, gain * group.run_ms, evidence, f"Give num_threads={threads}.")]
+        now, ratio, ci95 = group.candidate.plan.threads, found.comparison.ratio, list(found.comparison.ci95)
+        facts = {"threads": threads, "now": now, "ratio": ratio, "ci95": ci95}
+        return [self._fault(group, rule, gain * group.run_ms, "app.other-threads", **facts)]
 
-    def _crowded(self, group: _Group, crowd: Crowd, fewer: int, seconds: float) -> list[AppFinding]:
-        asked = group.candidate.plan.threads
-        ratio = crowd_ratio(self._target, group.candidate, crowd.together, asked, fewer, seconds)
+    def _contended(self, group: _Group, contention: Contention, fewer: int, seconds: float) -> list[Fault]:
+        ratio = contention_ratio(self._target, group.candidate, contention.together, fewer, seconds)
         if ratio is None or 1 - ratio < _ENOUGH_GAIN:
             return []
-        evidence = (
-            f"{crowd.together} interpreters with {asked} threads each run at once; with {fewer} each"
-            f" they take {percent(1 - ratio)} less, measured afterwards"
-        )
-        fix = f"Give num_threads={fewer} to each, or run one after the other."
-        return [self._fault(group, "interpreters fight for cores", (1 - ratio) * crowd.wall_ms, evidence, fix)]
+        now = group.candidate.plan.threads
+        facts = {"together": contention.together, "threads": fewer, "now": now, "ratio": ratio}
+        return [self._fault(group, CONTENTION, (1 - ratio) * contention.wall_ms, "app.contention", **facts)]
 
-    def _fault(self, group: _Group, rule: str, cost_ms: float, evidence: str, fix: str) -> AppFinding:
+    def _fault(self, group: _Group, rule: str, cost_ms: float, code: str, **facts: Any) -> Fault:
         file, function, line = own_frame(group.process.chain(group.place))
-        share = cost_ms / max(self._study.undisturbed_ms, 1e-9)
-        return AppFinding(rule, file, line, function, cost_ms, share, evidence, fix)
+        return fault_at(rule, (file, function, line), cost_ms, self._study.undisturbed_ms, remark(code, **facts))
 
 
 def _candidate(made: dict[str, Any]) -> Candidate | None:

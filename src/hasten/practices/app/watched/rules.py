@@ -12,8 +12,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.units import milliseconds, size
-from hasten.practices.app.facts import AppFinding
+from hasten.core.remark import remark
+from hasten.practices.app.facts import (
+    COLD,
+    EVENT_LOOP,
+    INPUT_CONVERTED,
+    LOADED_AGAIN,
+    OUTPUT_COPIED,
+    OUTPUT_UNUSED,
+    PREPROCESSING,
+    RESIZED,
+    Fault,
+)
+from hasten.practices.app.rules import (
+    COLD_RATIO,
+    DOMINATES_SHARE,
+    EVERY_FRAME,
+    FELT_MS,
+    FEW_RUNS,
+    fault_at,
+    slowest_function,
+    worth_naming,
+)
 from hasten.practices.app.watched.split import own_frame
 from hasten.watcher import rows
 
@@ -23,28 +43,15 @@ if TYPE_CHECKING:
     from hasten.practices.app.watched.recording import Events, Process
     from hasten.practices.app.watched.split import ThreadTimes
 
-WORTH_SHARE: Final = 0.01
-"""Of the wall time: what costs less is not named."""
-_WORTH_SHARES: Final = {"output copied": 0.02}
-"""Where the better way asks more care of the programmer, it has to save more."""
-_WORTH_MS: Final = 1.0
 _DISTURBED: Final = 3.0
 """A call that takes so many times the median was held up by something else."""
-_EVERY_FRAME: Final = 0.3
-"""Calls for each run of the model, from which on they count as made on every frame."""
-_FEW_RUNS: Final = 10
-_COLD_RATIO: Final = 2.0
 _BEYOND_DISTURBED: Final = 1.5
 # A first run that is late by less may just have waited for another program's turn on the core.
 _LATE_MS: Final = 5.0
 # Below this share of its wall time, others had so much of the cores that one late run may be theirs.
 _BUSY: Final = 0.7
-_DOMINATES: Final = "pre-processing dominates"
-_DOMINATES_SHARE: Final = 0.25
 _NEARLY_ALWAYS: Final = 0.8
 """A sampler that looks at a frame can keep an output alive for an instant longer than the program does."""
-_FELT_MS: Final = 1.0
-"""A run on an event loop that is shorter than this disturbs nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +67,17 @@ class Subject:
     quiet: float = 1.0
     """The share of the time in which the program was not kept from a core by others: costs are told without that."""
 
-    def finding(self, rule: str, place: int, cost_ms: float, evidence: str, fix: str) -> AppFinding:
-        """A finding at a place of the program."""
+    def fault(self, rule: str, place: int, cost_ms: float, code: str, **facts: Any) -> Fault:
+        """A fault at a place of the program."""
         file, function, line = own_frame(self.process.chain(place))
-        return AppFinding(rule, file, line, function, cost_ms, cost_ms / max(self.wall_ms, 1e-9), evidence, fix)
+        return fault_at(rule, (file, function, line), cost_ms, self.wall_ms, remark(code, **facts))
 
 
-def findings(subject: Subject) -> list[AppFinding]:
+def faults_of(subject: Subject) -> list[Fault]:
     """All faults of a process that are worth naming."""
-    found = [fault for rule in _RULES for fault in rule(subject) if worth(fault)]
-    known = {(fault.file, fault.line) for fault in found if fault.rule != _DOMINATES}
-    return [fault for fault in found if fault.rule != _DOMINATES or (fault.file, fault.line) not in known]
-
-
-def worth(fault: AppFinding) -> bool:
-    """Whether a fault costs enough to be named."""
-    return fault.share >= _WORTH_SHARES.get(fault.rule, WORTH_SHARE) and fault.cost_ms >= _WORTH_MS
+    found = worth_naming(fault for rule in _RULES for fault in rule(subject))
+    known = {(fault.file, fault.line) for fault in found if fault.rule != PREPROCESSING}
+    return [fault for fault in found if fault.rule != PREPROCESSING or (fault.file, fault.line) not in known]
 
 
 def _typical_ms(times: Any) -> float:
@@ -86,7 +88,7 @@ def _typical_ms(times: Any) -> float:
     return float(values[values <= _DISTURBED * np.median(values)].mean()) * len(values)
 
 
-def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
+def _loaded_again(subject: Subject) -> Iterator[Fault]:
     """The same model loaded anew after the earlier interpreter had done its last run."""
     process, events = subject.process, subject.process.events
     costs: dict[int, list[float]] = defaultdict(list)
@@ -101,13 +103,8 @@ def _loaded_again(subject: Subject) -> Iterator[AppFinding]:
         if done is not None and done <= events.start[index] and made.get("key"):
             costs[int(events.place[index])].append(_loading_ms(subject, own))
     for place, times in costs.items():
-        yield subject.finding(
-            "model loaded again",
-            place,
-            _typical_ms(times),
-            f"loaded {len(times)} more times than needed, {milliseconds(median(times))} each with its first run",
-            "Make the interpreter once, outside of the loop, and keep it.",
-        )
+        facts = {"loads": len(times), "each_ms": median(times)}
+        yield subject.fault(LOADED_AGAIN, place, _typical_ms(times), "app.loaded-again", **facts)
 
 
 def _loading_ms(subject: Subject, own: Events) -> float:
@@ -119,7 +116,7 @@ def _loading_ms(subject: Subject, own: Events) -> float:
     return float(load + extra)
 
 
-def _resized(subject: Subject) -> Iterator[AppFinding]:
+def _resized(subject: Subject) -> Iterator[Fault]:
     """Tensors resized or allocated again and again after the first run."""
     events = subject.process.events
     for number in np.unique(events.number).tolist():
@@ -128,19 +125,15 @@ def _resized(subject: Subject) -> Iterator[AppFinding]:
         if len(runs) < 3:
             continue
         later = own.where((own.start > runs.start[0]) & np.isin(own.kind, (rows.ALLOCATE, rows.RESIZE)))
-        if len(later) < _EVERY_FRAME * len(runs):
+        if len(later) < EVERY_FRAME * len(runs):
             continue
         resizes = later.where(later.kind == rows.RESIZE)
         blamed = resizes if len(resizes) else later
         place = _most_common(blamed.place)
         changes = int((resizes.flags & rows.CHANGED).sum())
-        yield subject.finding(
-            "resized on every frame",
-            place,
-            _allocating_ms(later) + _shaken_ms(own, later),
-            f"{len(later)} calls of resize or allocate in {len(runs)} runs; {changes} changed the shape",
-            "Keep an interpreter for each shape, allocated once, or bring all frames to one shape.",
-        )
+        cost = _allocating_ms(later) + _shaken_ms(own, later)
+        facts = {"calls": len(later), "runs": len(runs), "changes": changes}
+        yield subject.fault(RESIZED, place, cost, "app.resized", **facts)
 
 
 def _allocating_ms(later: Events) -> float:
@@ -158,7 +151,7 @@ def _shaken_ms(own: Events, later: Events) -> float:
     return max(0.0, float(np.median(runs.ms[after]) - np.median(runs.ms[others]))) * len(after)
 
 
-def _input_made_fit(subject: Subject) -> Iterator[AppFinding]:
+def _input_made_fit(subject: Subject) -> Iterator[Fault]:
     """Inputs that LiteRT must convert or copy before it can copy them: lists, arrays with gaps."""
     events = subject.process.events
     notes: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -169,17 +162,12 @@ def _input_made_fit(subject: Subject) -> Iterator[AppFinding]:
         fit_ms = median(note["fit_ns"] for note in seen) / 1e6
         cost = _typical_ms(np.maximum(odd.ms - fit_ms, 0.0))
         what = seen[0]["what"]
-        name = "an array that is not contiguous" if what == "non-contiguous" else f"a {what}, not an array"
-        yield subject.finding(
-            "input converted",
-            place,
-            cost,
-            f"{name} of {size(seen[0]['bytes'])}, {len(odd)} times; one that fits takes {milliseconds(fit_ms)}",
-            "Write into a contiguous array of the input's type from the start, best into interpreter.tensor(index)().",
-        )
+        code = "app.input-not-contiguous" if what == "non-contiguous" else "app.input-not-array"
+        facts = {"type": what, "bytes": seen[0]["bytes"], "calls": len(odd), "fit_ms": fit_ms}
+        yield subject.fault(INPUT_CONVERTED, place, cost, code, **facts)
 
 
-def _input_from_double(subject: Subject) -> Iterator[AppFinding]:
+def _input_from_double(subject: Subject) -> Iterator[Fault]:
     """Arrays of 64-bit floats that the program itself turns into what the model takes, in every round of its loop."""
     process = subject.process
     runs = process.events.where(process.events.is_run)
@@ -192,19 +180,11 @@ def _input_from_double(subject: Subject) -> Iterator[AppFinding]:
         looked_at = int(((runs.place == place) & (runs.flags & rows.LOOKED_AT > 0)).sum())
         each = median(note["ns"] + note["free_ns"] for note in notes) * len(notes) / max(1, looked_at) / 1e6
         cost = each * int((runs.place == place).sum())
-        yield AppFinding(
-            "input converted",
-            file,
-            line,
-            function,
-            cost,
-            cost / max(subject.wall_ms, 1e-9),
-            f"float64 of {notes[0]['elements']} numbers converted in every frame, {milliseconds(each)} each",
-            "Compute in float32 from the start: np.float32(x), dtype=np.float32, out=… instead of astype at the end.",
-        )
+        seen = remark("app.input-float64", elements=notes[0]["elements"], each_ms=each)
+        yield fault_at(INPUT_CONVERTED, (file, function, line), cost, subject.wall_ms, seen)
 
 
-def _outputs(subject: Subject) -> Iterator[AppFinding]:
+def _outputs(subject: Subject) -> Iterator[Fault]:
     """Outputs that nobody uses, and copies where a view would do."""
     events = subject.process.events
     notes: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -214,14 +194,8 @@ def _outputs(subject: Subject) -> Iterator[AppFinding]:
         own = events.where((events.place == place) & (events.kind == rows.GET))
         how, _, name = subject.process.places[place]["fate"].partition(":")
         if how in ("dropped", "unread"):
-            what = f"put into {name}, which nobody reads" if name else "dropped at once"
-            yield subject.finding(
-                "output never used",
-                place,
-                _typical_ms(own.ms + _freeing_ms(notes.get(place, ()))),
-                f"read {len(own)} times, and {what}",
-                "Leave out this read.",
-            )
+            cost = _typical_ms(own.ms + _freeing_ms(notes.get(place, ())))
+            yield subject.fault(OUTPUT_UNUSED, place, cost, "app.output-unused", reads=len(own), variable=name)
         elif seen := notes.get(place):
             yield from _copied(subject, place, own, seen)
 
@@ -231,46 +205,30 @@ def _freeing_ms(notes: Sequence[dict[str, Any]]) -> float:
     return median(note["free_ns"] for note in notes) / 1e6 if notes else 0.0
 
 
-def _copied(subject: Subject, place: int, own: Events, seen: list[dict[str, Any]]) -> Iterator[AppFinding]:
+def _copied(subject: Subject, place: int, own: Events, seen: list[dict[str, Any]]) -> Iterator[Fault]:
     if np.mean([note["view_would_do"] for note in seen]) < _NEARLY_ALWAYS:
         return
     saved_ms = _freeing_ms(seen) - median(note["view_ns"] for note in seen) / 1e6
-    yield subject.finding(
-        "output copied",
-        place,
-        _typical_ms(np.maximum(own.ms + saved_ms, 0.0)),
-        f"{size(seen[0]['bytes'])} copied {len(own)} times, and gone before the next run",
-        "Ask once for output = interpreter.tensor(index), then read output() in the loop and keep no reference to it.",
-    )
+    cost = _typical_ms(np.maximum(own.ms + saved_ms, 0.0))
+    yield subject.fault(OUTPUT_COPIED, place, cost, "app.output-copied", bytes=seen[0]["bytes"], calls=len(own))
 
 
-def _slow_preprocessing(subject: Subject) -> Iterator[AppFinding]:
+def _slow_preprocessing(subject: Subject) -> Iterator[Fault]:
     """A loop of single images that spends more time before the model than in it."""
     events = subject.process.events
     for place, code in subject.times.before_run.items():
         runs = events.where(events.is_run & (events.place == place))
         pre, inference = sum(code.values()), float(runs.ms.sum())
-        if len(runs) < _FEW_RUNS or pre <= inference or pre < _DOMINATES_SHARE * _loop_ms(runs):
+        if len(runs) < FEW_RUNS or pre <= inference or pre < DOMINATES_SHARE * _loop_ms(runs):
             continue
         # On a busy machine, a few frames that were held up before their run can outweigh all the others.
         if np.median(_own_code_ms(events, place)) <= np.median(runs.ms):
             continue
-        functions: dict[tuple[str, str], dict[int, float]] = defaultdict(lambda: defaultdict(float))
-        for (_, file, function, line), ms in code.items():
-            functions[(file, function)][line] += ms
-        (file, function), lines = max(functions.items(), key=lambda entry: sum(entry[1].values()))
-        cost = sum(lines.values()) * subject.quiet
-        yield AppFinding(
-            _DOMINATES,
-            file,
-            max(lines, key=lambda line: lines[line]),
-            function,
-            cost,
-            cost / subject.wall_ms,
-            f"{milliseconds(pre / len(runs))} before each run of {milliseconds(inference / len(runs))}, most of it in"
-            f" {function}; the cost is all of its time, the most that can be saved",
-            f"Speed up {function} (whole arrays instead of loops), or prepare the next frame in another thread.",
-        )
+        lines: dict[tuple[str, str, int], float] = {key[1:]: ms for key, ms in code.items()}
+        where, cost = slowest_function(lines)
+        each: dict[str, Any] = {"pre_ms": pre / len(runs), "inference_ms": inference / len(runs), "per_run": True}
+        seen = remark("app.preprocessing", function=where[1], **each)
+        yield fault_at(PREPROCESSING, where, cost * subject.quiet, subject.wall_ms, seen)
 
 
 def _own_code_ms(events: Events, place: int) -> Any:
@@ -287,44 +245,34 @@ def _loop_ms(runs: Events) -> float:
     return float(runs.end[-1] - runs.start[0]) / 1e6
 
 
-def _blocks_loop(subject: Subject) -> Iterator[AppFinding]:
+def _blocks_loop(subject: Subject) -> Iterator[Fault]:
     """Runs on the thread of an event loop that has other things to do."""
     events = subject.process.events
     on_loop = events.where(events.is_run & (events.flags & rows.ON_LOOP > 0))
     for place in np.unique(on_loop.place).tolist():
         own = on_loop.where(on_loop.place == place)
-        if np.median(own.ms) >= _FELT_MS:
-            yield subject.finding(
-                "inference on the event loop",
-                place,
-                float(own.ms.sum()) * subject.quiet,
-                f"{len(own)} runs, {milliseconds(float(np.max(own.ms)))} at most, during which nothing else goes on",
-                "Run it in a thread: await loop.run_in_executor(pool, run), or a worker thread beside the interface.",
-            )
+        if np.median(own.ms) >= FELT_MS:
+            cost, facts = float(own.ms.sum()) * subject.quiet, {"runs": len(own), "longest_ms": float(np.max(own.ms))}
+            yield subject.fault(EVENT_LOOP, place, cost, "app.blocks-event-loop", **facts)
 
 
-def _cold(subject: Subject) -> Iterator[AppFinding]:
+def _cold(subject: Subject) -> Iterator[Fault]:
     """A first run inside the loop that takes much longer than the others."""
     events = subject.process.events
     for number in np.unique(events.number[events.is_run]).tolist():
         runs = events.where(events.is_run & (events.number == number))
         same = runs.where(runs.place == runs.place[0])
-        if len(same) <= _FEW_RUNS:
+        if len(same) <= FEW_RUNS:
             continue
         warm = float(np.median(same.ms[1:]))
         late = float(same.ms[0]) - warm
         if subject.quiet < _BUSY:  # it may have waited for a core, and computed no longer than the others
             late = min(late, _cpu_ms(subject.process, same) - warm)
         # Where other programs hold up many runs, the first may have been held up as well.
-        slow = max(_COLD_RATIO * warm, _BEYOND_DISTURBED * float(np.quantile(same.ms[1:], 0.95)))
+        slow = max(COLD_RATIO * warm, _BEYOND_DISTURBED * float(np.quantile(same.ms[1:], 0.95)))
         if late >= _LATE_MS and same.ms[0] >= slow:
-            yield subject.finding(
-                "first run not warmed up",
-                int(runs.place[0]),
-                late * subject.quiet,
-                f"the first takes {milliseconds(float(same.ms[0]))}, the others {milliseconds(warm)}",
-                "Run the model once on any input before the loop whose latency counts.",
-            )
+            facts = {"first_ms": float(same.ms[0]), "warm_ms": warm}
+            yield subject.fault(COLD, int(runs.place[0]), late * subject.quiet, "app.cold", **facts)
 
 
 def _cpu_ms(process: Process, runs: Events) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.practices.app.facts import CodeTime, ThreadSplit
+from hasten.practices.app.facts import CodeTime, Split, ThreadSplit
 from hasten.practices.app.watched.recording import RUNS
 from hasten.watcher import rows
 
@@ -118,7 +118,8 @@ def split_thread(process: Process, thread: int, start: int, end: int) -> ThreadT
 def thread_split(process: Process, thread: int, times: ThreadTimes, wall_ms: float) -> ThreadSplit:
     """The split as the record that a report prints."""
     runs = int((process.events.is_run & (process.events.thread == thread)).sum())
-    return ThreadSplit(process.pid, process.thread_name(thread), wall_ms, dict(times.split), runs)
+    split = Split(**{f"{part}_ms": ms for part, ms in times.split.items()})
+    return ThreadSplit(process.pid, process.thread_name(thread), wall_ms, split, runs)
 
 
 def code_times(times: ThreadTimes, most: int) -> list[CodeTime]:

@@ -21,7 +21,7 @@ from hasten.practices.app.recorded.names import (
     is_waiting,
     plain_name,
 )
-from hasten.practices.app.recorded.views import Call, ThreadView
+from hasten.practices.app.recorded.sections import Call, ThreadView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

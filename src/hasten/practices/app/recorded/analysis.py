@@ -12,11 +12,10 @@ import numpy as np
 
 from hasten.core.platform_trace import FEW_SAMPLES, NO_OPERATORS, NO_SYMBOLS, NO_TFLITE, RUNNABLE, RUNNING, STARTED_LATE
 from hasten.core.remark import remark
-from hasten.practices.app.facts import ThreadSplit
-from hasten.practices.app.recorded.facts import Inferences, InsteadRow, OperatorRow, PlatformResult
-from hasten.practices.app.recorded.rules import Subject, findings, is_cold_start
-from hasten.practices.app.recorded.samples import Stacks, view_of_samples
-from hasten.practices.app.recorded.views import ThreadView, has_tflite, how_often, view_of_slices
+from hasten.practices.app.facts import Inferences, InsteadRow, OperatorRow, Scheduling, Split, ThreadSplit, TraceFound
+from hasten.practices.app.recorded.rules import Subject, faults_of, is_cold_start
+from hasten.practices.app.recorded.sections import ThreadView, has_tflite, how_often, view_of_sections
+from hasten.practices.app.recorded.stack_samples import Stacks, view_of_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,30 +28,35 @@ _FEW_SAMPLES: Final = 100
 _NAMELESS_SHARE: Final = 0.5
 
 
-def examine_trace(trace: PlatformTrace) -> PlatformResult:
+def analyze_trace(trace: PlatformTrace) -> TraceFound:
     """All that hasten has to say about a trace."""
     stacks = Stacks(trace)
     views = _views(trace, stacks)
     subject = Subject(trace, views)
     main = views[0] if views else None
+    split = _split(main) if main else None
     inference_ns = sum(view.split["inference"] for view in views)
-    result = PlatformResult(
+    sampled = any(view.sampled for view in views)  # single calls cannot be told from each other
+    found = TraceFound(
+        wall_ms=split.wall_ms if split else 0.0,
+        split=split.split if split else Split(),
+        thread=split.thread if split else None,
+        threads=tuple(_split(view) for view in views if view.tflite_ns > 0),
+        findings=tuple(faults_of(subject)),
+        doubts=trace.doubts,
         source=trace.source,
         process=_process_name(trace, main),
         sampled=main is not None and main.sampled,
-        main=_split(main) if main else None,
-        threads=tuple(_split(view) for view in views if view.tflite_ns > 0),
-        loads=None if _are_sampled(views) else sum(how_often(found) for view in views for found in view.loadings()),
-        allocations=None if _are_sampled(views) else sum(len(view.of_kind("allocate")) for view in views),
+        loads=None if sampled else sum(how_often(found) for view in views for found in view.loadings()),
+        allocations=None if sampled else sum(len(view.of_kind("allocate")) for view in views),
         inferences=_inferences(views),
-        scheduling_ms=_scheduling(views),
+        scheduling=_scheduling(views),
         partitions=len({key for view in views for key in view.operators if key[3]}),
         operators=_operators(views, inference_ns),
         instead=_instead(trace, views),
-        findings=tuple(findings(subject)),
-        doubts=trace.doubts,
+        pid=main.thread.pid if main else 0,
     )
-    return replace(result, doubts=(*trace.doubts, *_doubts(trace, subject, result)))
+    return replace(found, doubts=(*trace.doubts, *_doubts(trace, subject, found)))
 
 
 def _views(trace: PlatformTrace, stacks: Stacks) -> list[ThreadView]:
@@ -84,7 +88,7 @@ def _rank(view: ThreadView) -> tuple[float, float, float]:
 
 
 def _view(trace: PlatformTrace, thread: ThreadTrace, stacks: Stacks) -> ThreadView:
-    return view_of_slices(trace, thread) if len(thread.slices) else view_of_samples(trace, thread, stacks)
+    return view_of_sections(trace, thread) if len(thread.slices) else view_of_samples(trace, thread, stacks)
 
 
 def _samples_tflite(thread: ThreadTrace, stacks: Stacks) -> bool:
@@ -93,13 +97,8 @@ def _samples_tflite(thread: ThreadTrace, stacks: Stacks) -> bool:
 
 def _split(view: ThreadView) -> ThreadSplit:
     name = view.thread.name or (f"thread {view.thread.tid}" if view.thread.tid else "all threads")
-    split = {part: time_ns / 1e6 for part, time_ns in view.split.items()}
+    split = Split(**{f"{part}_ms": time_ns / 1e6 for part, time_ns in view.split.items()})
     return ThreadSplit(view.thread.pid, name, view.wall_ns / 1e6, split, len(view.of_kind("invoke")))
-
-
-def _are_sampled(views: list[ThreadView]) -> bool:
-    """Whether single calls cannot be told from each other."""
-    return any(view.sampled for view in views)
 
 
 def _inferences(views: list[ThreadView]) -> Inferences | None:
@@ -111,13 +110,13 @@ def _inferences(views: list[ThreadView]) -> Inferences | None:
     return Inferences(len(runs), first.ms, float(np.median(times)), float(np.percentile(times, 95)))
 
 
-def _scheduling(views: list[ThreadView]) -> tuple[float, float, float] | None:
+def _scheduling(views: list[ThreadView]) -> Scheduling | None:
     known = [view for view in views if len(view.thread.states) and view.of_kind("invoke")]
     if not known:
         return None
     times = np.concatenate([view.scheduled() for view in known])
     running, ready, waiting = (times.sum(axis=0) / 1e6).tolist()
-    return running, ready, waiting
+    return Scheduling(running, ready, waiting)
 
 
 def _operators(views: list[ThreadView], inference_ns: float) -> tuple[OperatorRow, ...]:
@@ -194,18 +193,18 @@ def _process_name(trace: PlatformTrace, main: ThreadView | None) -> str:
     return f"{name} ({pid})" if name and pid else name or (f"process {pid}" if pid else "")
 
 
-def _doubts(trace: PlatformTrace, subject: Subject, result: PlatformResult) -> Iterable[Remark]:
+def _doubts(trace: PlatformTrace, subject: Subject, found: TraceFound) -> Iterable[Remark]:
     views = subject.views
     inference_ns = sum(view.split["inference"] for view in views)
     if not any(view.tflite_ns for view in views):
         yield remark(NO_TFLITE)
         return
     samples = sum(len(view.thread.samples) for view in views)
-    if result.sampled and trace.timed and samples < _FEW_SAMPLES:
+    if found.sampled and trace.timed and samples < _FEW_SAMPLES:
         yield remark(FEW_SAMPLES, samples=samples)
-    if result.sampled and sum(view.nameless_ns for view in views) > _NAMELESS_SHARE * max(inference_ns, 1.0):
+    if found.sampled and sum(view.nameless_ns for view in views) > _NAMELESS_SHARE * max(inference_ns, 1.0):
         yield remark(NO_SYMBOLS)
-    if not result.sampled and not result.operators and result.inferences:
+    if not found.sampled and not found.operators and found.inferences:
         yield remark(NO_OPERATORS)
-    if not result.sampled and result.inferences and not is_cold_start(subject):
+    if not found.sampled and found.inferences and not is_cold_start(subject):
         yield remark(STARTED_LATE)

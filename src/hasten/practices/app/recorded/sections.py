@@ -107,7 +107,7 @@ class _Node:
     last_invoke_ns: int = -1
 
 
-def view_of_slices(trace: PlatformTrace, thread: ThreadTrace) -> ThreadView:
+def view_of_sections(trace: PlatformTrace, thread: ThreadTrace) -> ThreadView:
     """A thread with sections."""
     view = ThreadView(thread)
     roots: list[tuple[int, int]] = []

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hasten.practices.app.facts import PARTS
-from hasten.practices.app.watched.contention import crowd_of
+from hasten.practices.app.watched.analysis import ProgramAnalysis
+from hasten.practices.app.watched.contention import contention_of
 from hasten.practices.app.watched.program import Ended
-from hasten.practices.app.watched.study import AppStudy
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
@@ -55,10 +54,10 @@ class Story:
     def line(self, **line: Any) -> None:
         self._lines.append(line)
 
-    def told(self, wall_ms: float) -> AppStudy:
+    def told(self, wall_ms: float) -> ProgramAnalysis:
         (self._folder / "5.jsonl").write_text("".join(json.dumps(line) + "\n" for line in self._lines))
         (self._folder / "5.rows").write_bytes(array.array("q", self._rows).tobytes())
-        return AppStudy(self._folder, ("app",), Ended(0, 0, int(wall_ms * MS)))
+        return ProgramAnalysis(self._folder, ("app",), Ended(0, 0, int(wall_ms * MS)))
 
 
 @pytest.fixture
@@ -85,16 +84,14 @@ def loop(story: Story, rounds: int, *, pre: float = 5, run: float = 2, post: flo
 
 def test_every_millisecond_is_in_one_part(story: Story) -> None:
     wall = loop(story, 50)
-    found = story.told(wall).result()
-    assert found.main is not None
-    split = found.main.split
-    assert set(split) <= set(PARTS)
-    assert sum(split.values()) == pytest.approx(wall)
-    assert split["inference"] == pytest.approx(100)
-    assert split["copy_in"] == split["copy_out"] == pytest.approx(25)
-    assert split["load"] == pytest.approx(5)
-    assert split["pre"] == pytest.approx(49 * 5, rel=0.05)
-    assert split["post"] == pytest.approx(49 * 1, rel=0.05)
+    found = story.told(wall).found()
+    split = found.split
+    assert split.total_ms == pytest.approx(wall)
+    assert split.inference_ms == pytest.approx(100)
+    assert split.copy_in_ms == split.copy_out_ms == pytest.approx(25)
+    assert split.load_ms == pytest.approx(5)
+    assert split.pre_ms == pytest.approx(49 * 5, rel=0.05)
+    assert split.post_ms == pytest.approx(49 * 1, rel=0.05)
 
 
 def test_a_line_that_uses_no_cpu_is_waiting(story: Story) -> None:
@@ -103,21 +100,20 @@ def test_a_line_that_uses_no_cpu_is_waiting(story: Story) -> None:
         at = 10.0 * number + 10
         story.call(RUN, at, at + 2)
         story.sample(at + 6, 30, 2.0 * number + 2)
-    found = story.told(210).result()
-    assert found.main is not None
-    assert found.main.split["waiting"] > 140
-    assert found.main.split.get("pre", 0) + found.main.split.get("post", 0) < 20
+    found = story.told(210).found()
+    assert found.split.waiting_ms > 140
+    assert found.split.pre_ms + found.split.post_ms < 20
 
 
 def test_preprocessing_that_dominates_names_its_function(story: Story) -> None:
     wall = loop(story, 50)
-    (fault,) = story.told(wall).result().findings
+    (fault,) = story.told(wall).found().findings
     assert (fault.rule, fault.function, fault.line) == ("pre-processing dominates", "prepare", 20)
     assert fault.cost_ms == pytest.approx(49 * 5, rel=0.05)
 
 
 def test_a_quick_preprocessing_is_no_fault(story: Story) -> None:
-    assert story.told(loop(story, 50, pre=1, run=8)).result().findings == ()
+    assert story.told(loop(story, 50, pre=1, run=8)).found().findings == ()
 
 
 def test_a_few_frames_that_were_held_up_are_no_slow_preprocessing(story: Story) -> None:
@@ -129,14 +125,14 @@ def test_a_few_frames_that_were_held_up_are_no_slow_preprocessing(story: Story) 
         story.call(SET, end, end + 0.5)
         story.call(RUN, end + 0.5, end + 2.5)
         end += 2.5
-    assert story.told(end).result().findings == ()
+    assert story.told(end).found().findings == ()
 
 
 def test_a_cold_first_run_counts_only_in_a_loop(story: Story) -> None:
     story.call(RUN, 0, 50)
     for number in range(20):
         story.call(RUN, 50 + 5 * number, 54 + 5 * number)
-    (fault,) = story.told(150).result().findings
+    (fault,) = story.told(150).found().findings
     assert fault.rule == "first run not warmed up"
     assert fault.cost_ms == pytest.approx(46)
 
@@ -149,7 +145,7 @@ def test_a_first_run_that_waited_for_a_core_is_not_cold(story: Story, cpu_ms: fl
     story.sample(50.5, 20, 0.5 + cpu_ms)
     for number in range(20):
         story.call(RUN, 51 + 5 * number, 55 + 5 * number)
-    assert len(story.told(200).result().findings) == faults
+    assert len(story.told(200).found().findings) == faults
 
 
 def test_a_disturbed_call_is_not_the_programs_fault(story: Story) -> None:
@@ -159,7 +155,7 @@ def test_a_disturbed_call_is_not_the_programs_fault(story: Story) -> None:
         at = 10.0 * number
         story.call(RUN, at, at + 2)
         story.call(GET, at + 2, at + (2.5 if number else 7))
-    (fault,) = story.told(1000).result().findings
+    (fault,) = story.told(1000).found().findings
     assert fault.rule == "output never used"
     assert fault.cost_ms == pytest.approx(50)
 
@@ -167,9 +163,9 @@ def test_a_disturbed_call_is_not_the_programs_fault(story: Story) -> None:
 def test_shares_leave_out_the_time_in_which_others_had_the_cores(story: Story) -> None:
     wall = loop(story, 50)
     story.line(kind="queued", thread=MAIN, ns=int(wall * MS))
-    found = story.told(2 * wall).result()
+    found = story.told(2 * wall).found()
     assert found.findings[0].share == pytest.approx(found.findings[0].cost_ms / wall)
-    assert [doubt.code for doubt in found.doubts] == ["other-load"]
+    assert [doubt.code for doubt in found.doubts] == ["app.queued"]
 
 
 def test_interpreters_that_run_at_once_are_counted(story: Story) -> None:
@@ -177,10 +173,10 @@ def test_interpreters_that_run_at_once_are_counted(story: Story) -> None:
         story.call(RUN, 10 * number, 10 * number + 8, number=1, thread=MAIN)
         story.call(RUN, 10 * number + 1, 10 * number + 9, number=2, thread=MAIN + 1)
     study = story.told(100)
-    crowd = crowd_of(study.processes, [(5, 1), (5, 2)])
+    crowd = contention_of(study.processes, [(5, 1), (5, 2)])
     assert crowd.together == 2
     assert crowd.wall_ms == pytest.approx(70)
-    assert crowd_of(study.processes, [(5, 1)]).together == 1
+    assert contention_of(study.processes, [(5, 1)]).together == 1
 
 
 def test_a_model_in_use_twice_is_not_loaded_again(story: Story) -> None:
@@ -189,7 +185,7 @@ def test_a_model_in_use_twice_is_not_loaded_again(story: Story) -> None:
     story.call(LOAD, 20, 40, number=2)
     for number in range(10):
         story.call(RUN, 40 + 4 * number, 41 + 4 * number, number=1 + number % 2)
-    assert story.told(80).result().findings == ()
+    assert story.told(80).found().findings == ()
 
 
 def test_a_model_loaded_after_the_last_use_is(story: Story) -> None:
@@ -199,6 +195,6 @@ def test_a_model_loaded_after_the_last_use_is(story: Story) -> None:
         story.call(LOAD, 10 * number, 10 * number + 4, number=number)
         story.call(RUN, 10 * number + 5, 10 * number + 8, number=number)
         story.call(RUN, 10 * number + 8, 10 * number + 9, number=number)
-    (fault,) = story.told(110).result().findings
+    (fault,) = story.told(110).found().findings
     assert fault.rule == "model loaded again"
     assert fault.cost_ms == pytest.approx(9 * (4 + 3 - 1))

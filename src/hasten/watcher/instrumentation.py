@@ -21,8 +21,8 @@ _LOOKED_AT_AGAIN: Final = 2
 _CALIBRATION_CALLS: Final = 400
 
 
-class Watch:
-    """Watches the process that it is made in."""
+class Instrumentation:
+    """Patches, sampler and recorder in the process that it is made in."""
 
     def __init__(self, folder: str, began_ns: int) -> None:
         self.recorder = Recorder(folder)
@@ -185,9 +185,9 @@ class Watch:
             self._outlive_termination()
 
 
-def begin(folder: str, began_ns: int) -> Watch:
+def begin(folder: str, began_ns: int) -> Instrumentation:
     """Watch this process to its end."""
-    watch = Watch(folder, began_ns)
+    watch = Instrumentation(folder, began_ns)
     watch.start()
     return watch
 
