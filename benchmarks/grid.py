@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.cases import CASES, Case
 from benchmarks.common import record
+from hasten.api import Effort, compare
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, plan_from_mapping
@@ -31,7 +32,7 @@ from hasten.data.sources import open_dataset
 from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
-from hasten.library import compare, open_model, tune
+from hasten.library import open_model, tune
 from hasten.measure.bench import bench
 from hasten.targets.local import LocalTarget
 from hasten.tune.plans import numbers_of, plans_to_try
@@ -236,7 +237,8 @@ def _regret(best: _Cell, model: Path, plan: Plan) -> dict[str, Any]:
     same = plan == best.candidate.plan and model.read_bytes() == best.candidate.path.read_bytes()
     if same:
         return {"regret": 0.0, "regret_ci95": [0.0, 0.0], "confirmed": "the same"}
-    found = compare((best.candidate.path, best.candidate.plan), (model, plan), seconds=_CONFIRM_SECONDS).comparison
+    effort = Effort(_CONFIRM_SECONDS)
+    found = compare((best.candidate.path, best.candidate.plan), (model, plan), effort=effort).comparison
     low, high = found.ci95
     return {
         "regret": round(found.ratio - 1, 4),

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.cases import CASES, Case, opened_case
 from benchmarks.common import RESULTS, record
 from benchmarks.planted import plant
+from hasten.api import Effort, compare
 from hasten.core.plan import Plan
 from hasten.core.quantization import BROKEN, KEPT, SIZE, VariantRow
 from hasten.evaluate.evaluation import compare_evaluations
-from hasten.library import compare
 from hasten.practices.mixed_precision import search_mix
 from hasten.practices.quantize_judge import REPORTING
 from hasten.practices.quantize_records import QuantizeSettings
@@ -144,7 +144,7 @@ def _race(case: Case, recipe: str, max_drop: float) -> dict[str, Any]:
             ours.all_samples(MOST_SAMPLES) / theirs.all_samples(_NNCF_RANKING_SAMPLES), 3
         )
         if ours.row is not None and theirs.row is not None:
-            raced = compare((theirs.row.path, Plan()), (ours.row.path, Plan()), seconds=_SECONDS).comparison
+            raced = compare((theirs.row.path, Plan()), (ours.row.path, Plan()), effort=Effort(_SECONDS)).comparison
             data |= {"latency_ratio": round(raced.ratio, 3), "ci95": [round(bound, 3) for bound in raced.ci95]}
         else:
             data["latency_ratio"] = 1.0 if theirs.row is None else float("inf")

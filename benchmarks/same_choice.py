@@ -14,10 +14,11 @@ from typing import Any
 
 from benchmarks.cases import CASES, Case
 from benchmarks.common import record
+from hasten.api import compare
 from hasten.core.comparison import Verdict
 from hasten.core.plan import Plan, plan_from_mapping
 from hasten.data.preprocess import preprocess_from_text
-from hasten.library import compare, tune
+from hasten.library import tune
 from hasten.tune.settings import TuneSettings
 
 _RUNS = 3

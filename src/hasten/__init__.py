@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that
 if TYPE_CHECKING:
     from typing import Any
 
-    from hasten.api import app, app_trace, bench, copies, sustain, threads, watch
+    from hasten.api import Effort, app, app_trace, bench, check, compare, copies, sustain, threads, watch
     from hasten.bundle.folder import read_bundle
     from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison, Verdict
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
     from hasten.deploy.runner import Runner
-    from hasten.library import check, compare, profile, session_report
+    from hasten.library import profile, session_report
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.threads.facts import ThreadsFound
 
@@ -31,6 +31,7 @@ _PUBLIC = {
     "Comparison": "hasten.core.comparison",
     "CopiesFound": "hasten.practices.copies.facts",
     "DataError": "hasten.core.errors",
+    "Effort": "hasten.measure.effort",
     "Finding": "hasten.core.finding",
     "HastenError": "hasten.core.errors",
     "Measurement": "hasten.core.measurement",
@@ -46,8 +47,8 @@ _PUBLIC = {
     "app": "hasten.api",
     "app_trace": "hasten.api",
     "bench": "hasten.api",
-    "check": "hasten.library",
-    "compare": "hasten.library",
+    "check": "hasten.api",
+    "compare": "hasten.api",
     "copies": "hasten.api",
     "profile": "hasten.library",
     "read_bundle": "hasten.bundle.folder",
@@ -63,6 +64,7 @@ __all__ = [
     "Comparison",
     "CopiesFound",
     "DataError",
+    "Effort",
     "Finding",
     "HastenError",
     "Measurement",

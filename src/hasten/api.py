@@ -9,24 +9,30 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pathlib
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.errors import Interrupted, UsageError
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
 from hasten.library.opening import error_of, open_model
 from hasten.measure.effort import Effort
+from hasten.measure.rounds import FailedCandidate
 from hasten.practices.threads.facts import QUIET, SITUATIONS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hasten.bundle.record import Bundle
     from hasten.core.measurement import Measurement
     from hasten.core.sustained import SustainedFound
     from hasten.data.preprocess import Preprocess
     from hasten.evaluate.prediction import Prediction
+    from hasten.gate.facts import CheckFound
+    from hasten.gate.request import CheckRequest
+    from hasten.measure.compare import ComparisonResult
     from hasten.measure.rounds import Candidate, Track
     from hasten.practices.app.facts import TraceFound, WatchedFound
     from hasten.practices.app.run import Timeline, Watching
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # A record by its class → the module that shows it.
 _VIEWS: Final = {
+    "CheckFound": "hasten.gate.view",
     "ComparisonResult": "hasten.report.timing",
     "CopiesFound": "hasten.practices.copies.view",
     "DevicesFound": "hasten.practices.help.view",
@@ -58,10 +65,14 @@ __all__ = [
     "app_trace",
     "bench",
     "blocks",
+    "check",
+    "check_request",
+    "compare",
     "copies",
     "devices",
     "doctor",
     "document",
+    "markdown",
     "run_once",
     "session_lines",
     "sustain",
@@ -98,6 +109,57 @@ def sustain(
     candidate, _ = open_model(model, plan, workload)
     found = _found(measure.sustain(effort.target, candidate, minutes, effort.progress), candidate)
     return SustainedFound(candidate.model, plan, found)
+
+
+def check(model: Path, limits: Path | Mapping[str, Any] | CheckRequest, *, effort: Effort = Effort()) -> CheckFound:
+    """Whether a model keeps its limits: a file of limits, limits such as {"latency": "5 ms"}, or a whole request.
+
+    That a limit is broken is no error; that the model does not run is one.
+    """
+    from hasten.core.session import read_session
+    from hasten.data.metrics import metric_from_text
+    from hasten.data.sources import open_dataset
+    from hasten.gate.baseline import baseline_runs
+    from hasten.gate.request import CheckRequest
+    from hasten.gate.run import GateSubject, run
+
+    asked = (limits if isinstance(limits, CheckRequest) else check_request(limits)).checked()
+    candidate, _ = open_model(model, asked.plan, asked.workload)
+    baseline, session = None, pathlib.Path(asked.baseline_session)
+    if asked.baseline_model:
+        baseline, _ = open_model(asked.baseline_model, asked.baseline_plan or asked.plan, asked.workload)
+    subject = GateSubject(
+        candidate,
+        baseline,
+        baseline_runs(read_session(session)) if asked.baseline_session else None,
+        open_dataset(asked.data) if asked.data else None,
+        metric_from_text(asked.metric) if asked.metric else None,
+    )
+    return _found(run(asked, subject, effort), candidate)
+
+
+def check_request(limits: Path | Mapping[str, Any] = MappingProxyType({})) -> CheckRequest:
+    """What a file of limits, or a mapping such as {"latency": "5 ms"}, asks `check` for."""
+    from hasten.gate.request import request_from
+
+    return request_from(limits)
+
+
+def compare(
+    first: tuple[Path, Plan],
+    second: tuple[Path, Plan],
+    workload: Workload = Workload(),
+    *,
+    margin: float = DEFAULT_MARGIN,
+    effort: Effort = Effort(),
+) -> ComparisonResult:
+    """Whether the second model and plan is faster than the first; differences below the margin count as none."""
+    from hasten.measure.compare import DEFAULT_SECONDS
+    from hasten.measure.compare import compare as run
+
+    one, other = (open_model(path, plan, workload)[0] for path, plan in (first, second))
+    result = run(effort.target, one, other, effort.seconds_or(DEFAULT_SECONDS), margin, effort.progress)
+    return _found(result, one)
 
 
 def threads(
@@ -224,6 +286,14 @@ def document(found: object) -> dict[str, Any]:
     return data
 
 
+def markdown(found: object) -> str:
+    """A record as Markdown, as a pull request shows it."""
+    from hasten.show.markdown import block_lines
+
+    own = getattr(_view_of(found), "markdown", None)
+    return str(own(found)) if own else "\n".join(block_lines(blocks(found)))
+
+
 def session_lines(found: object) -> list[tuple[str, str, dict[str, Any]]]:
     """The lines of a session file (kind, label, data) that keep a record: its facts, and the finding that follows."""
     lines: list[tuple[str, str, dict[str, Any]]] = _view_of(found).session_lines(found)
@@ -245,8 +315,10 @@ def _view_of(found: object) -> Any:
     return importlib.import_module(_VIEWS[type(found).__name__])
 
 
-def _found(result: T | Failure, candidate: Candidate) -> T:
+def _found(result: T | Failure | FailedCandidate, candidate: Candidate) -> T:
     """What was found, or the failure as an error: here values become exceptions."""
+    if isinstance(result, FailedCandidate):
+        raise error_of(result.failure, result.candidate)
     if isinstance(result, Failure):
         raise error_of(result, candidate)
     return result

@@ -25,18 +25,51 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
-    from typing import IO
+    from typing import IO, TypedDict
+
+    from typing_extensions import Unpack
 
     from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan, Workload
-    from hasten.gate.rules import CheckResult
+    from hasten.gate.facts import CheckFound
     from hasten.measure.compare import ComparisonResult
     from hasten.practices.app.run import Watching
     from hasten.targets.base import Target
 
     ModelPath = str | os.PathLike[str]
 
+    class CheckOptions(TypedDict, total=False):
+        """What `check` takes by name besides limits."""
+
+        plan: Plan
+        threads: int
+        data: str
+        baseline_model: ModelPath
+        seconds: float
+        strict: bool
+        target: Target
+        latency: str
+        p95: str
+        init: str
+        memory: str
+        size: str
+        accuracy: str | float
+        max_slowdown: str | float
+        max_drop: str | float
+
+    class CompareOptions(TypedDict, total=False):
+        """What `compare` takes by name."""
+
+        workload: Workload
+        second_plan: Plan
+        seconds: float
+        margin: float
+        target: Target
+
+
+# A line of the summary is a property of its test; what follows the dot is the verdict.
 _PROPERTY = "hasten"
+_COLORS = {"failed": "red", "slower": "red", "undecided": "yellow"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,7 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was measured, test by test. The properties of a test travel from xdist's workers, too."""
     shown = [
-        (report.nodeid, [text for name, text in report.user_properties if name == _PROPERTY])
+        (report.nodeid, [entry for entry in report.user_properties if str(entry[0]).partition(".")[0] == _PROPERTY])
         for reports in terminalreporter.stats.values()
         for report in reports
         if getattr(report, "when", "") == "teardown"
@@ -75,15 +108,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for test, lines in shown:
         if lines:
             terminalreporter.write_line(test)
-        for line in lines:
-            verdict = line.rpartition(": ")[2]
-            colours = {"red": verdict in ("failed", "slower"), "yellow": verdict == "undecided"}
-            terminalreporter.write_line(f"  {line}", **colours)
+        for name, line in lines:
+            color = _COLORS.get(name.partition(".")[2])
+            terminalreporter.write_line(f"  {line}", **({color: True} if color else {}))
 
 
 @pytest.fixture
 def hasten(request: pytest.FixtureRequest) -> Hasten:
-    """Measures models, and fails the test where a limit is surely broken."""
+    """Measures models, and fails the test where a limit is broken."""
     return Hasten(request.node)
 
 
@@ -104,46 +136,39 @@ class Hasten:
         self._test = test
 
     def check(
-        self,
-        model: ModelPath,
-        budget: ModelPath | Mapping[str, Any] | None = None,
-        *,
-        plan: Plan | None = None,
-        threads: int | None = None,
-        data: str = "",
-        baseline_model: ModelPath = "",
-        seconds: float | None = None,
-        strict: bool = False,
-        target: Target | None = None,
-        **limits: str | float,
-    ) -> CheckResult:
+        self, model: ModelPath, limits: ModelPath | Mapping[str, Any] | None = None, **options: Unpack[CheckOptions]
+    ) -> CheckFound:
         """Fail unless the model keeps its limits: latency, p95, init, memory, size, accuracy, max_slowdown, max_drop.
 
-        They come as keywords (`latency="5 ms"`), from a budget file, or both. What noise leaves undecided passes and is
-        said in the summary, unless `strict`.
+        They come as keywords (`latency="5 ms"`), from a file of limits, or both. Further keywords: plan, threads, data,
+        baseline_model, seconds, strict, target. What noise leaves undecided passes and is shown in the summary, unless
+        `strict`.
         """
         __tracebackhide__ = True
         with _Measuring():
             from dataclasses import replace
 
-            from hasten.gate.request import CheckRequest, request_from, with_limits
-            from hasten.library import check
-            from hasten.report.check_text import check_text, row_sentence
+            from hasten import api
+            from hasten.gate.words import row_words
+            from hasten.show.terminal import terminal_text
 
-            given = self._found(budget) if isinstance(budget, str | os.PathLike) else budget
-            asked = with_limits(CheckRequest() if given is None else request_from(given), limits)
+            named: dict[str, Any] = dict(options)
+            given = self._found(limits) if isinstance(limits, str | os.PathLike) else limits or {}
+            asked = api.check_request(given)
+            effort = api.Effort(named.pop("seconds", 0.0), named.pop("target", None))
+            data, baseline = named.pop("data", ""), named.pop("baseline_model", "")
             asked = replace(
                 asked,
-                plan=_plan(plan or asked.plan, threads),
+                plan=_plan(named.pop("plan", asked.plan), named.pop("threads", None)),
                 data=self._found(data) if data else asked.data,
-                baseline_model=self._found(baseline_model) if baseline_model else asked.baseline_model,
-                seconds=seconds or asked.seconds,
-                strict=strict,
-            )
-            found = check(self._found(model), asked, target=target)
-            self._note(*(row_sentence(row) for row in found.rows))
+                baseline_model=self._found(baseline) if baseline else asked.baseline_model,
+                strict=named.pop("strict", False),
+            ).with_limits(named)
+            found = api.check(self._found(model), asked, effort=effort)
+            for row in found.rows:
+                self._note(row_words(row), row.verdict.value)
         if not found.passed:
-            raise AssertionError(check_text(found))
+            raise AssertionError(terminal_text(api.blocks(found)))
         return found
 
     def bench(
@@ -171,37 +196,38 @@ class Hasten:
         return found
 
     def compare(
-        self,
-        first: ModelPath,
-        second: ModelPath,
-        plan: Plan | None = None,
-        workload: Workload | None = None,
-        *,
-        second_plan: Plan | None = None,
-        seconds: float = 15.0,
-        margin: float = 0.01,
-        target: Target | None = None,
+        self, first: ModelPath, second: ModelPath, plan: Plan | None = None, **options: Unpack[CompareOptions]
     ) -> ComparisonResult:
-        """Time two models in turns; `found.comparison.verdict` says what the second is against the first."""
+        """Time two models in turns; `found.comparison.verdict` says what the second is against the first.
+
+        Further keywords: workload, second_plan, seconds, margin, target.
+        """
         __tracebackhide__ = True
         with _Measuring():
+            from hasten import api
             from hasten.core.plan import Plan, Workload
-            from hasten.library import compare
+            from hasten.core.units import speedup
 
-            a, b = (self._found(first), plan or Plan()), (self._found(second), second_plan or plan or Plan())
-            found = compare(a, b, workload or Workload(), target=target, seconds=seconds, margin=margin)
-            of, (low, high) = found.comparison, found.comparison.ci95
+            first_plan = plan or Plan()
+            found = api.compare(
+                (self._found(first), first_plan),
+                (self._found(second), options.get("second_plan", first_plan)),
+                options.get("workload", Workload()),
+                margin=options.get("margin", 0.01),
+                effort=api.Effort(options.get("seconds", 0.0), options.get("target")),
+            )
+            of, verdict = found.comparison, found.comparison.verdict.value
+            ends = of.ci95 if of.rounds > 1 else None
             names = f"{Path(second).name} against {Path(first).name}"
-            interval = f" ({low:.3f} - {high:.3f})" if of.rounds > 1 else ""
-            self._note(f"{names} {of.ratio:.3f} times{interval}: {of.verdict.value}")
+            self._note(f"{names}: {speedup(of.ratio, ends)}: {verdict}", verdict)
         return found
 
     def _found(self, path: ModelPath) -> str:
         beside = self._test.path.parent / path
         return str(beside if not Path(path).exists() and beside.exists() else path)
 
-    def _note(self, *lines: str) -> None:
-        self._test.user_properties.extend((_PROPERTY, line) for line in lines)
+    def _note(self, line: str, verdict: str = "") -> None:
+        self._test.user_properties.append((f"{_PROPERTY}.{verdict}" if verdict else _PROPERTY, line))
 
 
 class _Measuring:

@@ -23,18 +23,18 @@ from hasten.demo import DATA, MODEL
 QUICK = ("--seconds", "40")
 
 
-def test_a_budget_file_that_is_kept_and_what_is_left_behind(tmp_path: Path) -> None:
+def test_a_file_of_limits_that_is_kept_and_what_is_left_behind(tmp_path: Path) -> None:
     shutil.copy(DATA, tmp_path / "images.npz")
-    (tmp_path / "budget.toml").write_text(
-        '[budget]\nlatency = "10 s"\np95 = "20 s"\ninit = "60 s"\nmemory = "2 GB"\nsize = "2 MB"\naccuracy = "90 %"\n'
+    (tmp_path / "limits.toml").write_text(
+        '[limits]\nlatency = "10 s"\np95 = "20 s"\ninit = "60 s"\nmemory = "2 GB"\nsize = "2 MB"\naccuracy = "90 %"\n'
         '[plan]\nthreads = 2\n[data]\npath = "images.npz"\nsamples = 60\n'
     )
     session, summary = tmp_path / "s.jsonl", tmp_path / "summary.md"
     shown = hasten(
         "check",
         MODEL,
-        "--budget",
-        tmp_path / "budget.toml",
+        "--limits",
+        tmp_path / "limits.toml",
         "--json",
         "--session",
         session,
@@ -126,10 +126,11 @@ def test_undecided_is_said_and_fails_only_if_strict(tmp_path: Path) -> None:
         (("demo",), 2, "nothing to check"),
         (("demo", "--limit", "latncy=5ms"), 2, "latncy"),
         (("demo", "--limit", "latency"), 2, "NAME=VALUE"),
-        (("demo", "--limit", "latency=5"), 2, "not understood"),
+        (("demo", "--limit", "latency=5"), 2, "not a limit"),
         (("demo", "--limit", "accuracy=0.9"), 2, "data"),
         (("nothing.tflite", "--limit", "size=1MB"), 3, "no file"),
-        (("demo", "--budget", "nothing.toml"), 3, "nothing.toml"),
+        (("demo", "--limits", "nothing.toml"), 3, "nothing.toml"),
+        (("demo", "--budget", "old.toml"), 2, "--limits old.toml"),
         (("demo", "--baseline", "nothing.jsonl"), 3, "nothing.jsonl"),
         (("demo", "--limit", "accuracy=0.9", "--data", "nothing.npz"), 3, "nothing.npz"),
         (("demo", "--limit", "latency=5ms", "--memory-limit", "1"), 4, "memory"),
@@ -165,11 +166,11 @@ def test_the_example_for_github_runs_as_it_is_written(tmp_path: Path) -> None:
     workflow = yaml.safe_load((ROOT / "docs" / "github-actions.yml").read_text())
     (script,) = (step["run"] for step in workflow["jobs"]["check"]["steps"] if step.get("name") == "Check the model")
     shutil.copy(MODEL, tmp_path / "main.tflite")
-    (tmp_path / "budget.toml").write_text('[budget]\nsize = "2 MB"\nlatency = "10 s"\nmax_slowdown = "900 %"\n')
+    (tmp_path / "limits.toml").write_text('[limits]\nsize = "2 MB"\nlatency = "10 s"\nmax_slowdown = "900 %"\n')
     environment = {
         **os.environ,
         "MODEL": str(MODEL),
-        "BUDGET": "budget.toml",
+        "LIMITS": "limits.toml",
         "RUNNER_TEMP": str(tmp_path),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -211,5 +212,5 @@ def test_control_c_shows_how_it_stood(tmp_path: Path) -> None:
     assert found["interrupted"] is True
     assert found["passed"] is False
     assert found["rows"][0]["verdict"] == "passed"
-    assert "interrupted" in errors
+    assert "Interrupted" in errors
     assert read_session(session).trials[-1].kind == "check"

@@ -1,11 +1,12 @@
-"""Does a model keep its limits? A gate for CI: exit code 0 if it does, 1 if it surely does not.
+"""Check a model against its limits: a gate for CI. Exit code 0 if it keeps them, 1 if it does not.
 
-A time is over its limit only if its whole interval is; what noise hides is called undecided, and fails with --strict
-only. An older model is timed beside this one, in the same rounds, and only a significant slowdown counts.
+A time breaks its limit only if its whole confidence interval does. What noise hides is called undecided, and fails only
+with --strict. An older model is timed beside this one in the same rounds, and only a significant slowdown counts.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -13,35 +14,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.cli import options
 from hasten.cli.files import is_there, refuse_existing, write_new
-from hasten.cli.output import complain, show
+from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.plan import Workload
 
 if TYPE_CHECKING:
-    import argparse
-
     from hasten.core.plan import Plan
     from hasten.gate.request import CheckRequest
-    from hasten.gate.rules import CheckResult
-    from hasten.gate.run import CheckPractice
 
 EXAMPLES = """
 hasten check model.tflite --limit latency="5 ms" --limit size="2 MB"
-hasten check model.tflite --budget budget.toml --markdown summary.md
+hasten check model.tflite --limits limits.toml --markdown summary.md
 hasten check model.tflite --baseline-model main/model.tflite
 hasten check demo --data demo --limit accuracy="98 %"
 hasten check model.tflite --baseline before.jsonl --session after.jsonl
 """
 _GATE_FAILED: Final = 1
-_INTERRUPTED: Final = 130
 _PLAN_OPTIONS: Final = ("accelerator", "threads", "kernel", "precision", "delegate")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
-    parser.add_argument("--budget", type=Path, metavar="FILE", help="limits, plan, data and baseline in a TOML file")
+    parser.add_argument("--limits", type=Path, metavar="FILE", help="limits, plan, data and baseline in a TOML file")
+    parser.add_argument("--budget", default="", help=argparse.SUPPRESS)
     parser.add_argument(
         "--limit",
         action="append",
@@ -53,81 +50,60 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--baseline-model", default="", metavar="OLD", help="an older model, timed beside this one in the same rounds"
     )
     parser.add_argument(
-        "--baseline", default="", metavar="SESSION", help="an older session of check, made on a machine like this one"
+        "--baseline", default="", metavar="SESSION", help="an older session of check, from a machine like this one"
     )
     parser.add_argument(
         "--seconds",
         type=options.positive_float,
-        default=20.0,
+        default=0.0,
         metavar="S",
-        help="for timing, at most about so long (default: 20); less if all is clear",
+        help="approximate time limit for timing (default: 20); it ends earlier if everything is decided",
     )
-    parser.add_argument("--strict", action="store_true", help="what is undecided fails, too")
+    parser.add_argument("--strict", action="store_true", help="fail if a limit is undecided")
     options.add_data(parser, calibration=False)
     options.add_plan(parser)
-    parser.set_defaults(**dict.fromkeys(_PLAN_OPTIONS), label_offset=None)  # to tell what the budget file may say
+    parser.set_defaults(**dict.fromkeys(_PLAN_OPTIONS), label_offset=None)  # to see what the file of limits may say
     options.add_workload(parser)
     options.add_target(parser)
     options.add_output(parser)
     parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", help='a summary; appended if FILE is "$GITHUB_STEP_SUMMARY"'
+        "--markdown", type=Path, metavar="FILE", help='write a summary; appended if FILE is "$GITHUB_STEP_SUMMARY"'
     )
     parser.add_argument("--force", action="store_true", help="replace an existing --markdown file")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check and show; after Ctrl-C, how it stood."""
+    from hasten import api
+
     request, model = _asked(arguments)
     target = options.target_from(arguments)
     if arguments.markdown is not None and not _is_step_summary(arguments.markdown):
         refuse_existing(arguments.markdown, force=arguments.force, model=model)
-
-    from hasten.library import study_check
-    from hasten.report.check_markdown import check_markdown
-    from hasten.report.check_text import check_text
-
     session = options.session_from(arguments, "check")
-    practice = study_check(model, request, target=target, keep=None if session is None else session.add)
     try:
-        interrupted = _check(practice)
+        with progress_bar("checking") as progress:
+            effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))
+            found, interrupted = completed(lambda: api.check(model, request, effort=effort))
     except HastenError as error:
         if session is not None:
             session.add("failure", model, {"message": error.message, "hint": error.hint})
         raise
-    found = practice.found(interrupted=interrupted)
-    if session is not None:
-        session.add("check", model, found.as_data())
     if arguments.markdown is not None:
-        _write_markdown(arguments, check_markdown(found))
-    show(options.as_json(found.as_data()) if arguments.json else check_text(found))
-    return _exit_code(found)
-
-
-def _exit_code(found: CheckResult) -> int:
-    if found.interrupted:
-        return _INTERRUPTED
-    return 0 if found.passed else _GATE_FAILED
-
-
-def _check(practice: CheckPractice) -> bool:
-    """Measure; whether Ctrl-C cut it short."""
-    from hasten.library import run_check
-
-    try:
-        with progress_bar("checking") as progress:
-            run_check(practice, progress)
-    except KeyboardInterrupt:
-        complain("interrupted; this is how it stood", "")
-        return True
-    return False
+        _write_markdown(arguments, api.markdown(found))
+    code = present(arguments, found, session=session, interrupted=interrupted)
+    return code or (0 if found.passed else _GATE_FAILED)
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
-    """What the budget file asks for, changed by what the command line says."""
+    """What the file of limits asks for, changed by what the command line says."""
+    from hasten import api
     from hasten.data.preprocess import preprocess_from_text
-    from hasten.gate.request import CheckRequest, request_from_file, with_limits
 
-    asked = CheckRequest() if arguments.budget is None else request_from_file(arguments.budget)
+    if arguments.budget:
+        hint = f"Give the file of limits as --limits {arguments.budget}."
+        raise UsageError("--budget is a time, and hasten check takes none.", hint)
+    asked = api.check_request() if arguments.limits is None else api.check_request(arguments.limits)
     asked = _with_bundle(asked, arguments)
     base = _plan(arguments, asked.plan)
     model, plan = options.model_and_plan(arguments.model, base)
@@ -135,7 +111,6 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
         "plan": plan,
         "data": options.data_named(arguments.data or asked.data),
         "strict": arguments.strict,
-        "seconds": arguments.seconds,
         "metric": arguments.metric or asked.metric,
         "evaluation": replace(
             asked.evaluation,
@@ -150,7 +125,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
         changed["preprocess"] = preprocess_from_text(arguments.preprocess)
     if arguments.baseline_model or arguments.baseline:
         changed |= {"baseline_model": arguments.baseline_model, "baseline_session": arguments.baseline}
-    asked = with_limits(replace(asked, **changed), dict(_limit(text) for text in arguments.limit))
+    asked = replace(asked, **changed).with_limits(dict(_limit(text) for text in arguments.limit))
     if asked.baseline_model:
         # A bundle runs with its own plan, a plain model like the one that it is compared with.
         like = base if options.bundle_named(asked.baseline_model) else plan
@@ -160,7 +135,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
 
 
 def _with_bundle(asked: CheckRequest, arguments: argparse.Namespace) -> CheckRequest:
-    """A bundle says how it is run and fed; what the budget file says counts more."""
+    """A bundle says how it is run and fed; what the file of limits says takes precedence."""
     from hasten.data.preprocess import Preprocess, preprocess_from_text
 
     bundle = options.bundle_named(arguments.model)
@@ -175,19 +150,19 @@ def _with_bundle(asked: CheckRequest, arguments: argparse.Namespace) -> CheckReq
     return asked
 
 
-def _plan(arguments: argparse.Namespace, budget_plan: Plan) -> Plan:
+def _plan(arguments: argparse.Namespace, from_file: Plan) -> Plan:
     for name in _PLAN_OPTIONS:
         if getattr(arguments, name) is None:
-            setattr(arguments, name, getattr(budget_plan, name))
+            setattr(arguments, name, getattr(from_file, name))
     given = options.plan_from(arguments)
-    merged = tuple(sorted({**dict(budget_plan.options), **dict(given.options)}.items()))
-    return replace(given, options=merged, cache=budget_plan.cache, cores=budget_plan.cores)
+    merged = tuple(sorted({**dict(from_file.options), **dict(given.options)}.items()))
+    return replace(given, options=merged, cache=from_file.cache, cores=from_file.cores)
 
 
 def _limit(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator:
-        raise UsageError(f"--limit {text!r} is not of the form NAME=VALUE", 'Example: --limit latency="5 ms"')
+        raise UsageError(f"--limit {text!r} is not of the form NAME=VALUE.", 'Example: --limit latency="5 ms"')
     return name.strip().replace("-", "_"), value
 
 
@@ -205,4 +180,4 @@ def _write_markdown(arguments: argparse.Namespace, text: str) -> None:
         with path.open("a", encoding="utf-8") as stream:
             stream.write("\n" + text if is_there(path) and path.stat().st_size else text)
     except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror}") from error
+        raise DataError(f"{path} cannot be written: {error.strerror}.") from error

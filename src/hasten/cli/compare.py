@@ -13,7 +13,7 @@ from hasten.cli.keeping import Keeper
 from hasten.cli.output import complain, show
 from hasten.cli.presenting import shown
 from hasten.cli.progress import progress_bar
-from hasten.core.errors import HastenError, UsageError
+from hasten.core.errors import HastenError, Interrupted, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten import api
     from hasten.data.preprocess import preprocess_from_text
     from hasten.explain.run import DEFAULT_SECONDS
-    from hasten.library import compare, explain, inputs_to_explain
+    from hasten.library import explain, inputs_to_explain
     from hasten.report.explain_text import explanation_text
 
     data_name = options.data_named(arguments.data)
@@ -84,16 +84,13 @@ def run(arguments: argparse.Namespace) -> int:
     session = options.session_from(arguments, "compare")
     label = f"{arguments.first} {arguments.second}"
     with Keeper(session, "comparison", label) as keeper, progress_bar("comparing") as progress:
-        found = compare(
-            first,
-            second,
-            workload,
-            target=target,
-            seconds=arguments.seconds,
-            margin=arguments.margin,
-            progress=progress,
-            on_round=lambda so_far: keeper.keep(so_far.as_data()),
-        )
+        effort = api.Effort(arguments.seconds, target, progress)
+        try:
+            found = api.compare(first, second, workload, margin=arguments.margin, effort=effort)
+        except Interrupted as interrupted:
+            keeper.keep(interrupted.found.as_data())
+            raise
+        keeper.keep(found.as_data())
     data = api.document(found)
     if not arguments.explain:
         show(options.as_json(data) if arguments.json else shown(found, verbose=arguments.verbose))

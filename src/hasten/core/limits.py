@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -10,10 +11,11 @@ from hasten.core.errors import UsageError
 from hasten.core.units import milliseconds, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-_TIMES: Final = {"us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
-_SIZES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+MILLISECONDS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
+BYTES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_QUANTITY: Final = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Zµ%]*)\s*")
 _SPANS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _SHORTEST_BUDGET_S: Final = 1.0
 
@@ -55,9 +57,9 @@ def limit_from_texts(texts: Iterable[str]) -> Limit:
     for text in (part for given in texts for part in given.split(",")):
         key, _, value = (part.strip() for part in text.partition("="))
         if key == "latency":
-            latency_ms = _quantity(text, value, _TIMES)
+            latency_ms = _quantity(text, value, MILLISECONDS)
         elif key == "size":
-            size_bytes = int(_quantity(text, value, _SIZES))
+            size_bytes = int(_quantity(text, value, BYTES))
         else:
             raise UsageError(f"--limit {text!r} is not known", "Examples: --limit latency=5ms, --limit size=1MB.")
     return Limit(latency_ms, size_bytes)
@@ -74,9 +76,16 @@ def budget_from_text(text: str) -> float:
     return seconds
 
 
-def _quantity(text: str, value: str, units: dict[str, Any]) -> float:
-    found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*([a-zµ]*)", value.lower())
-    known = ", ".join(filter(None, units))
-    if found is None or found[2] not in units or float(found[1]) <= 0:
+def quantity(text: str, units: Mapping[str, float]) -> float | None:
+    """`5 ms` in the base unit; None for what is no number, or has a unit that is not among these."""
+    matched = _QUANTITY.fullmatch(text)
+    scale = None if matched is None else units.get(matched[2].lower())
+    return None if matched is None or scale is None else float(matched[1]) * scale
+
+
+def _quantity(text: str, value: str, units: Mapping[str, float]) -> float:
+    number = quantity(value, units)
+    if number is None or not 0 < number < math.inf:
+        known = ", ".join(filter(None, units))
         raise UsageError(f"{text!r} has no unit that is known, or no number", f"Units: {known}.")
-    return float(float(found[1]) * units[found[2]])
+    return number

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hasten.explain.rules import CONVERSIONS, SideBySide
 from hasten.explain.run import Subject, profile_in_turns
+from hasten.measure.rounds import FailedCandidate
 from hasten.model.matching import match_nodes
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Gains:
 def measure_gains(target: Target, original: Subject, variant: Subject, progress: Progress) -> Gains | None:
     """Profile both in turns; None where one of them cannot be profiled."""
     turns = profile_in_turns(target, original, variant, SECONDS, None, progress)
-    if isinstance(turns, tuple):
+    if isinstance(turns, FailedCandidate):
         return None
     sides = SideBySide(match_nodes(original.subgraph, variant.subgraph), turns.whole, turns.rounds)
     rows = sides.rows()

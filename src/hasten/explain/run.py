@@ -14,7 +14,7 @@ from hasten.explain.rules import SideBySide
 from hasten.explain.sentences import hints_of, instructions_of, speed_sentence, verdict_sentences
 from hasten.measure.compare import compare
 from hasten.measure.profiling import RawProfile
-from hasten.measure.rounds import no_progress
+from hasten.measure.rounds import FailedCandidate, no_progress
 from hasten.model.matching import match_nodes
 from hasten.practices.profile.run import build_profile, profile_model
 
@@ -65,7 +65,7 @@ def explain(
     inputs: GivenInputs | None = None,
     comparison: Comparison | None = None,
     progress: Progress = no_progress,
-) -> Explanation | tuple[Candidate, Failure]:
+) -> Explanation | FailedCandidate:
     """Lay two models side by side; or say which one failed, and how.
 
     Times come from profiles that take turns, numbers from inner tensors on the inputs given (random ones without them).
@@ -74,21 +74,21 @@ def explain(
     """
     for candidate in (original.candidate, changed.candidate):
         if candidate.plan.kernel == "reference":
-            return candidate, _NO_REFERENCE
+            return FailedCandidate(candidate, _NO_REFERENCE)
     try:
         instructions = instructions_of(target.machine())
     except RunnerFailed as failed:
-        return original.candidate, failed.failure
+        return FailedCandidate(original.candidate, failed.failure)
     if comparison is None:
         raced = compare(target, original.candidate, changed.candidate, seconds / 2, progress=_part(progress, 0.0, 0.3))
-        if isinstance(raced, tuple):
+        if isinstance(raced, FailedCandidate):
             return raced
         comparison = raced.comparison
     turns = profile_in_turns(target, original, changed, seconds, peaks, _part(progress, 0.3, 0.9))
-    if not isinstance(turns, tuple):
+    if not isinstance(turns, FailedCandidate):
         timed = _timed(original, changed, turns, comparison, instructions)
-    elif turns[1].stage == "profile":
-        timed = _untimed(original, changed, *turns, comparison, instructions)
+    elif turns.failure.stage == "profile":
+        timed = _untimed(original, changed, turns, comparison, instructions)
     else:
         return turns
     progress(0.9, "comparing numbers")
@@ -121,12 +121,7 @@ def _timed(
 
 
 def _untimed(
-    original: Subject,
-    changed: Subject,
-    refused: Candidate,
-    failure: Failure,
-    comparison: Comparison,
-    instructions: Instructions,
+    original: Subject, changed: Subject, refused: FailedCandidate, comparison: Comparison, instructions: Instructions
 ) -> Explanation:
     """The nodes side by side without times, as one of the models cannot be profiled."""
     before, after = (
@@ -143,7 +138,7 @@ def _untimed(
         causes=(),
         outside_ms=_UNKNOWN,
         instructions=instructions,
-        why_no_times=f"{refused.label}: {failure.message}",
+        why_no_times=f"{refused.candidate.label}: {refused.failure.message}",
     )
 
 
@@ -157,7 +152,7 @@ class Turns:
 
 def profile_in_turns(
     target: Target, original: Subject, changed: Subject, seconds: float, peaks: Peaks | None, progress: Progress
-) -> Turns | tuple[Candidate, Failure]:
+) -> Turns | FailedCandidate:
     """Profiles in fresh processes; who comes first changes from round to round."""
     subjects = (original, changed)
     each = seconds / _ROUNDS / 2
@@ -169,7 +164,7 @@ def profile_in_turns(
             progress(done / (_ROUNDS * 2), f"profiling {subject.candidate.label}")
             result = profile_model(target, subject.candidate, subject.graph, each, peaks, no_progress)
             if isinstance(result, Failure):
-                return subject.candidate, result
+                return FailedCandidate(subject.candidate, result)
             found[turn].append(result)
     whole = [
         build_profile(subject.candidate, subject.graph, _merged([raw for _, raw in one]), peaks)

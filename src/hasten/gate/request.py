@@ -1,17 +1,18 @@
-"""What a gate is asked to check: the limits, how to run the model, data and baseline; and the budget file that says so.
+"""What a gate is asked to check: the limits, how to run the model, data and baseline; and the file that says so.
 
-    [budget]            # limits; each may be left out
+    [limits]            # each may be left out; [budget] is its older name
     latency = "5 ms"    # also p95, init, memory, size, accuracy, max_slowdown, max_drop
     [plan]              # threads, accelerator, kernel, ...
     [workload]          # signature, shapes
     [data]              # path, preprocess, metric, label_offset, samples, skip_bad
     [baseline]          # model, session
 
-Paths in the file are taken from where the file lies.
+Paths in the file are relative to the file.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from dataclasses import dataclass, field, fields, replace
@@ -20,16 +21,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.cores import cores_text
 from hasten.core.errors import DataError, UsageError
+from hasten.core.limits import BYTES, MILLISECONDS, quantity
 from hasten.core.plan import Plan, Workload, plan_with, workload_from_mapping
 from hasten.data.preprocess import Preprocess, preprocess_from_text
 from hasten.evaluate.evaluation import EvaluationOptions
-from hasten.gate.limits_file import LIMIT_NAMES, Budget, budget_from_mapping, budget_with, no_unknown_keys
-from hasten.gate.timing import DEFAULT_SECONDS
+from hasten.gate.facts import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# As `bench` counts memory: 2**20 bytes.
+_MEGABYTES: Final = {"kb": 2**-10, "mb": 1.0, "gb": 2**10, "kib": 2**-10, "mib": 1.0, "gib": 2**10}
+_SHARES: Final = {"": 1.0, "%": 0.01}
+# Name as a user writes it → field, units, an example. A share may also be a plain number: 0.95 or "95 %".
+_LIMITS: Final[dict[str, tuple[str, Mapping[str, float], str]]] = {
+    "latency": ("latency_ms", MILLISECONDS, "5 ms"),
+    "p95": ("p95_ms", MILLISECONDS, "8 ms"),
+    "init": ("init_ms", MILLISECONDS, "200 ms"),
+    "memory": ("memory_mb", _MEGABYTES, "100 MB"),
+    "size": ("size_bytes", BYTES, "2 MB"),
+    "accuracy": ("accuracy", _SHARES, "95 %"),
+    "max_slowdown": ("max_slowdown", _SHARES, "3 %"),
+    "max_drop": ("max_drop", _SHARES, "1 %"),
+}
+LIMIT_NAMES: Final = tuple(_LIMITS)
+NO_LIMITS: Final = Limits()
 _SECTIONS: Final = {
+    "limits": LIMIT_NAMES,
     "budget": LIMIT_NAMES,
     "plan": tuple(item.name for item in fields(Plan)),
     "workload": ("signature", "shapes"),
@@ -42,7 +60,7 @@ _SECTIONS: Final = {
 class CheckRequest:
     """Everything but the model."""
 
-    budget: Budget = field(default=Budget())
+    limits: Limits = field(default=Limits())
     plan: Plan = field(default=Plan())
     workload: Workload = field(default=Workload())
     data: str = ""
@@ -53,40 +71,52 @@ class CheckRequest:
     baseline_plan: Plan | None = None
     """How to run the baseline; None: like the model."""
     baseline_session: str = ""
-    seconds: float = DEFAULT_SECONDS
     strict: bool = False
 
     def checked(self) -> CheckRequest:
         """Itself, if there is something to check and all that it takes."""
-        if self.budget.is_empty and not self.baseline_model and not self.baseline_session:
-            hint = 'Give a budget (--budget FILE, --limit latency="5 ms") or a baseline (--baseline-model OLD.tflite).'
-            raise UsageError("there is nothing to check", hint)
+        if self.limits.is_empty and not self.baseline_model and not self.baseline_session:
+            hint = 'Give limits (--limits FILE, --limit latency="5 ms") or a baseline (--baseline-model OLD.tflite).'
+            raise UsageError("There is nothing to check.", hint)
         if self.baseline_model and self.baseline_session:
-            raise UsageError("there are two baselines", "Give the older model or the older session, not both.")
-        if self.budget.accuracy is not None and not self.data:
-            raise UsageError("an accuracy can be checked on data only", "Name it with --data, or as path in [data].")
+            raise UsageError("There are two baselines.", "Give the older model or the older session, not both.")
+        if self.limits.accuracy is not None and not self.data:
+            raise UsageError("A limit on accuracy needs data.", "Name it with --data, or as path in [data].")
         return self
 
+    def with_limits(self, values: Mapping[str, Any]) -> CheckRequest:
+        """The request with these limits, as a user writes them, in place of its own."""
+        return replace(self, limits=limits_from_mapping(values, self.limits))
 
-def request_from(budget: str | os.PathLike[str] | Mapping[str, Any]) -> CheckRequest:
-    """What a budget file, or a mapping of limits, asks for."""
-    if isinstance(budget, str | os.PathLike):
-        return request_from_file(Path(budget))
-    return CheckRequest(budget=budget_from_mapping(budget))
+
+def request_from(limits: str | os.PathLike[str] | Mapping[str, Any]) -> CheckRequest:
+    """What a file of limits, or a mapping of them, asks for."""
+    if isinstance(limits, str | os.PathLike):
+        return request_from_file(Path(limits))
+    return CheckRequest(limits=limits_from_mapping(limits))
+
+
+def limits_from_mapping(values: Mapping[str, Any], base: Limits = NO_LIMITS) -> Limits:
+    """Limits from names and quantities as a user writes them, in place of those of the base.
+
+    An unknown name is an error that lists the known ones.
+    """
+    _refuse_unknown(values, LIMIT_NAMES, "the limits")
+    return replace(base, **{_LIMITS[name][0]: _limit(name, value) for name, value in values.items()})
 
 
 def request_from_file(path: Path) -> CheckRequest:
-    """What a budget file asks for. A misspelt name in it is an error that lists the known ones."""
+    """What a file of limits asks for. A misspelt name in it is an error that lists the known ones."""
     content = _toml(path)
-    no_unknown_keys(content, tuple(_SECTIONS), path.name)
+    _refuse_unknown(content, tuple(_SECTIONS), path.name)
     for name, section in content.items():
         if not isinstance(section, dict):
-            raise UsageError(f"{path.name}: {name} must be a section", f"Write it like this: [{name}]")
-        no_unknown_keys(section, _SECTIONS[name], f"{path.name}: [{name}]")
+            raise UsageError(f"{path.name}: {name} must be a section.", f"Write it like this: [{name}]")
+        _refuse_unknown(section, _SECTIONS[name], f"[{name}] in {path.name}")
     data, baseline = content.get("data", {}), content.get("baseline", {})
     try:
         return CheckRequest(
-            budget=budget_from_mapping(content.get("budget", {})),
+            limits=limits_from_mapping({**content.get("budget", {}), **content.get("limits", {})}),
             plan=_plan(content.get("plan", {})),
             workload=_workload(content.get("workload", {})),
             data=_beside(path, str(data.get("path", ""))),
@@ -104,9 +134,24 @@ def request_from_file(path: Path) -> CheckRequest:
         raise UsageError(f"{path.name}: {error.message}", error.hint) from None
 
 
-def with_limits(request: CheckRequest, limits: Mapping[str, Any]) -> CheckRequest:
-    """The request with these limits, as a user writes them, in place of its own."""
-    return replace(request, budget=budget_with(request.budget, limits))
+def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    """A misspelt limit must not pass for one that holds."""
+    unknown = next((key for key in given if key not in known), None)
+    if unknown is not None:
+        raise UsageError(f"There is no {unknown!r} in {where}.", f"Known names: {', '.join(known)}.")
+
+
+def _limit(name: str, value: Any) -> float:
+    _, units, example = _LIMITS[name]
+    is_share = units is _SHARES
+    number: float | None = None
+    if isinstance(value, str):
+        number = quantity(value, units)
+    elif is_share and isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value)
+    if number is None or not (0 <= number < math.inf) or (number == 0 and not is_share):
+        raise UsageError(f"{name} = {value!r} is not a limit.", f'Write it like this: {name} = "{example}"')
+    return number
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -118,16 +163,16 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DataError(f"the budget file {path} cannot be read: {error.strerror}") from None
+        raise DataError(f"The file of limits {path} cannot be read: {error.strerror}.") from None
     except ValueError as error:  # also what is no UTF-8
-        raise UsageError(f"the budget file {path} is not TOML: {error}") from None
+        raise UsageError(f"The file of limits {path} is not TOML: {error}.") from None
 
 
 def _plan(values: dict[str, Any]) -> Plan:
     """The plan, with options as a table of GROUP.KEY, and cores as a list or as text."""
     options = values.get("options", {})
     if not isinstance(options, dict):
-        raise UsageError("options must be a table", 'Write them like this: options = {"cpu.flags" = "1"}')
+        raise UsageError("options must be a table.", 'Write them like this: options = {"cpu.flags" = "1"}')
     settings = {key: str(value) for key, value in values.items() if key not in ("options", "cores")}
     if "cores" in values:
         cores = values["cores"]
@@ -141,18 +186,18 @@ def _workload(values: dict[str, Any]) -> Workload:
         isinstance(shape, list) and shape and all(isinstance(size, int) and size > 0 for size in shape)
         for shape in shapes.values()
     ):
-        raise UsageError("shapes cannot be read", "Write them like this: shapes = {image = [1, 224, 224, 3]}")
+        raise UsageError("shapes cannot be read.", "Write them like this: shapes = {image = [1, 224, 224, 3]}")
     return workload_from_mapping({"signature": values.get("signature", ""), "shapes": list(shapes.items())})
 
 
 def _whole(values: dict[str, Any], name: str, default: int | None) -> int | None:
     value = values.get(name, default)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise UsageError(f"{name} must be a whole number, not {value!r}")
+        raise UsageError(f"{name} must be a whole number, not {value!r}.")
     return value
 
 
 def _beside(file: Path, text: str) -> str:
-    """A path from where the budget file lies; what is no file there (demo, module:function) stays as it is."""
+    """A path relative to the file of limits; what is no file there (demo, module:function) stays as it is."""
     beside = file.parent / text
     return str(beside) if text and beside.exists() else text

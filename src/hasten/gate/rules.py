@@ -1,4 +1,4 @@
-"""A gate: each limit with what was measured against it, and whether it is kept, broken or not yet decided.
+"""How each limit stands: kept, broken or undecided.
 
 A limit on a time is kept only if the whole interval lies below it, and broken only if the whole interval lies above:
 noise neither opens the gate nor shuts it. The measuring side looks after every round, so the intervals have 99 %, as
@@ -7,132 +7,54 @@ the verdict of a comparison has. Sizes are exact, and so is the accuracy on give
 
 from __future__ import annotations
 
-import enum
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from hasten.core.codec import to_data
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict
-from hasten.core.doubts import doubts_data
-from hasten.core.json_numbers import finite
-from hasten.core.units import percent
-from hasten.evaluate.words import floor_text
+from hasten.core.remark import remark
+from hasten.core.statistics import Interval, grouped_interval, student_quantile
+from hasten.gate.facts import GateVerdict, Row
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.accuracy import Accuracy, PairedAccuracy
     from hasten.core.floor import Floor
-    from hasten.core.measurement import Model
-    from hasten.core.plan import Plan
-    from hasten.core.remark import Remark
-    from hasten.core.statistics import Interval
-    from hasten.gate.limits_file import Budget
+    from hasten.core.samples import Samples
 
 CONFIDENCE: Final = 0.99
-_SHOWN: Final = 0.95
 FEWEST_PROCESSES: Final = 4
-_MORE_TIME: Final = "More time (--seconds) may tell."
-
-
-class GateVerdict(enum.Enum):
-    """Whether a limit is kept; the value is its name in JSON."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    UNDECIDED = "undecided"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One limit and how it stands."""
-
-    what: str
-    unit: str
-    """ms, MB, bytes, share (1 is all of it), ratio (1 is as before) or value."""
-    measured: float | None
-    interval: tuple[float, float] | None
-    limit: float
-    verdict: GateVerdict
-    why: str
-    at_least: bool = False
-    """Whether the limit is a lower one."""
-    confidence: float | None = None
-    """Of the interval; None where there is none, or where it is the range of what was seen."""
-
-    def as_data(self) -> dict[str, Any]:
-        """The row as JSON can hold it."""
-        ends = None if self.interval is None else [finite(end) for end in self.interval]
-        measured = None if self.measured is None else finite(self.measured)
-        return {**asdict(self), "measured": measured, "interval": ends, "verdict": self.verdict.value}
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What a gate came to."""
-
-    model: Model
-    plan: Plan
-    budget: Budget
-    rows: tuple[Row, ...]
-    doubts: tuple[Remark, ...] = ()
-    seconds: float = 0.0
-    strict: bool = False
-    """Whether what is undecided counts as broken."""
-    interrupted: bool = False
-    notes: tuple[str, ...] = field(default=())
-
-    @property
-    def passed(self) -> bool:
-        """Whether the gate is open."""
-        return not self.interrupted and not self.blocking
-
-    @property
-    def blocking(self) -> list[Row]:
-        """The rows that keep it shut."""
-        bad = (GateVerdict.FAILED, GateVerdict.UNDECIDED) if self.strict else (GateVerdict.FAILED,)
-        return [row for row in self.rows if row.verdict in bad]
-
-    def count(self, verdict: GateVerdict) -> int:
-        """How many rows have this verdict."""
-        return sum(row.verdict is verdict for row in self.rows)
-
-    def as_data(self) -> dict[str, Any]:
-        """The result as JSON can hold it."""
-        return {
-            "model": asdict(self.model),
-            "plan": asdict(self.plan),
-            "passed": self.passed,
-            "rows": [row.as_data() for row in self.rows],
-            "budget": self.budget.as_data(),
-            "strict": self.strict,
-            "seconds": self.seconds,
-            "doubts": doubts_data(self.doubts),
-            "notes": list(self.notes),
-            "interrupted": self.interrupted,
-        }
+_SHOWN: Final = 0.95
+_RESAMPLES: Final = 400
+_NORMAL: Final = {0.95: 1.960, 0.99: 2.576}
+_MOST_RUNS_A_BLOCK: Final = 100
 
 
 def exact_row(what: str, unit: str, measured: float, limit: float) -> Row:
     """A figure that is the same each time."""
-    kept = measured <= limit
-    why = "it is exact" if kept else f"{percent(measured / limit - 1)} above the limit"
-    return Row(what, unit, measured, None, limit, GateVerdict.PASSED if kept else GateVerdict.FAILED, why)
+    if measured <= limit:
+        return Row(what, unit, measured, None, limit, GateVerdict.PASSED, remark("gate.exact"))
+    why = remark("gate.exact-above", above=measured / limit - 1)
+    return Row(what, unit, measured, None, limit, GateVerdict.FAILED, why)
 
 
 def timed_row(what: str, found: Interval | None, limit: float, processes: int) -> Row:
-    """A time in milliseconds, with its interval over so many fresh processes."""
+    """A time in milliseconds, with its interval over fresh processes."""
     if found is None:
-        return Row(what, "ms", None, None, limit, GateVerdict.UNDECIDED, "nothing was measured")
+        return Row(what, "ms", None, None, limit, GateVerdict.UNDECIDED, remark("gate.not-measured"))
     if processes < FEWEST_PROCESSES:
         verdict = GateVerdict.UNDECIDED
-        why = f"{processes} of the {FEWEST_PROCESSES} processes that a verdict needs. {_MORE_TIME}"
+        why = remark("gate.few-processes", processes=processes, needed=FEWEST_PROCESSES)
     elif found.high <= limit:
-        verdict, why = GateVerdict.PASSED, "the whole interval lies below the limit"
+        verdict, why = GateVerdict.PASSED, remark("gate.kept")
     elif found.low > limit:
-        verdict = GateVerdict.FAILED
-        why = f"{percent(found.estimate / limit - 1)} above the limit, and the whole interval is"
+        verdict, why = GateVerdict.FAILED, remark("gate.broken", above=found.estimate / limit - 1)
     else:
-        verdict, why = GateVerdict.UNDECIDED, f"the limit lies inside. {_MORE_TIME}"
+        verdict, why = GateVerdict.UNDECIDED, remark("gate.undecided")
     ends = (found.low, found.high)
     return Row(what, "ms", found.estimate, ends, limit, verdict, why, confidence=CONFIDENCE)
 
@@ -140,15 +62,15 @@ def timed_row(what: str, found: Interval | None, limit: float, processes: int) -
 def memory_row(peaks_mb: Sequence[float], limit: float) -> Row:
     """The peak memory of each process: kept if all are below the limit, broken if all are above."""
     if not peaks_mb:
-        return Row("memory", "MB", None, None, limit, GateVerdict.UNDECIDED, "this system does not tell the peak")
+        return Row("memory", "MB", None, None, limit, GateVerdict.UNDECIDED, remark("gate.no-peak"))
     low, high = min(peaks_mb), max(peaks_mb)
     if high <= limit:
-        verdict, why = GateVerdict.PASSED, "the peak of every process lies below the limit"
+        verdict, why = GateVerdict.PASSED, remark("gate.memory-kept")
     elif low > limit:
-        verdict, why = GateVerdict.FAILED, f"{percent(high / limit - 1)} above the limit, and every process is"
+        verdict, why = GateVerdict.FAILED, remark("gate.memory-broken", above=high / limit - 1)
     else:
         above = sum(peak > limit for peak in peaks_mb)
-        verdict, why = GateVerdict.UNDECIDED, f"{above} of {len(peaks_mb)} processes went above the limit"
+        verdict, why = GateVerdict.UNDECIDED, remark("gate.memory-mixed", above=above, processes=len(peaks_mb))
     return Row("memory", "MB", high, (low, high), limit, verdict, why)
 
 
@@ -156,9 +78,6 @@ def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Ro
     """The accuracy on the data given. It is the same each time: the interval is for other data of its kind."""
     kept = found.value >= limit if higher_is_better else found.value <= limit
     sure = not found.low <= limit <= found.high
-    why = f"{found.metric} on these {found.samples} samples"
-    if not sure:
-        why += "; on others of their kind it could go the other way"
     return Row(
         "accuracy",
         "share" if found.high <= 1 and found.low >= 0 else "value",
@@ -166,7 +85,7 @@ def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Ro
         (found.low, found.high),
         limit,
         GateVerdict.PASSED if kept else GateVerdict.FAILED,
-        why,
+        remark("gate.accuracy", metric=found.metric, samples=found.samples, sure=sure),
         at_least=higher_is_better,
         confidence=_SHOWN,
     )
@@ -175,25 +94,25 @@ def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Ro
 def drop_row(baseline: str, found: PairedAccuracy, floor: Floor) -> Row:
     """The accuracy against that of the baseline: broken if it is surely worse, and by more than is allowed."""
     low, high = sorted((-found.low, -found.high) if found.higher_is_better else (found.low, found.high))
-    counts = f"{found.lost} lost and {found.won} won of {found.samples}" if found.lost is not None else ""
-    counts = counts or f"on {found.samples} samples"
     if found.drop <= 0 or floor.keeps(found.drop):
-        verdict, why = GateVerdict.PASSED, counts
+        verdict, code = GateVerdict.PASSED, "gate.drop-kept"
     elif floor.allowed is None:
-        verdict, why = GateVerdict.UNDECIDED, counts
+        verdict, code = GateVerdict.UNDECIDED, "gate.drop-kept"
     elif low > 0:
-        verdict, why = GateVerdict.FAILED, f"surely worse: {counts}"
+        verdict, code = GateVerdict.FAILED, "gate.drop-worse"
     else:
-        verdict, why = GateVerdict.UNDECIDED, f"{counts}, which may be chance: more data may tell"
+        verdict, code = GateVerdict.UNDECIDED, "gate.drop-chance"
+    why = remark(code, lost=found.lost, won=found.won, samples=found.samples, baseline=baseline, floor=to_data(floor))
     return Row(
-        f"accuracy lost against {baseline}",
+        "accuracy lost",
         floor.unit,
         found.drop + 0.0,
         (low, high),
         floor.allowed or 0.0,
         verdict,
-        f"{why}; allowed: {floor_text(floor, baseline)}",
+        why,
         confidence=_SHOWN,
+        against=baseline,
     )
 
 
@@ -202,19 +121,58 @@ def slowdown_row(baseline: str, found: Comparison | None, margin: float) -> Row:
 
     Broken if `compare` says slower: surely so, and by more than the margin. Kept if the whole interval is below it.
     """
-    what = f"latency against {baseline}"
+    limit = 1 + margin
     if found is None:
-        return Row(what, "ratio", None, None, 1 + margin, GateVerdict.UNDECIDED, "nothing was measured")
+        why = remark("gate.not-measured")
+        return Row("latency", "ratio", None, None, limit, GateVerdict.UNDECIDED, why, against=baseline)
     enough = found.rounds >= FEWEST_ROUNDS
     if found.verdict is Verdict.SLOWER:
-        verdict, why = GateVerdict.FAILED, f"surely slower, by {percent(found.ratio - 1)}"
+        verdict, why = GateVerdict.FAILED, remark("gate.slower", by=found.ratio - 1)
     elif found.verdict is Verdict.FASTER:
-        verdict, why = GateVerdict.PASSED, f"surely faster, by {percent(1 - found.ratio)}"
-    elif enough and found.ci95[1] <= 1 + margin:
-        verdict, why = GateVerdict.PASSED, "the whole interval lies below the limit"
+        verdict, why = GateVerdict.PASSED, remark("gate.faster", by=1 - found.ratio)
+    elif enough and found.ci95[1] <= limit:
+        verdict, why = GateVerdict.PASSED, remark("gate.kept")
     elif not enough:
-        verdict = GateVerdict.UNDECIDED
-        why = f"{found.rounds} of the {FEWEST_ROUNDS} process pairs that a verdict needs. {_MORE_TIME}"
+        verdict, why = GateVerdict.UNDECIDED, remark("gate.few-pairs", pairs=found.rounds, needed=FEWEST_ROUNDS)
     else:
-        verdict, why = GateVerdict.UNDECIDED, f"the noise is larger than the difference. {_MORE_TIME}"
-    return Row(what, "ratio", found.ratio, found.ci95, 1 + margin, verdict, why, confidence=_SHOWN)
+        verdict, why = GateVerdict.UNDECIDED, remark("gate.noise")
+    return Row("latency", "ratio", found.ratio, found.ci95, limit, verdict, why, confidence=_SHOWN, against=baseline)
+
+
+def latency_interval(samples: Samples, confidence: float) -> Interval:
+    """The median of undisturbed runs, as `bench` shows it, with an interval of this confidence."""
+    found = grouped_interval(samples.block_medians_ms, confidence)
+    return replace(found, low=max(found.low, 0.0)) if math.isfinite(found.low) else found
+
+
+def once_interval(values: Sequence[float], confidence: float) -> Interval:
+    """The median of a figure that each process gives once, such as the time to load."""
+    return grouped_interval([[value] for value in values], confidence)
+
+
+def p95_interval(samples: Samples, confidence: float, seed: int = 0) -> Interval:
+    """The 95th percentile of all runs. Processes are drawn, then blocks of each: runs of one block are not independent
+    of each other."""
+    processes: dict[int, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {}
+    for block in samples.blocks:
+        times = np.asarray(block.nanoseconds, dtype=np.float64) / 1e6
+        # Evenly spaced quantiles stand for a block of thousands of runs, and are quicker to draw from.
+        if len(times) > _MOST_RUNS_A_BLOCK:
+            times = np.quantile(times, (np.arange(_MOST_RUNS_A_BLOCK) + 0.5) / _MOST_RUNS_A_BLOCK)
+        processes.setdefault(block.runner, []).append(times)
+    groups = list(processes.values())
+    estimate = samples.p95_ms
+    if len(groups) < 2:
+        return Interval(estimate, -math.inf, math.inf)
+    source = np.random.default_rng(seed)
+    found = []
+    for _ in range(_RESAMPLES):
+        drawn = [groups[place] for place in source.integers(0, len(groups), len(groups))]
+        blocks = [group[place] for group in drawn for place in source.integers(0, len(group), len(group))]
+        found.append(float(np.quantile(np.concatenate(blocks), 0.95)))
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(found, [tail, 1 - tail])
+    student = student_quantile(len(groups) - 1, confidence) / _NORMAL[confidence]
+    widening = math.sqrt(student * len(groups) / (len(groups) - 1))  # as for the median: too few draw too narrow
+    below, above = max(0.0, estimate - float(low)), max(0.0, float(high) - estimate)
+    return Interval(estimate, max(0.0, estimate - below * widening), estimate + above * widening)

@@ -2,154 +2,176 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from hasten.core.accuracy_notes import NOTES
 from hasten.core.codec import to_data
-from hasten.core.errors import DataError
-from hasten.core.failure import Failure
+from hasten.core.errors import Interrupted
+from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.machine import machine_facts
-from hasten.core.session import keep_nothing
+from hasten.core.remark import Remark, each_once
 from hasten.evaluate.evaluation import EvaluationData, compare_evaluations
 from hasten.evaluate.floor import floor_of_original
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels
 from hasten.gate.baseline import BaselineRun, session_row
-from hasten.gate.rules import CheckResult, Row, accuracy_row, drop_row, exact_row
-from hasten.gate.timing import TimedGate
-from hasten.measure.rounds import no_progress
+from hasten.gate.facts import CheckFound, Row
+from hasten.gate.rules import accuracy_row, drop_row, exact_row
+from hasten.gate.timing import DEFAULT_SECONDS, TimedGate
+from hasten.measure.rounds import FailedCandidate
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
-    from hasten.core.session import Keep
+    from collections.abc import Sequence
+
     from hasten.data.dataset import Dataset
     from hasten.data.metrics import Metric
     from hasten.evaluate.evaluation import Evaluation
     from hasten.gate.request import CheckRequest
+    from hasten.measure.effort import Effort
     from hasten.measure.rounds import Candidate, Progress
     from hasten.targets.base import Target
 
-    Failed = tuple[Candidate, Failure]
 
+@dataclass(frozen=True, slots=True)
+class GateSubject:
+    """The model to check, and what it is checked against."""
 
-@dataclass
-class CheckPractice:
-    """A gate that has not begun. Whoever runs it can ask at any time how it stands."""
-
-    target: Target
     candidate: Candidate
-    request: CheckRequest
     baseline: Candidate | None = None
-    runs: list[BaselineRun] | None = None
+    runs: Sequence[BaselineRun] | None = None
     """What the baseline session holds, if one is given."""
     dataset: Dataset | None = None
     metric: Metric | None = None
-    keep: Keep = keep_nothing
-    notes: list[str] = field(default_factory=list)
-    _environment: dict[str, Any] = field(default_factory=dict)
-    _evaluated: list[Row] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        if self.dataset is not None and not self.dataset.labelled and self.baseline is None:
-            hint = "Give labelled data, or the older model (--baseline-model), whose answers are then what is right."
-            raise DataError(f"{self.dataset.source} has no labels to check an accuracy by", hint)
-        name = "" if self.baseline is None else baseline_name(self.candidate, self.baseline)
-        self._gate = TimedGate(self.target, self.candidate, self.baseline, self.request.budget, name)
 
-    def run(self, progress: Progress = no_progress) -> Failed | None:
-        """Measure all that the limits ask for; or say which candidate failed. RunnerFailed: the target itself did."""
-        if self.dataset is not None:
-            graph, request = read_graph(self.candidate.path), self.request
-            check_labels(graph, request.workload, self.dataset, self.metric, request.evaluation)
-        timed = self.request.budget.is_timed or self.baseline is not None or self.runs is not None
-        share = 0.6 if self.dataset is not None else 1.0
+def run(request: CheckRequest, subject: GateSubject, effort: Effort) -> CheckFound | FailedCandidate:
+    """Measure all that the limits ask for; or say which candidate failed, and how."""
+    gate = _Gate(request, subject, effort)
+    try:
+        failed = gate.run()
+    except RunnerFailed as error:
+        return FailedCandidate(subject.candidate, error.failure)
+    except KeyboardInterrupt:
+        raise Interrupted(gate.found(interrupted=True)) from None
+    return failed or gate.found()
+
+
+class _Gate:
+    """A gate while it is measured."""
+
+    def __init__(self, request: CheckRequest, subject: GateSubject, effort: Effort) -> None:
+        self.request, self.subject, self.effort = request, subject, effort
+        self.candidate, self.baseline = subject.candidate, subject.baseline
+        self._name = "" if self.baseline is None else baseline_name(self.candidate, self.baseline)
+        self._gate = TimedGate(effort.target, self.candidate, self.baseline, request.limits, self._name)
+        self._notes: list[Remark] = []
+        self._environment: dict[str, Any] = {}
+        self._evaluated: list[Row] = []
+
+    def run(self) -> FailedCandidate | None:
+        """Measure; which candidate failed, if one did."""
+        dataset, request, progress = self.subject.dataset, self.request, self.effort.progress
+        if dataset is not None:
+            if not dataset.labelled and self.baseline is None:
+                return FailedCandidate(self.candidate, _without_labels(dataset))
+            graph = read_graph(self.candidate.path)
+            check_labels(graph, request.workload, dataset, self.subject.metric, request.evaluation)
+        timed = request.limits.is_timed or self.baseline is not None or self.subject.runs is not None
+        share = 0.6 if dataset is not None else 1.0
         failed = None
         if timed:
-            self._environment = environment_of(self.target)
-            self.keep("environment", "", self._environment)
+            self._environment = environment_of(self.effort.target)
+            self.effort.keep("environment", "", self._environment)
             failed = self._time(lambda done, text: progress(share * done, text))
-        if failed is None and self.dataset is not None:
+        if failed is None and dataset is not None:
             begin = share if timed else 0.0
-            failed = self._evaluate(lambda done, text: progress(begin + (1 - begin) * done, text))
+            failed = self._evaluate(dataset, lambda done, text: progress(begin + (1 - begin) * done, text))
         return failed
 
-    def found(self, *, interrupted: bool = False) -> CheckResult:
+    def found(self, *, interrupted: bool = False) -> CheckFound:
         """How it stands."""
         measured = self._gate.measurement()
-        return CheckResult(
+        return CheckFound(
             model=self.candidate.model,
             plan=self.candidate.plan,
-            budget=self.request.budget,
             rows=tuple(self._rows()),
+            limits=self.request.limits,
             doubts=tuple(measured.doubts) if measured is not None else (),
             seconds=self._gate.seconds,
             strict=self.request.strict,
             interrupted=interrupted,
-            notes=tuple(self.notes),
+            notes=each_once(self._notes),
         )
 
     def _rows(self) -> list[Row]:
-        budget, rows = self.request.budget, []
-        if budget.size_bytes is not None:
-            rows.append(exact_row("size", "bytes", self.candidate.model.size_bytes, budget.size_bytes))
+        limits, rows = self.request.limits, []
+        if limits.size_bytes is not None:
+            rows.append(exact_row("size", "bytes", self.candidate.model.size_bytes, limits.size_bytes))
         rows += self._gate.rows()
         measured = self._gate.measurement()
-        if self.runs is not None and measured is not None:
+        if self.subject.runs is not None and measured is not None:
             now = BaselineRun(measured, self._environment)
-            rows.append(session_row(self.request.baseline_session, self.runs, now, budget.max_slowdown))
+            rows.append(session_row(self.request.baseline_session, self.subject.runs, now, limits.max_slowdown))
         return [*rows, *self._evaluated]
 
-    def _time(self, progress: Progress) -> Failed | None:
+    def _time(self, progress: Progress) -> FailedCandidate | None:
         try:
-            return self._gate.run(self.request.seconds, progress)
+            return self._gate.run(self.effort.seconds_or(DEFAULT_SECONDS), progress)
         finally:  # whatever ends it: what was measured is not lost
             self._keep_times()
 
     def _keep_times(self) -> None:
         label = str(self.candidate.path)
         if (measured := self._gate.measurement()) is not None:
-            self.keep("measurement", label, to_data(measured))
+            self.effort.keep("measurement", label, to_data(measured))
         if self.baseline is not None and (compared := self._gate.comparison()) is not None:
-            self.keep("comparison", f"{self.baseline.path} {label}", compared.as_data())
+            self.effort.keep("comparison", f"{self.baseline.path} {label}", compared.as_data())
 
-    def _evaluate(self, progress: Progress) -> Failed | None:
-        dataset, budget = self.dataset, self.request.budget
-        assert dataset is not None
+    def _evaluate(self, dataset: Dataset, progress: Progress) -> FailedCandidate | None:
+        limits = self.request.limits
         before: Evaluation | None = None
         if self.baseline is not None:
             old = self._evaluation(self.baseline, dataset, None, lambda done, text: progress(done / 2, text))
             if isinstance(old, Failure):
-                return self.baseline, old
+                return FailedCandidate(self.baseline, old)
             before = old
         # Without labels the older model's answers are what is right.
         reference = None if dataset.labelled else before
         found = self._evaluation(self.candidate, dataset, reference, progress)
         if isinstance(found, Failure):
-            return self.candidate, found
-        self.keep("accuracy", str(self.candidate.path), found.as_data())
-        self.notes += [note for note in NOTES.sentences(found.accuracy.notes) if note not in self.notes]
-        if budget.accuracy is not None:
+            return FailedCandidate(self.candidate, found)
+        self.effort.keep("accuracy", str(self.candidate.path), found.as_data())
+        self._notes += found.accuracy.notes
+        if limits.accuracy is not None:
             higher = found.metric.higher_is_better
-            self._evaluated.append(accuracy_row(found.accuracy, budget.accuracy, higher_is_better=higher))
-        if before is not None and self.baseline is not None:
+            self._evaluated.append(accuracy_row(found.accuracy, limits.accuracy, higher_is_better=higher))
+        if before is not None:
             paired = compare_evaluations(before, found)
-            name = baseline_name(self.candidate, self.baseline)
-            self._evaluated.append(drop_row(name, paired, floor_of_original(before, budget.max_drop)))
+            self._evaluated.append(drop_row(self._name, paired, floor_of_original(before, limits.max_drop)))
         return None
 
     def _evaluation(
         self, candidate: Candidate, dataset: Dataset, original: Evaluation | None, progress: Progress
     ) -> Evaluation | Failure:
         return evaluate(
-            self.target,
+            self.effort.target,
             candidate,
-            EvaluationData(dataset, self.request.preprocess, self.metric),
+            EvaluationData(dataset, self.request.preprocess, self.subject.metric),
             options=self.request.evaluation,
             against=original,
             progress=progress,
         )
+
+
+def _without_labels(dataset: Dataset) -> Failure:
+    return Failure(
+        "evaluate",
+        "data",
+        f"{dataset.source} has no labels, so its accuracy cannot be measured.",
+        "Give labelled data, or the older model (--baseline-model), whose answers then count as right.",
+    )
 
 
 def baseline_name(candidate: Candidate, baseline: Candidate) -> str:

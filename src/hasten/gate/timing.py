@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Comparison, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
-from hasten.gate.intervals import latency_interval, once_interval, p95_interval
-from hasten.gate.rules import CONFIDENCE, GateVerdict, Row, memory_row, slowdown_row, timed_row
+from hasten.core.units import several
+from hasten.gate.facts import GateVerdict, Limits, Row
+from hasten.gate.rules import (
+    CONFIDENCE,
+    latency_interval,
+    memory_row,
+    once_interval,
+    p95_interval,
+    slowdown_row,
+    timed_row,
+)
 from hasten.measure.compare import ComparisonResult
-from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
+from hasten.measure.rounds import Candidate, FailedCandidate, Progress, Rounds, no_progress
+from hasten.measure.schedule import Schedule
 
 if TYPE_CHECKING:
     from hasten.core.measurement import Measurement
-    from hasten.gate.limits_file import Budget
     from hasten.targets.base import Target
 
 DEFAULT_SECONDS: Final = 20.0
@@ -24,12 +32,12 @@ _FEWEST_ROUNDS: Final = 4
 
 
 class TimedGate:
-    """The limits of a budget that need timed runs. `rows` says at any time how they stand."""
+    """The limits that need timed runs. `rows` says at any time how they stand."""
 
     def __init__(
-        self, target: Target, candidate: Candidate, baseline: Candidate | None, budget: Budget, baseline_name: str = ""
+        self, target: Target, candidate: Candidate, baseline: Candidate | None, limits: Limits, baseline_name: str = ""
     ) -> None:
-        self.candidate, self.baseline, self.budget = candidate, baseline, budget
+        self.candidate, self.baseline, self.limits = candidate, baseline, limits
         self._baseline_name = baseline_name or (baseline.label if baseline is not None else "")
         self.seconds = 0.0
         self._rounds = Rounds(target, [candidate] if baseline is None else [baseline, candidate])
@@ -38,19 +46,16 @@ class TimedGate:
         self._peaks_mb: list[float] = []
         self._rows: list[Row] | None = None  # since the last round: to judge takes longer than to ask
 
-    def run(self, seconds: float, progress: Progress = no_progress) -> tuple[Candidate, Failure] | None:
-        """Measure within about so many seconds; or say which candidate failed: one crash in five is no pass."""
-        begin, longest = time.monotonic(), 0.0
-        while True:
-            before = time.monotonic()
-            if self._track.rounds and (self._is_decided() or before - begin + longest > seconds):
-                break
-            progress(min((before - begin) / seconds, 1.0), self._state())
-            failed = self._run_round()
-            self.seconds = time.monotonic() - begin
+    def run(self, seconds: float, progress: Progress = no_progress) -> FailedCandidate | None:
+        """Measure within about this time; or say which candidate failed: one crash in five is no pass."""
+        schedule = Schedule(seconds)
+        while schedule.has_round() and not self._is_decided():
+            progress(schedule.share, self._state())
+            with schedule.round():
+                failed = self._run_round()
+            self.seconds = schedule.elapsed_s
             if failed is not None:
                 return failed
-            longest = max(longest, time.monotonic() - before)
         progress(1.0, self._state())
         return None
 
@@ -77,13 +82,13 @@ class TimedGate:
         assert second is not None
         return ComparisonResult(compared, first, second, self.seconds)
 
-    def _run_round(self) -> tuple[Candidate, Failure] | None:
+    def _run_round(self) -> FailedCandidate | None:
         self._rounds.run_one(_SECONDS_EACH_A_ROUND)
         self._rows = None
         self._keep_peak()
         for track in self._rounds.tracks:
             if track.failure is not None:
-                return track.candidate, track.failure
+                return FailedCandidate(track.candidate, track.failure)
         if self.baseline is not None:
             first, second = (track.rounds[-1] for track in self._rounds.tracks)
             self._log_ratios.append(log_ratio_of_round(first, second))
@@ -97,31 +102,31 @@ class TimedGate:
 
     def _judged(self) -> list[Row]:
         rows = self._time_rows()
-        if self.budget.memory_mb is not None:
-            rows.append(memory_row(self._peaks_mb, self.budget.memory_mb))
+        if self.limits.memory_mb is not None:
+            rows.append(memory_row(self._peaks_mb, self.limits.memory_mb))
         if self.baseline is not None:
-            rows.append(slowdown_row(self._baseline_name, self._compared(), self.budget.max_slowdown))
+            rows.append(slowdown_row(self._baseline_name, self._compared(), self.limits.max_slowdown))
         return rows
 
     def _time_rows(self) -> list[Row]:
-        budget, found, processes = self.budget, self.measurement(), len(self._track.rounds)
+        limits, found, processes = self.limits, self.measurement(), len(self._track.rounds)
         rows = []
-        if budget.latency_ms is not None:
+        if limits.latency_ms is not None:
             interval = None if found is None else latency_interval(found.samples, CONFIDENCE)
             # Processes all of whose runs were disturbed say nothing about the latency.
             counted = 0 if found is None else len(found.samples.block_medians_ms)
-            rows.append(timed_row("latency", interval, budget.latency_ms, counted))
-        if budget.p95_ms is not None:
+            rows.append(timed_row("latency", interval, limits.latency_ms, counted))
+        if limits.p95_ms is not None:
             interval = None if found is None else p95_interval(found.samples, CONFIDENCE)
-            rows.append(timed_row("p95", interval, budget.p95_ms, processes))
-        if budget.init_ms is not None:
+            rows.append(timed_row("p95", interval, limits.p95_ms, processes))
+        if limits.init_ms is not None:
             times = [load.init_ms for load in self._track.loads]
             interval = once_interval(times, CONFIDENCE) if times else None
-            rows.append(timed_row("init", interval, budget.init_ms, len(times)))
+            rows.append(timed_row("init", interval, limits.init_ms, len(times)))
         return rows
 
     def _compared(self) -> Comparison | None:
-        return compare_rounds(self._log_ratios, self.budget.max_slowdown) if self._log_ratios else None
+        return compare_rounds(self._log_ratios, self.limits.max_slowdown) if self._log_ratios else None
 
     def _is_decided(self) -> bool:
         # What this system cannot measure at all is not worth waiting for.
@@ -132,6 +137,6 @@ class TimedGate:
     def _state(self) -> str:
         if not self._track.rounds:
             return "first process"
-        undecided = [row.what for row in self.rows() if row.verdict is GateVerdict.UNDECIDED]
-        state = f"{len(self._track.rounds)} processes"
-        return state + (f", not decided: {', '.join(undecided)}" if undecided else "")
+        undecided = [row.name for row in self.rows() if row.verdict is GateVerdict.UNDECIDED]
+        state = several(len(self._track.rounds), "process")
+        return state + (f", undecided: {', '.join(undecided)}" if undecided else "")

@@ -11,28 +11,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hasten.library.changing import explain, inputs_to_explain, quantize, run_quantize, study_quantize
     from hasten.library.examining import accelerators, accelerators_pay_from
-    from hasten.library.gating import check, run_check, study_check
     from hasten.library.opening import open_model
-    from hasten.library.timing import compare, profile, profile_with_runs
+    from hasten.library.timing import profile, profile_with_runs
     from hasten.library.tuning import run_tune, study_tune, tune
     from hasten.library.watching import session_report
 
 _MODULES = {
     "accelerators": "examining",
     "accelerators_pay_from": "examining",
-    "check": "gating",
-    "compare": "timing",
     "explain": "changing",
     "inputs_to_explain": "changing",
     "open_model": "opening",
     "profile": "timing",
     "profile_with_runs": "timing",
     "quantize": "changing",
-    "run_check": "gating",
     "run_quantize": "changing",
     "run_tune": "tuning",
     "session_report": "watching",
-    "study_check": "gating",
     "study_quantize": "changing",
     "study_tune": "tuning",
     "tune": "tuning",
@@ -41,19 +36,15 @@ _MODULES = {
 __all__ = [
     "accelerators",
     "accelerators_pay_from",
-    "check",
-    "compare",
     "explain",
     "inputs_to_explain",
     "open_model",
     "profile",
     "profile_with_runs",
     "quantize",
-    "run_check",
     "run_quantize",
     "run_tune",
     "session_report",
-    "study_check",
     "study_quantize",
     "study_tune",
     "tune",

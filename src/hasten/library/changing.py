@@ -15,7 +15,7 @@ from hasten.explain import run as explain_module
 from hasten.explain.inputs import GivenInputs, inputs_from_data
 from hasten.library.opening import error_of, open_model
 from hasten.library.timing import peaks_of
-from hasten.measure.rounds import Progress, no_progress
+from hasten.measure.rounds import FailedCandidate, Progress, no_progress
 from hasten.practices.quantize.run import QuantizePractice
 from hasten.practices.quantize_folder import QuantizeFolder
 from hasten.practices.quantize_records import QuantizeData, QuantizeSettings, settings_to_compare
@@ -67,9 +67,8 @@ def explain(
     result = explain_module.explain(
         where, *subjects, seconds=seconds, peaks=peaks, inputs=inputs, comparison=comparison, progress=progress
     )
-    if isinstance(result, tuple):
-        failed, failure = result
-        raise error_of(failure, failed)
+    if isinstance(result, FailedCandidate):
+        raise error_of(result.failure, result.candidate)
     return result
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
 from hasten.library.opening import error_of, open_model
-from hasten.measure import compare as compare_module
 from hasten.measure import profiling as profiling_module
 from hasten.measure.peaks import measure_peaks
 from hasten.measure.rounds import Progress, no_progress
@@ -17,34 +15,12 @@ from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
 
     from hasten.core.profile import Peaks, Profile
-    from hasten.measure.compare import ComparisonResult
     from hasten.measure.profiling import RawProfile
     from hasten.targets.base import Target
 
 _PART_OF_PEAKS: Final = 0.3
-
-
-def compare(
-    first: tuple[str | os.PathLike[str], Plan],
-    second: tuple[str | os.PathLike[str], Plan],
-    workload: Workload = Workload(),
-    *,
-    target: Target | None = None,
-    seconds: float = compare_module.DEFAULT_SECONDS,
-    margin: float = DEFAULT_MARGIN,
-    progress: Progress = no_progress,
-    on_round: Callable[[ComparisonResult], None] = lambda found: None,
-) -> ComparisonResult:
-    """Is the second model and plan faster than the first? `on_round` gets what there is so far after each round."""
-    a, b = (open_model(path, plan, workload)[0] for path, plan in (first, second))
-    result = compare_module.compare(target or LocalTarget(), a, b, seconds, margin, progress, on_round)
-    if isinstance(result, tuple):
-        failed, failure = result
-        raise error_of(failure, failed)
-    return result
 
 
 def profile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
@@ -17,12 +16,12 @@ from hasten.core.comparison import (
     is_clear,
     log_ratio_of_round,
 )
+from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure
-from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
+from hasten.measure.rounds import Candidate, FailedCandidate, Progress, Rounds, no_progress
+from hasten.measure.schedule import Schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hasten.core.measurement import Measurement
     from hasten.targets.base import Target
 
@@ -53,32 +52,41 @@ def compare(
     seconds: float = DEFAULT_SECONDS,
     margin: float = DEFAULT_MARGIN,
     progress: Progress = no_progress,
-    on_round: Callable[[ComparisonResult], None] = lambda found: None,
-) -> ComparisonResult | tuple[Candidate, Failure]:
-    """Compare two candidates within about so many seconds; or say which one failed, and how.
+) -> ComparisonResult | FailedCandidate:
+    """Compare two candidates within about this time; or say which one failed, and how.
 
-    `on_round` sees what there is after each round, so that an interruption loses one round at most.
+    After Ctrl-C, what there is comes as `Interrupted.found`.
     """
-    rounds = Rounds(target, [first, second])
-    begin = time.monotonic()
+    rounds, schedule = Rounds(target, [first, second]), Schedule(seconds)
     log_ratios: list[float] = []
-    longest = 0.0
-    while not log_ratios or (
-        time.monotonic() - begin + longest <= _most_seconds(seconds, log_ratios) and not _decided(log_ratios, margin)
-    ):
-        before = time.monotonic()
-        progress(min((before - begin) / seconds, 1.0), _state(log_ratios, margin))
-        rounds.run_one(_SECONDS_EACH_A_ROUND)
+    try:
+        failed = _run(rounds, schedule, log_ratios, margin, progress)
+    except KeyboardInterrupt:
+        if not log_ratios:
+            raise
+        raise Interrupted(_result(rounds, compare_rounds(log_ratios, margin), schedule.elapsed_s)) from None
+    # What was found before a failure still counts; the failure is a doubt beside it.
+    if failed is not None and not log_ratios:
+        return failed
+    progress(1.0, _state(log_ratios, margin))
+    return _result(rounds, compare_rounds(log_ratios, margin), schedule.elapsed_s)
+
+
+def _run(
+    rounds: Rounds, schedule: Schedule, log_ratios: list[float], margin: float, progress: Progress
+) -> FailedCandidate | None:
+    """Rounds until the verdict is sure, the time is spent or a candidate fails."""
+    seconds = schedule.seconds
+    while schedule.has_round() and not (log_ratios and _decided(log_ratios, margin)):
+        progress(schedule.share, _state(log_ratios, margin))
+        with schedule.round():
+            rounds.run_one(_SECONDS_EACH_A_ROUND)
         failed = next((track for track in rounds.tracks if track.failure is not None), None)
         if failed is not None and failed.failure is not None:
-            if not log_ratios:
-                return failed.candidate, failed.failure
-            break  # what was found until then still counts; the failure is a doubt beside it
+            return FailedCandidate(failed.candidate, failed.failure)
         log_ratios.append(log_ratio_of_round(rounds.tracks[0].rounds[-1], rounds.tracks[1].rounds[-1]))
-        longest = max(longest, time.monotonic() - before)
-        on_round(_result(rounds, compare_rounds(log_ratios, margin), time.monotonic() - begin))
-    progress(1.0, _state(log_ratios, margin))
-    return _result(rounds, compare_rounds(log_ratios, margin), time.monotonic() - begin)
+        schedule.seconds = _most_seconds(seconds, log_ratios)
+    return None
 
 
 def _most_seconds(seconds: float, log_ratios: list[float]) -> float:

@@ -58,6 +58,14 @@ class Candidate:
     workload: Workload = field(default=Workload())
 
 
+@dataclass(frozen=True, slots=True)
+class FailedCandidate:
+    """Which of several candidates failed, and how."""
+
+    candidate: Candidate
+    failure: Failure
+
+
 @dataclass(slots=True)
 class Track:
     """What has been measured of one candidate so far."""

@@ -42,8 +42,7 @@ class Clock:
 def install_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The simulated clock in place of the real one, wherever measuring looks at the time."""
     clock = Clock()
-    for module in ("compare", "schedule"):
-        monkeypatch.setattr(f"hasten.measure.{module}.time", SimpleNamespace(monotonic=clock.monotonic))
+    monkeypatch.setattr("hasten.measure.schedule.time", SimpleNamespace(monotonic=clock.monotonic))
     return clock
 
 

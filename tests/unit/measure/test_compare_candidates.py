@@ -9,8 +9,8 @@ from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 
 from hasten.core import doubts
 from hasten.core.comparison import Verdict
-from hasten.core.failure import Failure
 from hasten.measure.compare import ComparisonResult, compare
+from hasten.measure.rounds import FailedCandidate
 
 if TYPE_CHECKING:
     from simulated import Clock
@@ -91,10 +91,8 @@ def test_a_failure_after_good_rounds_is_a_doubt_beside_what_was_found(clock: Clo
 def test_the_one_that_failed_is_named(clock: Clock, name: str) -> None:
     target = SimulatedTarget(clock, {name: Behaviour(fails={0: "block 2"})})
     result = compare(target, candidate("a"), candidate("b"))
-    assert isinstance(result, tuple)
-    failed, failure = result
-    assert failed.label == name
-    assert isinstance(failure, Failure)
+    assert isinstance(result, FailedCandidate)
+    assert result.candidate.label == name
     assert all(runner.closed for runner in target.runners)
 
 

@@ -54,7 +54,7 @@ def test_compare_finds_more_work_slower(tmp_path: Path) -> None:
     less, more = tmp_path / "less.tflite", tmp_path / "more.tflite"
     less.write_bytes(example_models.repeated(4))
     more.write_bytes(example_models.repeated(12))
-    found = library.compare((less, Plan()), (more, Plan()), seconds=12.0)
+    found = api.compare((less, Plan()), (more, Plan()), effort=Effort(12.0))
     assert found.comparison.ratio > 1.5
     assert found.comparison.verdict in (Verdict.SLOWER, Verdict.UNDECIDED)
     if found.comparison.rounds >= 5:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from hasten.api import Effort, check
 from hasten.core.errors import DataError
 from hasten.core.quantization import FAILED
-from hasten.core.session import keep_nothing
-from hasten.gate.request import CheckRequest, with_limits
-from hasten.library import quantize, run_check, run_quantize, study_check, study_quantize
+from hasten.gate.request import CheckRequest
+from hasten.library import quantize, run_quantize, study_quantize
 from hasten.model.example_models import mobilenet_like
 from hasten.practices.quantize_records import QuantizeSettings
 
@@ -58,18 +58,15 @@ def test_a_bad_label_of_either_half_is_found_before_the_work(model: Path, tmp_pa
 
 
 def test_a_gate_finds_it_before_anything_is_timed(model: Path, tmp_path: Path) -> None:
-    request = CheckRequest(data=arrays_with(tmp_path, [0, 1, -5, 2]), seconds=0.1)
+    request = CheckRequest(data=arrays_with(tmp_path, [0, 1, -5, 2]))
     kept: list[str] = []
-    practice = study_check(
-        model, with_limits(request, {"latency": "1 s", "accuracy": "1 %"}), keep=lambda kind, *_: kept.append(kind)
-    )
+    effort = Effort(0.1, keep=lambda kind, *_: kept.append(kind))
     with pytest.raises(DataError, match=r"sample 2 .* has the label -5"):
-        run_check(practice)
+        check(model, request.with_limits({"latency": "1 s", "accuracy": "1 %"}), effort=effort)
     assert kept == []
     fewer = replace(request, evaluation=replace(request.evaluation, skip_bad=True))
-    practice = study_check(model, with_limits(fewer, {"accuracy": 0.0}), keep=keep_nothing)
-    run_check(practice)
-    assert "Skipped 1 bad sample." in practice.found().notes
+    found = check(model, fewer.with_limits({"accuracy": 0.0}), effort=effort)
+    assert len(found.notes) == 1
 
 
 def test_bad_labels_are_left_out_and_listed_if_asked(model: Path, tmp_path: Path) -> None:

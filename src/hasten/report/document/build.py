@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hasten.report.document import practices, trials
 from hasten.report.document.profile import profile_section
@@ -13,17 +13,21 @@ if TYPE_CHECKING:
     from hasten.show.blocks import Block
 
 
+_FIRST: Final = ("checks",)
+"""What a reader came for, where a session holds it."""
+
+
 def sections_of(summary: Summary) -> list[Section]:
     """The sections of a report."""
     found = [
         _verdicts(summary),
-        practices.checks_section(summary),
+        *(section for section in summary.sections if section.name in _FIRST),
         trials.front_section(summary),
         practices.steps_section(summary),
         practices.comparisons_section(summary),
         practices.explanations_section(summary),
         profile_section(summary),
-        *summary.sections,
+        *(section for section in summary.sections if section.name not in _FIRST),
         practices.accelerators_section(summary),
         practices.sensitivities_section(summary),
         practices.sustained_section(summary),

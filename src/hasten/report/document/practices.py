@@ -44,29 +44,6 @@ def _step_words(step: StepRow) -> str:
     return f"{PRACTICES.get(step.practice, step.practice)} {sign} {milliseconds(abs(change))}"
 
 
-def checks_section(summary: Summary) -> Section | None:
-    """The limits of a gate."""
-    blocks: list[Block] = []
-    for place, view in enumerate(summary.checks):
-        rows = tuple(
-            (
-                Cell(text(row, "what")),
-                Cell(text(row, "verdict")),
-                Cell(_figure(number(row, "measured"), text(row, "unit")), number(row, "measured")),
-                Cell(_figure(number(row, "limit"), text(row, "unit")), number(row, "limit")),
-                Cell(text(row, "why")),
-            )
-            for row in view.rows
-        )
-        headings = columns("limit", "verdict", "#measured", "#limit is", "why")
-        blocks.append(Table(f"checks-table-{place}", f"The limits of {view.model}", headings, rows))
-    return Section("checks", "Limits", tuple(blocks)) if blocks else None
-
-
-def _figure(value: float | None, unit: str) -> str:
-    return "" if value is None else f"{value:.4g} {unit}".strip()
-
-
 def accelerators_section(summary: Summary) -> Section | None:
     """Each accelerator: does it run, all of it, correctly, faster."""
     blocks: list[Block] = []

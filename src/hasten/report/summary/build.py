@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import importlib
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -54,6 +56,8 @@ _KNOWN: Final = {
     "check",
     "accuracy",
 }
+# Rooms that are no section of the guide, and offer sections like one.
+_OTHER_ROOMS: Final = {"gate": "Limits"}
 _NOTHING: Final = "This session holds nothing yet."
 
 
@@ -71,7 +75,7 @@ def summarise(session: Session, source: str = "") -> Summary:
     final = next((view for view in reversed(compared) if view.label == "final"), None)
     return Summary(
         title=short(text(result, "model") or model) or "session",
-        headline=_gate(lines) or headline(result, tried, compared, verdicts) or _fallback(lines),
+        headline=_gate_answer(lines) or headline(result, tried, compared, verdicts) or _fallback(lines),
         state=_state(lines, result, settings),
         facts=_facts(result, settings, tried, final),
         verdicts=verdicts,
@@ -80,7 +84,6 @@ def summarise(session: Session, source: str = "") -> Summary:
         profiles=profile_views(lines),
         sections=tuple(_sections(merged)),
         accelerators=practice_views(lines, "accelerators"),
-        checks=practice_views(lines, "check"),
         sustained=practice_views(lines, "sustained", "minutes"),
         comparisons=compared,
         explanations=practice_views(lines, "explanation", "causes"),
@@ -131,18 +134,13 @@ def _state(lines: Sequence[Line], result: dict[str, Any] | None, settings: dict[
     return "interrupted" if lines[-1].data.get("interrupted") else "complete"
 
 
-def _gate(lines: Sequence[Line]) -> str:
+def _gate_answer(lines: Sequence[Line]) -> str:
     """What a gate came to, where the session is one of `check`."""
-    gate = _last(lines, "check")
-    if gate is None:
-        return ""
-    broken = [row for row in records(gate, "rows") if text(row, "verdict") == "failed"]
-    unsure = sum(text(row, "verdict") == "undecided" for row in records(gate, "rows"))
-    if not broken and unsure:
-        return f"No limit is surely broken, but {unsure} of {len(records(gate, 'rows'))} could not be decided."
-    if not broken:
-        return "Every limit is kept." if gate.get("passed") else "The gate did not pass."
-    return "The gate failed: " + "; ".join(f"{text(row, 'what')} is {text(row, 'why')}" for row in broken) + "."
+    from hasten.gate.view import answer
+
+    with contextlib.suppress(*UNREADABLE):
+        return answer(lines)
+    return ""
 
 
 def _fallback(lines: Sequence[Line]) -> str:
@@ -190,12 +188,13 @@ def _finding(data: dict[str, Any]) -> Finding:
 
 def _sections(lines: Sequence[Line]) -> Iterable[Section]:
     """What each practice shows of the session; what cannot be read says so, and hides nothing else."""
-    for name in NAMES:
+    rooms = [(name, title, importlib.import_module(f"hasten.{name}")) for name, title in _OTHER_ROOMS.items()]
+    for name, title, room in [*rooms, *((name, TITLES[name], practice_named(name)) for name in NAMES)]:
         try:
-            yield from practice_named(name).sections(lines)
+            yield from room.sections(lines)
         except UNREADABLE as error:  # noqa: PERF203 - one practice must not hide the others
             said = f"What the session holds of this cannot be read ({type(error).__name__}: {error})."
-            yield Section(name, TITLES[name], (Prose(said),))
+            yield Section(name, title, (Prose(said),))
 
 
 def _steps(lines: Iterable[Line], result: dict[str, Any] | None) -> tuple[StepRow, ...]:

@@ -162,7 +162,6 @@ class Summary:
     sections: tuple[Section, ...] = ()
     """What single practices show, in the guide's order."""
     accelerators: tuple[PracticeView, ...] = ()
-    checks: tuple[PracticeView, ...] = ()
     sustained: tuple[PracticeView, ...] = ()
     comparisons: tuple[ComparisonView, ...] = ()
     explanations: tuple[PracticeView, ...] = ()

@@ -18,7 +18,7 @@ from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.measure.bench import bench
 from hasten.measure.compare import compare
-from hasten.measure.rounds import Candidate, Progress
+from hasten.measure.rounds import Candidate, FailedCandidate, Progress
 from hasten.model.reader import read_graph
 from hasten.practices.app.facts import CONTENTION, DEFAULT_THREADS, MANY_THREADS, Fault, OperatorShare
 from hasten.practices.app.rules import fault_at
@@ -152,7 +152,7 @@ class Replay:
     def _other_threads(self, group: _Group, threads: int, rule: str, seconds: float) -> list[Fault]:
         better = replace(group.candidate, plan=replace(group.candidate.plan, threads=threads))
         found = compare(self._target, group.candidate, better, seconds)
-        if isinstance(found, tuple) or found.comparison.verdict is not Verdict.FASTER:
+        if isinstance(found, FailedCandidate) or found.comparison.verdict is not Verdict.FASTER:
             return []
         gain = 1 - found.comparison.ratio
         if gain < _ENOUGH_GAIN:

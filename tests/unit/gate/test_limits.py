@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hasten.core.errors import UsageError
-from hasten.gate.limits_file import DEFAULT_DROP, DEFAULT_SLOWDOWN, LIMIT_NAMES, Budget, budget_from_mapping
+from hasten.gate.facts import DEFAULT_DROP, DEFAULT_SLOWDOWN, Limits
+from hasten.gate.request import LIMIT_NAMES, limits_from_mapping
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ from hasten.gate.limits_file import DEFAULT_DROP, DEFAULT_SLOWDOWN, LIMIT_NAMES,
     ],
 )
 def test_a_limit_in_a_users_words(name: str, text: Any, field: str, value: float) -> None:
-    assert getattr(budget_from_mapping({name: text}), field) == pytest.approx(value)
+    assert getattr(limits_from_mapping({name: text}), field) == pytest.approx(value)
 
 
 @pytest.mark.parametrize(
@@ -58,36 +59,36 @@ def test_a_limit_in_a_users_words(name: str, text: Any, field: str, value: float
 )
 def test_what_is_not_understood_is_said_with_an_example(name: str, value: Any) -> None:
     with pytest.raises(UsageError, match=name) as caught:
-        budget_from_mapping({name: value})
+        limits_from_mapping({name: value})
     assert f'{name} = "' in caught.value.hint
 
 
 def test_a_misspelt_limit_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(UsageError, match="latncy") as caught:
-        budget_from_mapping({"latncy": "5 ms"})
+        limits_from_mapping({"latncy": "5 ms"})
     assert all(name in caught.value.hint for name in LIMIT_NAMES)
 
 
 def test_without_limits_only_a_baseline_can_say_something() -> None:
-    assert Budget() == budget_from_mapping({})
-    assert Budget().is_empty
-    assert not Budget().is_timed
-    assert (Budget().max_slowdown, Budget().max_drop) == (DEFAULT_SLOWDOWN, DEFAULT_DROP)
-    assert not budget_from_mapping({"size": "1 MB"}).is_empty
-    assert not budget_from_mapping({"size": "1 MB"}).is_timed
-    assert budget_from_mapping({"memory": "1 MB"}).is_timed
+    assert Limits() == limits_from_mapping({})
+    assert Limits().is_empty
+    assert not Limits().is_timed
+    assert (Limits().max_slowdown, Limits().max_drop) == (DEFAULT_SLOWDOWN, DEFAULT_DROP)
+    assert not limits_from_mapping({"size": "1 MB"}).is_empty
+    assert not limits_from_mapping({"size": "1 MB"}).is_timed
+    assert limits_from_mapping({"memory": "1 MB"}).is_timed
 
 
 @given(st.floats(1e-3, 1e6, allow_nan=False))
 def test_a_time_is_the_same_in_every_unit(milliseconds: float) -> None:
     texts = (f"{milliseconds!r} ms", f"{milliseconds / 1e3!r} s", f"{milliseconds * 1e3!r}us")
-    limits = [budget_from_mapping({"latency": text}).latency_ms for text in texts]
+    limits = [limits_from_mapping({"latency": text}).latency_ms for text in texts]
     assert limits == pytest.approx([milliseconds] * 3)
 
 
 @given(st.text(max_size=12))
 def test_any_text_is_a_limit_or_a_sentence(text: str) -> None:
     with contextlib.suppress(UsageError):
-        found = budget_from_mapping({"latency": text}).latency_ms
+        found = limits_from_mapping({"latency": text}).latency_ms
         assert found is not None
         assert found > 0

@@ -16,31 +16,34 @@ from hypothesis import strategies as st
 
 from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.block import Block
+from hasten.core.codec import to_data
 from hasten.core.comparison import compare_rounds
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
+from hasten.core.remark import remark
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval
 from hasten.data.metrics import MeanAbsoluteError, TopK
 from hasten.evaluate.floor import floor_of_original
-from hasten.gate.intervals import latency_interval, once_interval, p95_interval
-from hasten.gate.limits_file import Budget
+from hasten.gate.facts import CheckFound, GateVerdict, Row
 from hasten.gate.rules import (
     FEWEST_PROCESSES,
-    CheckResult,
-    GateVerdict,
-    Row,
     accuracy_row,
     drop_row,
     exact_row,
+    latency_interval,
     memory_row,
+    once_interval,
+    p95_interval,
     slowdown_row,
     timed_row,
 )
+from hasten.gate.words import BOOK
 
 if TYPE_CHECKING:
     from hasten.core.floor import Floor
 
+SO = remark("gate.kept")
 PASSED, FAILED, UNDECIDED = GateVerdict.PASSED, GateVerdict.FAILED, GateVerdict.UNDECIDED
 
 
@@ -51,9 +54,9 @@ def floor_of(metric: Any, value: float) -> Floor:
     return floor_of_original(original, 0.01)
 
 
-def result(*verdicts: GateVerdict, **changes: Any) -> CheckResult:
-    rows = tuple(Row("latency", "ms", 1.0, (0.9, 1.1), 2.0, verdict, "so") for verdict in verdicts)
-    return CheckResult(Model("m.tflite", 1, "00"), Plan(), Budget(), rows, **changes)
+def result(*verdicts: GateVerdict, **changes: Any) -> CheckFound:
+    rows = tuple(Row("latency", "ms", 1.0, (0.9, 1.1), 2.0, verdict, SO) for verdict in verdicts)
+    return CheckFound(Model("m.tflite", 1, "00"), Plan(), rows, **changes)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_a_time_is_judged_by_its_whole_interval(limit: float, verdict: GateVerdi
 def test_few_processes_decide_nothing() -> None:
     row = timed_row("latency", Interval(1.0, 0.9, 1.1), 100.0, FEWEST_PROCESSES - 1)
     assert row.verdict is UNDECIDED
-    assert "3 of the 4 processes" in row.why
+    assert row.why == remark("gate.few-processes", processes=3, needed=4)
     assert timed_row("latency", None, 100.0, 0).measured is None
 
 
@@ -85,9 +88,9 @@ def test_memory_is_judged_by_every_process(peaks: list[float], verdict: GateVerd
 def test_accuracy_on_given_data_is_a_fact_and_the_interval_is_for_other_data() -> None:
     found = Accuracy("top-1", 0.96, 0.94, 0.98, 600, "data.npz")
     assert accuracy_row(found, 0.95, higher_is_better=True).verdict is PASSED
-    assert "could go the other way" in accuracy_row(found, 0.95, higher_is_better=True).why
+    assert not accuracy_row(found, 0.95, higher_is_better=True).why.facts["sure"]
     assert accuracy_row(found, 0.97, higher_is_better=True).verdict is FAILED
-    assert "could" not in accuracy_row(found, 0.5, higher_is_better=True).why
+    assert accuracy_row(found, 0.5, higher_is_better=True).why.facts["sure"]
     error = Accuracy("mae", 3.0, 2.5, 3.5, 600, "data.npz")
     row = accuracy_row(error, 2.9, higher_is_better=False)
     assert (row.verdict, row.at_least, row.unit) == (FAILED, False, "value")
@@ -111,7 +114,7 @@ def test_a_drop_counts_if_it_is_sure_and_large(
     assert row.measured == pytest.approx(-difference)
     assert row.interval == pytest.approx((-high, -low))
     assert (row.limit, row.unit) == (0.01, "share")
-    assert row.why.endswith("; allowed: at most 1 percentage point of top-1 lost")
+    assert BOOK.text(row.why).endswith("Allowed: at most 1 percentage point of top-1 lost.")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +129,7 @@ def test_a_metric_of_errors_drops_by_rising_by_a_part_of_the_olds(
     assert row.limit == pytest.approx(0.01 * value)
     assert (row.unit, row.interval) == ("value", (0.004, 0.6))
     if value:
-        assert f"mae at most 1.0 % ({0.01 * value:.3g}) worse than old's {value:.3g}" in row.why
+        assert f"mae at most 1.0 % ({0.01 * value:.3g}) worse than old's {value:.3g}." in BOOK.text(row.why)
     gained = replace(paired, difference=-0.1)
     assert drop_row("old", gained, floor_of(MeanAbsoluteError(), value)).verdict is PASSED
 
@@ -161,8 +164,8 @@ def test_undecided_passes_unless_strict_and_is_counted() -> None:
     st.floats(0, 1e6), st.floats(allow_nan=False, allow_infinity=True), st.floats(allow_nan=False, allow_infinity=True)
 )
 def test_json_holds_every_row(measured: float, low: float, high: float) -> None:
-    row = Row("latency", "ms", measured, (low, high), 1.0, UNDECIDED, "so")
-    data = json.loads(json.dumps(row.as_data(), allow_nan=False))
+    row = Row("latency", "ms", measured, (low, high), 1.0, UNDECIDED, SO)
+    data = json.loads(json.dumps(to_data(row, BOOK), allow_nan=False))
     assert {"what", "measured", "interval", "limit", "verdict", "why"} <= set(data)
     assert data["verdict"] == "undecided"
 

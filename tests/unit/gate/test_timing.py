@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 from simulated import Behaviour, Clock, SimulatedTarget, candidate, install_clock
 
-from hasten.gate.limits_file import Budget
-from hasten.gate.rules import GateVerdict
+from hasten.gate.facts import GateVerdict, Limits
 from hasten.gate.timing import TimedGate
 
 NOISE = 0.012
@@ -18,21 +16,19 @@ NOISE = 0.012
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = install_clock(monkeypatch)
-    monkeypatch.setattr("hasten.gate.timing.time", SimpleNamespace(monotonic=clock.monotonic))
-    return clock
+    return install_clock(monkeypatch)
 
 
-def gate_of(clock: Clock, new: Behaviour, old: Behaviour | None, budget: Budget, seed: int = 0) -> TimedGate:
+def gate_of(clock: Clock, new: Behaviour, old: Behaviour | None, limits: Limits, seed: int = 0) -> TimedGate:
     target = SimulatedTarget(clock, {"new": new, "old": old or Behaviour()}, seed)
-    return TimedGate(target, candidate("new"), candidate("old") if old is not None else None, budget)
+    return TimedGate(target, candidate("new"), candidate("old") if old is not None else None, limits)
 
 
 def verdicts(clock: Clock, ratio: float, times: int, noise: float = NOISE) -> Counter[GateVerdict]:
     """How often a model that takes `ratio` of the baseline's time passes, fails, or stays undecided."""
     found: Counter[GateVerdict] = Counter()
     for seed in range(times):
-        gate = gate_of(clock, Behaviour(ratio, noise), Behaviour(1.0, noise), Budget(), seed)
+        gate = gate_of(clock, Behaviour(ratio, noise), Behaviour(1.0, noise), Limits(), seed)
         assert gate.run(20.0) is None
         (row,) = gate.rows()
         found[row.verdict] += 1
@@ -43,7 +39,7 @@ def limited(clock: Clock, latency_ms: float, times: int, seconds: float = 20.0) 
     """How often a model of this latency passes a limit of 1 ms."""
     found: Counter[GateVerdict] = Counter()
     for seed in range(times):
-        gate = gate_of(clock, Behaviour(latency_ms, NOISE), None, Budget(latency_ms=1.0), seed)
+        gate = gate_of(clock, Behaviour(latency_ms, NOISE), None, Limits(latency_ms=1.0), seed)
         gate.run(seconds)
         (row,) = gate.rows()
         found[row.verdict] += 1
@@ -81,9 +77,9 @@ def test_a_latency_at_its_limit_is_seldom_called_sure(clock: Clock) -> None:
 
 
 def test_what_is_clear_takes_four_processes_and_what_is_not_all_its_time(clock: Clock) -> None:
-    clear = gate_of(clock, Behaviour(0.5, NOISE), None, Budget(latency_ms=1.0))
+    clear = gate_of(clock, Behaviour(0.5, NOISE), None, Limits(latency_ms=1.0))
     clear.run(20.0)
-    close = gate_of(clock, Behaviour(1.0, NOISE), None, Budget(latency_ms=1.0))
+    close = gate_of(clock, Behaviour(1.0, NOISE), None, Limits(latency_ms=1.0))
     close.run(20.0)
     measured = clear.measurement()
     assert measured is not None
@@ -92,11 +88,11 @@ def test_what_is_clear_takes_four_processes_and_what_is_not_all_its_time(clock: 
 
 
 def test_all_that_is_limited_has_a_row(clock: Clock) -> None:
-    budget = Budget(latency_ms=2.0, p95_ms=2.0, init_ms=5.0, memory_mb=30.0)
+    limits = Limits(latency_ms=2.0, p95_ms=2.0, init_ms=5.0, memory_mb=30.0)
     behaviour = Behaviour(1.0, NOISE, init_ms=(9.0, 10.0, 11.0, 10.0), peak_memory_mb=20.0)
-    gate = gate_of(clock, behaviour, Behaviour(1.0, NOISE), budget)
+    gate = gate_of(clock, behaviour, Behaviour(1.0, NOISE), limits)
     gate.run(20.0)
-    rows = {row.what: row for row in gate.rows()}
+    rows = {row.name: row for row in gate.rows()}
     assert list(rows) == ["latency", "p95", "init", "memory", "latency against old"]
     assert rows["init"].verdict is GateVerdict.FAILED
     assert rows["init"].measured == 10.0
@@ -109,7 +105,7 @@ def test_all_that_is_limited_has_a_row(clock: Clock) -> None:
 
 
 def test_memory_that_cannot_be_measured_is_not_waited_for(clock: Clock) -> None:
-    gate = gate_of(clock, Behaviour(1.0, NOISE, peak_memory_mb=None), None, Budget(memory_mb=5.0))
+    gate = gate_of(clock, Behaviour(1.0, NOISE, peak_memory_mb=None), None, Limits(memory_mb=5.0))
     gate.run(20.0)
     (row,) = gate.rows()
     assert row.verdict is GateVerdict.UNDECIDED
@@ -118,15 +114,15 @@ def test_memory_that_cannot_be_measured_is_not_waited_for(clock: Clock) -> None:
 
 @pytest.mark.parametrize("fails", [{0: "load"}, {2: "block 2"}], ids=["first process", "third process"])
 def test_a_model_that_crashes_does_not_pass(clock: Clock, fails: dict[int, str]) -> None:
-    gate = gate_of(clock, Behaviour(0.1, fails=fails), None, Budget(latency_ms=1.0))
+    gate = gate_of(clock, Behaviour(0.1, fails=fails), None, Limits(latency_ms=1.0))
     failed = gate.run(20.0)
     assert failed is not None
-    assert failed[0].label == "new"
-    assert failed[1].kind == "crash"
+    assert failed.candidate.label == "new"
+    assert failed.failure.kind == "crash"
 
 
 def test_before_the_first_process_nothing_is_known(clock: Clock) -> None:
-    gate = gate_of(clock, Behaviour(), Behaviour(), Budget(latency_ms=1.0, p95_ms=1.0, init_ms=1.0, memory_mb=1.0))
+    gate = gate_of(clock, Behaviour(), Behaviour(), Limits(latency_ms=1.0, p95_ms=1.0, init_ms=1.0, memory_mb=1.0))
     assert [row.verdict for row in gate.rows()] == [GateVerdict.UNDECIDED] * 5
     assert gate.measurement() is None
     assert gate.comparison() is None

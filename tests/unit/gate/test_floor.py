@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hasten.gate.request import CheckRequest, with_limits
-from hasten.library import check, quantize
+from hasten.api import Effort, check
+from hasten.gate.request import CheckRequest
+from hasten.gate.words import BOOK
+from hasten.library import quantize
 from hasten.model.build import ModelBuilder
 from hasten.practices.quantize_records import QuantizeSettings
 
@@ -29,16 +31,16 @@ def test_an_error_may_grow_by_a_part_of_the_older_models(tmp_path: Path, allowed
     x = np.random.default_rng(0).random((40, 4), np.float32)
     np.savez(tmp_path / "data.npz", x=x, y=x)
     data = str(tmp_path / "data.npz")
-    request = CheckRequest(data=data, baseline_model=str(old), seconds=0.1)
-    found = check(new, with_limits(request, {"max_slowdown": 9.0, "max_drop": allowed}))
+    request = CheckRequest(data=data, baseline_model=str(old))
+    found = check(new, request.with_limits({"max_slowdown": 9.0, "max_drop": allowed}), effort=Effort(0.1))
     row = found.rows[-1]
     assert row.verdict.value == verdict
     floor = quantize(
         old,
         tmp_path / "out",
         data=data,
-        settings=QuantizeSettings(recipes=("float16",), seconds=0.1, mix=False, max_drop=found.budget.max_drop),
+        settings=QuantizeSettings(recipes=("float16",), seconds=0.1, mix=False, max_drop=found.limits.max_drop),
     ).floor
     assert floor["kind"] == "relative"
     assert row.limit == pytest.approx(floor["allowed"], rel=1e-3)
-    assert "worse than old.tflite's 0.1" in row.why
+    assert "worse than old.tflite's 0.1" in BOOK.text(row.why)

@@ -1,4 +1,4 @@
-"""Budget files: what they ask for, and what is wrong with them."""
+"""Files of limits: what they ask for, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 
 from hasten.core.errors import DataError, UsageError
 from hasten.core.plan import Plan
-from hasten.gate.limits_file import Budget
-from hasten.gate.request import CheckRequest, request_from, request_from_file, with_limits
+from hasten.gate.facts import Limits
+from hasten.gate.request import CheckRequest, request_from, request_from_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 WHOLE = """
-[budget]
+[limits]
 latency = "5 ms"
 size = "2 MB"
 accuracy = 0.95
@@ -41,7 +41,7 @@ model = "old.tflite"
 
 
 def written(folder: Path, text: str) -> Path:
-    path = folder / "budget.toml"
+    path = folder / "limits.toml"
     path.write_text(text)
     return path
 
@@ -49,7 +49,7 @@ def written(folder: Path, text: str) -> Path:
 def test_a_whole_file(tmp_path: Path) -> None:
     (tmp_path / "data.npz").touch()
     asked = request_from(written(tmp_path, WHOLE))
-    assert asked.budget == Budget(latency_ms=5.0, size_bytes=2e6, accuracy=0.95, max_slowdown=0.03)
+    assert asked.limits == Limits(latency_ms=5.0, size_bytes=2e6, accuracy=0.95, max_slowdown=0.03)
     assert asked.plan == Plan(threads=2, cores=(0, 1), options=(("cpu.flags", "1"),))
     assert asked.workload.shape_of("image") == (1, 8, 8, 3)
     assert asked.data == str(tmp_path / "data.npz"), "a path is taken from where the file lies"
@@ -58,27 +58,31 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert asked.baseline_model == "old.tflite", "what is not there stays as it is, for whoever says so"
 
 
+def test_the_older_name_of_the_section(tmp_path: Path) -> None:
+    assert request_from(written(tmp_path, '[budget]\nlatency = "5 ms"\n')).limits == Limits(latency_ms=5.0)
+
+
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("[budgt]\n", "'budgt'", "budget, plan, workload, data, baseline"),
-        ("[budget]\nlatncy = '5 ms'", "[budget] has no 'latncy'", "latency"),
-        ("[plan]\nthread = 2", "[plan] has no 'thread'", "threads"),
-        ("[data]\nfile = 'x'", "[data] has no 'file'", "path"),
-        ("budget = 3", "must be a section", "[budget]"),
-        ("[budget]\nlatency = 5", "latency = 5", 'latency = "5 ms"'),
+        ("[limts]\n", "'limts'", "limits, budget, plan, workload, data, baseline"),
+        ("[limits]\nlatncy = '5 ms'", "no 'latncy' in [limits]", "latency"),
+        ("[plan]\nthread = 2", "no 'thread' in [plan]", "threads"),
+        ("[data]\nfile = 'x'", "no 'file' in [data]", "path"),
+        ("limits = 3", "must be a section", "[limits]"),
+        ("[limits]\nlatency = 5", "latency = 5", 'latency = "5 ms"'),
         ("[plan]\nthreads = 'many'", "whole number", ""),
         ("[plan]\naccelerator = 'tpu'", "tpu", "cpu, gpu, npu"),
         ("[plan]\noptions = 3", "table", "cpu.flags"),
         ("[workload]\nshapes = {x = '1x2'}", "shapes", "[1, 224"),
         ("[data]\nsamples = 'all'", "samples", ""),
-        ("[budget", "not TOML", ""),
+        ("[limits", "not TOML", ""),
     ],
 )
 def test_mistakes_name_the_file_and_what_is_known(tmp_path: Path, text: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         request_from_file(written(tmp_path, text))
-    assert "budget.toml" in caught.value.message
+    assert "limits.toml" in caught.value.message
     assert message in caught.value.message
     assert hint in caught.value.hint
 
@@ -92,8 +96,8 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
 
 
 def test_limits_given_apart_take_the_place_of_the_files(tmp_path: Path) -> None:
-    asked = with_limits(request_from(written(tmp_path, WHOLE)), {"latency": "7 ms", "max_slowdown": "2 %"})
-    assert asked.budget == Budget(latency_ms=7.0, size_bytes=2e6, accuracy=0.95, max_slowdown=0.02)
+    asked = request_from(written(tmp_path, WHOLE)).with_limits({"latency": "7 ms", "max_slowdown": "2 %"})
+    assert asked.limits == Limits(latency_ms=7.0, size_bytes=2e6, accuracy=0.95, max_slowdown=0.02)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ def test_limits_given_apart_take_the_place_of_the_files(tmp_path: Path) -> None:
     [
         (CheckRequest(), "nothing to check"),
         (CheckRequest(baseline_model="a", baseline_session="b"), "two baselines"),
-        (CheckRequest(budget=Budget(accuracy=0.9)), "on data only"),
+        (CheckRequest(limits=Limits(accuracy=0.9)), "needs data"),
     ],
 )
 def test_a_request_that_cannot_be_met(asked: CheckRequest, message: str) -> None:

@@ -1,0 +1,153 @@
+"""The phrases of a gate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core import accuracy_notes, doubts
+from hasten.core.codec import from_data
+from hasten.core.floor import Floor
+from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.units import interval_ms, milliseconds, percent, several, size, times
+from hasten.evaluate.words import floor_text
+from hasten.gate.facts import GateVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hasten.gate.facts import CheckFound, Row
+
+_LONGER: Final = "Measure longer (--seconds)."
+_OLDER_MODEL: Final = "Give the older model itself (--baseline-model): hasten times it beside this one."
+_PARTS: Final = {"cpu": "CPU", "architecture": "architecture", "cores": "number of cores", "litert": "LiteRT"}
+_KINDS: Final = {"ms": "times", "ratio": "ratios", "share": "accuracies", "value": "accuracies"}
+_FORMATS: Final[dict[str, Callable[[float], str]]] = {
+    "ms": milliseconds,
+    "MB": lambda value: f"{value:.1f} MB",
+    "bytes": lambda value: size(round(value)),
+    "share": lambda value: f"{value * 100:.2f} %",
+    "ratio": lambda value: f"{value:.3f}×",
+    "value": lambda value: f"{value:.4g}",
+}
+
+
+def headline(found: CheckFound) -> str:
+    """What the gate came to."""
+    total, failed, undecided = len(found.rows), found.count(GateVerdict.FAILED), found.count(GateVerdict.UNDECIDED)
+    limits = several(total, "limit")
+    if found.interrupted:
+        return "Interrupted before every limit was decided."
+    if failed:
+        return f"Failed: {failed} of {limits} {'is' if failed == 1 else 'are'} broken."
+    unsure = f"{undecided} of {limits} {'is' if undecided == 1 else 'are'} undecided"
+    if undecided:
+        return f"Failed: {unsure}, and --strict asks for a decision." if found.strict else f"Passed, but {unsure}."
+    return f"Passed: {limits} kept."
+
+
+def intervals_words(found: CheckFound) -> str:
+    """How sure the intervals are; empty where there are none."""
+    sure = {_KINDS[row.unit]: row.confidence for row in found.rows if row.confidence is not None}
+    words = [f"{100 * confidence:.0f} % for {kind}" for kind, confidence in sure.items()]
+    if any(row.unit == "MB" and row.interval for row in found.rows):
+        words.append("the range over all processes for memory")
+    return f"Confidence intervals: {', '.join(words)}." if words else ""
+
+
+def figures(row: Row) -> tuple[str, str, str]:
+    """What was measured, its interval and the limit, as people read them."""
+    as_text = _FORMATS.get(row.unit, _FORMATS["value"])
+    measured = "unknown" if row.measured is None else as_text(row.measured)
+    limit = f"at {'least' if row.at_least else 'most'} {as_text(row.limit)}"
+    if row.interval is None or any(end in (float("-inf"), float("inf")) for end in row.interval):
+        return measured, "", limit
+    return measured, interval_ms(*row.interval) if row.unit == "ms" else _ends(*row.interval, as_text), limit
+
+
+def _ends(low: float, high: float, as_text: Callable[[float], str]) -> str:
+    """`12.1–12.2 MB`, `−4.5 to 1.2 %`: the unit once."""
+    first, last = as_text(low), as_text(high)
+    unit = last.lstrip("+-0123456789.")
+    return f"{first.removesuffix(unit)}{' to ' if low < 0 else '–'}{last}".replace("-", "−")
+
+
+def row_words(row: Row) -> str:
+    """One limit in a line, for a log: what it is, what was measured, what is allowed, and how it stands."""
+    measured, interval, limit = figures(row)
+    return f"{row.name} {measured}{f' ({interval})' if interval else ''}, {limit}: {row.verdict.value}"
+
+
+def _above(facts: Mapping[str, Any]) -> str:
+    """`13 % above the limit`, `4.2× the limit`."""
+    above = facts["above"]
+    return f"{percent(above)} above the limit" if above < 1 else f"{times(1 + above)} the limit"
+
+
+def _accuracy(facts: Mapping[str, Any]) -> str:
+    text = f"{facts['metric']} on {several(facts['samples'], 'sample')}."
+    return text if facts["sure"] else f"{text} Other samples of this kind could change the verdict."
+
+
+def _counts(facts: Mapping[str, Any]) -> str:
+    samples = several(facts["samples"], "sample")
+    if facts["lost"] is None:
+        return f"on {samples}"
+    return f"{facts['lost']} lost and {facts['won']} won of {samples}"
+
+
+def _drop(text: str) -> Callable[[Mapping[str, Any]], str]:
+    def told(facts: Mapping[str, Any]) -> str:
+        counts = text.format(counts=_counts(facts))
+        allowed = floor_text(from_data(Floor, facts["floor"]), facts["baseline"])
+        return f"{counts[0].upper()}{counts[1:]} Allowed: {allowed}."
+
+    return told
+
+
+def _unlike(facts: Mapping[str, Any]) -> str:
+    part = _PARTS.get(facts["part"], facts["part"])
+    if facts["before"] is None:
+        return f"The session does not record the {part} that it was measured with."
+    return f"Times cannot be compared: the {part} was {facts['before']}, and now is {facts['now']}."
+
+
+def _spread(facts: Mapping[str, Any]) -> str:
+    """What a difference to an older session may come from."""
+    if facts["runs"]:
+        return f"{facts['runs']} earlier runs differ by {percent(facts['spread'])}"
+    return f"runs on one machine can differ by {percent(facts['spread'])}"
+
+
+PHRASES: Final[dict[str, Phrase]] = {
+    "gate.exact": Phrase("This figure is exact."),
+    "gate.exact-above": Phrase(lambda facts: f"{_above(facts)}."),
+    "gate.kept": Phrase("The whole confidence interval lies below the limit."),
+    "gate.broken": Phrase(lambda facts: f"{_above(facts)}. The whole confidence interval lies above it."),
+    "gate.undecided": Phrase("The confidence interval contains the limit.", _LONGER),
+    "gate.not-measured": Phrase("Nothing was measured."),
+    "gate.few-processes": Phrase("A verdict needs {needed} processes; {processes} ran.", _LONGER),
+    "gate.no-peak": Phrase("This system does not report the peak memory of a process."),
+    "gate.memory-kept": Phrase("The peak of every process lies below the limit."),
+    "gate.memory-broken": Phrase("Every process exceeded the limit, by up to {above:percent}."),
+    "gate.memory-mixed": Phrase("{above} of {processes:count process} exceeded the limit."),
+    "gate.accuracy": Phrase(_accuracy),
+    "gate.drop-kept": Phrase(_drop("{counts}.")),
+    "gate.drop-worse": Phrase(_drop("Significantly worse: {counts}.")),
+    "gate.drop-chance": Phrase(_drop("{counts}, which may be chance."), "Use more data."),
+    "gate.slower": Phrase("{by:percent} slower, with 99 % confidence."),
+    "gate.faster": Phrase("{by:percent} faster, with 99 % confidence."),
+    "gate.few-pairs": Phrase("A verdict needs {needed} pairs of processes; {pairs} ran.", _LONGER),
+    "gate.noise": Phrase("The noise is larger than the difference.", _LONGER),
+    "gate.session-empty": Phrase("The session holds no measurement.", _OLDER_MODEL),
+    "gate.session-other-plan": Phrase("The session holds no measurement with this plan.", _OLDER_MODEL),
+    "gate.session-other-models": Phrase("The session holds several models, and none of this name.", _OLDER_MODEL),
+    "gate.session-unlike": Phrase(_unlike, _OLDER_MODEL),
+    "gate.session-slower": Phrase(
+        lambda facts: f"{percent(facts['by'])} slower, which is more than noise: {_spread(facts)}."
+    ),
+    "gate.session-kept": Phrase(lambda facts: f"Not slower, although {_spread(facts)}."),
+    "gate.session-noise": Phrase(
+        lambda facts: f"Differences below {percent(facts['hidden'])} cannot be seen, as {_spread(facts)}.", _OLDER_MODEL
+    ),
+}
+BOOK: Final = Phrasebook(PHRASES, accuracy_notes.PHRASES, doubts.PHRASES)

@@ -1,0 +1,127 @@
+"""A gate on a terminal, in Markdown, as JSON, and back from a session of any age."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from hasten.core.remark import remark
+from hasten.core.session import Line
+from hasten.gate.facts import GateVerdict, Row
+from hasten.gate.view import answer, document, markdown, sections, session_lines, view
+from hasten.gate.words import headline, intervals_words, row_words
+from hasten.show.blocks import Table, flat
+from hasten.show.terminal import terminal_text
+from tests.unit.gate.examples import FAILED, LATENCY, PASSED, SIZE, SLOWDOWN, UNDECIDED, UNKNOWN, found, odd, usual
+
+OLD = {
+    "model": {"path": "folder/digits.tflite", "size_bytes": 1434432, "sha256": "ab"},
+    "plan": {"accelerator": "cpu", "threads": 2, "kernel": "delegate", "precision": "default", "delegate": ""},
+    "passed": False,
+    "rows": [
+        {
+            "what": "latency against old.tflite",
+            "unit": "ratio",
+            "measured": 1.2,
+            "interval": [1.1, None],
+            "limit": 1.03,
+            "verdict": "failed",
+            "why": "surely slower, by 20%",
+            "at_least": False,
+            "confidence": 0.95,
+        }
+    ],
+    "budget": {"latency_ms": 5.0, "max_slowdown": 0.03, "max_drop": 0.01},
+    "strict": False,
+    "seconds": 3.0,
+    "doubts": [{"reason": "noisy", "evidence": "the interval is wide", "hint": ""}],
+    "notes": ["a note"],
+    "interrupted": False,
+}
+
+
+def line(data: dict[str, Any]) -> Line:
+    return Line("check", "folder/digits.tflite", "2026-01-01T00:00:00", data)
+
+
+def test_the_verdict_comes_first_and_all_fits_80_columns() -> None:
+    text = terminal_text(view(odd()))
+    assert text.startswith("Failed: 2 of 9 limits are broken. digits.tflite on cpu, 2 threads.")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "init: 50 % above the limit." in text
+    assert "size: " not in text, "a limit that is kept needs no reason"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "changes", "sentence"),
+    [
+        ([PASSED], {}, "Passed: 1 limit kept."),
+        ([PASSED, UNDECIDED], {}, "Passed, but 1 of 2 limits is undecided."),
+        (
+            [PASSED, UNDECIDED],
+            {"strict": True},
+            "Failed: 1 of 2 limits is undecided, and --strict asks for a decision.",
+        ),
+        ([FAILED, FAILED], {}, "Failed: 2 of 2 limits are broken."),
+        ([PASSED], {"interrupted": True}, "Interrupted before every limit was decided."),
+    ],
+)
+def test_the_verdict_in_a_sentence(verdicts: list[GateVerdict], changes: dict[str, Any], sentence: str) -> None:
+    rows = [Row("latency", "ms", 1.0, None, 2.0, verdict, remark("gate.kept")) for verdict in verdicts]
+    assert headline(found(*rows, **changes)) == sentence
+
+
+def test_it_says_how_sure_the_intervals_are() -> None:
+    assert intervals_words(found(LATENCY, SLOWDOWN)) == "Confidence intervals: 99 % for times, 95 % for ratios."
+    assert intervals_words(found(SIZE)) == ""
+
+
+def test_what_is_not_known_is_said() -> None:
+    assert "unknown" in terminal_text(view(found(UNKNOWN)))
+    endless = Row("latency", "ms", 1.0, (-math.inf, math.inf), 2.0, UNDECIDED, remark("gate.undecided"))
+    assert row_words(endless) == "latency 1.00 ms, at most 2.00 ms: undecided"
+    json.dumps(document(found(endless)), allow_nan=False)
+
+
+def test_markdown_has_the_verdict_as_its_heading_and_a_table() -> None:
+    text = markdown(odd())
+    assert text.startswith("### ❌ Failed: 2 of 9 limits are broken.")
+    assert "| init | 300 ms | 280–310 ms | at most 200 ms | failed |" in text
+    assert markdown(usual()).startswith("### ✅ Passed: 3 limits kept.")
+
+
+def test_a_document_has_the_keys_that_pipelines_read() -> None:
+    data = document(odd())
+    assert set(data) >= {"model", "plan", "passed", "rows", "budget", "strict", "seconds", "doubts", "notes"}
+    row = data["rows"][6]
+    assert row["what"] == "latency against old.tflite"
+    assert isinstance(row["why"], str)
+    assert row["why_code"] == "gate.noise"
+    assert all(isinstance(note, str) for note in data["notes"])
+
+
+def test_a_session_shows_the_last_gate_of_each_model() -> None:
+    lines = [line(data) for made in (odd(), usual()) for _, _, data in session_lines(made)]
+    (section,) = sections(lines)
+    assert list(section.blocks) == view(usual())
+    assert answer(lines) == "Passed: 3 limits kept."
+    assert sections([]) == []
+    assert answer([]) == ""
+
+
+def test_a_session_of_an_earlier_release_is_shown_as_it_was_written() -> None:
+    (section,) = sections([line(OLD)])
+    (table,) = (block for block in flat(section.blocks) if isinstance(block, Table))
+    assert [cell.text for cell in table.rows[0]] == [
+        "latency against old.tflite",
+        "1.200×",
+        "",
+        "at most 1.030×",
+        "failed",
+    ]
+    text = terminal_text(section.blocks)
+    assert "surely slower, by 20%" in text
+    assert "a note" in text
