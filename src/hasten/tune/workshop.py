@@ -25,6 +25,7 @@ from hasten.variants.already_quantized import AlreadyQuantizedError, refuse_quan
 from hasten.variants.maker import VariantMaker
 from hasten.variants.recipes import recipe_from_name
 from hasten.variants.variant import zipped_bytes
+from hasten.variants.words import told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +101,7 @@ class Workshop:
                 made.zipped_bytes,
                 nodes=made.nodes,
                 float_nodes=float_nodes,
-                notes=made.notes,
+                notes=told(made.notes),
             )
             making.replace(place)
         except (UsageError, DataError):

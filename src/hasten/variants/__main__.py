@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hasten.core.codec import to_data
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, failure_from_error
 from hasten.runner.protocol import Message
@@ -20,7 +21,6 @@ from hasten.variants.make import calibrate, make_variant
 from hasten.variants.pruning import ENCODED_BLOCK, prune_variant
 from hasten.variants.recipes import Recipe, recipe_from_name
 from hasten.variants.selection import NodeChoice
-from hasten.variants.variant import variant_data
 
 if TYPE_CHECKING:
     from hasten.variants.calibration import Calibration
@@ -59,7 +59,7 @@ class VariantServer:
             return {}
         if body["request"] == "prune":
             block = ENCODED_BLOCK if body["encode"] else (1, 1)
-            return variant_data(
+            return to_data(
                 prune_variant(body["model"], body["sparsity"], body["out"], block=block, encode=body["encode"])
             )
         recipe = recipe_from_name(body["recipe"])
@@ -73,7 +73,7 @@ class VariantServer:
             signature=body["signature"],
             io_types=IoTypes(body["input_type"], body["output_type"]),
         )
-        return variant_data(variant)
+        return to_data(variant)
 
     def _take_samples(self, descriptions: list[list[Any]], frames: tuple[bytes | memoryview, ...]) -> None:
         self._samples, self._calibrations = [], {}

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hasten.core.errors import ModelError
+from hasten.core.remark import remark
 from hasten.model.graph import BITS_OF_DTYPE, FLOAT_DTYPES
+from hasten.variants.words import INTEGER_WEIGHTS
 
 if TYPE_CHECKING:
+    from hasten.core.remark import Remark
     from hasten.model.graph import Graph
 
 # The share of weight bytes in integers from which on a model counts as quantised.
@@ -67,9 +70,9 @@ def refuse_sparse(graph: Graph) -> None:
         raise ModelError(message, "Give the model without that encoding; prune without it before quantising.")
 
 
-def quantized_in_part(graph: Graph) -> str | None:
-    """A sentence where some weights are integers, but too few to call the model quantised."""
+def quantized_in_part(graph: Graph) -> Remark | None:
+    """A remark where some weights are integers, but too few to call the model quantised."""
     integers = {dtype for dtype in weight_bytes_by_dtype(graph) if dtype not in FLOAT_DTYPES}
     if not integers:
         return None
-    return f"some weights are {', '.join(sorted(integers))} already, and stay as they are"
+    return remark(INTEGER_WEIGHTS, types=sorted(integers))

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.core.errors import DataError
+from hasten.core.remark import remark
 from hasten.variants.recipes import Ranges
+from hasten.variants.words import FIRST_SAMPLE, ONE_SAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from hasten.core.remark import Remark
     from hasten.model.graph import Graph, Signature, Subgraph, Tensor
     from hasten.variants.recipes import Recipe
 
@@ -41,7 +44,7 @@ class Calibration:
         if (self.model_sha256, self.signature) != (graph.sha256, signature):
             raise DataError(f"The calibration is not of {graph.path.name}.", "Calibrate this model and signature.")
         if self.ranges is not recipe.ranges:
-            message = f"{recipe.name} takes ranges as {recipe.ranges.value}; the calibration has another way."
+            message = f"{recipe.name} needs ranges by {recipe.ranges.value}; the calibration took them in another way."
             raise DataError(message, "Calibrate again for this recipe.")
 
 
@@ -50,8 +53,8 @@ def checked_samples(graph: Graph, signature: Signature, samples: Iterable[Sample
     tensors = {name: graph.subgraphs[signature.subgraph].tensors[index] for name, index in signature.inputs.items()}
     checked = [_checked(number, sample, tensors) for number, sample in enumerate(samples or [])]
     if not checked:
-        hint = "Give some samples of its inputs (about 100): ranges of activations come from them."
-        raise DataError("A static recipe needs calibration data, and there is none.", hint)
+        hint = "Give about 100 samples of the model's inputs."
+        raise DataError("A static recipe needs calibration data.", hint)
     return checked
 
 
@@ -63,14 +66,14 @@ def unread_results(subgraph: Subgraph) -> list[int]:
     return [index for node in callers for index in node.outputs if index not in read]
 
 
-def few_samples(recipe: Recipe, count: int) -> list[str]:
-    """A sentence where the first sample decides: a moving average starts from it."""
+def few_samples(recipe: Recipe, count: int) -> list[Remark]:
+    """A remark where the first sample decides: a moving average starts from it."""
     weight = FORGETTING ** (count - 1)
     if not recipe.needs_calibration or recipe.ranges is not Ranges.MOVING_AVERAGE or weight < HEAVY:
         return []
     if count == 1:
-        return ["one sample alone decides all ranges: values beyond its own are cut off"]
-    return [f"with {count} samples, the first has a weight of {weight:.0%} in all ranges; static_int8_min_max has none"]
+        return [remark(ONE_SAMPLE)]
+    return [remark(FIRST_SAMPLE, samples=count, weight=weight)]
 
 
 def _checked(number: int, sample: Sample, tensors: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -6,11 +6,21 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from hasten.core.errors import ModelError
+from hasten.core.remark import remark
 from hasten.variants.already_quantized import weight_bytes_by_dtype
 from hasten.variants.recipes import RECIPES
 from hasten.variants.variant import NothingToChangeError
+from hasten.variants.words import (
+    CALLED_IN_FLOAT,
+    FLOAT_WEIGHTS,
+    NO_INTEGER_FORM,
+    OTHER_GRAPHS,
+    OTHER_SIGNATURES,
+    WEIGHTS_TWICE,
+)
 
 if TYPE_CHECKING:
+    from hasten.core.remark import Remark
     from hasten.model.graph import Graph, Node, Signature, Subgraph, Tensor
     from hasten.variants.io_types import IoTypes
     from hasten.variants.recipes import Recipe
@@ -40,11 +50,11 @@ def check_io_types(original: Graph, variant: Graph, key: str, io_types: IoTypes)
                 raise _broken(variant, f"{kind} {name!r} is {is_now.dtype}, not {expected}")
 
 
-def check_weights(original: Graph, variant: Graph, recipe: Recipe, changed: bool) -> list[str]:
+def check_weights(original: Graph, variant: Graph, recipe: Recipe, changed: bool) -> list[Remark]:
     """Raise where nothing was quantised; else tell what stayed as it was."""
     if not changed:
         kinds = ", ".join(sorted({node.label for node in original.main.nodes}))
-        hint = f"The quantiser has nothing for it in the selected operators; the model has {kinds}."
+        hint = f"Select other operators, or try another recipe; the model has {kinds}."
         raise NothingToChangeError(f"{recipe.name} changes nothing in {original.path.name}.", hint)
     operators: Counter[str] = Counter()
     spans: dict[int | None, int] = {}
@@ -56,12 +66,12 @@ def check_weights(original: Graph, variant: Graph, recipe: Recipe, changed: bool
     left = sum(spans.values()) / max(1, sum(weight_bytes_by_dtype(variant).values()))
     if left < WORTH_A_NOTE:
         return []
-    names = ", ".join(f"{count} {name}" for name, count in operators.most_common() if count)
-    return [f"{left:.0%} of the weights' bytes stay float32 (in {names})"]
+    counted = [[name, count] for name, count in operators.most_common() if count]
+    return [remark(FLOAT_WEIGHTS, share=left, operators=counted)]
 
 
-def left_in_float(subgraph: Subgraph, changed: tuple[int, ...], selection: Selection) -> list[str]:
-    """A sentence on operators that were selected and still compute in floats: conversions surround each of them."""
+def left_in_float(subgraph: Subgraph, changed: tuple[int, ...], selection: Selection) -> list[Remark]:
+    """A remark on operators that were selected and still compute in floats: conversions surround each of them."""
     chosen = selection.outputs
     left = Counter(
         node.label
@@ -72,10 +82,7 @@ def left_in_float(subgraph: Subgraph, changed: tuple[int, ...], selection: Selec
         and subgraph.tensors[node.outputs[0]].dtype == "float32"
         and node.op not in ("QUANTIZE", "DEQUANTIZE")
     )
-    names = ", ".join(f"{count} {name}" for name, count in left.most_common())
-    return (
-        [f"the quantiser has no integer form of {names}: computed in float, with conversions around"] if names else []
-    )
+    return [remark(NO_INTEGER_FORM, operators=[[name, count] for name, count in left.most_common()])] if left else []
 
 
 def added_operators(original: Graph, variant: Graph, op: str) -> int:
@@ -95,8 +102,8 @@ def _tensor(graph: Graph, signature: Signature, index: int) -> Tensor:
 
 
 def _broken(variant: Graph, what: str) -> ModelError:
-    message = f"{variant.path.name} was not made as it should be: {what}."
-    return ModelError(message, "Please report this with the model; other recipes may work.")
+    message = f"{variant.path.name} was not made correctly: {what}."
+    return ModelError(message, "Report this with the model, and try another recipe.")
 
 
 def changed_nodes(original: Subgraph, variant: Subgraph) -> tuple[int, ...]:
@@ -128,39 +135,31 @@ def _differs(original: Subgraph, node: Node, variant: Subgraph, other: Node, sou
     return False
 
 
-def left_as_they_were(original: Graph, variant: Graph, way_in: Signature, selection: Selection) -> list[str]:
-    """Sentences on graphs that were left alone, weights they share, and signatures that change by the way."""
+def left_as_they_were(original: Graph, variant: Graph, way_in: Signature, selection: Selection) -> list[Remark]:
+    """Remarks on graphs that were left alone, weights they share, and signatures that change by the way."""
     notes, count, total = [], len(selection.subgraphs), len(original.subgraphs)
     if count < total:
-        what = (
-            f"the graph of signature {way_in.key!r} was"
-            if count == 1
-            else f"the {count} graphs that signature {way_in.key!r} runs were"
-        )
-        notes.append(f"only {what} quantised, of {total} in the file")
+        notes.append(remark(OTHER_GRAPHS, signature=way_in.key, graphs=count, total=total))
         if _holds_weights_twice(original, variant, selection):
-            notes.append("weights that it shares with other graphs are in the file twice, quantised and as they were")
+            notes.append(remark(WEIGHTS_TWICE))
     touched = [
-        repr(other.key)
+        other.key
         for other in original.signatures
         if other.subgraph != way_in.subgraph and original.run_by(other.subgraph) & selection.subgraphs
     ]
     if touched:
-        notes.append(f"other signatures run quantised graphs too: {', '.join(touched)}")
+        notes.append(remark(OTHER_SIGNATURES, signatures=touched))
     return notes
 
 
-def called_in_float(original: Graph, subgraph: Subgraph) -> list[str]:
-    """A sentence on weights that a static recipe does not reach, as loops and branches run them."""
+def called_in_float(original: Graph, subgraph: Subgraph) -> list[Remark]:
+    """A remark on weights that a static recipe does not reach, as loops and branches run them."""
     called = original.run_by(subgraph.index) - {subgraph.index}
     if not any(tensor.is_weight for index in called for tensor in original.subgraphs[index].tensors):
         return []
     callers = sorted({node.label for node in subgraph.nodes if node.called_subgraphs})
     recipes = [recipe.name for recipe in RECIPES if not recipe.needs_calibration]
-    return [
-        f"what {' and '.join(callers)} runs stays float, as calibration does not see into it;"
-        f" {', '.join(recipes[:-1])} and {recipes[-1]} quantise that too"
-    ]
+    return [remark(CALLED_IN_FLOAT, callers=callers, recipes=recipes)]
 
 
 def _holds_weights_twice(original: Graph, variant: Graph, selection: Selection) -> bool:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hasten.core.units import several
+from hasten.core.remark import remark
 from hasten.model.model_object import write_object
 from hasten.model.reader import read_graph
 from hasten.variants.already_quantized import quantized_in_part, refuse_quantized, refuse_sparse
@@ -30,11 +30,13 @@ from hasten.variants.recipes import RECIPES, Recipe, recipe_from_name
 from hasten.variants.selection import ALL_NODES, NodeChoice, Selection, select
 from hasten.variants.tagged import TaggedModel, pattern_of
 from hasten.variants.variant import Variant, place_for, weight_shares, zipped_bytes
+from hasten.variants.words import BIASES, STATEFUL
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
+    from hasten.core.remark import Remark
     from hasten.model.graph import Graph, Signature
     from hasten.variants.calibration import Sample
 
@@ -141,16 +143,16 @@ def _calibration(
     return Calibration(given.sha256, way_in.key, recipe.ranges, len(samples), values, means)
 
 
-def _corrected(tagged: TaggedModel, quantized: Any, order: Order, known: Calibration | None) -> list[str]:
-    """Correct the biases where the recipe says so, and tell of it."""
+def _corrected(tagged: TaggedModel, quantized: Any, order: Order, known: Calibration | None) -> list[Remark]:
+    """Correct the biases where the recipe says so, and say so."""
     if not order.recipe.corrects_biases or known is None:
         return []
     layers = correct_biases(tagged.model, quantized, order.subgraph, known.means)
-    return [f"corrected the biases of {several(layers, 'layer')}"]
+    return [remark(BIASES, layers=layers)]
 
 
-def _notes(graph: Graph, variant: Graph, way_in: Signature, selection: Selection) -> list[str]:
+def _notes(graph: Graph, variant: Graph, way_in: Signature, selection: Selection) -> list[Remark]:
     notes = [quantized_in_part(graph)]
     if graph.stateful:
-        notes.append("the model keeps state from run to run; operators on that state may stay float")
-    return [note for note in notes if note] + left_as_they_were(graph, variant, way_in, selection)
+        notes.append(remark(STATEFUL))
+    return [note for note in notes if note is not None] + left_as_they_were(graph, variant, way_in, selection)

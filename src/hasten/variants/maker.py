@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.codec import from_data
 from hasten.core.errors import ModelError
 from hasten.core.failure import RunnerFailed
 from hasten.core.plan import Plan
@@ -13,7 +14,7 @@ from hasten.runner.protocol import Message
 from hasten.targets.link import ProcessLink
 from hasten.targets.local import local_program
 from hasten.variants.io_types import FLOAT_IO, IoTypes
-from hasten.variants.variant import Variant, variant_from_data
+from hasten.variants.variant import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -81,7 +82,7 @@ class VariantMaker:
         self._link = self._given = None
 
     def _made(self, body: dict[str, Any]) -> Variant:
-        return variant_from_data(self._ask(Message({**body, "model": self._model})))
+        return from_data(Variant, self._ask(Message({**body, "model": self._model})))
 
     def _give(self, samples: Samples) -> None:
         # Unlike ascontiguousarray, this leaves a scalar one.

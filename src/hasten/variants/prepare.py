@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hasten.core.units import several
+from hasten.core.remark import Remark, remark
 from hasten.model.build import DEFAULT_SIGNATURE
 from hasten.model.model_object import constant_bytes, operator_number, operators_of, read_object, text, write_object
+from hasten.variants.words import FLOAT16_FOLDED, OPERATOR_CODES, SIGNATURE_ADDED, UNUSED_TENSORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ class Prepared:
     """A file with the same outputs that the quantiser reads rightly. Tensors keep their indices."""
 
     path: Path
-    done: tuple[str, ...]
+    done: tuple[Remark, ...]
 
 
 def prepare(model_path: Path, out_path: Path) -> Prepared:
@@ -32,26 +33,26 @@ def prepare(model_path: Path, out_path: Path) -> Prepared:
     return Prepared(out_path, done)
 
 
-def prepare_object(model: Any) -> tuple[str, ...]:
+def prepare_object(model: Any) -> tuple[Remark, ...]:
     """Make all edits on a `ModelT`, and tell which ones were needed."""
     edits = (fill_operator_codes, add_signature, fill_unused_tensors, fold_float16_constants)
     before = _tensors_buffers(model)
-    done = tuple(sentence for sentence in (edit(model) for edit in edits) if sentence)
+    done = tuple(found for found in (edit(model) for edit in edits) if found is not None)
     _empty_buffers(model, before - _tensors_buffers(model))
     return done
 
 
-def fill_operator_codes(model: Any) -> str | None:
+def fill_operator_codes(model: Any) -> Remark | None:
     """Write operator codes where newer tools look for them: they read those of files of before 2020 as ADD."""
     filled = 0
     for code in model.operatorCodes or []:
         number = operator_number(code)
         filled += code.builtinCode != number
         code.builtinCode = number
-    return f"filled in {filled} operator codes, which the file has in the old field only" if filled else None
+    return remark(OPERATOR_CODES, codes=filled) if filled else None
 
 
-def add_signature(model: Any) -> str | None:
+def add_signature(model: Any) -> Remark | None:
     """Give a model without a signature one with the names of its tensors: calibration goes through signatures."""
     if model.signatureDefs:
         return None
@@ -66,7 +67,7 @@ def add_signature(model: Any) -> str | None:
             outputs=_tensor_maps(schema, main, main.outputs, "output"),
         )
     ]
-    return f"added the signature {DEFAULT_SIGNATURE!r}, as the file has none"
+    return remark(SIGNATURE_ADDED, signature=DEFAULT_SIGNATURE)
 
 
 def _tensor_maps(schema: Any, subgraph: Any, tensors: Sequence[int], kind: str) -> list[Any]:
@@ -78,7 +79,7 @@ def _tensor_maps(schema: Any, subgraph: Any, tensors: Sequence[int], kind: str) 
     return maps
 
 
-def fold_float16_constants(model: Any) -> str | None:
+def fold_float16_constants(model: Any) -> Remark | None:
     """Turn float16 constants behind a DEQUANTIZE into float32 ones: the quantiser finds no weights behind them."""
     from ai_edge_litert import schema_py_generated as schema
 
@@ -96,10 +97,10 @@ def fold_float16_constants(model: Any) -> str | None:
         folded += 1
     if folded:
         fill_unused_tensors(model)
-    return f"turned {folded} float16 constants into float32 ones" if folded else None
+    return remark(FLOAT16_FOLDED, constants=folded) if folded else None
 
 
-def fill_unused_tensors(model: Any) -> str | None:
+def fill_unused_tensors(model: Any) -> Remark | None:
     """Make tensors that nothing reads or writes constants of one element.
 
     They have no memory at run time, and calibration, which looks at every tensor, fails on them. Constants among them
@@ -112,7 +113,7 @@ def fill_unused_tensors(model: Any) -> str | None:
             if index not in used and not tensor.isVariable:
                 _empty(model, tensor)
                 filled += 1
-    return f"emptied {several(filled, 'tensor')} that nothing uses" if filled else None
+    return remark(UNUSED_TENSORS, tensors=filled) if filled else None
 
 
 def _empty(model: Any, tensor: Any) -> None:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.core.errors import UsageError
+from hasten.core.remark import Remark, remark
 from hasten.model.model_object import read_object, write_object
 from hasten.model.reader import read_graph
 from hasten.variants.selection import ALL_NODES, NodeChoice, select
 from hasten.variants.sparse_encoding import BLOCK, encode_dense_layers
 from hasten.variants.sparsity import as_matrix, weighted_nodes
 from hasten.variants.variant import NothingToChangeError, Variant, place_for, weight_shares, zipped_bytes
+from hasten.variants.words import ENCODED, ZEROS
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 PRUNED_TYPES = ("float32", "float16")
 # LiteRT 2.3 has sparse kernels for dense layers whose weights are encoded; its sparse convolutions it never takes.
-NO_FASTER = "zeros make the packed file smaller; LiteRT computes with them as with any other weight"
 ENCODED_BLOCK = (1, BLOCK)
 
 
@@ -90,16 +91,9 @@ def prune_variant(
     )
 
 
-def _notes(encoded: int, pruned: int) -> tuple[str, ...]:
-    notes = [NO_FASTER] if encoded < pruned else []
-    if encoded:
-        layers = (
-            "1 dense layer is stored without its"
-            if encoded == 1
-            else f"{encoded} dense layers are stored without their"
-        )
-        notes.insert(0, f"{layers} zeros, for LiteRT's own sparse kernels")
-    return tuple(notes)
+def _notes(encoded: int, pruned: int) -> tuple[Remark, ...]:
+    notes = [remark(ENCODED, layers=encoded)] if encoded else []
+    return (*notes, remark(ZEROS)) if encoded < pruned else tuple(notes)
 
 
 def _is_prunable(graph: Graph, node: Node, tensor: Tensor) -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hasten.core.codec import record
 from hasten.core.errors import ModelError, UsageError
+from hasten.core.remark import Remark
 from hasten.variants.already_quantized import weight_bytes_by_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from hasten.model.graph import Graph
 
 _CHUNK = 1 << 20
@@ -22,7 +23,7 @@ class NothingToChangeError(ModelError):
     """The recipe has nothing to change in this model."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Variant:
     """A file made from another. `nodes` are those that it changed, as the original numbers them."""
 
@@ -34,18 +35,7 @@ class Variant:
     weight_shares: Mapping[str, float] = field(default_factory=dict)
     quantize_added: int = 0
     dequantize_added: int = 0
-    notes: tuple[str, ...] = ()
-
-
-def variant_data(variant: Variant) -> dict[str, Any]:
-    """The record as JSON can hold it."""
-    return {**asdict(variant), "path": str(variant.path)}
-
-
-def variant_from_data(data: Mapping[str, Any]) -> Variant:
-    """The record back from JSON."""
-    lists = {key: tuple(data[key]) for key in ("nodes", "notes")}
-    return Variant(**{**data, **lists, "path": Path(data["path"])})
+    notes: tuple[Remark, ...] = ()
 
 
 def place_for(out_path: Path, model_path: Path) -> Path:

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from variant_models import answers, inputs_of, model_file
 
+from hasten.core.remark import remark
 from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.model.model_object import read_object
+from hasten.variants import words
 from hasten.variants.make import calibrate, make_variant
 from hasten.variants.selection import NodeChoice
 
@@ -82,7 +84,7 @@ def test_equal_biases_are_corrected_each_on_its_own(tmp_path: Path) -> None:
     samples = inputs_of(model, 4)
     variant = make_variant(model, "static_int8_corrected", tmp_path / "v.tflite", samples)
     found = biases(tmp_path / "v.tflite")
-    assert f"corrected the biases of {len(found)} layers" in variant.notes
+    assert remark(words.BIASES, layers=len(found)) in variant.notes
     assert len({tensor.buffer for tensor in found}) == len(found) > 10
 
 
@@ -90,9 +92,9 @@ def test_only_what_is_quantised_is_corrected(tmp_path: Path) -> None:
     model = model_file(tmp_path, "mobilenet")
     known = calibrate(model, "static_int8_min_max", inputs_of(model, 4))
     variant = make_variant(model, "static_int8_corrected", tmp_path / "v.tflite", known, choice=NodeChoice(only=[0]))
-    assert "corrected the biases of 1 layer" in variant.notes
+    assert remark(words.BIASES, layers=1) in variant.notes
     plain = make_variant(model, "static_int8_min_max", tmp_path / "p.tflite", known, choice=NodeChoice(only=[0]))
-    assert not any("biases" in note for note in plain.notes)
+    assert not any(note.code == words.BIASES for note in plain.notes)
 
 
 @pytest.mark.parametrize(("name", "signature"), [("same_names", None), ("two_signatures", "multiply")])
@@ -100,10 +102,10 @@ def test_where_there_is_nothing_to_correct_it_says_so(name: str, signature: str 
     model = model_file(tmp_path, name)
     samples = inputs_of(model, 4, signature=signature)
     variant = make_variant(model, "static_int8_corrected", tmp_path / "v.tflite", samples, signature=signature)
-    assert "corrected the biases of 0 layers" in variant.notes
+    assert remark(words.BIASES, layers=0) in variant.notes
 
 
 def test_models_of_any_batch_are_corrected(tmp_path: Path) -> None:
     model = model_file(tmp_path, "dynamic_batch")
     variant = make_variant(model, "static_int8_corrected", tmp_path / "v.tflite", inputs_of(model, 4))
-    assert "corrected the biases of 2 layers" in variant.notes
+    assert remark(words.BIASES, layers=2) in variant.notes

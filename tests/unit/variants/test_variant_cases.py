@@ -9,7 +9,9 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 from hasten import demo
+from hasten.core.remark import remark
 from hasten.model.reader import read_graph
+from hasten.variants import words
 from hasten.variants.already_quantized import AlreadyQuantizedError
 from hasten.variants.make import make_variant
 
@@ -54,7 +56,7 @@ def test_keyword_spotting_keeps_its_accuracy(cases: Path, tmp_path: Path) -> Non
 def test_an_old_file_is_not_read_as_additions(cases: Path, tmp_path: Path) -> None:
     model, out = cases / "01_mobilenet_v1_025_imagenet" / "model_float.tflite", tmp_path / "v.tflite"
     variant = make_variant(model, "dynamic_int8", out)
-    assert "operator codes" in variant.notes[0]
+    assert variant.notes[0].code == words.OPERATOR_CODES
     assert variant.weight_shares["int8"] > 0.9
     nodes = read_graph(model).main.nodes
     assert [node.op for node in read_graph(out).main.nodes] == [node.op for node in nodes]
@@ -64,22 +66,22 @@ def test_operators_without_an_integer_form_are_named(cases: Path, tmp_path: Path
     model = cases / "01_mobilenet_v1_025_imagenet" / "model_float.tflite"
     image = np.zeros((1, 224, 224, 3), np.float32)
     variant = make_variant(model, "static_int8", tmp_path / "v.tflite", [{"input": image}])
-    assert "no integer form of 1 SQUEEZE" in " ".join(variant.notes)
+    assert "no integer form of 1 SQUEEZE" in " ".join(words.told(variant.notes))
     assert (variant.quantize_added, variant.dequantize_added) == (2, 2)
 
 
 def test_float16_files_of_before_2020_are_folded(cases: Path, tmp_path: Path) -> None:
     model = cases / "edge" / "face_landmark_with_attention_unresolved_custom_op.tflite"
     variant = make_variant(model, "dynamic_int8", tmp_path / "v.tflite")
-    assert "turned 371 float16 constants into float32 ones" in variant.notes
+    assert remark(words.FLOAT16_FOLDED, constants=371) in variant.notes
     assert variant.weight_shares["int8"] > 0.9
 
 
 def test_an_lstm_stays_float_and_that_is_said(cases: Path, tmp_path: Path) -> None:
     model = cases / "06_mnist_lstm" / "model_float.tflite"
     variant = make_variant(model, "dynamic_int8", tmp_path / "v.tflite")
-    assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in " ".join(variant.notes)
-    assert "keeps state" in " ".join(variant.notes)
+    assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in " ".join(words.told(variant.notes))
+    assert "keeps state" in " ".join(words.told(variant.notes))
 
 
 @pytest.mark.parametrize(

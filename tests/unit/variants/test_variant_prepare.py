@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from variant_models import MODELS, answers, inputs_of, model_file
 
+from hasten.core.remark import remark
 from hasten.model.model_object import bytes_from_object, object_from_bytes, read_object
 from hasten.model.reader import read_graph
+from hasten.variants import words
 from hasten.variants.prepare import prepare
 
 if TYPE_CHECKING:
@@ -39,15 +41,15 @@ def test_a_sound_file_needs_nothing(tmp_path: Path) -> None:
 def test_an_old_file_gets_its_codes_and_a_signature(tmp_path: Path) -> None:
     prepared = prepare(model_file(tmp_path, "old_schema"), tmp_path / "p.tflite")
     codes, signature = prepared.done
-    assert "operator codes" in codes
-    assert "signature 'serving_default'" in signature
+    assert codes.code == words.OPERATOR_CODES
+    assert signature == remark(words.SIGNATURE_ADDED, signature="serving_default")
     numbers = {code.builtinCode for code in read_object(prepared.path).operatorCodes}
     assert schema.BuiltinOperator.CONV_2D in numbers
 
 
 def test_float16_constants_become_float32_ones(tmp_path: Path) -> None:
     prepared = prepare(model_file(tmp_path, "float16_weights"), tmp_path / "p.tflite")
-    assert prepared.done == ("turned 2 float16 constants into float32 ones",)
+    assert prepared.done == (remark(words.FLOAT16_FOLDED, constants=2),)
     graph = read_graph(prepared.path)
     assert [node.op for node in graph.main.nodes] == ["CONV_2D", "MEAN", "FULLY_CONNECTED"]
     assert not any(tensor.dtype == "float16" for tensor in graph.main.tensors)
@@ -75,7 +77,7 @@ def test_a_tensor_that_nothing_uses_gets_memory(tmp_path: Path) -> None:
     model.subgraphs[0].tensors.append(schema.TensorT(name="unused", shape=[1, 1000], buffer=0))
     path = tmp_path / "unused.tflite"
     path.write_bytes(bytes_from_object(model))
-    assert prepare(path, tmp_path / "p.tflite").done == ("emptied 1 tensor that nothing uses",)
+    assert prepare(path, tmp_path / "p.tflite").done == (remark(words.UNUSED_TENSORS, tensors=1),)
 
 
 def test_files_packed_behind_a_model_come_along(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from variant_models import answers, inputs_of, model_file, worst_error
 
 from hasten.core.errors import DataError, UsageError
 from hasten.core.plan import Workload
+from hasten.core.remark import remark
 from hasten.data.forms import forms_from_graph, real_from_bytes, stored_from_real
 from hasten.model.reader import read_graph
+from hasten.variants import words
 from hasten.variants.io_types import IoTypes
 from hasten.variants.make import calibrate, make_variant
 from hasten.variants.recipes import RECIPE_NAMES, RECIPES, recipe_from_name, same_kernels, variant_name
@@ -137,7 +139,8 @@ def test_nothing_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_few_samples_are_mentioned_where_the_first_one_decides(tmp_path: Path) -> None:
     model, out = model_file(tmp_path, "mobilenet"), tmp_path / "v.tflite"
-    assert any("with 2 samples" in note for note in make_variant(model, "static_int8", out, inputs_of(model, 2)).notes)
+    few = remark(words.FIRST_SAMPLE, samples=2, weight=0.95)
+    assert make_variant(model, "static_int8", out, inputs_of(model, 2)).notes == (few,)
     assert not make_variant(model, "static_int8_min_max", out, inputs_of(model, 2)).notes
 
 

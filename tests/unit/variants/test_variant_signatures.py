@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 from variant_models import answers, inputs_of, worst_error
 
+from hasten.core.remark import remark
 from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.model.model_object import read_object, write_object
 from hasten.model.reader import read_graph
+from hasten.variants import words
 from hasten.variants.make import make_variant
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 WITHOUT_CALIBRATION = ("float16", "dynamic_int8", "weight_only_int8", "weight_only_int4")
-ONLY_DECODE = "only the graph of signature 'decode' was quantised, of 2 in the file"
+ONLY_DECODE = remark(words.OTHER_GRAPHS, signature="decode", graphs=1, total=2)
 
 
 def dense(graph: Any, x: Any) -> Any:
@@ -87,7 +89,7 @@ def test_only_the_signature_that_is_judged_changes(recipe: str, shared: bool, tm
     variant = make_variant(model, recipe, out, signature="decode")
     assert variant.nodes == (0,)
     assert ONLY_DECODE in variant.notes
-    assert any("in the file twice" in note for note in variant.notes) == shared
+    assert (remark(words.WEIGHTS_TWICE) in variant.notes) == shared
     assert error(model, out, "encode") == 0
     assert 0 < error(model, out, "decode") < 0.1
 
@@ -97,7 +99,7 @@ def test_shared_weights_are_told_of_for_static_recipes_too(tmp_path: Path) -> No
     samples = inputs_of(model, 30, signature="decode")
     notes = make_variant(model, "static_int8_min_max", out, samples, signature="decode").notes
     assert ONLY_DECODE in notes
-    assert any("in the file twice" in note for note in notes)
+    assert remark(words.WEIGHTS_TWICE) in notes
     assert error(model, out, "encode") == 0
 
 
@@ -105,8 +107,8 @@ def test_shared_weights_are_told_of_for_static_recipes_too(tmp_path: Path) -> No
 def test_what_a_loop_runs_belongs_to_its_signature(recipe: str, tmp_path: Path) -> None:
     model, out = loops(tmp_path / "m.tflite"), tmp_path / "v.tflite"
     notes = make_variant(model, recipe, out, signature="main").notes
-    assert "only the 3 graphs that signature 'main' runs were quantised, of 5 in the file" in notes
-    assert "other signatures run quantised graphs too: 'twin'" in notes
+    assert remark(words.OTHER_GRAPHS, signature="main", graphs=3, total=5) in notes
+    assert remark(words.OTHER_SIGNATURES, signatures=["twin"]) in notes
     assert error(model, out, "alone") == 0
     assert 0 < error(model, out, "main") == error(model, out, "twin") < 0.2
 
@@ -134,11 +136,12 @@ def test_static_recipes_quantise_what_is_around_a_recurrent_loop(tmp_path: Path)
     variant = make_variant(model, "static_int8_min_max", out, inputs_of(model, 30))
     assert variant.weight_shares["int8"] == pytest.approx(0.2, abs=0.01)  # one layer of two, in a quarter of the bytes
     assert 0 < worst_error(answers(model, inputs_of(model, 3)), answers(out, inputs_of(model, 3))) < 0.1
-    said = next(note for note in variant.notes if "WHILE" in note and "calibration" in note)
+    (said,) = (note for note in variant.notes if note.code == words.CALLED_IN_FLOAT)
+    assert said.facts["callers"] == ["WHILE"]
     for recipe in WITHOUT_CALIBRATION:
-        assert recipe in said
+        assert recipe in said.facts["recipes"]
         made = make_variant(model, recipe, tmp_path / "other.tflite")
-        assert not any("calibration" in note for note in made.notes)
+        assert not any(note.code == words.CALLED_IN_FLOAT for note in made.notes)
         assert made.weight_shares.get("float32", 0.0) < 0.1
 
 

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from variant_models import answers, inputs_of, model_file
 
 from hasten.core.errors import ModelError, UsageError
+from hasten.core.remark import remark
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.model.model_object import bytes_from_object, object_from_bytes
 from hasten.model.reader import read_constant, read_graph
+from hasten.variants import words
 from hasten.variants.make import make_variant
 from hasten.variants.pruning import prune_variant
 from hasten.variants.selection import NodeChoice
@@ -108,7 +110,7 @@ def test_dense_layers_without_their_zeros_answer_the_same(rows: int, tmp_path: P
     path.write_bytes(example_models.matmul_chain(rows, 64, 3))
     zeroed = prune_variant(path, 0.8, tmp_path / "zeroed.tflite", block=(1, 4))
     encoded = prune_variant(path, 0.8, tmp_path / "encoded.tflite", block=(1, 4), encode=True)
-    assert "3 dense layers are stored without their zeros" in encoded.notes[0]
+    assert encoded.notes == (remark(words.ENCODED, layers=3),)
     assert encoded.size_bytes < 0.5 * zeroed.size_bytes
     with pytest.raises(ModelError, match="sparse encoding"):
         make_variant(encoded.path, "dynamic_int8", tmp_path / "int8.tflite")
@@ -125,7 +127,7 @@ def test_convolutions_are_not_encoded(tmp_path: Path) -> None:
     tensors = read_graph(variant.path).main.tensors
     nodes = [node for node in read_graph(variant.path).main.nodes if any(tensors[i].is_sparse for i in node.inputs)]
     assert [node.op for node in nodes] == ["FULLY_CONNECTED"]
-    assert len(variant.notes) == 2
+    assert variant.notes == (remark(words.ENCODED, layers=1), remark(words.ZEROS))
     assert np.isfinite(answers(variant.path, inputs_of(model, 1))[0]["probabilities"]).all()
 
 

@@ -9,10 +9,12 @@ import pytest
 from variant_models import answers, inputs_of, int8_weights, model_file, worst_error
 
 from hasten.core.errors import ModelError
+from hasten.core.remark import remark
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.model.reader import read_graph
+from hasten.variants import words
 from hasten.variants.already_quantized import AlreadyQuantizedError
 from hasten.variants.io_types import IoTypes
 from hasten.variants.make import make_variant
@@ -28,7 +30,7 @@ def test_odd_files_are_quantised_all_the_same(name: str, recipe: str, tmp_path: 
     model, out = model_file(tmp_path, name), tmp_path / "v.tflite"
     variant = make_variant(model, recipe, out, inputs_of(model, 30))
     if (name, recipe) == ("embedding", "dynamic_int8"):
-        assert "stay float32 (in 1 GATHER)" in " ".join(variant.notes)
+        assert "stay float32 (in 1 GATHER)" in " ".join(words.told(variant.notes))
     else:
         assert variant.weight_shares["int8"] > 0.3
     test = inputs_of(model, 3, seed=4)
@@ -49,7 +51,7 @@ def test_what_stays_float32_is_told_by_the_operators_that_read_it(recipe: str, t
     variant = make_variant(tmp_path / "m.tflite", recipe, tmp_path / "v.tflite")
     biases, matrices = 4 * (64 + 16), {"float16": 2, "weight_only_int8": 1, "dynamic_int8": 1}[recipe] * 2 * 64 * 16
     share = 4 * 64 * 16 / (4 * 64 * 16 + biases + matrices)
-    assert variant.notes == (f"{share:.0%} of the weights' bytes stay float32 (in 1 GATHER)",)
+    assert variant.notes == (remark(words.FLOAT_WEIGHTS, share=share, operators=[["GATHER", 1]]),)
 
 
 def test_biases_alone_are_not_worth_a_note(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_one_signature_of_several_is_quantised(tmp_path: Path) -> None:
     model, out = model_file(tmp_path, "two_signatures"), tmp_path / "v.tflite"
     data = inputs_of(model, 20, signature="multiply")
     variant = make_variant(model, "static_int8_min_max", out, data, signature="multiply")
-    assert "only the graph of signature 'multiply' was quantised" in " ".join(variant.notes)
+    assert remark(words.OTHER_GRAPHS, signature="multiply", graphs=1, total=2) in variant.notes
     assert worst_error(answers(model, data, "multiply"), answers(out, data, "multiply")) < 0.05
     other = inputs_of(model, 3, signature="double")
     assert worst_error(answers(model, other, "double"), answers(out, other, "double")) == 0
@@ -113,7 +115,7 @@ def test_state_is_kept(dtype: str, tmp_path: Path) -> None:
     model, out = model_file(tmp_path, "accumulator"), tmp_path / "v.tflite"
     data = [{"x": np.full((1, 4), value, np.float32)} for value in (1, -2, 3, 0.5)]
     variant = make_variant(model, "static_int8_min_max", out, data, io_types=IoTypes("float32", dtype))
-    assert any("keeps state" in note for note in variant.notes)
+    assert remark(words.STATEFUL) in variant.notes
     (output,) = read_graph(out).outputs
     assert output.dtype == dtype
     seen = [answer["y"].astype(np.float64) for answer in answers(out, data)]

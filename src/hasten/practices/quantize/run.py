@@ -39,6 +39,7 @@ from hasten.variants.maker import VariantMaker
 from hasten.variants.pruning import Pruning
 from hasten.variants.recipes import Recipe, recipe_from_name
 from hasten.variants.variant import zipped_bytes
+from hasten.variants.words import told
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -322,7 +323,7 @@ class QuantizePractice:
             variant.zipped_bytes,
             nodes=variant.nodes,
             float_nodes=float_nodes,
-            notes=variant.notes,
+            notes=told(variant.notes),
             integer_share=integer_share(read_graph(self.folder.making)),
         )
         self.folder.place(row)
