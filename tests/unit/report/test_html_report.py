@@ -287,8 +287,8 @@ def test_a_ratio_that_the_latencies_contradict_is_in_doubt() -> None:
     # The blocks say half of the time, the measurements beside them twice.
     torn = comparison([-0.69, -0.70, -0.68, -0.69, -0.7]).as_data()
     told = page_of([("comparison", "final", torn)]).text
-    assert told.index("The headline is in doubt: the ratio of neighbouring blocks is 0.50") < 400
-    assert "that of the median latencies 2.00" in told
+    assert told.index("The headline is in doubt.") < 400
+    assert "that of the median latencies is 2.00" in told
     sound = comparison([0.69, 0.70, 0.68, 0.69, 0.7]).as_data()
     assert "that of the median latencies" not in page_of([("comparison", "final", sound)]).text
 

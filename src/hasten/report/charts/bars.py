@@ -87,32 +87,3 @@ def accelerators_spec(view: PracticeView) -> dict[str, Any] | None:
         ends = (latency if low is None else low, latency if high is None else high)
         bars.append(Bar(text(row, "name"), latency, *ends, told, status_of(text(row, "status"))))
     return interval_bars(bars, "latency, ms") if bars else None
-
-
-def sustained_spec(view: PracticeView) -> dict[str, Any] | None:
-    """A median for each minute, with its interval."""
-    values = []
-    for row in view.rows:
-        middle = number(row, "median_ms")
-        if middle is not None:
-            low, high = number(row, "ci95_ms", 0), number(row, "ci95_ms", 1)
-            ends = {"low": middle if low is None else low, "high": middle if high is None else high}
-            values.append({"minute": number(row, "minute"), "ms": middle, "told": milliseconds(middle), **ends})
-    if not values:
-        return None
-    x = {"field": "minute", "type": "ordinal", "title": "slice of the run", "axis": {"labelAngle": 0}}
-    y = {"field": "ms", "type": "quantitative", "title": "latency, ms", "scale": {"zero": True}}
-    return vega_lite(
-        240,
-        values,
-        layer=[
-            {
-                "mark": {"type": "line", "strokeWidth": 2, "point": {"filled": True, "size": 60, "color": "@accent"}},
-                "encoding": {"x": x, "y": y, "tooltip": tooltip(minute="slice", told="latency")},
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 2, "color": "@accent"},
-                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}},
-            },
-        ],
-    )

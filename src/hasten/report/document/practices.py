@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.units import milliseconds, percent
-from hasten.report.charts.bars import accelerators_spec, sustained_spec, waterfall_spec
+from hasten.report.charts.bars import accelerators_spec, waterfall_spec
 from hasten.report.summary.reading import items, number, text, whole
-from hasten.report.summary.words import PRACTICES, latency_text, speed_words
+from hasten.report.summary.words import PRACTICES, speed_words
 from hasten.show.blocks import Cell, Chart, Prose, Section, Table, cell, columns
 
 if TYPE_CHECKING:
@@ -91,28 +91,6 @@ def _charted(name: str, title: str, view: PracticeView, spec: dict[str, Any] | N
     return [Prose(said), sheet] if spec is None else [Chart(name, title, said, spec, sheet)]
 
 
-def comparisons_section(summary: Summary) -> Section | None:
-    """Pairs that were raced against each other."""
-    if not summary.comparisons:
-        return None
-    rows = tuple(
-        (
-            Cell("the result against the original" if view.label == "final" else view.label),
-            Cell(view.first),
-            cell(latency_text(view.first_ms), view.first_ms.value if view.first_ms else None),
-            Cell(view.second),
-            cell(latency_text(view.second_ms), view.second_ms.value if view.second_ms else None),
-            Cell(view.verdict),
-            Cell(speed_words(view.ratio, view.verdict)),
-            cell(view.rounds),
-        )
-        for view in summary.comparisons
-    )
-    headings = columns("comparison", "first", "#latency", "second", "#latency", "verdict", "the second is", "#rounds")
-    sheet = Table("comparisons-table", "Pairs of candidates in interleaved blocks", headings, rows)
-    return Section("comparisons", "Head to head", (sheet,))
-
-
 def explanations_section(summary: Summary) -> Section | None:
     """Why a changed model is faster or slower."""
     blocks: list[Block] = []
@@ -137,31 +115,6 @@ def explanations_section(summary: Summary) -> Section | None:
             blocks.append(Table(f"explanation-table-{place}", "Causes of the change", headings, rows))
         blocks += [Prose(str(hint)) for hint in items(view.more, "hints")]
     return Section("explanations", "Why", tuple(blocks)) if blocks else None
-
-
-def sustained_section(summary: Summary) -> Section | None:
-    """Speed that lasts."""
-    blocks: list[Block] = []
-    for place, view in enumerate(summary.sustained):
-        rows = tuple(
-            (
-                cell(whole(row, "minute")),
-                _ms(number(row, "median_ms")),
-                _ms(number(row, "p95_ms")),
-                cell(whole(row, "runs")),
-                cell(number(row, "temperature_c")),
-                cell(number(row, "frequency_mhz")),
-            )
-            for row in view.rows
-        )
-        headings = columns("#slice", "#latency", "#p95", "#runs", "#°C", "#MHz")
-        sheet = Table(f"sustained-table-{place}", "Latency over time", headings, rows)
-        onset = whole(view.more, "throttling_onset")
-        said = "No lasting slowdown was seen." if onset is None else f"From slice {onset} on it was slower for good."
-        spec = sustained_spec(view)
-        name = f"sustained-{place}"
-        blocks += [Prose(said), sheet] if spec is None else [Chart(name, f"Sustained: {view.model}", said, spec, sheet)]
-    return Section("sustained", "Speed that lasts", tuple(blocks)) if blocks else None
 
 
 def sensitivities_section(summary: Summary) -> Section | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.finding import Finding, Standing, finding_from_data, told_finding
 from hasten.core.session import merged_rounds
 from hasten.practices.registry import NAMES, TITLES, phrasebook, practice_named
+from hasten.report import timing
 from hasten.report.summary import trials as rows
 from hasten.report.summary.commands import variant_paths
 from hasten.report.summary.doubts import BUSY, all_doubts, contradiction
@@ -27,15 +28,17 @@ from hasten.report.summary.trials import (
     with_chosen,
     with_front,
 )
-from hasten.report.summary.views import comparison_views, practice_views, profile_views, sensitivity_views, short
+from hasten.report.summary.views import practice_views, profile_views, sensitivity_views, short
 from hasten.report.summary.words import headline, latency_text, measured_facts, tune_facts
+from hasten.report.timing import FINAL, comparisons_in
 from hasten.show.blocks import Prose, Section, VerdictRow, verdict_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from hasten.core.session import Line, Session
     from hasten.report.summary.records import Fact, TrialRow
+    from hasten.report.timing import ComparedPair
 
 _KNOWN: Final = {
     *rows.KINDS,
@@ -52,6 +55,8 @@ _KNOWN: Final = {
     "copies",
     "app",
     "step",
+    "floor",
+    "note",
     "result",
     "check",
     "accuracy",
@@ -69,10 +74,10 @@ def summarise(session: Session, source: str = "") -> Summary:
     model = text(settings, "model") if "command" in settings else _first_model(lines)
     tried, unreadable = trial_rows(merged, variant_paths(lines, result, model))
     tried = with_front(with_chosen(tried, lines), front_names(result))
-    compared = comparison_views(lines)
+    compared = _readable(comparisons_in, lines)
     verdicts = _verdicts(lines, result, whole_guide=result is not None or "budget_s" in settings)
     odd = [f"{line.kind} {line.label}: not a record" for line in session.trials if not isinstance(line.data, dict)]
-    final = next((view for view in reversed(compared) if view.label == "final"), None)
+    final = next((view for view in reversed(compared) if view.label == FINAL), None)
     return Summary(
         title=short(text(result, "model") or model) or "session",
         headline=_gate_answer(lines) or headline(result, tried, compared, verdicts) or _fallback(lines),
@@ -84,8 +89,6 @@ def summarise(session: Session, source: str = "") -> Summary:
         profiles=profile_views(lines),
         sections=tuple(_sections(merged)),
         accelerators=practice_views(lines, "accelerators"),
-        sustained=practice_views(lines, "sustained", "minutes"),
-        comparisons=compared,
         explanations=practice_views(lines, "explanation", "causes"),
         sensitivities=sensitivity_views(lines),
         events=_events(lines, tried),
@@ -95,7 +98,7 @@ def summarise(session: Session, source: str = "") -> Summary:
         other_kinds=tuple(sorted(Counter(line.kind for line in lines if line.kind not in _KNOWN).items())),
         unreadable=(*unreadable, *odd),
         warnings=tuple(
-            f"The headline is in doubt: {doubt.evidence}. {BUSY}" for doubt in (contradiction(final) if final else ())
+            f"The headline is in doubt. {doubt.evidence} {BUSY}" for doubt in (contradiction(final) if final else ())
         ),
         notes=tuple(str(note) for key in ("unreachable", "notes") for note in items(result, key)),
         lost_lines=session.lost_lines,
@@ -188,13 +191,26 @@ def _finding(data: dict[str, Any]) -> Finding:
 
 def _sections(lines: Sequence[Line]) -> Iterable[Section]:
     """What each practice shows of the session; what cannot be read says so, and hides nothing else."""
-    rooms = [(name, title, importlib.import_module(f"hasten.{name}")) for name, title in _OTHER_ROOMS.items()]
-    for name, title, room in [*rooms, *((name, TITLES[name], practice_named(name)) for name in NAMES)]:
+    rooms: list[tuple[str, str, Any]] = [
+        *((name, title, importlib.import_module(f"hasten.{name}")) for name, title in _OTHER_ROOMS.items()),
+        ("timing", "Timing", timing),
+        *((name, TITLES[name], practice_named(name)) for name in NAMES),
+    ]
+    for name, title, room in rooms:
         try:
             yield from room.sections(lines)
         except UNREADABLE as error:  # noqa: PERF203 - one practice must not hide the others
             said = f"What the session holds of this cannot be read ({type(error).__name__}: {error})."
             yield Section(name, title, (Prose(said),))
+
+
+def _readable(read: Callable[[Iterable[Line]], list[ComparedPair]], lines: Iterable[Line]) -> list[ComparedPair]:
+    """What can be read, line by line."""
+    found: list[ComparedPair] = []
+    for line in lines:
+        with contextlib.suppress(*UNREADABLE):
+            found += read([line])
+    return found
 
 
 def _steps(lines: Iterable[Line], result: dict[str, Any] | None) -> tuple[StepRow, ...]:

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hasten.core.session import Line
-    from hasten.report.summary.records import ComparisonView, TrialRow
+    from hasten.report.summary.records import TrialRow
+    from hasten.report.timing import ComparedPair
 
-BUSY: Final = "Something else kept the machine busy; measure again on a quiet one."
+BUSY: Final = "Other processes kept the machine busy. Measure again on an idle machine."
 # Log ratios further apart than this tell that something else ran beside one of the two.
 _RATIOS_APART: Final = 0.2
 
 
 def all_doubts(
-    lines: Iterable[Line], tried: Iterable[TrialRow], compared: Iterable[ComparisonView]
+    lines: Iterable[Line], tried: Iterable[TrialRow], compared: Iterable[ComparedPair]
 ) -> tuple[DoubtRow, ...]:
     """Each doubt once, with every number that it touches."""
     found = [doubt for row in tried for doubt in row.doubts] + [
@@ -44,16 +45,14 @@ def all_doubts(
     return tuple(sorted(together.values(), key=lambda doubt: doubt.reason))
 
 
-def contradiction(view: ComparisonView) -> list[DoubtRow]:
-    """Pairs of neighbouring blocks say one ratio, the medians of undisturbed runs another."""
-    first, second = view.first_ms, view.second_ms
-    if first is None or second is None or not first.value or not second.value or not view.ratio.value:
+def contradiction(pair: ComparedPair) -> list[DoubtRow]:
+    """Pairs of neighboring blocks give one ratio, the medians of undisturbed runs another."""
+    first, second = (side.samples.median_ms if side else 0.0 for side in (pair.first, pair.second))
+    ratio = pair.comparison.ratio
+    if not (first and second and ratio) or abs(math.log(second / first / ratio)) <= _RATIOS_APART:
         return []
-    medians = second.value / first.value
-    if abs(math.log(medians / view.ratio.value)) <= _RATIOS_APART:
-        return []
-    seen = f"the ratio of neighbouring blocks is {view.ratio.value:.2f}, that of the median latencies {medians:.2f}"
-    return [DoubtRow("noisy", seen, BUSY, (f"comparison {view.label}",))]
+    seen = f"The ratio of neighboring blocks is {ratio:.2f}, but that of the median latencies is {second / first:.2f}."
+    return [DoubtRow("noisy", seen, BUSY, (f"comparison {pair.label}",))]
 
 
 def _row_name(entry: dict[str, Any]) -> str:

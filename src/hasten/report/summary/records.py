@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from hasten.core.codec import to_data
 
 if TYPE_CHECKING:
     from hasten.show.blocks import Section, VerdictRow
@@ -113,20 +115,6 @@ class PracticeView:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparisonView:
-    """Two candidates against each other."""
-
-    label: str
-    first: str
-    second: str
-    verdict: str
-    ratio: Figure
-    first_ms: Figure | None = None
-    second_ms: Figure | None = None
-    rounds: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Event:
     """A line of the session, for the timeline."""
 
@@ -162,8 +150,6 @@ class Summary:
     sections: tuple[Section, ...] = ()
     """What single practices show, in the guide's order."""
     accelerators: tuple[PracticeView, ...] = ()
-    sustained: tuple[PracticeView, ...] = ()
-    comparisons: tuple[ComparisonView, ...] = ()
     explanations: tuple[PracticeView, ...] = ()
     sensitivities: tuple[PracticeView, ...] = ()
     events: tuple[Event, ...] = ()
@@ -183,4 +169,4 @@ class Summary:
 
     def as_data(self) -> dict[str, Any]:
         """The summary as JSON can hold it."""
-        return asdict(self)
+        return to_data(self)

@@ -5,22 +5,26 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from hasten.core.codec import to_data
 from hasten.report.summary.commands import ORIGINAL, candidate
-from hasten.report.summary.reading import at, text
+from hasten.report.summary.reading import text
 from hasten.report.summary.records import Reproduction
-from hasten.report.summary.words import accuracy_text, latency_text, speed_words
+from hasten.report.summary.words import accuracy_text, latency_text
+from hasten.report.timing import FINAL, comparison_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.core.measurement import Measurement
     from hasten.core.session import Line
-    from hasten.report.summary.records import ComparisonView, TrialRow
+    from hasten.report.summary.records import TrialRow
+    from hasten.report.timing import ComparedPair
 
 
 def reproductions(
     lines: Sequence[Line],
     trials: Sequence[TrialRow],
-    comparisons: Sequence[ComparisonView],
+    comparisons: Sequence[ComparedPair],
     settings: dict[str, Any],
     model: str,
 ) -> tuple[Reproduction, ...]:
@@ -28,7 +32,7 @@ def reproductions(
     found = []
     if command := text(settings, "command"):
         found.append(Reproduction("everything in this report", "", command))
-    found += [_comparison(line, view) for line, view in zip(_compared(lines), comparisons, strict=False)]
+    found += [_comparison(pair, pair.first, pair.second) for pair in comparisons if pair.first and pair.second]
     found += [
         Reproduction(f"latency of {row.name}", latency_text(row.latency), row.command)
         for row in _telling(trials)
@@ -44,16 +48,10 @@ def reproductions(
     return tuple(found)
 
 
-def _compared(lines: Sequence[Line]) -> list[Line]:
-    return [line for line in lines if line.kind == "comparison" and "ratio" in line.data]
-
-
-def _comparison(line: Line, view: ComparisonView) -> Reproduction:
-    sides = [
-        candidate(text(line.data, side, "model", "path"), at(line.data, side, "plan")) for side in ("first", "second")
-    ]
-    what = "the result against the original" if line.label == "final" else f"{view.second} against {view.first}"
-    return Reproduction(what, speed_words(view.ratio, view.verdict), f"hasten compare {' '.join(sides)}")
+def _comparison(pair: ComparedPair, first: Measurement, second: Measurement) -> Reproduction:
+    sides = [candidate(side.model.path, to_data(side.plan)) for side in (first, second)]
+    what = "the result against the original" if pair.label == FINAL else f"{pair.names[1]} against {pair.names[0]}"
+    return Reproduction(what, comparison_words(pair.comparison), f"hasten compare {' '.join(sides)}")
 
 
 def _telling(trials: Sequence[TrialRow]) -> list[TrialRow]:

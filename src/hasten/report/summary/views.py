@@ -6,8 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.report.summary.reading import at, number, records, text, whole
-from hasten.report.summary.records import ComparisonView, Figure, PracticeView, ProfileView
-from hasten.report.summary.trials import UNREADABLE, figure, latency_figure, measured_row
+from hasten.report.summary.records import PracticeView, ProfileView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,37 +71,3 @@ def sensitivity_views(lines: Iterable[Line]) -> tuple[PracticeView, ...]:
         if line.kind == "sensitivity":
             groups.setdefault(text(line.data, "recipe"), {})[line.label] = line.data
     return tuple(PracticeView(recipe, tuple(rows.values())) for recipe, rows in groups.items())
-
-
-def comparison_views(lines: Iterable[Line]) -> tuple[ComparisonView, ...]:
-    """Two against each other: what `compare` found, and tune's last word."""
-    views = []
-    for line in lines:
-        ratio = figure(line.data, "ratio") if line.kind == "comparison" else None
-        if ratio is None:
-            continue
-        sides = [_side(at(line.data, side)) for side in ("first", "second")]
-        names = [name or word for (name, _), word in zip(sides, ("the first", "the second"), strict=True)]
-        views.append(
-            ComparisonView(
-                line.label,
-                names[0],
-                names[1],
-                text(line.data, "verdict"),
-                ratio,
-                sides[0][1],
-                sides[1][1],
-                whole(line.data, "rounds"),
-            )
-        )
-    return tuple(views)
-
-
-def _side(data: object) -> tuple[str, Figure | None]:
-    if not isinstance(data, dict):
-        return "", None
-    try:
-        row = measured_row("", data)
-    except UNREADABLE:
-        return "", latency_figure(at(data, "latency"))
-    return row.name, row.latency

@@ -9,11 +9,13 @@ from hasten.report.summary.commands import ORIGINAL
 from hasten.report.summary.reading import at, number, text, whole
 from hasten.report.summary.records import Fact, Figure
 from hasten.report.summary.trials import accuracy_figure, figure
+from hasten.report.timing import comparison_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.report.summary.records import ComparisonView, TrialRow
+    from hasten.report.summary.records import TrialRow
+    from hasten.report.timing import ComparedPair
     from hasten.show.blocks import VerdictRow
 
 # The guide's sections, in its order.
@@ -98,7 +100,7 @@ def _bounds(found: Figure) -> str:
 def headline(
     result: dict[str, Any] | None,
     trials: Sequence[TrialRow],
-    comparisons: Sequence[ComparisonView],
+    comparisons: Sequence[ComparedPair],
     verdicts: Sequence[VerdictRow],
 ) -> str:
     """The whole in a sentence: the result's own, or what the session's most telling line says."""
@@ -111,7 +113,7 @@ def headline(
         return f"No verdict yet: {count}, the quickest is {best.name} with {latency_text(best.latency)} a run."
     if comparisons:
         last = comparisons[-1]
-        return f"{last.second} is {speed_words(last.ratio, last.verdict)}, against {last.first}."
+        return f"{last.names[1]} is {comparison_words(last.comparison)}, against {last.names[0]}."
     if verdicts:
         return " ".join(f"{row.title}: {row.evidence}" for row in verdicts[-1:])
     measured = [row for row in trials if row.latency is not None]
@@ -132,7 +134,7 @@ def _measured_sentence(rows: Sequence[TrialRow]) -> str:
 
 
 def tune_facts(
-    result: dict[str, Any], settings: dict[str, Any], trials: Sequence[TrialRow], final: ComparisonView | None
+    result: dict[str, Any], settings: dict[str, Any], trials: Sequence[TrialRow], final: ComparedPair | None
 ) -> tuple[Fact, ...]:
     """Speed, accuracy and size of the result against the original."""
     original = next((row for row in trials if row.variant == ORIGINAL), None)
@@ -150,14 +152,17 @@ def tune_facts(
 
 
 def _speed(
-    result: dict[str, Any], final: ComparisonView | None, original: TrialRow | None, chosen: TrialRow | None
+    result: dict[str, Any], final: ComparedPair | None, original: TrialRow | None, chosen: TrialRow | None
 ) -> Fact | None:
-    speedup = figure(at(result, "best"), "speedup") or (inverse(final.ratio) if final else None)
+    speedup = figure(at(result, "best"), "speedup") or (
+        inverse(Figure(final.comparison.ratio, *final.comparison.ci95)) if final else None
+    )
     if speedup is None:
         return None
-    before = final.first_ms if final else original.latency if original else None
-    after = final.second_ms if final else chosen.latency if chosen else None
-    times = f"{latency_text(before)} → {latency_text(after)} a run" if before and after else ""
+    before, after = (row.latency.value if row and row.latency else None for row in (original, chosen))
+    if final and final.first and final.second:
+        before, after = final.first.samples.median_ms, final.second.samples.median_ms
+    times = f"{milliseconds(before)} → {milliseconds(after)} a run" if before and after else ""
     return Fact("Speed", f"{speedup.value:.2f}\N{MULTIPLICATION SIGN}", times, _bounds(speedup).removeprefix(", "))
 
 
