@@ -315,28 +315,6 @@ _SESSIONS: dict[str, tuple[list[Line], str]] = {
         [line for line in tune_lines(2) if line[0] in ("accelerators", "finding") and line[1] != "help"],
         "XNNPACK on the CPU is the fastest.",
     ),
-    "check": (
-        [
-            (
-                "check",
-                "m.tflite",
-                {
-                    "passed": False,
-                    "rows": [
-                        {
-                            "what": "latency",
-                            "unit": "ms",
-                            "measured": 5.0,
-                            "limit": 4.0,
-                            "verdict": "failed",
-                            "why": "over its limit",
-                        }
-                    ],
-                },
-            )
-        ],
-        "The gate failed: latency is over its limit.",
-    ),
     "tune without a result": (tune_lines(12)[:10], "No verdict yet: 8 trials so far"),
 }
 
