@@ -13,10 +13,9 @@ from hasten.explain.facts import Explanation, NodeRow, Side
 from hasten.explain.rules import SideBySide
 from hasten.explain.sentences import hints_of, instructions_of, speed_sentence, verdict_sentences
 from hasten.measure.compare import compare
-from hasten.measure.profiling import RawProfile
+from hasten.measure.profiling import RawProfile, build_profile, profile_model
 from hasten.measure.rounds import FailedCandidate, no_progress
 from hasten.model.matching import match_nodes
-from hasten.practices.profile.run import build_profile, profile_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

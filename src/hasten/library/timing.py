@@ -9,8 +9,8 @@ from hasten.core.plan import Plan, Workload
 from hasten.library.opening import error_of, open_model
 from hasten.measure import profiling as profiling_module
 from hasten.measure.peaks import measure_peaks
+from hasten.measure.profiling import profile_model
 from hasten.measure.rounds import Progress, no_progress
-from hasten.practices.profile.run import profile_model
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

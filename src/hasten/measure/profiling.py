@@ -1,25 +1,45 @@
-"""Collecting a profile: profiled runs in alternation with plain ones, so that the profile's own cost can be seen."""
+"""A profile: profiled runs in alternation with plain ones, mapped to the graph, with each operator's cost and headroom.
+
+Profiled and plain runs alternate so that the cost of profiling itself can be seen.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core import doubts
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.profile import OperatorTime, Peaks, Profile
+from hasten.core.remark import Remark, remark
 from hasten.core.samples import Samples
+from hasten.measure.profile_mapping import Timed, is_own, map_events, map_rewritten
 from hasten.measure.rounds import BLOCK_SECONDS, MOST_RUNS_A_BLOCK, Candidate, Progress, no_progress
 from hasten.measure.schedule import Schedule
 from hasten.measure.warmup import warm_up
+from hasten.model.cost import count_cost
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
     from hasten.core.block import Block
+    from hasten.core.plan import Workload
+    from hasten.model.graph import Graph, Node, Shape, Subgraph
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport, ProfiledRun
 
 DEFAULT_SECONDS: Final = 4.0
 _MOST_RUNS_A_TURN: Final = 20
 _MOST_RUNS: Final = 1000
+# XNNPACK cuts its nanoseconds to whole microseconds, which on average takes away half of one from each kernel that ran
+# for at least one.
+_CUT_OFF_US: Final = 0.5
+_EIGHT_BIT: Final = ("int8", "uint8")
+_LOW_COVERAGE: Final = 0.95
+_DEAR_PROFILING: Final = 0.10
+_SHORTEST_MS: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +80,164 @@ def _collect(target: Target, candidate: Candidate, seconds: float, progress: Pro
             runs.extend(profiled.profile(in_a_turn + 1)[1:])
             progress(schedule.share, f"{len(runs)} profiled runs")
         return RawProfile(tuple(runs), Samples(tuple(blocks), target.machine().timer_ns), load)
+
+
+def profile_model(
+    target: Target, candidate: Candidate, graph: Graph, seconds: float, peaks: Peaks | None, progress: Progress
+) -> tuple[Profile, RawProfile] | Failure:
+    """Profile a candidate and map the result to its graph; the runs themselves come along for a timeline."""
+    raw = collect_profile(target, candidate, seconds, progress)
+    if isinstance(raw, Failure):
+        return raw
+    return build_profile(candidate, graph, raw, peaks), raw
+
+
+def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Peaks | None) -> Profile:
+    """The profile from what the engine reported. Pure: the same input gives the same profile."""
+    subgraph = _subgraph(graph, candidate.workload)
+    quiet = _quiet_runs(raw.runs)
+    calls_others = any(node.called_subgraphs for node in subgraph.nodes)
+    # In loops the profiler itself takes most of the time, and hides which runs were disturbed.
+    middle = median if calls_others else fmean
+    events = _middle_events(quiet, subgraph.index, middle)
+    plain_ms = _quick_half_ms(raw.plain)
+    profiler_ms = 0.0
+    shapes = _settled_shapes(graph, subgraph, candidate.workload)
+    if candidate.plan.accelerator == "npu" and not candidate.plan.delegate:
+        operators, partitions = map_rewritten(events)
+    else:
+        bounded = _bounded_calls(events, subgraph, plain_ms)
+        profiler_ms = sum(timed.ms for timed in events) - sum(timed.ms for timed in bounded)
+        operators, partitions = map_events(subgraph, bounded, raw.load.placement)
+    invoke_ms = middle([_invoke_us(run) for run in quiet]) / 1e3 - profiler_ms
+    known = [_with_cost(operator, graph, subgraph, shapes, peaks, invoke_ms) for operator in operators]
+    profile = Profile(
+        model=candidate.model,
+        plan=candidate.plan,
+        latency_ms=raw.plain.median_ms,
+        plain_ms=plain_ms,
+        profiled_ms=median(run.total_us for run in raw.runs) / 1e3,
+        invoke_ms=invoke_ms,
+        coverage=sum(operator.ms for operator in known) / invoke_ms if invoke_ms else 0.0,
+        runs=len(raw.runs),
+        operators=tuple(known),
+        partitions=tuple(partitions),
+        peaks=peaks,
+        profiler_ms=profiler_ms,
+    )
+    callers = {node.label for node in subgraph.nodes if node.called_subgraphs}
+    return replace(profile, doubts=tuple(_doubts(profile, callers)))
+
+
+def _subgraph(graph: Graph, workload: Workload) -> Subgraph:
+    signature = graph.signature(workload.signature or None)
+    return graph.subgraphs[signature.subgraph] if signature else graph.main
+
+
+def _quiet_runs(runs: Sequence[ProfiledRun]) -> list[ProfiledRun]:
+    """The faster half, among runs that saw the same events: means add up, and what disturbed the rest is left out."""
+    kinds: dict[tuple[tuple[str, int, int], ...], list[ProfiledRun]] = {}
+    for run in runs:
+        seen = tuple((event.kind, event.subgraph, event.index) for event in run.events)
+        kinds.setdefault(seen, []).append(run)
+    most = max(kinds.values(), key=lambda alike: len(alike))
+    alike = sorted(most, key=lambda run: run.total_us)
+    return alike[: max(1, (len(alike) + 1) // 2)]
+
+
+def _quick_half_ms(samples: Samples) -> float:
+    times = sorted(samples.milliseconds)
+    return float(fmean(times[: (len(times) + 1) // 2]))
+
+
+def _invoke_us(run: ProfiledRun) -> float:
+    return next((event.elapsed_us for event in run.events if event.kind == "invoke"), run.total_us)
+
+
+def _middle_events(runs: Sequence[ProfiledRun], subgraph: int, middle: Callable[[list[float]], float]) -> list[Timed]:
+    """Each event of a run with its usual time. Events of other subgraphs lie inside an operator of this one."""
+    found = []
+    for position, same in enumerate(zip(*(run.events for run in runs), strict=True)):
+        event = same[0]
+        if event.kind == "invoke" or event.subgraph != subgraph:
+            continue
+        cut_off = _CUT_OFF_US if event.kind == "kernel" else 0.0
+        usual_us = middle([e.elapsed_us + (cut_off if e.elapsed_us else 0.0) for e in same])
+        found.append(Timed(position, event, usual_us / 1e3))
+    return found
+
+
+def _bounded_calls(events: Sequence[Timed], subgraph: Subgraph, plain_ms: float) -> Sequence[Timed]:
+    """The events, in which operators that run other graphs take no more than the others leave of a plain run.
+
+    The profiler takes some 20 µs at each start of such a graph, which can be many times the graph's own time.
+    """
+    calls = {timed.position for timed in events if is_own(timed, subgraph) and _calls(subgraph, timed)}
+    seen_ms = sum(timed.ms for timed in events if timed.position in calls)
+    left_ms = max(0.0, plain_ms - sum(timed.ms for timed in events if timed.position not in calls))
+    if not plain_ms or seen_ms <= left_ms:
+        return events
+    return [replace(timed, ms=timed.ms * left_ms / seen_ms) if timed.position in calls else timed for timed in events]
+
+
+def _calls(subgraph: Subgraph, timed: Timed) -> bool:
+    return bool(subgraph.nodes[timed.event.index].called_subgraphs)
+
+
+def _settled_shapes(graph: Graph, subgraph: Subgraph, workload: Workload) -> dict[int, Shape]:
+    """Shapes of tensors whose file leaves a dimension open. The stored ones hold unless an input was resized."""
+    asked = dict(workload.shapes)
+    if any(asked.get(tensor.name) not in (None, tensor.shape) for tensor in graph.inputs):
+        return {}  # only the engine knows the inner shapes then, and it does not tell
+    return {tensor.index: tensor.shape for tensor in subgraph.tensors if tensor.is_dynamic and -1 not in tensor.shape}
+
+
+def _with_cost(
+    operator: OperatorTime,
+    graph: Graph,
+    subgraph: Subgraph,
+    shapes: Mapping[int, Shape],
+    peaks: Peaks | None,
+    invoke_ms: float,
+) -> OperatorTime:
+    """The operator with its share, its cost, and what the machine's peaks say about it."""
+    share = operator.ms / invoke_ms if invoke_ms else 0.0
+    if operator.index < 0:
+        return replace(operator, share=share)
+    node = subgraph.nodes[operator.index]
+    cost = count_cost(graph, subgraph, node, shapes)
+    moved = None if cost.bytes_read is None or cost.bytes_written is None else cost.bytes_read + cost.bytes_written
+    known = replace(operator, share=share, macs=cost.macs, flops=cost.flops, bytes=moved)
+    if cost.flops is None or moved is None or operator.ms <= 0:
+        return known
+    known = replace(known, gflops=cost.flops / operator.ms / 1e6)
+    if peaks is None:
+        return known
+    peak = peaks.int8_gops if _is_eight_bit(subgraph, node) else peaks.float_gflops
+    compute_ms, memory_ms = cost.flops / peak / 1e6, moved / peaks.gbs_for(moved) / 1e6
+    bound = "compute" if compute_ms >= memory_ms else "memory"
+    return replace(known, bound=bound, headroom_ms=max(0.0, operator.ms - max(compute_ms, memory_ms)))
+
+
+def _is_eight_bit(subgraph: Subgraph, node: Node) -> bool:
+    first = next((subgraph.tensors[index] for index in node.inputs if index >= 0), None)
+    return first is not None and first.dtype in _EIGHT_BIT
+
+
+def _doubts(profile: Profile, callers: Collection[str]) -> list[Remark]:
+    found = []
+    if profile.seen < _LOW_COVERAGE:
+        found.append(remark(doubts.UNSEEN, seen=profile.seen, **_rest(profile)))
+    if profile.profiling_cost > _DEAR_PROFILING:
+        mostly = profile.profiler_ms > _DEAR_PROFILING * profile.plain_ms
+        inside = sorted(callers) if mostly else []
+        found.append(remark(doubts.PROFILING, cost=profile.profiling_cost, inside=inside))
+    return found
+
+
+def _rest(profile: Profile) -> dict[str, Any]:
+    """Where the time is that no operator has."""
+    if any(operator.index < 0 and not operator.events for operator in profile.operators):
+        return {"rest": "delegate"}
+    short = sum(1 for operator in profile.operators if operator.ms < _SHORTEST_MS)
+    return {"rest": "short", "short": short, "operators": len(profile.operators)} if short else {"rest": "engine"}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.failure import Failure
 from hasten.core.quantization import FAILED
 from hasten.core.units import percent
+from hasten.measure.profiling import profile_model
 from hasten.measure.rounds import no_progress
-from hasten.practices.profile.run import profile_model
 from hasten.practices.slow_nodes import gains_of
 from hasten.variants.pruning import Pruning
 from hasten.variants.sparsity import layer_sparsities, model_sparsity

@@ -16,9 +16,9 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.mixing import Sensitivity
 from hasten.core.quantization import SIZE
 from hasten.data.forms import forms_as_loaded, real_from_bytes
+from hasten.measure.profiling import profile_model
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.practices.profile.run import profile_model
 from hasten.practices.slow_nodes import gains_of
 from hasten.variants.recipes import recipe_from_name
 

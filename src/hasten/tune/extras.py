@@ -10,6 +10,7 @@ from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
 from hasten.measure.effort import Effort
 from hasten.measure.peaks import measure_peaks
+from hasten.measure.profiling import profile_model
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.accelerators.run import examine, plans_to_examine
@@ -20,7 +21,6 @@ from hasten.practices.copies.view import session_lines as copies_lines
 from hasten.practices.help.facts import OTHER_LOAD, DoctorFound
 from hasten.practices.help.rules import finding_of as finding_of_help
 from hasten.practices.help.run import run as run_help
-from hasten.practices.profile.run import profile_model
 from hasten.practices.threads.facts import QUIET
 from hasten.practices.threads.rules import finding_of as finding_of_threads
 from hasten.practices.threads.run import run as run_threads

@@ -18,6 +18,7 @@ from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.measure.bench import bench
 from hasten.measure.compare import compare
+from hasten.measure.profiling import profile_model
 from hasten.measure.rounds import Candidate, FailedCandidate, Progress
 from hasten.model.reader import read_graph
 from hasten.practices.app.facts import CONTENTION, DEFAULT_THREADS, MANY_THREADS, Fault, OperatorShare
@@ -25,7 +26,6 @@ from hasten.practices.app.rules import fault_at
 from hasten.practices.app.watched.analysis import model_uses, warm_ms
 from hasten.practices.app.watched.contention import Contention, contention_of, contention_ratio
 from hasten.practices.app.watched.split import own_frame
-from hasten.practices.profile.run import profile_model
 from hasten.watcher import rows
 
 if TYPE_CHECKING:

@@ -11,17 +11,16 @@ import pytest
 
 from hasten.core import doubts
 from hasten.core.block import Block
-from hasten.core.doubts import DOUBTS
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.profile import Peaks, Profile
+from hasten.core.remark import remark
 from hasten.core.samples import Samples
-from hasten.measure.profiling import RawProfile
+from hasten.measure.profiling import RawProfile, build_profile
 from hasten.measure.rounds import Candidate
 from hasten.model.build import ModelBuilder
 from hasten.model.example_models import two_signatures
 from hasten.model.reader import read_graph
-from hasten.practices.profile.run import build_profile
 from hasten.targets.client import LoadReport, ProfiledRun, RawEvent
 
 if TYPE_CHECKING:
@@ -216,15 +215,13 @@ def test_delegate_that_is_not_even_timed_is_a_row_without_time(chain: Graph) -> 
 def test_kernels_too_short_for_the_profiler_are_not_said_to_run_elsewhere(dense: Graph) -> None:
     events = (invoke(17), kernel("Fully Connected", 0, 0), kernel("Softmax", 1, 0))
     unseen, profiling = profile_of(dense, raw_of(run_of(*events), latency_ms=0.002)).doubts
-    assert "0% of the run; 2 of 2 take less than the microsecond" in DOUBTS.text(unseen)
-    assert "elsewhere" not in DOUBTS.hint(unseen)
-    assert "750% longer" in DOUBTS.text(profiling)
-    assert "--seconds" not in DOUBTS.hint(profiling)
+    assert unseen == remark(doubts.UNSEEN, seen=0.0, rest="short", short=2, operators=2)
+    assert profiling.facts["cost"] == pytest.approx(7.5)
 
 
 def test_delegate_that_tells_nothing_is_what_the_doubt_names(chain: Graph) -> None:
     (doubt,) = profile_of(chain, raw_of(run_of(invoke(300)))).doubts
-    assert DOUBTS.text(doubt) == "the operators add up to 0% of the run; a delegate does not report what it takes"
+    assert doubt == remark(doubts.UNSEEN, seen=0.0, rest="delegate")
 
 
 @pytest.fixture
@@ -276,8 +273,7 @@ def test_a_loop_takes_no_more_than_there_is_in_a_plain_run(loop: Graph) -> None:
     assert [part.ms for part in found.partitions] == pytest.approx([0.1005, 0.030, 0.1005])
     assert (found.profiler_ms, found.invoke_ms) == pytest.approx((0.170, 0.250))
     (doubt,) = found.doubts
-    assert "82% longer, mostly inside WHILE" in DOUBTS.text(doubt)
-    assert "--seconds" not in DOUBTS.hint(doubt)
+    assert doubt.facts == {"cost": pytest.approx(0.82, abs=0.005), "inside": ["WHILE"]}
 
 
 def test_an_operator_beside_a_loop_is_not_judged_by_one_disturbed_run(loop: Graph) -> None:
@@ -308,7 +304,7 @@ def test_dear_profiling_is_a_doubt(dense: Graph) -> None:
     events = (invoke(200), kernel("Fully Connected", 0, 150), kernel("Softmax", 1, 48))
     assert profile_of(dense, raw_of(run_of(*events), latency_ms=0.19)).doubts == ()
     (doubt,) = profile_of(dense, raw_of(run_of(*events), latency_ms=0.1)).doubts
-    assert "100% longer" in DOUBTS.text(doubt)
+    assert doubt.facts == {"cost": pytest.approx(1.0), "inside": []}
 
 
 def test_time_that_only_profiling_takes_is_no_missing_part(dense: Graph) -> None:
