@@ -29,13 +29,17 @@ if TYPE_CHECKING:
 SHORT = Limits(answer_seconds=1.5, memory_mb=400)
 # A parent whose runner gets stuck in native code.
 PARENT = """
-import sys
+import os, sys
 from pathlib import Path
 from hasten.core.plan import Plan, Workload
-from hasten.targets.local import target_named
-runner = target_named("local").start(Plan(delegate=sys.argv[2]))
+from hasten.targets.local import LocalTarget
+from hasten.targets.staged import FolderTransport, StagedTarget
+model, delegate, device = sys.argv[1:]
+there = FolderTransport(Path(device), sys.executable, {"PATH": os.defpath})
+target = StagedTarget("staged", there) if device else LocalTarget()
+runner = target.start(Plan(delegate=delegate))
 print(runner._link.pid, flush=True)
-runner.load(Path(sys.argv[1]), Workload())
+runner.load(Path(model), Workload())
 """
 CRASHES = {"segfault": "SIGSEGV", "abort": "SIGABRT", "exit": "status 3"}
 PLACES = ("create", "prepare", "invoke")
@@ -172,11 +176,15 @@ def test_options_without_a_value_are_a_wrong_usage(fails: Fails, sums: Path, pla
     assert fails(sums, Plan(delegate=f"{planted}:at")).kind == "usage"
 
 
-def test_a_runner_stuck_in_native_code_dies_with_its_parent(sums: Path, planted: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["local", "staged"])
+def test_a_runner_stuck_in_native_code_dies_with_its_parent(
+    sums: Path, planted: Path, tmp_path: Path, where: str
+) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     delegate = faulty(planted, "invoke", "hang", pipe=pipe).delegate
-    command = [sys.executable, "-c", PARENT, str(sums), delegate]
+    device = str(tmp_path / "device") if where == "staged" else ""
+    command = [sys.executable, "-c", PARENT, str(sums), delegate, device]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
         assert parent.stdout is not None
         descriptor = os.pidfd_open(int(parent.stdout.readline()))
