@@ -1,4 +1,4 @@
-"""A block of timed runs and the conditions that it ran under: the raw material of every number."""
+"""Blocks of timed runs with the conditions that they ran under, and profiled runs: the raw material of every number."""
 
 from __future__ import annotations
 
@@ -35,6 +35,29 @@ class Block:
     """When it began, on the measuring side's clock."""
     nanoseconds: array[int]
     conditions: Conditions = Conditions()
+
+
+@dataclass(frozen=True, slots=True)
+class RawEvent:
+    """Something the engine timed: the invocation itself, an operator of the graph, or a kernel inside a delegate."""
+
+    kind: str
+    tag: str
+    index: int
+    """The node's index in the graph for an operator, the position inside its partition for a kernel."""
+    subgraph: int
+    """The subgraph that an operator belongs to; bodies of loops and branches run inside an operator of another."""
+    start_us: int
+    """Zero for kernels: a delegate hands in durations only."""
+    elapsed_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledRun:
+    """One profiled run: its whole time, and the engine's events in their order."""
+
+    total_us: float
+    events: tuple[RawEvent, ...]
 
 
 def _block_data(block: Block) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from hasten.core.codec import to_data
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
@@ -58,8 +60,6 @@ class Machine:
 
 def machine_facts(machine: Machine) -> dict[str, Any]:
     """The facts that a session keeps next to its results."""
-    from hasten.core.codec import to_data  # costs a runner's start several milliseconds, which never needs it
-
     facts = to_data(machine)
     del facts["vendors"]
     return {**facts, "litert": facts.pop("engine")}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.block import RawEvent
 from hasten.core.errors import AcceleratorError
 from hasten.engine import abi
 from hasten.engine.library import EngineError
@@ -18,21 +18,6 @@ _OPERATOR: Final = "operator"
 _INVOKE: Final = "invoke"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something the engine timed: the invocation itself, an operator of the graph, or a kernel inside a delegate."""
-
-    kind: str
-    tag: str
-    index: int
-    """The node's index in the graph for an operator, the position inside its partition for a kernel."""
-    subgraph: int
-    """The subgraph that an operator belongs to; bodies of loops and branches run inside an operator of another."""
-    start_us: int
-    """Zero for kernels: a delegate hands in durations only."""
-    elapsed_us: int
-
-
 class Profiler:
     """Profiles single runs of a model that was compiled with profiling on."""
 
@@ -40,7 +25,7 @@ class Profiler:
         self._library, self._model = library, model
         self._handle = library.create("LiteRtCompiledModelGetProfiler", model.compiled)
 
-    def profile_run(self) -> list[Event]:
+    def profile_run(self) -> list[RawEvent]:
         """Run once and return what the engine timed, in its order."""
         self._library.call("LiteRtResetProfiler", self._handle)
         self._library.call("LiteRtStartProfiler", self._handle)
@@ -58,7 +43,7 @@ class Profiler:
         return [found for event in events[:count] if (found := _event_from(event)) is not None]
 
 
-def _event_from(event: abi.ProfilerEvent) -> Event | None:
+def _event_from(event: abi.ProfilerEvent) -> RawEvent | None:
     """The event if it is one of ours. Telemetry events (types from 16) repeat others, or carry no duration at all."""
     tag = (event.tag or b"").decode(errors="replace")
     if event.type == abi.EVENT_OPERATOR:
@@ -69,4 +54,4 @@ def _event_from(event: abi.ProfilerEvent) -> Event | None:
         kind = _INVOKE
     else:
         return None
-    return Event(kind, tag, int(event.metadata1), int(event.metadata2), int(event.start_us), int(event.elapsed_us))
+    return RawEvent(kind, tag, int(event.metadata1), int(event.metadata2), int(event.start_us), int(event.elapsed_us))

@@ -14,9 +14,9 @@ from hasten.model.partitions import partition_graph
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from hasten.core.block import RawEvent
     from hasten.core.placement import Placement
     from hasten.model.graph import Node, Subgraph
-    from hasten.targets.client import RawEvent
 
 _KERNELS, _ENGINE, _OPAQUE = "kernels", "engine", "opaque"
 

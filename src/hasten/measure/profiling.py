@@ -24,11 +24,11 @@ from hasten.model.cost import count_cost
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from hasten.core.block import Block
+    from hasten.core.block import Block, ProfiledRun
     from hasten.core.plan import Workload
     from hasten.model.graph import Graph, Node, Shape, Subgraph
     from hasten.targets.base import Target
-    from hasten.targets.client import LoadReport, ProfiledRun
+    from hasten.targets.client import LoadReport
 
 DEFAULT_SECONDS: Final = 4.0
 _MOST_RUNS_A_TURN: Final = 20

@@ -10,9 +10,10 @@ from hasten.core.units import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hasten.core.block import ProfiledRun
     from hasten.core.profile import OperatorTime, Profile
     from hasten.measure.profiling import RawProfile
-    from hasten.targets.client import LoadReport, ProfiledRun
+    from hasten.targets.client import LoadReport
 
 MOST_RUNS: Final = 50
 _PROCESS: Final = 1

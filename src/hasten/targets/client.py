@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hasten.core.block import Block, Conditions
+from hasten.core.block import Block, Conditions, ProfiledRun, RawEvent
 from hasten.core.codec import from_data, record
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.machine import Machine
@@ -59,26 +59,6 @@ class LoadReport:
     outputs: tuple[TensorInfo, ...]
     placement: Placement | None = None
     """None where it cannot be seen: built-in kernels only, or the classic interface."""
-
-
-@dataclass(frozen=True, slots=True)
-class RawEvent:
-    """One event of the engine's profiler."""
-
-    kind: str
-    tag: str
-    index: int
-    subgraph: int
-    start_us: int
-    elapsed_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProfiledRun:
-    """One profiled run: its whole time, and the engine's events in their order."""
-
-    total_us: float
-    events: tuple[RawEvent, ...]
 
 
 class RunnerClient:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tests.unit.fake_target import FakeTarget
 
-from hasten.core.block import Block, Conditions
+from hasten.core.block import Block, Conditions, ProfiledRun, RawEvent
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
 from hasten.measure.rounds import Candidate
-from hasten.targets.client import LoadReport, ProfiledRun, RawEvent, RunnerClient
+from hasten.targets.client import LoadReport, RunnerClient
 
 if TYPE_CHECKING:
     import pytest

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hasten.core import doubts
-from hasten.core.block import Block
+from hasten.core.block import Block, ProfiledRun, RawEvent
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.profile import Peaks, Profile
@@ -21,7 +21,7 @@ from hasten.measure.rounds import Candidate
 from hasten.model.build import ModelBuilder
 from hasten.model.example_models import two_signatures
 from hasten.model.reader import read_graph
-from hasten.targets.client import LoadReport, ProfiledRun, RawEvent
+from hasten.targets.client import LoadReport
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from hasten.core.block import Block, Conditions
+from hasten.core.block import Block, Conditions, ProfiledRun, RawEvent
 from hasten.core.comparison import compare_rounds
 from hasten.core.doubts import PHRASES
 from hasten.core.measurement import Effective, Measurement, Model
@@ -15,7 +15,7 @@ from hasten.core.remark import Remark, said
 from hasten.core.samples import Samples
 from hasten.measure.compare import ComparisonResult
 from hasten.measure.profiling import RawProfile
-from hasten.targets.client import LoadReport, ProfiledRun, RawEvent
+from hasten.targets.client import LoadReport
 
 HOSTILE = [
     "plain",
