@@ -19,7 +19,7 @@ def test_a_recorded_trace_is_shown_and_kept(tmp_path: Path) -> None:
 
     assert done.code == 0
     assert max(map(len, done.output.splitlines())) <= max(80, len(str(timeline)) + 1)
-    assert "pre-processing dominates at recorded_app.py:13 (prepare)" in " ".join(done.output.split())
+    assert "pre-processing dominates in recorded_app.py:13 (prepare)" in " ".join(done.output.split())
     assert json.loads(timeline.read_text())["traceEvents"]
     kinds = [json.loads(line)["kind"] for line in session.read_text().splitlines() if "kind" in line]
     assert {"app", "finding"} <= set(kinds)

@@ -1,4 +1,4 @@
-"""What lives inside a watched program: patches of LiteRT's classes, a sampling profiler, a writer of what was seen.
+"""The code inside a watched program: patches of LiteRT's classes, a sampling profiler, and a recorder.
 
 Needs the standard library only, as the program may run in an environment that has no hasten.
 """

@@ -1,4 +1,4 @@
-"""What becomes of a call's result, read from the bytecode that follows the call.
+"""The fate of a call's result, read from the bytecode that follows the call.
 
 `dropped`: nobody takes it. `unread:NAME`: it is put into a local name that the function never reads. `local:NAME`: into
 one that is not read between the next run and the next assignment, so that a view of LiteRT's own memory would do.

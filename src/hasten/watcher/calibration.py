@@ -1,4 +1,4 @@
-"""What watching costs a call: the real wrapper around a method that does nothing, against that method."""
+"""The cost of watching a call: the real wrapper around an empty method, compared with that method."""
 
 from __future__ import annotations
 

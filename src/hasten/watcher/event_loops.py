@@ -1,4 +1,4 @@
-"""Whether a call comes from the thread of an event loop or a user interface, which then stands still meanwhile."""
+"""Detection of calls that block an event loop or a user interface."""
 
 from __future__ import annotations
 

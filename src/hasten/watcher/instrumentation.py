@@ -1,4 +1,4 @@
-"""The watch over one process: patches, sampler and recorder together, from the start to whatever end."""
+"""The instrumentation of one process: patches, sampler and recorder, from its start to its end, however it ends."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Instrumentation:
         return _exit
 
     def insist_on_the_end(self) -> None:
-        """See that a worker ends that was told to."""
+        """Make sure that a terminated worker exits."""
         if self._termination is not None:
             self._termination.insist()
 

@@ -1,4 +1,4 @@
-"""The end of a worker of multiprocessing, which comes as a signal, often right after its work: what it did is written.
+"""SIGTERM to a multiprocessing worker, often right after its work: the recording is written before the worker ends.
 
 Python runs the handler in the main thread, once that thread looks for signals. It may be waiting in a system call that
 no signal ends: another thread may have received it, or it came just before the call. Then the worker would live on, and

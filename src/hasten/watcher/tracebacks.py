@@ -1,4 +1,4 @@
-"""A program that ends with an exception prints the traceback that it would print unwatched."""
+"""Tracebacks without the watch's own frames: a program prints what it would print unwatched."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_the_text_says_where_the_time_went(tmp_path: Path) -> None:
     assert max(map(len, text.splitlines())) <= 80
     for words in ("com.example.camera (4100)", "inference", "TfLiteXNNPackDelegate", "convertToBitmap", "no core"):
         assert words in text
-    assert "! Pre-processing dominates at convertToBitmap: 240 ms" in text
+    assert "! Pre-processing dominates in convertToBitmap: 240 ms" in text
     assert "! Waits for a core" in text
 
 

@@ -1,4 +1,4 @@
-"""What a watched program and a recorded trace are judged by alike; the rules themselves are with each of them."""
+"""Thresholds, costs and the finding that watched programs and recorded traces share; each has rules of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hasten.practices.practice import Evidence
 
 EVERY_FRAME: Final = 0.3
-"""Calls for each run of the model, from which on they count as made on every frame."""
+"""From this many calls per run of the model on, they count as made on every frame."""
 FEW_RUNS: Final = 10
 COLD_RATIO: Final = 2.0
 DOMINATES_SHARE: Final = 0.25
@@ -28,7 +28,7 @@ TOGETHER_SHARE: Final = 0.2
 _WORTH_SHARE: Final = 0.01
 """Of the wall time: what costs less is not named."""
 _WORTH_SHARES: Final = {OUTPUT_COPIED: 0.02}
-"""Where the better way asks more care of the programmer, it has to save more."""
+"""A fix that needs more care has to save more."""
 _WORTH_MS: Final = 1.0
 
 Place = tuple[str, str, int]

@@ -1,4 +1,4 @@
-"""Runs a program under watch, watches a part of one's own, or reads a trace that a platform's tool recorded."""
+"""Run a program under watch, watch a part of one's own, or read a trace that a platform's tool recorded."""
 
 from __future__ import annotations
 

@@ -88,10 +88,8 @@ def _found(data: Mapping[str, Any]) -> AppFound:
 def _fault(fault: Fault) -> Note:
     place = place_words(fault.file, fault.line, fault.function)
     cost = f"{milliseconds(fault.cost_ms)} ({percent(fault.share)})"
-    what = f"{fault.rule[:1].upper()}{fault.rule[1:]}"
-    return Note(
-        f"{what}{f' at {place}' if place else ''}: {cost}. {BOOK.text(fault.evidence)}", BOOK.hint(fault.evidence)
-    )
+    what = f"{fault.rule[:1].upper()}{fault.rule[1:]}" + (f" in {place}" if place else "")
+    return Note(f"{what}: {cost}. {BOOK.text(fault.evidence)}", BOOK.hint(fault.evidence))
 
 
 def _split_chart(found: AppFound, name: str) -> Chart:

@@ -12,7 +12,7 @@ from hasten.core.units import milliseconds, percent, several
 from hasten.traces import words as trace_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 PARTS: Final = {
     "start": "Python start and imports",
@@ -36,7 +36,7 @@ def place_words(file: str, line: int, function: str = "") -> str:
 
 def _faults(facts: Mapping[str, Any]) -> str:
     place = place_words(facts["file"], facts["line"], facts["function"])
-    what = f"{facts['rule']} at {place}" if place else facts["rule"]
+    what = f"{facts['rule']} in {place}" if place else facts["rule"]
     seen = f"{percent(facts['inference'])} of {milliseconds(facts['ms'])} is inference."
     if facts["faults"] == 1:
         return f"{seen} One fault costs {milliseconds(facts['cost_ms'])}: {what}."
@@ -66,6 +66,12 @@ def _unread(facts: Mapping[str, Any]) -> str:
     variable = facts["variable"]
     fate = f"stores it in {variable}, which is never used" if variable else "discards it"
     return f"The program reads this output {facts['reads']} times and {fate}."
+
+
+def _range(ci95: Sequence[float]) -> str:
+    """An interval of ratios as what they save."""
+    low, high = (percent(1 - ratio) for ratio in reversed(ci95))
+    return f"{low.removesuffix(' %')}–{high}"
 
 
 def _queued(facts: Mapping[str, Any]) -> str:
@@ -130,8 +136,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "app.other-threads": Phrase(
         lambda facts: (
             f"A run takes {percent(1 - facts['ratio'])} less time with {several(facts['threads'], 'thread')} than with"
-            f" {facts['now']} (95 % CI {percent(1 - facts['ci95'][1])}–{percent(1 - facts['ci95'][0])}), measured after"
-            " the program."
+            f" {facts['now']} (95 % CI {_range(facts['ci95'])}), measured after the program."
         ),
         "Set num_threads={threads}.",
     ),

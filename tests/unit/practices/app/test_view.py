@@ -32,7 +32,7 @@ def test_it_fits_a_terminal_and_shows_no_bare_code(example: Any) -> None:
 def test_a_fault_is_shown_with_its_place_its_cost_and_what_to_do() -> None:
     (faults,) = [block for block in view(watched()) if isinstance(block, Notes)][:1]
     (note,) = faults.rows
-    for part in ("Input converted at application.py:95 (Detector.detect)", "188 ms", "17 %", "1.05 MB"):
+    for part in ("Input converted in application.py:95 (Detector.detect)", "188 ms", "17 %", "1.05 MB"):
         assert part in note.text
     assert note.hint == BOOK.hint(FAULT.evidence)
 

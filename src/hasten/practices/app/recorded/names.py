@@ -1,4 +1,4 @@
-"""What names in a platform's trace mean: TFLite's own sections, its functions and libraries, and words that apps use.
+"""The meaning of names in a trace: LiteRT's sections, functions and libraries, and words that applications use.
 
 TFLite's profilers for atrace and for signposts name a section `tag@first/second`: an operator with its node and its
 subgraph, or `Invoke`, `AllocateTensors`, `ModifyGraphWithDelegate` (tflite/profiling/atrace_profiler.cc and

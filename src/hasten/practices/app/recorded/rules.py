@@ -1,4 +1,4 @@
-"""Faults that a platform's trace shows: the rules of `hasten app`, as far as a recording of somebody else can tell."""
+"""The faults that a recorded trace can show."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hasten.core.platform_trace import PlatformTrace
-    from hasten.practices.app.recorded.sections import Call, ThreadView
+    from hasten.practices.app.recorded.sections import Call, ThreadActivity
 
 _FEWEST_AGAIN: Final = 2
 _FEWEST_ALLOCATIONS: Final = 5
@@ -52,16 +52,16 @@ class Subject:
     """The threads of the process that infers; the first of them infers most."""
 
     trace: PlatformTrace
-    views: list[ThreadView]
+    activities: list[ThreadActivity]
 
     @property
     def wall_ms(self) -> float:
         """What costs are a share of."""
-        return self.views[0].wall_ns / 1e6
+        return self.activities[0].wall_ns / 1e6
 
     def first_run_ns(self) -> int | None:
         """When any thread first infers."""
-        return min((call.begin_ns for view in self.views for call in view.of_kind("invoke")), default=None)
+        return min((call.begin_ns for activity in self.activities for call in activity.of_kind("invoke")), default=None)
 
     def fault(self, rule: str, at: Call, cost_ms: float, code: str, **facts: Any) -> Fault:
         """A fault at a call; its place is known only where the trace tells it."""
@@ -71,14 +71,16 @@ class Subject:
 
 def faults_of(subject: Subject) -> list[Fault]:
     """All faults that are worth naming, the most expensive first."""
-    return worth_naming(fault for rule in _RULES for fault in rule(subject)) if subject.views else []
+    return worth_naming(fault for rule in _RULES for fault in rule(subject)) if subject.activities else []
 
 
 def is_cold_start(subject: Subject) -> bool:
     """Whether the trace has a load or an allocation before the first run: only then that run is a first one."""
     first_ns = subject.first_run_ns()
     return first_ns is not None and any(
-        call.begin_ns <= first_ns for view in subject.views for call in view.of_kind("load", "delegate", "allocate")
+        call.begin_ns <= first_ns
+        for activity in subject.activities
+        for call in activity.of_kind("load", "delegate", "allocate")
     )
 
 
@@ -94,7 +96,7 @@ def _loaded_again(subject: Subject) -> Iterator[Fault]:
 def _allocated_again(subject: Subject) -> Iterator[Fault]:
     """Tensors or buffers allocated for every frame; where the model is loaded anew, that is the fault, not this."""
     again = _later(subject, "allocate", "buffer")
-    runs = sum(len(view.of_kind("invoke")) for view in subject.views)
+    runs = sum(len(activity.of_kind("invoke")) for activity in subject.activities)
     reloaded = len(_loaded_later(subject)) >= _FEWEST_AGAIN
     if not reloaded and len(again) >= max(_FEWEST_ALLOCATIONS, EVERY_FRAME * runs):
         cost = sum(call.ms for call in again)
@@ -105,8 +107,8 @@ def _cold(subject: Subject) -> Iterator[Fault]:
     """A first run that takes much longer than the others. Samples do not show single runs."""
     if not is_cold_start(subject):
         return
-    for view in subject.views:
-        runs = [] if view.sampled else view.of_kind("invoke")
+    for activity in subject.activities:
+        runs = [] if activity.sampled else activity.of_kind("invoke")
         if len(runs) <= FEW_RUNS:
             continue
         warm = median(run.ms for run in runs[1:])
@@ -116,24 +118,24 @@ def _cold(subject: Subject) -> Iterator[Fault]:
 
 def _on_main_thread(subject: Subject) -> Iterator[Fault]:
     """Inference on the thread that draws."""
-    for view in subject.views:
-        runs = view.of_kind("invoke")
-        if not runs or not view.thread.is_main or not _draws(subject, view):
+    for activity in subject.activities:
+        runs = activity.of_kind("invoke")
+        if not runs or not activity.thread.is_main or not _draws(subject, activity):
             continue
         longest = max(run.ms for run in runs)
         if longest >= FELT_MS:
-            facts = {"thread": view.thread.name or "main", "longest_ms": longest}
-            cost = view.split["inference"] / 1e6
+            facts = {"thread": activity.thread.name or "main", "longest_ms": longest}
+            cost = activity.split["inference"] / 1e6
             yield subject.fault(EVENT_LOOP, runs[0], cost, "app.blocks-interface", **facts)
 
 
 def _slow_preprocessing(subject: Subject) -> Iterator[Fault]:
     """More time before the model than in it."""
-    view = subject.views[0]
-    pre, inference = view.split["pre"] / 1e6, view.split["inference"] / 1e6
+    activity = subject.activities[0]
+    pre, inference = activity.split["pre"] / 1e6, activity.split["inference"] / 1e6
     if pre <= inference or pre < DOMINATES_SHARE * subject.wall_ms:
         return
-    code = view.code.items()
+    code = activity.code.items()
     lines = {(file, name, line): ns / 1e6 for (part, name, file, line), (_, ns) in code if part == "pre"}
     if lines:
         where, cost = slowest_function(lines)
@@ -143,9 +145,9 @@ def _slow_preprocessing(subject: Subject) -> Iterator[Fault]:
 
 def _copies(subject: Subject) -> Iterator[Fault]:
     """Feeding and reading that take a good part of inference."""
-    view = subject.views[0]
-    copies, inside = (view.split["copy_in"] + view.split["copy_out"]) / 1e6, view.split["inference"] / 1e6
-    calls = view.of_kind("copy_in", "copy_out")
+    activity = subject.activities[0]
+    copies, inside = (activity.split["copy_in"] + activity.split["copy_out"]) / 1e6, activity.split["inference"] / 1e6
+    calls = activity.of_kind("copy_in", "copy_out")
     if calls and copies > _COPIES_SHARE * inside:
         facts = {"copies_ms": copies, "inference_ms": inside}
         yield subject.fault(INPUT_CONVERTED, calls[0], copies, "app.copies", **facts)
@@ -153,17 +155,17 @@ def _copies(subject: Subject) -> Iterator[Fault]:
 
 def _no_core(subject: Subject) -> Iterator[Fault]:
     """Runs that are ready and wait for a core."""
-    for view in subject.views:
-        ready_ms, runs = float(view.scheduled()[:, RUNNABLE].sum()) / 1e6, view.of_kind("invoke")
-        if not view.sampled and runs and ready_ms > _NO_CORE_SHARE * sum(run.ms for run in runs):
+    for activity in subject.activities:
+        ready_ms, runs = float(activity.scheduled()[:, RUNNABLE].sum()) / 1e6, activity.of_kind("invoke")
+        if not activity.sampled and runs and ready_ms > _NO_CORE_SHARE * sum(run.ms for run in runs):
             share = ready_ms / sum(run.ms for run in runs)
-            facts = {"thread": view.thread.name or str(view.thread.tid), "share": share}
+            facts = {"thread": activity.thread.name or str(activity.thread.tid), "share": share}
             yield subject.fault(NO_CORE, runs[0], ready_ms, "app.no-core", **facts)
 
 
 def _together(subject: Subject) -> Iterator[Fault]:
     """Several threads infer at once and take each other's cores."""
-    lanes = [runs for view in subject.views if not view.sampled and (runs := view.of_kind("invoke"))]
+    lanes = [runs for activity in subject.activities if not activity.sampled and (runs := activity.of_kind("invoke"))]
     if len(lanes) < 2:
         return
     runs = [run for lane in lanes for run in lane]
@@ -177,7 +179,7 @@ def _together(subject: Subject) -> Iterator[Fault]:
 def _loaded_later(subject: Subject) -> list[list[Call]]:
     """Loads after the first run, the earliest first."""
     first_ns = subject.first_run_ns()
-    found = [loading for view in subject.views for loading in view.loadings()]
+    found = [loading for activity in subject.activities for loading in activity.loadings()]
     later = [loading for loading in found if first_ns is not None and loading[0].begin_ns > first_ns]
     return sorted(later, key=lambda loading: loading[0].begin_ns)
 
@@ -187,17 +189,17 @@ def _later(subject: Subject, *kinds: str) -> list[Call]:
     first_ns = subject.first_run_ns()
     if first_ns is None:
         return []
-    calls = [call for view in subject.views for call in view.of_kind(*kinds)]
+    calls = [call for activity in subject.activities for call in activity.of_kind(*kinds)]
     return sorted((call for call in calls if call.begin_ns > first_ns), key=lambda call: call.begin_ns)
 
 
-def _draws(subject: Subject, view: ThreadView) -> bool:
+def _draws(subject: Subject, activity: ThreadActivity) -> bool:
     """Whether a main thread belongs to an interface; that of a program in a shell does not."""
-    if view.thread.name.lower().startswith("main thread") and subject.trace.source.kind == "instruments":
+    if activity.thread.name.lower().startswith("main thread") and subject.trace.source.kind == "instruments":
         return True
-    names = {name for _, name, _, _ in view.code}
+    names = {name for _, name, _, _ in activity.code}
     return any(name.startswith(_UI_SECTIONS) for name in names) or any(
-        other.thread.name == "RenderThread" for other in subject.views
+        other.thread.name == "RenderThread" for other in subject.activities
     )
 
 

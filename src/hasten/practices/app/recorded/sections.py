@@ -1,4 +1,4 @@
-"""A thread of a platform's trace as hasten sees it: the split of its time, TFLite's calls, operators, its own code."""
+"""The activity of a thread, from the sections of a trace: split, calls of LiteRT, operators, the application's code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Call:
 
 
 @dataclass
-class ThreadView:
+class ThreadActivity:
     """What was found on one thread; times in nanoseconds."""
 
     thread: ThreadTrace
@@ -107,27 +107,27 @@ class _Node:
     last_invoke_ns: int = -1
 
 
-def view_of_sections(trace: PlatformTrace, thread: ThreadTrace) -> ThreadView:
+def activity_of_sections(trace: PlatformTrace, thread: ThreadTrace) -> ThreadActivity:
     """A thread with sections."""
-    view = ThreadView(thread)
+    activity = ThreadActivity(thread)
     roots: list[tuple[int, int]] = []
     for tree in _trees(trace, thread):
         roots.append((tree[0].begin_ns, tree[0].end_ns))
         for node in tree:
             _place(node)
-            _add(view, node)
-    _add_gaps(view, roots)
-    return view
+            _add(activity, node)
+    _add_gaps(activity, roots)
+    return activity
 
 
-def _add(view: ThreadView, node: _Node) -> None:
-    view.split[node.part] += node.self_ns
-    _add_call(view, node)
+def _add(activity: ThreadActivity, node: _Node) -> None:
+    activity.split[node.part] += node.self_ns
+    _add_call(activity, node)
     meaning = node.meaning
     if meaning.kind == "operator":
-        entry = view.operators[(meaning.op, meaning.node, meaning.subgraph, meaning.delegate)]
+        entry = activity.operators[(meaning.op, meaning.node, meaning.subgraph, meaning.delegate)]
     elif not node.owner:
-        entry = view.code[(node.part, node.name, str(node.args.get("file", "")), _line(node.args))]
+        entry = activity.code[(node.part, node.name, str(node.args.get("file", "")), _line(node.args))]
     else:
         return
     entry[0], entry[1] = entry[0] + 1, entry[1] + node.self_ns
@@ -197,13 +197,13 @@ def _place(node: _Node) -> None:
         node.part = "other"  # a frame around everything, whatever its name
 
 
-def _add_call(view: ThreadView, node: _Node) -> None:
+def _add_call(activity: ThreadActivity, node: _Node) -> None:
     meaning, parent = node.meaning, node.parent
     inside = parent.owner if parent else ""
     outermost = not inside or (meaning.kind in ("copy_in", "copy_out", "buffer") and inside == "invoke")
     if meaning.is_tflite and meaning.kind != "operator" and outermost:
         place = str(node.args.get("file", "")), _line(node.args)
-        view.calls.append(Call(meaning.kind, node.begin_ns, node.end_ns, node.name, *place))
+        activity.calls.append(Call(meaning.kind, node.begin_ns, node.end_ns, node.name, *place))
 
 
 def _line(args: Mapping[str, Any]) -> int:
@@ -211,22 +211,22 @@ def _line(args: Mapping[str, Any]) -> int:
     return line if isinstance(line, int) else 0
 
 
-def _add_gaps(view: ThreadView, roots: list[tuple[int, int]]) -> None:
+def _add_gaps(activity: ThreadActivity, roots: list[tuple[int, int]]) -> None:
     """Time between sections: waiting where the scheduler says so, and the rest of the program where it does not."""
     if not roots:
         return
     begins, ends = np.array(roots, np.int64).T
     last = np.maximum.accumulate(ends)
-    view.wall_ns = int(last[-1] - begins[0])
+    activity.wall_ns = int(last[-1] - begins[0])
     busy_ns = int((ends - begins).sum())
     before, after = last[:-1], begins[1:]
-    gaps = view.thread.states.within(before[after > before], after[after > before])
+    gaps = activity.thread.states.within(before[after > before], after[after > before])
     waiting_ns = int(gaps[:, RUNNABLE].sum() + gaps[:, WAITING].sum())
-    unmarked_ns = max(0.0, view.wall_ns - busy_ns - waiting_ns)
-    view.split["waiting"] += waiting_ns
-    view.split["other"] += unmarked_ns
+    unmarked_ns = max(0.0, activity.wall_ns - busy_ns - waiting_ns)
+    activity.split["waiting"] += waiting_ns
+    activity.split["other"] += unmarked_ns
     if unmarked_ns:
-        view.code[("other", UNMARKED, "", 0)] = [0.0, unmarked_ns]
+        activity.code[("other", UNMARKED, "", 0)] = [0.0, unmarked_ns]
 
 
 def has_tflite(trace: PlatformTrace, thread: ThreadTrace, known: dict[int, bool]) -> bool:

@@ -1,4 +1,4 @@
-"""A sampled thread of a platform's trace: what each stack is for, and the calls into TFLite that they make up.
+"""The activity of a thread, from the stack samples of a trace: what each stack is for, and the calls that they form.
 
 Where functions have no telling name, lines decide: what a function calls above the line of its inference is
 pre-processing, what it calls below is post-processing.
@@ -21,7 +21,7 @@ from hasten.practices.app.recorded.names import (
     is_waiting,
     plain_name,
 )
-from hasten.practices.app.recorded.sections import Call, ThreadView
+from hasten.practices.app.recorded.sections import Call, ThreadActivity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +32,7 @@ _NOWHERE = Frame("(no stack)")
 
 
 @dataclass(frozen=True, slots=True)
-class StackView:
+class StackMeaning:
     """What one stack is for."""
 
     kind: str
@@ -47,16 +47,16 @@ class Stacks:
 
     def __init__(self, trace: PlatformTrace) -> None:
         self._trace = trace
-        self._views: dict[int, StackView] = {}
+        self._meanings: dict[int, StackMeaning] = {}
         self._lines: dict[tuple[str, str], tuple[int, int]] = {}
         for number in range(len(trace.stacks)):
             self._note_lines(trace.stack(number))
 
-    def view(self, number: int) -> StackView:
+    def meaning(self, number: int) -> StackMeaning:
         """What this stack is for."""
-        if number not in self._views:
-            self._views[number] = self._looked_at(self._trace.stack(number))
-        return self._views[number]
+        if number not in self._meanings:
+            self._meanings[number] = self._looked_at(self._trace.stack(number))
+        return self._meanings[number]
 
     def _note_lines(self, frames: tuple[Frame, ...]) -> None:
         """Remember from which lines inference is called."""
@@ -68,16 +68,16 @@ class Stacks:
                     low, high = self._lines.get(key, (frame.line, frame.line))
                     self._lines[key] = (min(low, frame.line), max(high, frame.line))
 
-    def _looked_at(self, frames: tuple[Frame, ...]) -> StackView:
+    def _looked_at(self, frames: tuple[Frame, ...]) -> StackMeaning:
         own = next((frame for frame in reversed(frames) if not is_foreign(frame)), frames[-1] if frames else _NOWHERE)
         at = _first_of_tflite(frames)
         if at is not None:
             kind = frame_meaning(frames[at]).kind
             op = next((frame_meaning(frame).op for frame in reversed(frames[at:]) if frame_meaning(frame).op), "")
             caller = next((frame for frame in reversed(frames[:at]) if not is_foreign(frame)), frames[max(0, at - 1)])
-            return StackView(kind, PART_OF_KIND[kind], op, caller)
+            return StackMeaning(kind, PART_OF_KIND[kind], op, caller)
         kind = self._kind_of_own(frames)
-        return StackView("", PART_OF_KIND.get(kind, "other"), "", own)
+        return StackMeaning("", PART_OF_KIND.get(kind, "other"), "", own)
 
     def _kind_of_own(self, frames: tuple[Frame, ...]) -> str:
         if any(is_importing(frame) for frame in frames):
@@ -95,32 +95,32 @@ class Stacks:
         return ""
 
 
-def view_of_samples(trace: PlatformTrace, thread: ThreadTrace, stacks: Stacks) -> ThreadView:
+def activity_of_samples(trace: PlatformTrace, thread: ThreadTrace, stacks: Stacks) -> ThreadActivity:
     """A thread that was sampled."""
-    view = ThreadView(thread, sampled=True)
+    activity = ThreadActivity(thread, sampled=True)
     numbers, where = np.unique(thread.samples.stack, return_inverse=True)
     times = np.bincount(where, thread.samples.weight_ns.astype(float), len(numbers))
     counts = np.bincount(where, minlength=len(numbers))
-    view.wall_ns = float(times.sum())
+    activity.wall_ns = float(times.sum())
     for number, time_ns, count in zip(numbers.tolist(), times.tolist(), counts.tolist(), strict=True):
-        found = stacks.view(number)
-        view.split[found.part] += time_ns
+        found = stacks.meaning(number)
+        activity.split[found.part] += time_ns
         if found.part == "inference":
-            _add_kernel(view, found.op, count, time_ns)
+            _add_kernel(activity, found.op, count, time_ns)
         elif not found.kind:
             own = found.own
-            entry = view.code[(found.part, plain_name(own.function), own.file or own.module, own.line)]
+            entry = activity.code[(found.part, plain_name(own.function), own.file or own.module, own.line)]
             entry[0], entry[1] = entry[0] + count, entry[1] + time_ns
     if trace.timed:
-        view.calls = _calls(thread, stacks)
-    return view
+        activity.calls = _calls(thread, stacks)
+    return activity
 
 
-def _add_kernel(view: ThreadView, op: str, count: int, time_ns: float) -> None:
+def _add_kernel(activity: ThreadActivity, op: str, count: int, time_ns: float) -> None:
     if not op:
-        view.nameless_ns += time_ns
+        activity.nameless_ns += time_ns
         return
-    entry = view.operators[(op, -1, 0, False)]
+    entry = activity.operators[(op, -1, 0, False)]
     entry[0], entry[1] = entry[0] + count, entry[1] + time_ns
 
 
@@ -136,7 +136,7 @@ def _calls(thread: ThreadTrace, stacks: Stacks) -> list[Call]:
     found: list[Call] = []
     before = ""
     for time_ns, weight_ns, number in rows:
-        seen = stacks.view(number)
+        seen = stacks.meaning(number)
         if seen.kind and seen.kind == before:
             last = found[-1]
             found[-1] = Call(last.kind, last.begin_ns, time_ns + weight_ns, last.name, last.file, last.line)

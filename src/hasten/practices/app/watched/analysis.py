@@ -1,4 +1,4 @@
-"""From what was seen of a program to its split, its faults, its models and the rounds of its loop."""
+"""The analysis of a watched program: its split, its faults, its models and the rounds of its loop."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class ProgramAnalysis:
 
     @property
     def undisturbed_ms(self) -> float:
-        """The wall time without that for which the program stood ready and other programs had the cores."""
+        """The wall time, without the time in which other programs had the cores that the program waited for."""
         main = self.main
         queued = main[0].queued_ms(main[1]) if main else 0.0
         return max(self.ended.wall_ms - queued, 0.1 * self.ended.wall_ms)
 
     def times(self, process: Process, thread: int) -> ThreadTimes:
-        """A thread's time, shared out once."""
+        """A thread's time by part and by line; divided once."""
         key = (process.pid, thread)
         if key not in self._times:
             self._times[key] = split_thread(process, thread, *self._span(process, thread))
@@ -122,7 +122,7 @@ class ProgramAnalysis:
         return thread_split(process, thread, self.times(process, thread), (end - start) / 1e6)
 
     def _span(self, process: Process, thread: int) -> tuple[int, int]:
-        """From when to when a thread lived; the main thread from the start of the process to its end."""
+        """The lifetime of a thread; of the main thread, that of the process."""
         first = process is self.processes[0]
         if thread == process.main_thread:
             return (

@@ -1,4 +1,4 @@
-"""Starts the user's own program with the watch inside, and waits for whatever end it comes to.
+"""The user's own program, started with the watch inside, up to its end, however it ends.
 
 The one place outside of `targets` that starts a process: this one is the user's, with the user's terminal.
 """
@@ -33,7 +33,7 @@ class Ended:
     """How a program ended."""
 
     code: int
-    """As a shell tells it: 128 and the signal's number if a signal ended it."""
+    """As a shell reports it: 128 plus the signal's number if a signal ended the program."""
     began_ns: int
     ended_ns: int
 
@@ -47,12 +47,14 @@ def run_program(command: Sequence[str], folder: Path, *, output: int | None = No
     """Run a program to its end. `output` is where its standard output goes, if not where ours does."""
     environment = {**os.environ, FOLDER_VARIABLE: str(folder), "PYTHONPATH": _python_path()}
     if shutil.which(command[0]) is None:
-        raise UsageError(f"there is no program {command[0]!r}", "Example: hasten app -- python app.py")
+        raise UsageError(f"There is no program {command[0]!r}.", "Example: hasten app -- python app.py")
     began_ns = time.perf_counter_ns()
     try:
         process = subprocess.Popen(list(command), env=environment, stdout=output)
     except OSError as error:
-        raise UsageError(f"{command[0]} cannot be started: {error.strerror}") from error
+        raise UsageError(
+            f"{command[0]} cannot be started: {error.strerror}.", "Check that it is an executable file."
+        ) from error
     code = _wait(process)
     return Ended(code if code >= 0 else _SIGNAL_BASE - code, began_ns, time.perf_counter_ns())
 
@@ -63,14 +65,14 @@ def _python_path() -> str:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the end. Ctrl-C is the program's, which gets it from the terminal as we do; other signals we hand on."""
+    """Wait for the end. The terminal sends Ctrl-C to the program as well; other signals are forwarded to it."""
     if threading.current_thread() is not threading.main_thread():
         return process.wait()
 
-    def hand_on(number: int, _frame: FrameType | None) -> None:
+    def forward(number: int, _frame: FrameType | None) -> None:
         process.send_signal(number)
 
-    before: dict[int, Any] = {number: signal.signal(number, hand_on) for number in _FORWARDED}
+    before: dict[int, Any] = {number: signal.signal(number, forward) for number in _FORWARDED}
     before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
         return process.wait()

@@ -1,4 +1,4 @@
-"""Reads what a watched program wrote: its processes, with events, samples and what they refer to."""
+"""What a watched program wrote, read back: its processes with events, samples and what they refer to."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Events:
 
 
 @dataclass
-class Samples:
+class StackSamples:
     """What threads were doing, as columns in the order of time."""
 
     stack: NDArray[np.int64]
@@ -60,10 +60,10 @@ class Samples:
     at: NDArray[np.int64]
     cpu: NDArray[np.int64]
 
-    def of_thread(self, thread: int) -> Samples:
+    def of_thread(self, thread: int) -> StackSamples:
         """Those of one thread."""
         mask = self.thread == thread
-        return Samples(self.stack[mask], self.thread[mask], self.at[mask], self.cpu[mask])
+        return StackSamples(self.stack[mask], self.thread[mask], self.at[mask], self.cpu[mask])
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Process:
 
     pid: int
     events: Events
-    samples: Samples
+    samples: StackSamples
     facts: dict[str, Any]
     ends: dict[str, Any]
     places: dict[int, dict[str, Any]]
@@ -115,7 +115,7 @@ class Process:
         return found
 
     def queued_ms(self, thread: int) -> float:
-        """For how long a thread stood ready and got no core, as far as the system tells."""
+        """How long a thread was ready without a core, where the system reports it."""
         return max((note["ns"] for note in self.notes_of("queued") if note["thread"] == thread), default=0) / 1e6
 
     def notes_of(self, kind: str) -> list[dict[str, Any]]:
@@ -194,6 +194,6 @@ def _events(table: NDArray[np.int64]) -> Events:
     )
 
 
-def _samples(table: NDArray[np.int64]) -> Samples:
+def _samples(table: NDArray[np.int64]) -> StackSamples:
     table = table[np.argsort(table[:, 2], kind="stable")]
-    return Samples(table[:, 0] >> rows.STACK_SHIFT, table[:, 1], table[:, 2], table[:, 3])
+    return StackSamples(table[:, 0] >> rows.STACK_SHIFT, table[:, 1], table[:, 2], table[:, 3])

@@ -1,4 +1,4 @@
-"""What can only be measured once the program has ended: its models by themselves, run by hasten's own engine.
+"""The replay of a program's models by hasten's own engine, after the program has ended.
 
 Operators of a run, the latency of a warm run where the program never had one, and whether other numbers of threads
 would have been faster, alone or beside the program's other interpreters.
@@ -40,7 +40,7 @@ _MATTERS_SHARE: Final = 0.05
 """Of the wall time: models that take less are not measured."""
 _ENOUGH_GAIN: Final = 0.05
 _PARTS: Final = 4
-"""The time is shared by the operators, a warm run, the threads, and interpreters beside each other."""
+"""Operators, a warm run, threads and concurrent interpreters share the time."""
 _MOST_STEADY: Final = 3
 _MOST_CHECKS: Final = 3
 _FOR_THREADS: Final = 0.6
@@ -60,7 +60,7 @@ class _Group:
 
 
 class Replay:
-    """Measures the models of a program that has ended, within about so many seconds."""
+    """Measures the models of a program that has ended, in about `seconds`."""
 
     def __init__(self, study: ProgramAnalysis, target: Target, seconds: float, progress: Progress) -> None:
         self._study, self._target, self._seconds, self._progress = study, target, seconds, progress
@@ -83,7 +83,7 @@ class Replay:
         return self._study.found(found, self._steady_ms, models)
 
     def _groups(self) -> list[_Group]:
-        """The models that take a share of the time worth a measurement, the dearest first."""
+        """The models that take a share of the time worth a measurement, the most expensive first."""
         groups: dict[tuple[str, Any], _Group] = {}
         for process in self._study.processes:
             for number, made in process.objects.items():
@@ -118,7 +118,7 @@ class Replay:
         return [replace(use, operators=operators) if use.path == path else use for use in models]
 
     def _measure_steady(self) -> None:
-        """Warm latencies of models that the program loads again and again and never runs twice."""
+        """Warm latencies of models that the program reloads and never runs twice."""
         wanted: dict[str, Candidate] = {}
         for process in self._study.processes:
             for number, made in process.objects.items():
@@ -134,7 +134,7 @@ class Replay:
         return self._steady.get(process.objects.get(number, {}).get("key", ""))
 
     def _checks(self, group: _Group) -> list[Callable[[float], list[Fault]]]:
-        """What is to be measured of a model's threads, each within so many seconds."""
+        """What to measure about a model's threads; each takes the seconds that it may last."""
         cores = int(group.process.facts.get("cores", 1))
         contention = contention_of(self._study.processes, group.members)
         asked = group.asked or 1
@@ -175,7 +175,7 @@ class Replay:
 
 
 def _candidate(made: dict[str, Any]) -> Candidate | None:
-    """The model as hasten can run it; None where it cannot be found, or runs on a delegate of the program's own."""
+    """The model as hasten can run it; None if the file is missing or the program uses a delegate of its own."""
     path = Path(made.get("model") or "")
     if not made.get("model") or not path.is_file() or made.get("delegates"):
         return None

@@ -1,6 +1,6 @@
-"""Faults that what was seen of a program shows by itself: each with its place, its cost in this run, and the fix.
+"""The faults of a watched program: each with its place and its cost in this run.
 
-A fault is named only if it costs a share of the wall time worth a change; what is odd and costs nothing is left alone.
+A fault is named only if it costs enough of the wall time; what is odd but cheap is left alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hasten.practices.app.watched.split import ThreadTimes
 
 _DISTURBED: Final = 3.0
-"""A call that takes so many times the median was held up by something else."""
+"""A call that takes this many times the median was delayed by another program."""
 _BEYOND_DISTURBED: Final = 1.5
 # A first run that is late by less may just have waited for another program's turn on the core.
 _LATE_MS: Final = 5.0
@@ -65,7 +65,7 @@ class Subject:
     times: ThreadTimes
     """Of the thread that runs the model most."""
     quiet: float = 1.0
-    """The share of the time in which the program was not kept from a core by others: costs are told without that."""
+    """The share of the time in which other programs did not keep it from a core; costs exclude the rest."""
 
     def fault(self, rule: str, place: int, cost_ms: float, code: str, **facts: Any) -> Fault:
         """A fault at a place of the program."""
@@ -81,7 +81,7 @@ def faults_of(subject: Subject) -> list[Fault]:
 
 
 def _typical_ms(times: Any) -> float:
-    """What so many calls cost if none is disturbed: other programs' share is not the program's fault."""
+    """What these calls cost without disturbance: delays by other programs are not the program's fault."""
     if not len(times):
         return 0.0
     values = np.asarray(times)
@@ -141,7 +141,7 @@ def _allocating_ms(later: Events) -> float:
 
 
 def _shaken_ms(own: Events, later: Events) -> float:
-    """What runs right after an allocation take longer than the others, if there are others."""
+    """The extra time of runs right after an allocation, compared with the other runs."""
     runs = own.where(own.is_run)
     follow = np.searchsorted(runs.start, later.where(later.kind == rows.ALLOCATE).end)
     after = np.unique(follow[follow < len(runs)])
@@ -168,7 +168,7 @@ def _input_made_fit(subject: Subject) -> Iterator[Fault]:
 
 
 def _input_from_double(subject: Subject) -> Iterator[Fault]:
-    """Arrays of 64-bit floats that the program itself turns into what the model takes, in every round of its loop."""
+    """Arrays of float64 that the program converts to the input's type in every round of its loop."""
     process = subject.process
     runs = process.events.where(process.events.is_run)
     by_line: dict[tuple[int, str, str, int], list[dict[str, Any]]] = defaultdict(list)
@@ -201,7 +201,7 @@ def _outputs(subject: Subject) -> Iterator[Fault]:
 
 
 def _freeing_ms(notes: Sequence[dict[str, Any]]) -> float:
-    """What giving back the copy takes, as far as it was looked at."""
+    """The time to free a copy, where it was measured."""
     return median(note["free_ns"] for note in notes) / 1e6 if notes else 0.0
 
 

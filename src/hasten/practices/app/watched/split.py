@@ -1,6 +1,6 @@
-"""How a thread's time splits: LiteRT's calls are known exactly; the gaps between them are shared out by the samples.
+"""The split of a thread's time: calls of LiteRT are known exactly, and samples divide the gaps between them.
 
-A gap without a sample of its own is shared out like the sampled gaps between the same two places. Time in which the
+A gap without a sample is divided like the sampled gaps between the same two places. Time in which the
 thread used no CPU is waiting, whatever its line.
 """
 
@@ -18,7 +18,7 @@ from hasten.practices.app.watched.recording import RUNS
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
-    from hasten.practices.app.watched.recording import Chain, Process, Samples
+    from hasten.practices.app.watched.recording import Chain, Process, StackSamples
 
 _PART_OF_EVENT: Final = {
     rows.LOAD: "load",
@@ -35,7 +35,7 @@ _BEFORE_RUN: Final = (rows.SET, rows.ALLOCATE, rows.RESIZE, rows.LOAD, rows.BUFF
 Key = tuple[str, str, str, int]
 """Part, file, function, line."""
 _BUSY: Final = 0.75
-"""A line that uses so much of its time on a CPU is not waiting."""
+"""A line that spends at least this share of its time on a CPU is not waiting."""
 _FOREIGN: Final = (
     f"{os.sep}hasten{os.sep}watcher{os.sep}",
     "site-packages",
@@ -77,7 +77,7 @@ class Gaps:
 
 @dataclass
 class ThreadTimes:
-    """A thread's time, shared out."""
+    """A thread's time by part and by line."""
 
     split: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     code: dict[Key, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0]))
@@ -87,7 +87,7 @@ class ThreadTimes:
 
 
 def split_thread(process: Process, thread: int, start: int, end: int) -> ThreadTimes:
-    """Share out a thread's time from start to end."""
+    """Divide a thread's time from start to end."""
     found = ThreadTimes()
     events = process.events
     own = np.flatnonzero(events.thread == thread)
@@ -171,7 +171,7 @@ def _between(process: Process, gap: Gap) -> tuple[int, int]:
 
 
 def _keys(process: Process, gap: Gap, stack: Chain, waiting: dict[tuple[Any, ...], float]) -> list[tuple[Key, float]]:
-    """To what part and line a sample's time goes; to two where its line waits for a part of its time."""
+    """The part and line that a sample counts to; two of them where its line waits for a share of its time."""
     file, function, line = own_frame(stack)
     part = _part(process, gap, stack)
     share = waiting.get(_leaf(stack), 0.0) if part != "start" else 0.0
@@ -221,7 +221,7 @@ def _line_in_common(stack: Chain, chain: Chain) -> tuple[int, int] | None:
 
 
 def _share_out(found: ThreadTimes, process: Process, gap: Gap, ms: float, like: dict[Key, float]) -> None:
-    """Time that no sample fell into, as the samples between the same places say."""
+    """Divide time without samples like the sampled time between the same places."""
     total = sum(like.values())
     for key, part_ms in like.items():
         _add(found, key, ms * part_ms / total, 0)
@@ -261,7 +261,7 @@ def _leaf(stack: Chain) -> tuple[Any, ...]:
     return tuple(stack[0]) if stack else ()
 
 
-def _waiting_shares(process: Process, samples: Samples, own: Any) -> dict[tuple[Any, ...], float]:
+def _waiting_shares(process: Process, samples: StackSamples, own: Any) -> dict[tuple[Any, ...], float]:
     """By innermost line: the share of its time without CPU. Runs count as busy: their threads are LiteRT's own."""
     wall: dict[tuple[Any, ...], float] = defaultdict(float)
     busy: dict[tuple[Any, ...], float] = defaultdict(float)
