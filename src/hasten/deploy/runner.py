@@ -130,7 +130,7 @@ class Runner:
                 self._model.run()
                 self._settle_sizes(self._model)
             else:
-                self._model.run_beside_others()
+                self._model.run_releasing_lock()
         except EngineError as error:
             raise _trouble(error, self.plan) from error
 

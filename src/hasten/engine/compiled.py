@@ -59,9 +59,9 @@ class CompiledModel:
         """One inference."""
         self.time_runs(0.0, 1)
 
-    def run_beside_others(self) -> None:
+    def run_releasing_lock(self) -> None:
         """One inference, during which Python's other threads go on; costs a microsecond more."""
-        status = self._call_beside_others()
+        status = self._call_releasing_lock()
         if status:
             raise EngineError("LiteRtRunCompiledModel", status)
 
@@ -112,7 +112,7 @@ class CompiledModel:
         self._library.function("LiteRtDestroyEnvironment")(self._environment)
 
     def _register_accelerators(self) -> Registry:
-        """The external delegate comes first: operators go to whoever asks first, and the CPU takes what it can get."""
+        """The external delegate comes first: the CPU would take all operators that it can, and leave none to it."""
         registry = Registry(self._library, self._environment, self._observer)
         if self._delegate is not None:
             registry.add_delegate(self._delegate.name, self._delegate.create, self._delegate.destructor)
@@ -227,7 +227,7 @@ class CompiledModel:
         )
         run = functools.partial(self._library.thin_function("LiteRtRunCompiledModel"), *arguments)
         # Whoever reads an output waits for it.
-        self._call_beside_others = functools.partial(self._library.function("LiteRtRunCompiledModel"), *arguments)
+        self._call_releasing_lock = functools.partial(self._library.function("LiteRtRunCompiledModel"), *arguments)
         distant = [tensor for tensor in self.outputs if not tensor.is_shared]
         self._call = functools.partial(_run_and_wait, run, distant) if distant else run
 

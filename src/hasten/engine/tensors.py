@@ -105,7 +105,7 @@ class Tensor:
             return bytes(source)
 
     def fill(self, seed: int) -> None:
-        """Plausible, seeded values: floats in 0..1, quantised types over their range, indices and flags 0 or 1."""
+        """Plausible, seeded values: floats in 0..1, quantized types over their range, indices and flags 0 or 1."""
         self.write(plausible_bytes(self.dtype, self.byte_count, seed))
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ def _start_worker(kind: str, workers: int) -> int:
         return worker
     with contextlib.suppress(BaseException):  # whatever happens, this copy must not go on as its parent
         work = compute() if kind == "compute" else memory(copied_bytes(workers))
-        # Who loses the parent belongs to somebody else from then on.
+        # A process whose parent is gone gets another one.
         while os.getppid() == parent:
             work()
     os._exit(1)

@@ -140,8 +140,8 @@ class CopyWays:
             return [view[...] for view in results]
 
         return {
-            "host": Cycle(touch_in, model.run_beside_others, touch_out, lambda: [view.copy() for view in results]),
-            "unaligned": Cycle(copy_in, model.run_beside_others, copy_out, lambda: results_outside),
+            "host": Cycle(touch_in, model.run_releasing_lock, touch_out, lambda: [view.copy() for view in results]),
+            "unaligned": Cycle(copy_in, model.run_releasing_lock, copy_out, lambda: results_outside),
         }
 
     def _locked_cycles(self) -> dict[str, Cycle]:

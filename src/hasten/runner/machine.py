@@ -152,7 +152,7 @@ class MemoryMeter:
         self._before_kb = _status_kb("VmRSS")
 
     def peak_mb(self) -> float | None:
-        """The peak since then above the base, or None where the system does not tell."""
+        """The peak since then above the base, or None where the system does not report it."""
         peak = _status_kb("VmHWM")
         if peak is None or self._before_kb is None:
             return None
@@ -268,11 +268,11 @@ def _text(path: Path) -> str:
 
 
 def _strengths(root: Path, cores: list[int]) -> dict[int, float]:
-    """A figure for each core, comparable within the machine; all alike where the kernel does not tell of each."""
+    """The strength of each core, comparable within the machine; all alike where the kernel does not report each one."""
     for name in _STRENGTH_FILES:
-        told = {core: _number(root / f"cpu{core}" / name) for core in cores}
-        if all(value > 0 for value in told.values()):
-            return told
+        strengths = {core: _number(root / f"cpu{core}" / name) for core in cores}
+        if all(value > 0 for value in strengths.values()):
+            return strengths
     return dict.fromkeys(cores, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The frames between a runner and its parent: a length, JSON, and raw tensors beside it.
+"""The frames between a runner and its parent: a length, JSON, and raw tensors after it.
 
 A message is 8 bytes of little-endian length, that many bytes of JSON, then the raw frames whose lengths the JSON lists
 under "frames". History: version 1, the first; version 2 has the engine's release among the machine's facts and a code

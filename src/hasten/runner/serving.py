@@ -1,6 +1,6 @@
 """What every program behind a link does: it ends with its parent, limits itself, and answers request after request.
 
-A program whose parent is gone must end even inside a native call. Between requests the end of its input tells it.
+A program whose parent is gone must end even inside a native call. Between requests it sees the end of its input.
 Inside a native call no Python runs, not even in another thread, as timed calls keep the interpreter's lock. So the
 parent holds the other end of a pipe that nobody ever writes to, and the kernel is asked to send SIGIO, whose default is
 to end the process, when that end is closed: by the parent, or with it. (The pipe of requests will not do: its last

@@ -74,5 +74,5 @@ class Target(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the device. Runners are closed by whoever started them."""
+        """Disconnect from the device. Each runner is closed by its own `with`."""
         ...

@@ -92,7 +92,7 @@ class RunnerClient:
         return from_data(LoadReport, {**body, "init_ms": sum(body["load_times"].values())})
 
     def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
-        """Time runs for so many seconds, or so many runs, after a lead of runs that do not count."""
+        """Time runs until the seconds are over or `most` runs are done, after `lead` runs that do not count."""
         at = time.monotonic()
         reply = self._ask("run", "block", beyond=seconds, seconds=seconds, most=most, lead=lead)
         nanoseconds = array("q")
@@ -101,7 +101,7 @@ class RunnerClient:
         return Block(runner, at, nanoseconds, Conditions(**reply.body["conditions"]))
 
     def profile(self, runs: int) -> list[ProfiledRun]:
-        """Profile so many runs; the model must have been loaded for it."""
+        """Profile this number of runs of a model that was loaded for it."""
         body = self._ask("profile", "profile", runs=runs).body
         return [
             ProfiledRun(run["total_us"], tuple(RawEvent(**event) for event in run["events"])) for run in body["runs"]

@@ -40,7 +40,7 @@ _VMSTAT: Final = Path("/proc/vmstat")
 
 
 def memory_kills() -> int | None:
-    """How many processes the kernel has killed for want of memory since boot; None where it does not tell."""
+    """How many processes the kernel killed since boot because memory ran out; None where it does not say."""
     with contextlib.suppress(OSError, ValueError):
         for line in _VMSTAT.read_text().splitlines():
             name, _, value = line.partition(" ")
@@ -66,7 +66,7 @@ def cause_of_death(name: str, stage: str, status: int, log: Sequence[str], kills
 
 
 def _killed(name: str, stage: str, log: tuple[str, ...], kills_before: int | None) -> Failure:
-    """Nobody can catch SIGKILL, so only the kernel's counter tells its own doing from somebody else's."""
+    """The failure of a process that got SIGKILL: only the kernel's counter shows whether the kernel sent it."""
     when, kills_now = _STAGE_WORDS[stage], memory_kills()
     if kills_before is None or kills_now is None:
         message = f"The {name} was killed {when}, most likely because the memory ran out."

@@ -37,7 +37,7 @@ class Program:
     name: str = "runner"
     """What messages call it."""
     is_here: bool = True
-    """It runs on this machine: it can share memory, and this kernel's counters tell why it died."""
+    """It runs on this machine: it can share memory, and this kernel's counters show why it died."""
     environment: Mapping[str, str] | None = None
     """In place of this process's own environment."""
     folder: Path | None = None
@@ -146,7 +146,7 @@ class ProcessLink:
 
     def kill(self) -> None:
         """End the runner and whatever it started, at once."""
-        # Once it is reaped, its number may belong to somebody else.
+        # Once it is reaped, its number may belong to another process.
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -180,7 +180,7 @@ class ProcessLink:
                 raise TimeoutError
 
     def _has_ended(self) -> bool:
-        """Whether the child is dead; it is not reaped, so that its group can still be told by its number."""
+        """Whether the child is dead; it is not reaped, so that its process group can still be killed by its number."""
         if self._process.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
