@@ -179,7 +179,7 @@ def test_already_quantised_is_an_answer(tmp_path: Path) -> None:
     path.write_bytes(mobilenet_like(8, 1, 16, dtype="int8"))
     done = hasten("quantize", path, "-o", tmp_path / "out", "--json")
     assert done.code == 0
-    assert "quantised already" in done.json()["already_quantized"]
+    assert "already quantized" in done.json()["already_quantized"]
     assert done.json()["chosen"] == "original"
 
 

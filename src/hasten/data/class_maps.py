@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hasten.data.dataset import Array
 
 _HALF: Final = 0.5
-# Probabilities of a quantised output may end a little beyond 0 and 1.
+# Probabilities of a quantized output may end a little beyond 0 and 1.
 _ROUNDING: Final = 0.02
 
 

@@ -32,7 +32,7 @@ class Sample:
     inputs: Inputs
     label: Label = None
     is_prepared: bool = False
-    """Whether the inputs are in the model's own units already, so that no pre-processing is due."""
+    """Whether the inputs are in the model's own units already, so that no preprocessing is due."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a model wants in an input or gives in an output: shape, type and quantisation; real values to bytes and back."""
+"""What a model wants in an input or gives in an output: shape, type and quantization; real values to bytes and back."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _bundle_tensors(forms: Sequence[TensorForm]) -> tuple[BundleTensor, ...]:
 
 
 def stored_from_real(values: Array, form: TensorForm, name: str) -> Array:
-    """Real values as the model stores them. Those beyond a quantised range are cut off at its end, as everywhere."""
+    """Real values as the model stores them. Those beyond a quantized range are clipped."""
     if form.is_quantized:
         limits = np.iinfo(form.dtype)
         return np.clip(np.rint(values / form.scale + form.zero_point), limits.min, limits.max).astype(form.dtype)

@@ -36,7 +36,7 @@ def pixels_from_array(values: Array, preprocess: Preprocess, name: str) -> Array
 
 
 def mask_from_file(path: Path) -> Array:
-    """A mask: the number of a class for each pixel, from a PNG of grey values or of a palette."""
+    """A mask: the number of a class for each pixel, from a PNG of gray values or of a palette."""
     with _opened(path) as image:
         if image.mode not in ("L", "P", "1", "I;16", "I"):
             raise DataError(

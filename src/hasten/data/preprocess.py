@@ -43,7 +43,7 @@ class Preprocess:
     values_from: str = ""
     """Where mean and std come from: given, metadata or default."""
     by_scale: tuple[str, ...] = ()
-    """Quantised inputs of a variant whose original takes floats there: what that is fed becomes integers by the scale,
+    """Quantized inputs of a variant whose original takes floats there: what that is fed becomes integers by the scale,
     and is never taken for stored values, whatever its type."""
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class Preprocess:
             )
 
     def describe(self) -> str:
-        """The pre-processing in the form that --preprocess takes."""
+        """The preprocessing in the form that --preprocess takes."""
         words = []
         if self.size is not None:
             words.append(f"size={_size_text(self.size)}")
@@ -92,7 +92,7 @@ class Preprocess:
         return tuple(word for word in words if word not in ("raw", f"resize={Preprocess().resize}"))
 
     def as_data(self) -> dict[str, Any]:
-        """The pre-processing as JSON can hold it."""
+        """The preprocessing as JSON can hold it."""
         return {**asdict(self), "text": self.describe()}
 
 

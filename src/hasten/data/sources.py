@@ -47,7 +47,7 @@ def open_dataset(text: str) -> Dataset:
 
 
 def random_dataset(forms: Sequence[TensorForm], count: int = 32, seed: int = 0) -> Dataset:
-    """Inputs made up from a seed, in the model's own units: quantised types over their range, floats 0..1."""
+    """Inputs made up from a seed, in the model's own units: quantized types over their range, floats 0..1."""
 
     def sample(position: int) -> Sample:
         return Sample(f"random sample {position}", _random_inputs(forms, seed, position), is_prepared=True)

@@ -82,7 +82,7 @@ class Evaluation:
 
     @property
     def samples_per_second(self) -> float:
-        """Throughput, with reading, pre-processing and the start of the runners."""
+        """Throughput, with reading, preprocessing and the start of the runners."""
         return len(self.positions) / self.seconds if self.seconds else 0.0
 
     def as_data(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs a model over labelled data, fast: reading and pre-processing in threads beside several runners, samples sent
+"""Runs a model over labelled data, fast: reading and preprocessing in threads beside several runners, samples sent
 many at a time, and an early end where a floor is already decided."""
 
 from __future__ import annotations

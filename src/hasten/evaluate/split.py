@@ -56,7 +56,7 @@ def _check_count(dataset: Dataset, count: int, limit: int | None) -> None:
 def calibration_samples(
     graph: Graph, workload: Workload, dataset: Dataset, preprocess: Preprocess, *, limit: int, skip_bad: bool
 ) -> tuple[list[dict[str, Any]], tuple[Skipped, ...]]:
-    """Samples as the quantiser takes them: arrays by the names of the inputs; and those that were left out."""
+    """Samples as the quantizer takes them: arrays by the names of the inputs; and those that were left out."""
     forms = forms_from_graph(graph, workload).inputs
     names = [form.name for form in forms]
     if graph.signature(workload.signature or None) is None:  # as the signature that such a file is given names them

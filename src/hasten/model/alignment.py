@@ -1,6 +1,6 @@
 """Kernels back to nodes: the cheapest way to explain a partition's kernels, in their order, by its nodes in theirs.
 
-A node has one main kernel, perhaps companions, or none if it was folded into a neighbour. The cheapest explanation is
+A node has one main kernel, perhaps companions, or none if it was folded into a neighbor. The cheapest explanation is
 found by dynamic programming; where another one is as cheap for a kernel, that kernel's node is called ambiguous.
 """
 

@@ -91,7 +91,7 @@ def model_bytes(subgraphs: Sequence[SubgraphRecord], *, description: str = "hast
         operatorCodes=packer.codes,
         buffers=packer.buffers,
     )
-    return serialised(model)
+    return serialized(model)
 
 
 class _Packer:
@@ -180,7 +180,7 @@ class _Packer:
         )
 
 
-def serialised(model: Any) -> bytes:
+def serialized(model: Any) -> bytes:
     """Return a model of schema objects as the bytes of a file, with its weights aligned."""
     import flatbuffers
 

@@ -27,7 +27,7 @@ class Spec:
     """What a tensor is, before it has a place in a graph.
 
     `rms` is the root mean square expected of the real values when inputs have their own expected one: weights and
-    quantisation ranges are chosen by it, so that deep stacks neither vanish nor saturate.
+    quantization ranges are chosen by it, so that deep stacks neither vanish nor saturate.
     """
 
     shape: tuple[int, ...]
@@ -46,12 +46,12 @@ class Value(Spec):
 
 
 def signed_range(rms: float) -> Quantization:
-    """Return the int8 quantisation of values around zero."""
+    """Return the int8 quantization of values around zero."""
     return Quantization((RANGE_IN_RMS * rms / INT8_MAX,))
 
 
 def positive_range(largest: float) -> Quantization:
-    """Return the int8 quantisation of values from zero to `largest`."""
+    """Return the int8 quantization of values from zero to `largest`."""
     return Quantization((largest / (INT8_MAX - INT8_MIN),), (INT8_MIN,))
 
 
@@ -76,7 +76,7 @@ class GraphBuilder:
         scale: float | None = None,
         zero_point: int = 0,
     ) -> Value:
-        """Add an input; a batch of -1 is dynamic; int8 without a scale is not quantised but plain integers."""
+        """Add an input; a batch of -1 is dynamic; int8 without a scale is not quantized but plain integers."""
         if any(size < 0 for size in shape[1:]):
             raise UsageError(
                 f"Input {name!r} has shape {tuple(shape)}.", "Only the first dimension may be dynamic (-1)."
@@ -93,7 +93,7 @@ class GraphBuilder:
         return value
 
     def constant(self, data: Array, quantization: Quantization | None = None, *, name: str = "") -> Value:
-        """Add a constant that holds `data` as it is; quantised data must be given quantised."""
+        """Add a constant that holds `data` as it is; quantized data must be given quantized."""
         spec = Spec(data.shape, str(data.dtype), quantization)
         return self._value(spec, name or f"constant_{len(self._record.tensors)}", data)
 

@@ -69,7 +69,7 @@ def windowed_shape(x: Spec, kernel: int, stride: int, padding: str, channels: in
 
 
 def activated_range(rms: float, activation: str | None) -> Quantization:
-    """Return the int8 quantisation that suits what an activation lets through."""
+    """Return the int8 quantization that suits what an activation lets through."""
     if activation == "relu6":
         return positive_range(RELU6_LARGEST)
     if activation == "relu":
@@ -159,7 +159,7 @@ class LayerBuilder(GraphBuilder):
             constants = self._quantized_constants(real, bias, kernel.channel_axis, x.quantization.scale[0])
             output = Spec(shape, "int8", activated_range(1.0, activation), x.dynamic_batch)
         else:
-            raise UsageError(f"{code} takes float32 or quantised int8, not {x.dtype}.", "Give the input a scale.")
+            raise UsageError(f"{code} takes float32 or quantized int8, not {x.dtype}.", "Give the input a scale.")
         version = INT8_VERSIONS[code] if constants[0].dtype == "int8" else 1
         (value,) = self.operator(code, [x, *constants], [output], version=version, options_type=options_type, **options)
         return value

@@ -14,7 +14,7 @@ from hasten.model.build_layers import LayerBuilder, activated_range, activation_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# LOGISTIC and SOFTMAX in int8 are defined with this output quantisation only.
+# LOGISTIC and SOFTMAX in int8 are defined with this output quantization only.
 PROBABILITY = Quantization((1 / 256,), (-128,))
 TANH = Quantization((1 / 128,), (0,))
 # Averaging takes values of random sign towards zero; half is between none of that and all of it.
@@ -129,7 +129,7 @@ class OperatorBuilder(LayerBuilder):
         return self._one("PAD", [x, paddings], _like(x, shape=shape), "PadOptions")
 
     def concatenation(self, values: Sequence[Value], axis: int = -1) -> Value:
-        """Join along `axis`; quantised values are first brought to the scale of the widest, as int8 demands one."""
+        """Join along `axis`; quantized values are first brought to the scale of the widest, as int8 demands one."""
         widest = max(values, key=lambda value: value.rms)
         if widest.quantization is not None:
             values = [self._requantized(value, widest.quantization) for value in values]

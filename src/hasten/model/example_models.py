@@ -12,14 +12,14 @@ from hasten.model.build_graph import Spec
 if TYPE_CHECKING:
     from hasten.model.build_graph import Value
 
-# Makes the range of int8 model inputs -4…4, which suits normalised images.
+# Makes the range of int8 model inputs -4…4, which suits normalized images.
 INPUT_SCALE = 4 / 127
 
 # What LiteRT 2.3.0 does with the element types of the schema, found by running each in a process of its own:
 #   RESHAPE  Interpreter: all but bfloat16 and int2, which its Python binding cannot fill. CompiledModel: all but string
 #            (no buffer can be made) and complex128 (the file is refused).
 #   CAST     to and from float32: all but string, complex128, uint64 and the two float8.
-#   ADD      float32, float16, int16, int32, int64, and quantised int8; plain int8 and uint8 abort the process.
+#   ADD      float32, float16, int16, int32, int64, and quantized int8; plain int8 and uint8 abort the process.
 #   MUL      those, and complex64, uint32, plain int8 and uint8.
 # The bindings have blind spots of their own: Interpreter shows int4 and float8 as int8, and CompiledModel's tensor
 # details say "unknown" for complex64, uint64, int4, uint4 and int2.

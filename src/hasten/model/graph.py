@@ -91,7 +91,7 @@ class Tensor:
 
     @property
     def is_weight(self) -> bool:
-        """Whether it holds learned numbers: a constant of reals, plain or quantised, and not a shape or an index."""
+        """Whether it holds learned numbers: a constant of reals, plain or quantized, and not a shape or an index."""
         return self.is_constant and (self.dtype in FLOAT_DTYPES or self.quantization is not None)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.core.errors import ModelError, UsageError
-from hasten.model.build_bytes import serialised
+from hasten.model.build_bytes import serialized
 from hasten.model.reader import map_file
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def with_outputs(graph: Graph, tensors: Sequence[int], subgraph: int = 0) -> byt
         own = {entry.tensorIndex for entry in signature.outputs or []}
         added = [schema.TensorMapT(name=_name(index), tensorIndex=index) for index in tensors if index not in own]
         signature.outputs = [*(signature.outputs or []), *added]
-    return serialised(model)
+    return serialized(model)
 
 
 def shown_names(

@@ -84,7 +84,7 @@ MAIN_KERNELS: Final[dict[str, tuple[str, ...]]] = {
     "NORMALIZATION": ("Normalize",),
 }
 
-# Kernels that an operator brings along: its input quantised on the fly or brought into form before the main kernel,
+# Kernels that an operator brings along: its input quantized on the fly or brought into form before the main kernel,
 # and an activation that could not be fused into it after.
 BEFORE_MAIN: Final[dict[str, tuple[str, ...]]] = {
     "CONV_2D": ("Convert", "Transpose"),
@@ -106,7 +106,7 @@ AFTER_MAIN: Final[dict[str, tuple[str, ...]]] = {
 # Operators that run one kernel for each of their inputs or outputs.
 SEVERAL_MAINS: Final = frozenset({"CONCATENATION", "PACK", "SPLIT"})
 
-# Operators that often have no kernel of their own, because they only rename a shape, or are folded into a neighbour.
+# Operators that often have no kernel of their own, because they only rename a shape, or are folded into a neighbor.
 OFTEN_WITHOUT_KERNEL: Final = frozenset(
     {
         "RESHAPE",

@@ -1,5 +1,5 @@
 """Which nodes of two graphs do the same work: by the names of their outputs where a converter kept them, by order and
-operator elsewhere. Quantisers rename tensors, and put conversions between the nodes."""
+operator elsewhere. Quantizers rename tensors, and put conversions between the nodes."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Feeders:
 
 
 def _by_order(before: Subgraph, after: Subgraph, named: Mapping[int, int]) -> dict[int, int]:
-    """Pairs among the nodes without one, between neighbours that have one: the longest common run of operators."""
+    """Pairs among the nodes without one, between neighbors that have one: the longest common run of operators."""
     found: dict[int, int] = {}
     taken = set(named.values())
     anchors = [(-1, -1), *_in_order(named), (len(before.nodes), len(after.nodes))]

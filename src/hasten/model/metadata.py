@@ -62,7 +62,7 @@ class _Union(IntEnum):
 
 
 class _Pair(IntEnum):
-    """The tables that unions lead to: normalisation (mean, std), image (colour space), audio (rate, channels)."""
+    """The tables that unions lead to: normalization (mean, std), image (color space), audio (rate, channels)."""
 
     FIRST, SECOND = range(2)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.core.errors import ModelError
-from hasten.model.build_bytes import serialised
+from hasten.model.build_bytes import serialized
 from hasten.model.reader import map_file, read_graph
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def bytes_from_object(model: Any) -> bytes:
     for buffer in model.buffers:
         if buffer.data is not None:
             buffer.data = np.frombuffer(np.ascontiguousarray(buffer.data), np.uint8)
-    return serialised(model)
+    return serialized(model)
 
 
 def write_object(model: Any, path: Path, source: Path) -> None:

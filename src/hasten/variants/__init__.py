@@ -1,1 +1,1 @@
-"""Other forms of one model: quantised by a recipe, in whole or in part, or pruned; each checked without running it."""
+"""Other forms of one model: quantized by a recipe, in whole or in part, or pruned; each checked without running it."""

@@ -1,6 +1,6 @@
 """`python -m hasten.variants`: makes variants on request, in a process of its own.
 
-Calibration runs models and the quantiser is native code in part: what crashes here costs one variant. Samples for
+Calibration runs models and the quantizer is native code in part: what crashes here costs one variant. Samples for
 calibration are sent once; the ranges found with them serve every recipe that takes them the same way.
 """
 
@@ -47,9 +47,9 @@ class VariantServer:
         except HastenError as error:
             failure = failure_from_error(error, _STAGE)
         except MemoryError:
-            failure = Failure(_STAGE, "out of memory", "there was not enough memory to make this variant")
+            failure = Failure(_STAGE, "out of memory", "There was not enough memory to make this variant.")
         except Exception as error:  # noqa: BLE001 - the parent must get an answer whatever happened here
-            failure = Failure(_STAGE, "bug", f"{type(error).__name__}: {error}", "Please report this with the model.")
+            failure = Failure(_STAGE, "bug", f"{type(error).__name__}: {error}", "Report this with the model.")
         return Message({"ok": False, "failure": {k: v for k, v in asdict(failure).items() if k != "log"}})
 
     def _handle(self, request: Message) -> dict[str, Any]:

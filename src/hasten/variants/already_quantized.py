@@ -1,4 +1,4 @@
-"""Whether a file is quantised or encoded already, whatever its name says."""
+"""Whether a file is quantized or encoded already, whatever its name says."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from hasten.core.remark import Remark
     from hasten.model.graph import Graph
 
-# The share of weight bytes in integers from which on a model counts as quantised.
+# The share of weight bytes in integers from which on a model counts as quantized.
 MOSTLY = 0.5
 _WEIGHT_BITS = (2, 4, 8, 16)
 
 
 class AlreadyQuantizedError(ModelError):
-    """The model is quantised already, so that there is no float original to make a variant of."""
+    """The model is quantized already, so that there is no float original to make a variant of."""
 
 
 def weight_bytes_by_dtype(graph: Graph) -> dict[str, int]:
@@ -49,7 +49,7 @@ def integer_share(graph: Graph) -> float:
 
 
 def refuse_quantized(graph: Graph) -> None:
-    """Raise where the model is quantised already, and say in which way."""
+    """Raise where the model is quantized already, and say in which way."""
     sizes = weight_bytes_by_dtype(graph)
     integers = {dtype: size for dtype, size in sizes.items() if dtype not in FLOAT_DTYPES}
     kind = graph.quantization_kind()
@@ -58,20 +58,20 @@ def refuse_quantized(graph: Graph) -> None:
         return
     how = kind
     if "dynamic" in kind:
-        how = f"its weights are {next(iter(integers))}, though it takes and gives floats"
-    message = f"{graph.path.name} is quantised already: {how}."
-    raise AlreadyQuantizedError(message, "Give the float model that it was made from; there is nothing to gain here.")
+        how = f"its weights are {next(iter(integers))}, although inputs and outputs are float"
+    message = f"{graph.path.name} is already quantized: {how}."
+    raise AlreadyQuantizedError(message, "Give the float model that it was made from.")
 
 
 def refuse_sparse(graph: Graph) -> None:
-    """Raise where weights are stored without their zeros, which the quantiser cannot read."""
+    """Raise where weights are stored without their zeros, which the quantizer cannot read."""
     if any(tensor.is_sparse for subgraph in graph.subgraphs for tensor in subgraph.tensors):
-        message = f"{graph.path.name} has weights in a sparse encoding, which the quantiser cannot read."
-        raise ModelError(message, "Give the model without that encoding; prune without it before quantising.")
+        message = f"{graph.path.name} stores weights in a sparse encoding, which the quantizer cannot read."
+        raise ModelError(message, "Give the model without that encoding.")
 
 
 def quantized_in_part(graph: Graph) -> Remark | None:
-    """A remark where some weights are integers, but too few to call the model quantised."""
+    """A remark where some weights are integers, but too few to call the model quantized."""
     integers = {dtype for dtype in weight_bytes_by_dtype(graph) if dtype not in FLOAT_DTYPES}
     if not integers:
         return None

@@ -71,7 +71,7 @@ def channel_means(model: Any, raw: bytes, way_in: Signature, samples: Sequence[M
 
 
 def correct_biases(original: Any, quantized: Any, subgraph: int, means: Means) -> int:
-    """Correct the biases of a model quantised to int8, in place; returns of how many layers."""
+    """Correct the biases of a model quantized to int8, in place; returns of how many layers."""
     before = {layer.weights: layer for layer in _layers(original, subgraph)} if means else {}
     corrected = 0
     for layer in _layers(quantized, subgraph):

@@ -1,4 +1,4 @@
-"""Samples of a model's inputs, checked against its signature before the quantiser sees them."""
+"""Samples of a model's inputs, checked against its signature before the quantizer sees them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Sample = Mapping[str, np.ndarray[Any, Any]]
 
-# What the quantiser's moving average keeps of its value at each further sample.
+# What the quantizer's moving average keeps of its value at each further sample.
 FORGETTING = 0.95
 # The weight of the first sample from which on it is worth a note: that of 32 samples.
 HEAVY = 0.2
@@ -49,7 +49,7 @@ class Calibration:
 
 
 def checked_samples(graph: Graph, signature: Signature, samples: Iterable[Sample] | None) -> list[dict[str, Any]]:
-    """The samples as the quantiser needs them: a list, every input by name, in its type and shape."""
+    """The samples as the quantizer needs them: a list, every input by name, in its type and shape."""
     tensors = {name: graph.subgraphs[signature.subgraph].tensors[index] for name, index in signature.inputs.items()}
     checked = [_checked(number, sample, tensors) for number, sample in enumerate(samples or [])]
     if not checked:

@@ -51,7 +51,7 @@ def check_io_types(original: Graph, variant: Graph, key: str, io_types: IoTypes)
 
 
 def check_weights(original: Graph, variant: Graph, recipe: Recipe, changed: bool) -> list[Remark]:
-    """Raise where nothing was quantised; else tell what stayed as it was."""
+    """Raise where nothing was quantized; else tell what stayed as it was."""
     if not changed:
         kinds = ", ".join(sorted({node.label for node in original.main.nodes}))
         hint = f"Select other operators, or try another recipe; the model has {kinds}."

@@ -48,7 +48,7 @@ def check_types(recipe: Recipe, io_types: IoTypes) -> None:
     for dtype in (io_types.input_type, io_types.output_type):
         if dtype not in allowed:
             message = f"Inputs and outputs of {recipe.name} cannot be {dtype!r}."
-            raise UsageError(message, f"Choose among {', '.join(allowed)}.")
+            raise UsageError(message, f"Choose one of {', '.join(allowed)}.")
 
 
 def _types_of(recipe: Recipe) -> tuple[str, ...]:

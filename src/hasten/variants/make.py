@@ -1,4 +1,4 @@
-"""Makes a variant of a model by a recipe: prepare, quantise the selected nodes, check, write."""
+"""Makes a variant of a model by a recipe: prepare, quantize the selected nodes, check, write."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def make_variant(
     select nodes of the signature's subgraph, by index or by a pattern on the names of their outputs. `io_types` has the
     types of float inputs and outputs.
 
-    A model that is quantised already raises `AlreadyQuantizedError`, one in which there is nothing for the recipe
+    A model that is quantized already raises `AlreadyQuantizedError`, one in which there is nothing for the recipe
     `NothingToChangeError`; no file is written then.
     """
     model_path = Path(model_path)

@@ -1,4 +1,4 @@
-"""Makes variants in a process of its own: a crash in the quantiser costs one variant, not the search."""
+"""Makes variants in a process of its own: a crash in the quantizer costs one variant, not the search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file needs before the quantiser reads it rightly: edits that change no output, and say what they did."""
+"""What a file needs before the quantizer reads it rightly: edits that change no output, and say what they did."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A file with the same outputs that the quantiser reads rightly. Tensors keep their indices."""
+    """A file with the same outputs that the quantizer reads rightly. Tensors keep their indices."""
 
     path: Path
     done: tuple[Remark, ...]
@@ -80,7 +80,7 @@ def _tensor_maps(schema: Any, subgraph: Any, tensors: Sequence[int], kind: str) 
 
 
 def fold_float16_constants(model: Any) -> Remark | None:
-    """Turn float16 constants behind a DEQUANTIZE into float32 ones: the quantiser finds no weights behind them."""
+    """Turn float16 constants behind a DEQUANTIZE into float32 ones: the quantizer finds no weights behind them."""
     from ai_edge_litert import schema_py_generated as schema
 
     folded = 0

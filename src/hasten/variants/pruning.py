@@ -58,11 +58,11 @@ def prune_variant(
     for which LiteRT has faster kernels; it takes blocks of 1 by 4. Accuracy usually needs training afterwards.
     """
     if not 0 < sparsity < 1:
-        raise UsageError(f"A sparsity of {sparsity} is not possible.", "Give a share between 0 and 1, as 0.8.")
+        raise UsageError(f"A sparsity of {sparsity} is not possible.", "Give a share between 0 and 1, such as 0.8.")
     if min(block) < 1:
-        raise UsageError(f"A block of {block} is not possible.", "Give output channels by inputs, as 4, 1.")
+        raise UsageError(f"A block of {block} is not possible.", "Give output channels by inputs, such as 4, 1.")
     if encode and block != ENCODED_BLOCK:
-        raise UsageError(f"Blocks of {block} cannot be encoded.", "LiteRT's kernel takes blocks of 1 by 4.")
+        raise UsageError(f"Blocks of {block} cannot be encoded.", "Use blocks of 1 by 4, which LiteRT's kernel takes.")
     model_path = Path(model_path)
     graph = read_graph(model_path)
     out_path = place_for(Path(out_path), model_path)
@@ -75,7 +75,7 @@ def prune_variant(
             pruned.append(node.index)
             weights.add(tensor.index)
     if not pruned:
-        hint = "Pruning is for FULLY_CONNECTED and 1x1 CONV_2D with float weights; prune before quantising."
+        hint = "Give a model with float weights in FULLY_CONNECTED or 1x1 CONV_2D; prune before quantizing."
         raise NothingToChangeError(f"There is nothing to prune in {model_path.name}.", hint)
     encoded = encode_dense_layers(model, weights) if encode else 0
     write_object(model, out_path, model_path)

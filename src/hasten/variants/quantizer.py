@@ -1,4 +1,4 @@
-"""The border to `ai-edge-quantizer`: a recipe in its terms, its calibration, its errors as ours, and no output."""
+"""The interface to `ai-edge-quantizer`: a recipe in its terms, its calibration, its errors as ours, and no output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BITS = {"float16": 16, "int4": 4, "int8": 8, "uint8": 8, "int16": 16}
 # Calibration of small models gets slower with more.
 MOST_THREADS = 4
 _LAYERS = ("CONV_2D", "CONV_2D_TRANSPOSE", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-# What the quantiser raises, for lack of exceptions of its own.
+# What the quantizer raises, for lack of exceptions of its own.
 _ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 # Ranges do not depend on the number of bits.
@@ -31,7 +31,7 @@ _ANY_STATIC = recipe_from_name("static_int8")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the quantiser is asked for: a recipe on the nodes that a pattern matches."""
+    """What the quantizer is asked for: a recipe on the nodes that a pattern matches."""
 
     recipe: Recipe
     pattern: str
@@ -40,12 +40,12 @@ class Order:
 
 
 def quantized_bytes(model: bytes, order: Order, ranges: Mapping[str, Any] | None, name: str) -> bytes:
-    """Quantise a prepared and tagged model; `ranges` are those of activations, by tag."""
+    """Quantize a prepared and tagged model; `ranges` are those of activations, by tag."""
     quantizer_module = _imported()
-    hint = "Try another recipe, or leave the nodes out that it cannot do."
-    with _silence(), _errors(f"{name} cannot be quantised by {order.recipe.name}", hint):
+    hint = "Try another recipe, or keep the nodes that it does not support in float."
+    with _silence(), _errors(f"{name} cannot be quantized with {order.recipe.name}", hint):
         quantizer = quantizer_module.Quantizer(model, _manager(order).get_quantization_recipe())
-        # The quantiser writes into what it is given.
+        # The quantizer writes into what it is given.
         own = None if ranges is None else copy.deepcopy(dict(ranges))
         result = quantizer.quantize(own, enable_progress_bar=False, enable_progress_report=False)
         return bytes(result.quantized_model)
@@ -62,7 +62,7 @@ def calibrated_ranges(
     everything = Order(_ANY_STATIC, rf"^<{subgraph}\.", subgraph, IoTypes("int8", "int8"))
     threads = min(MOST_THREADS, os.cpu_count() or 1)
     update = {"qsv_update_func": qsv_utils.min_max_update} if ranges is Ranges.MIN_MAX else {}
-    with _silence(), _errors(f"{name} cannot be calibrated", "Recipes without calibration may still work."):
+    with _silence(), _errors(f"{name} cannot be calibrated", "Try a recipe that needs no calibration."):
         calibration = calibrator.Calibrator(model, num_threads=threads, **update)
         calibration.calibrate({signature: list(samples)}, _manager(everything))
         found: dict[str, Any] = calibration.get_model_qsvs()
@@ -75,7 +75,7 @@ def _errors(what: str, hint: str) -> Iterator[None]:
         yield
     except _ERRORS as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(f"{what}: {reason}", hint) from error
+        raise ModelError(f"{what}: {reason}.", hint) from error
 
 
 def _imported() -> Any:
@@ -83,14 +83,14 @@ def _imported() -> Any:
         with _silence():
             from ai_edge_quantizer import quantizer
     except ImportError as error:
-        message = f"Quantising needs the package ai-edge-quantizer ({error})."
+        message = f"Quantizing needs the package ai-edge-quantizer ({error})."
         raise UsageError(message, f"Install it: {INSTALL}") from None
     return quantizer
 
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """The quantiser draws bars and warns of what is meant to be: only the command line prints."""
+    """The quantizer draws bars and warns of what is meant to be: only the command line prints."""
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         yield

@@ -29,16 +29,16 @@ ALL_NODES = NodeChoice()
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The nodes to quantise. `outputs` are the first outputs of those in `subgraph`; None means every node of it."""
+    """The nodes to quantize. `outputs` are the first outputs of those in `subgraph`; None means every node of it."""
 
     subgraph: int
     outputs: frozenset[int] | None
     others: frozenset[int]
-    """Subgraphs besides `subgraph` that are quantised too."""
+    """Subgraphs besides `subgraph` that are quantized too."""
 
     @property
     def subgraphs(self) -> frozenset[int]:
-        """All subgraphs in which something may be quantised."""
+        """All subgraphs in which something may be quantized."""
         return self.others | {self.subgraph}
 
 
@@ -50,7 +50,9 @@ def select(graph: Graph, signature: Signature | None, choice: NodeChoice, *, sta
     subgraph = graph.subgraphs[signature.subgraph if signature else 0]
     only, but = choice.only, choice.but
     if only is not None and but is not None:
-        raise UsageError("Both `only` and `but` are given.", "Name either the nodes to quantise or those to leave.")
+        raise UsageError(
+            "A choice of nodes has both `only` and `but`.", "Give the nodes to quantize, or those to keep in float."
+        )
     chosen: set[int] | None = None
     if only is not None:
         chosen = _indices(subgraph, only)

@@ -29,7 +29,7 @@ _TAG = re.compile(r"^<(\d+)\.(\d+)>")
 
 
 class TaggedModel:
-    """A prepared model with tags for names, as the quantiser gets it."""
+    """A prepared model with tags for names, as the quantizer gets it."""
 
     def __init__(self, prepared: Path) -> None:
         self.file_name = prepared.name
@@ -38,7 +38,7 @@ class TaggedModel:
         self.raw = bytes_from_object(self.model)
 
     def quantized(self, order: Order, calibration: Calibration | None) -> Any:
-        """The quantised model with its own names."""
+        """The quantized model with its own names."""
         ranges = calibration.values if calibration else None
         with self._own_names():
             quantized = object_from_bytes(quantized_bytes(self.raw, order, ranges, self.file_name))
@@ -55,7 +55,7 @@ class TaggedModel:
             return calibrated_ranges(raw, way_in.subgraph, recipe.ranges, way_in.key, samples, self.file_name)
 
     def _without_names(self, subgraph: int, tensors: Collection[int]) -> bytes:
-        """The model in which the quantiser passes over these tensors, as it does over all that have no name."""
+        """The model in which the quantizer passes over these tensors, as it does over all that have no name."""
         model = object_from_bytes(self.raw)
         for index in tensors:
             model.subgraphs[subgraph].tensors[index].name = ""
@@ -79,7 +79,7 @@ def put_tags(model: Any) -> list[list[bytes | None]]:
 
 
 def pattern_of(selection: Selection) -> str:
-    """A regular expression for the quantiser that matches the selected nodes, and no other."""
+    """A regular expression for the quantizer that matches the selected nodes, and no other."""
     here = rf"^<{selection.subgraph}\."
     if selection.outputs is not None:
         # An empty alternative would match; no tensor has the index -1.
@@ -102,18 +102,18 @@ def take_tags_off(model: Any, names: list[list[bytes | None]]) -> None:
 
 
 def with_names(message: str, names: list[list[bytes | None]]) -> str:
-    """A message of the quantiser with the tensors' own names in place of tags."""
+    """A message of the quantizer with the tensors' own names in place of tags."""
     return re.sub(r"<(\d+)\.(\d+)>", lambda tag: repr(text(names[int(tag[1])][int(tag[2])])), message)
 
 
 def _keep_open_dimensions(tensor: Any, source: Any) -> None:
-    """The quantiser gives new tensors a fixed shape, also where a batch of -1 passes through them."""
+    """The quantizer gives new tensors a fixed shape, also where a batch of -1 passes through them."""
     if source.shapeSignature is not None and len(source.shapeSignature) == len(tensor.shape):
         tensor.shapeSignature = source.shapeSignature
 
 
 def repair(original: Any, quantized: Any, order: Order) -> None:
-    """Make a quantised model what was ordered, in place. Tensors have their own names again by then."""
+    """Make a quantized model what was ordered, in place. Tensors have their own names again by then."""
     if order.io_types.output_type != "float32":
         keep_output_types(original, quantized, order.subgraph, ELEMENT_TYPES.index(order.io_types.output_type))
     for subgraph in quantized.subgraphs:
@@ -123,14 +123,14 @@ def repair(original: Any, quantized: Any, order: Order) -> None:
 
 
 def keep_output_types(original: Any, quantized: Any, subgraph: int, element_type: int) -> None:
-    """Give out the integers themselves where asked for: the quantiser forgets it if a float node reads them too."""
+    """Give out the integers themselves where asked for: the quantizer forgets it if a float node reads them too."""
     graph = quantized.subgraphs[subgraph]
     pairs = zip(original.subgraphs[subgraph].outputs, graph.outputs, strict=True)
     graph.outputs = [int(was if graph.tensors[was].type == element_type else now) for was, now in pairs]
 
 
 def keep_signatures(original: Any, quantized: Any) -> None:
-    """Let signatures name what the graph takes and gives: the quantiser misses outputs that a node reads as well."""
+    """Let signatures name what the graph takes and gives: the quantizer misses outputs that a node reads as well."""
     quantized.signatureDefs = original.signatureDefs
     for signature in quantized.signatureDefs:
         before, after = (model.subgraphs[signature.subgraphIndex] for model in (original, quantized))

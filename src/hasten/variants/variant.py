@@ -43,7 +43,7 @@ def place_for(out_path: Path, model_path: Path) -> Path:
     try:
         out_path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"{out_path.parent} cannot be made: {error.strerror or error}."
+        message = f"The folder {out_path.parent} cannot be created: {error.strerror or error}."
         raise UsageError(message, "Choose another folder.") from None
     if out_path.is_dir() or (out_path.exists() and out_path.samefile(model_path)):
         raise UsageError(f"A variant cannot be written to {out_path}.", "Give the path of a new file.")

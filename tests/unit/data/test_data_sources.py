@@ -171,7 +171,7 @@ def test_table_of_masks_and_without_labels(tmp_path: Path) -> None:
         ("", "lists no files"),
         ("file,label\n", "below its head"),
         ("nowhere.png,1\n", "no such file"),
-        ("file,colour\n1.png,red\n", "no column for labels"),
+        ("file,color\n1.png,red\n", "no column for labels"),
         ("1.png,1\n1.png\n", "Line 2 .* has only 1 column"),
     ],
 )

@@ -94,8 +94,8 @@ def test_masks_are_resized_to_the_nearest_pixel() -> None:
 
 def test_masks_come_from_grey_or_palette_files(tmp_path: Path) -> None:
     values = np.array([[0, 15], [255, 3]], np.uint8)
-    Image.fromarray(values).save(tmp_path / "grey.png")
-    np.testing.assert_array_equal(mask_from_file(tmp_path / "grey.png"), values)
+    Image.fromarray(values).save(tmp_path / "gray.png")
+    np.testing.assert_array_equal(mask_from_file(tmp_path / "gray.png"), values)
     palette = Image.fromarray(values)
     palette.putpalette([0] * 768)
     palette.save(tmp_path / "palette.png")

@@ -88,7 +88,7 @@ def test_all_words_are_understood() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["colour=red", "size", "size=0x3", "size=ax3", "mean=x", "mean=inf", "std=0", "crop=2", "crop=-1", "layout=hw"],
+    ["color=red", "size", "size=0x3", "size=ax3", "mean=x", "mean=inf", "std=0", "crop=2", "crop=-1", "layout=hw"],
 )
 def test_words_that_mean_nothing_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--preprocess"):
@@ -162,7 +162,7 @@ def test_an_image_that_fits_is_fed_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", [None, metadata((127.5,), (127.5,))])
-def test_values_are_normalised_as_given_or_said(said: ModelMetadata | None) -> None:
+def test_values_are_normalized_as_given_or_said(said: ModelMetadata | None) -> None:
     text = "" if said else "mean=127.5,std=127.5"
     found = prepared(FLOAT_IMAGE, pixels(), text, said)
     np.testing.assert_array_equal(found[0], (pixels() / 127.5 - 1).astype(np.float32))
@@ -194,10 +194,10 @@ def test_resizing_cropping_and_fitting_are_pillows(tmp_path: Path) -> None:
 
 def test_grey_and_channels_first(tmp_path: Path) -> None:
     Image.fromarray(pixels()).save(tmp_path / "a.png")
-    grey = np.asarray(Image.fromarray(pixels()).convert("L"))
+    gray = np.asarray(Image.fromarray(pixels()).convert("L"))
     for shape in ((1, 4, 6, 1), (1, 4, 6)):
         np.testing.assert_array_equal(
-            prepared(TensorForm("x", "x", shape, "uint8"), tmp_path / "a.png").reshape(4, 6), grey
+            prepared(TensorForm("x", "x", shape, "uint8"), tmp_path / "a.png").reshape(4, 6), gray
         )
     first = prepared(TensorForm("x", "x", (1, 3, 4, 6), "float32"), tmp_path / "a.png")
     np.testing.assert_array_equal(first[0], pixels().transpose(2, 0, 1))
@@ -377,7 +377,7 @@ def test_no_damage_to_audio_is_a_crash(tmp_path_factory: pytest.TempPathFactory,
 
 
 @given(st.floats(1e-3, 10), st.integers(-128, 127), st.lists(st.floats(-100, 100), min_size=1, max_size=20))
-def test_quantising_is_off_by_half_a_step_at_most(scale: float, zero_point: int, reals: list[float]) -> None:
+def test_quantizing_is_off_by_half_a_step_at_most(scale: float, zero_point: int, reals: list[float]) -> None:
     form = TensorForm("x", "x", (len(reals),), "int8", scale, zero_point)
     stored = stored_from_real(np.array(reals), form, "s")
     back = real_from_bytes(stored.tobytes(), form)

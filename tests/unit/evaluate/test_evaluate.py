@@ -93,9 +93,9 @@ def test_folder_of_images_by_class_names(tmp_path: Path) -> None:
         folder = tmp_path / "data" / name
         folder.mkdir(parents=True)
         for i in range(3):
-            colour = [10 * i] * 3
-            colour[2 - number] = 200
-            Image.new("RGB", (9, 7), tuple(colour)).save(folder / f"{i}.png")
+            color = [10 * i] * 3
+            color[2 - number] = 200
+            Image.new("RGB", (9, 7), tuple(color)).save(folder / f"{i}.png")
     (tmp_path / "data" / "classes.txt").write_text("red\ngreen\nblue\n")
     found = run(candidate, open_dataset(str(tmp_path / "data")))
     assert found.accuracy.value == 1

@@ -19,7 +19,7 @@ def worst(right: Any, found: Any) -> float:
     return metric.value(np.sum([entry.statistics for entry in scores], axis=0), len(scores))
 
 
-def test_noise_of_quantisation_is_let_pass() -> None:
+def test_noise_of_quantization_is_let_pass() -> None:
     right = SOURCE.normal(5.0, 1.0, (8, 1, 16))
     assert worst(right, right) == 0
     assert 0.05 < worst(right, right + SOURCE.normal(0, 0.1, right.shape)) < RUINED

@@ -79,7 +79,7 @@ def one_layer(draw: Draw, shape: tuple[int, ...], dtype: str) -> bytes:
 
 
 def assert_computes(model: bytes, reference: Callable[..., Array], rank: int = 0) -> None:
-    """Compare a model of one operator with numpy, on real numbers and within the steps of its quantisation."""
+    """Compare a model of one operator with numpy, on real numbers and within the steps of its quantization."""
     interpreter = loaded(model)
     details, (output,) = interpreter.get_input_details(), interpreter.get_output_details()
     arrays = inputs_for(details)

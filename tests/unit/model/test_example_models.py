@@ -66,7 +66,7 @@ def test_both_apis_compute_the_same() -> None:
     np.testing.assert_allclose(answers[0].read(expected.size, np.float32), expected.reshape(-1), rtol=1e-5)
 
 
-def test_int8_sample_is_the_float_sample_quantised() -> None:
+def test_int8_sample_is_the_float_sample_quantized() -> None:
     _, (expected,) = run(example_models.mobilenet_like())
     _, (stored,) = run(example_models.mobilenet_like(dtype="int8"))
     np.testing.assert_allclose((stored.astype(np.float64) + 128) / 256, expected, atol=0.05)

@@ -75,7 +75,7 @@ def test_constants_and_strangers_are_refused(tmp_path: Path) -> None:
 
 
 def test_weights_behind_the_flatbuffer_are_brought_inside(tmp_path: Path) -> None:
-    """The quantiser of Google AI Edge writes them there."""
+    """The quantizer of Google AI Edge writes them there."""
     import flatbuffers
     from ai_edge_litert import schema_py_generated as schema
 

@@ -1,4 +1,4 @@
-"""Nodes of two graphs that do the same work, whatever a quantiser did to names and order."""
+"""Nodes of two graphs that do the same work, whatever a quantizer did to names and order."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_numbered_names_that_moved_on_are_not_believed(tmp_path: Path) -> None:
     assert {match.certainty for match in matches if match.op == "DEQUANTIZE"} == {Certainty.NONE}
 
 
-def test_a_quantised_network_matches_its_float_original(tmp_path: Path) -> None:
+def test_a_quantized_network_matches_its_float_original(tmp_path: Path) -> None:
     before = main_graph(mobilenet_like(), tmp_path / "float.tflite")
     after = main_graph(mobilenet_like(dtype="int8"), tmp_path / "int8.tflite")
     matches = match_nodes(before, after)

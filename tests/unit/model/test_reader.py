@@ -205,7 +205,7 @@ def test_kind_of_float_models(write_model: Write, sample: Any, change: Any, kind
         (["INT8", None], "mixed"),
     ],
 )
-def test_kind_of_quantised_models(write_model: Write, sample: Any, computed: list[str | None], kind: str) -> None:
+def test_kind_of_quantized_models(write_model: Write, sample: Any, computed: list[str | None], kind: str) -> None:
     for tensor, dtype in zip(sample.subgraphs[0].tensors[3:5], computed, strict=True):
         if dtype is not None:
             tensor.type = getattr(schema.TensorType, dtype)

@@ -25,7 +25,7 @@ from hasten.explain.node_errors import DROP_DB
 from hasten.explain.run import Subject
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
-from hasten.model.build_bytes import serialised
+from hasten.model.build_bytes import serialized
 from hasten.model.build_graph import signed_range
 from hasten.model.matching import match_nodes
 from hasten.targets.local import LocalTarget
@@ -45,7 +45,7 @@ def with_scaled_weights(data: bytes, node: int, factor: float) -> bytes:
     graph = model.subgraphs[0]
     buffer = model.buffers[graph.tensors[graph.operators[node].inputs[1]].buffer]
     buffer.data = (buffer.data.view(np.float32) * np.float32(factor)).view(np.uint8)
-    return serialised(model)
+    return serialized(model)
 
 
 def written(data: bytes, folder: Path, name: str) -> Path:
@@ -282,7 +282,7 @@ def with_a_variable(data: bytes) -> bytes:
 
     model = schema.ModelT.InitFromPackedBuf(data)
     model.subgraphs[0].tensors.append(schema.TensorT(name="state", shape=[1, 4], isVariable=True))
-    return serialised(model)
+    return serialized(model)
 
 
 def test_models_that_cannot_be_profiled_are_compared_in_numbers(tmp_path: Path) -> None:

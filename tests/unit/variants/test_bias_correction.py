@@ -88,7 +88,7 @@ def test_equal_biases_are_corrected_each_on_its_own(tmp_path: Path) -> None:
     assert len({tensor.buffer for tensor in found}) == len(found) > 10
 
 
-def test_only_what_is_quantised_is_corrected(tmp_path: Path) -> None:
+def test_only_what_is_quantized_is_corrected(tmp_path: Path) -> None:
     model = model_file(tmp_path, "mobilenet")
     known = calibrate(model, "static_int8_min_max", inputs_of(model, 4))
     variant = make_variant(model, "static_int8_corrected", tmp_path / "v.tflite", known, choice=NodeChoice(only=[0]))

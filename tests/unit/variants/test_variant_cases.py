@@ -87,13 +87,13 @@ def test_an_lstm_stays_float_and_that_is_said(cases: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("02_kws_dscnn/model_shipped_as_float32.tflite", "its weights are int8, though it takes and gives floats"),
+        ("02_kws_dscnn/model_shipped_as_float32.tflite", "its weights are int8, although inputs and outputs are float"),
         ("07_ssd_mobilenet_v1_coco/model_uint8.tflite", "uint8 static"),
         ("08_mobilenet_v2_imagenet_uint8/model_tf2_ptq.tflite", "int8 static"),
         ("08_mobilenet_v2_imagenet_uint8/model_tf1_qat.tflite", "uint8 static"),
         ("06_mnist_lstm/model_int8.tflite", "int8 static"),
     ],
 )
-def test_quantised_files_are_called_so(name: str, kind: str, cases: Path, tmp_path: Path) -> None:
+def test_quantized_files_are_called_so(name: str, kind: str, cases: Path, tmp_path: Path) -> None:
     with pytest.raises(AlreadyQuantizedError, match=kind):
         make_variant(cases / name, "dynamic_int8", tmp_path / "v.tflite")

@@ -1,4 +1,4 @@
-"""Preparation changes what a file looks like to a quantiser, and no output."""
+"""Preparation changes what a file looks like to a quantizer, and no output."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_calibration_data_that_does_not_fit_is_refused(
         make_variant(model_file(tmp_path, "mobilenet"), "static_int8", tmp_path / "v.tflite", samples)
 
 
-def test_without_the_quantiser_the_command_to_install_it_is_told(
+def test_without_the_quantizer_the_command_to_install_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ai_edge_quantizer", None)

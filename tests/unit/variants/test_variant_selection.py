@@ -92,7 +92,7 @@ def test_a_pattern_selects_by_name(tmp_path: Path) -> None:
         (NodeChoice(only=[99]), "no node 99"),
         (NodeChoice(only="nowhere"), "matches 'nowhere'"),
         (NodeChoice(only="("), "not a regular expression"),
-        (NodeChoice([0], [1]), "Both"),
+        (NodeChoice([0], [1]), "both"),
     ],
 )
 def test_a_selection_that_makes_no_sense_is_refused(choice: NodeChoice, sentence: str, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def recurrent(path: Path) -> Path:
     return g.write(path)
 
 
-def test_static_recipes_quantise_what_is_around_a_recurrent_loop(tmp_path: Path) -> None:
+def test_static_recipes_quantize_what_is_around_a_recurrent_loop(tmp_path: Path) -> None:
     model, out = recurrent(tmp_path / "m.tflite"), tmp_path / "v.tflite"
     variant = make_variant(model, "static_int8_min_max", out, inputs_of(model, 30))
     assert variant.weight_shares["int8"] == pytest.approx(0.2, abs=0.01)  # one layer of two, in a quarter of the bytes

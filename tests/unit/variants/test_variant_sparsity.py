@@ -71,7 +71,7 @@ def test_only_dense_layers_and_1x1_convolutions_are_pruned(tmp_path: Path) -> No
     assert np.isfinite(answers(variant.path, inputs_of(model, 1))[0]["probabilities"]).all()
 
 
-def test_zeros_survive_quantising(tmp_path: Path) -> None:
+def test_zeros_survive_quantizing(tmp_path: Path) -> None:
     pruned = prune_variant(model_file(tmp_path, "mobilenet"), 0.8, tmp_path / "pruned.tflite")
     before = layer_sparsities(read_graph(pruned.path))
     variant = make_variant(pruned.path, "dynamic_int8", tmp_path / "int8.tflite")

@@ -1,4 +1,4 @@
-"""Files that quantisers stumble over: each works, or ends in a sentence that says why not."""
+"""Files that quantizers stumble over: each works, or ends in a sentence that says why not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("recipe", ["dynamic_int8", "static_int8_min_max"])
 @pytest.mark.parametrize("name", ["old_schema", "float16_weights", "embedding", "dynamic_batch"])
-def test_odd_files_are_quantised_all_the_same(name: str, recipe: str, tmp_path: Path) -> None:
+def test_odd_files_are_quantized_all_the_same(name: str, recipe: str, tmp_path: Path) -> None:
     model, out = model_file(tmp_path, name), tmp_path / "v.tflite"
     variant = make_variant(model, recipe, out, inputs_of(model, 30))
     if (name, recipe) == ("embedding", "dynamic_int8"):
@@ -99,7 +99,7 @@ def test_an_open_batch_stays_open(tmp_path: Path) -> None:
     np.testing.assert_allclose(seen["y"], expected["y"], atol=0.1 * np.abs(expected["y"]).max())
 
 
-def test_one_signature_of_several_is_quantised(tmp_path: Path) -> None:
+def test_one_signature_of_several_is_quantized(tmp_path: Path) -> None:
     model, out = model_file(tmp_path, "two_signatures"), tmp_path / "v.tflite"
     data = inputs_of(model, 20, signature="multiply")
     variant = make_variant(model, "static_int8_min_max", out, data, signature="multiply")
@@ -111,7 +111,7 @@ def test_one_signature_of_several_is_quantised(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_state_is_kept(dtype: str, tmp_path: Path) -> None:
-    """Its output is written to the state too, which the quantiser forgets when it sets the output's type."""
+    """Its output is written to the state too, which the quantizer forgets when it sets the output's type."""
     model, out = model_file(tmp_path, "accumulator"), tmp_path / "v.tflite"
     data = [{"x": np.full((1, 4), value, np.float32)} for value in (1, -2, 3, 0.5)]
     variant = make_variant(model, "static_int8_min_max", out, data, io_types=IoTypes("float32", dtype))
@@ -127,13 +127,13 @@ def test_state_is_kept(dtype: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (example_models.mobilenet_like(dtype="int8"), "quantised already: int8 static"),
-        (int8_weights(), "its weights are int8, though it takes and gives floats"),
+        (example_models.mobilenet_like(dtype="int8"), "already quantized: int8 static"),
+        (int8_weights(), "its weights are int8, although inputs and outputs are float"),
     ],
     ids=["int8", "int8_weights"],
 )
 @pytest.mark.parametrize("recipe", ["dynamic_int8", "static_int8"])
-def test_a_quantised_model_is_called_so(model: bytes, sentence: str, recipe: str, tmp_path: Path) -> None:
+def test_a_quantized_model_is_called_so(model: bytes, sentence: str, recipe: str, tmp_path: Path) -> None:
     path = tmp_path / "float32.tflite"
     path.write_bytes(model)
     with pytest.raises(AlreadyQuantizedError, match=sentence):
@@ -142,7 +142,7 @@ def test_a_quantised_model_is_called_so(model: bytes, sentence: str, recipe: str
 
 @pytest.mark.parametrize("name", ["counting_loop", "branch"])
 @pytest.mark.parametrize("recipe", ["dynamic_int8", "static_int8"])
-def test_a_model_with_nothing_to_quantise_is_called_so(name: str, recipe: str, tmp_path: Path) -> None:
+def test_a_model_with_nothing_to_quantize_is_called_so(name: str, recipe: str, tmp_path: Path) -> None:
     model = model_file(tmp_path, name)
     with pytest.raises(NothingToChangeError, match="changes nothing"):
         make_variant(model, recipe, tmp_path / "v.tflite", inputs_of(model, 2))
