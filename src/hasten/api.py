@@ -44,19 +44,12 @@ if TYPE_CHECKING:
     Path = str | os.PathLike[str]
 
 T = TypeVar("T")
-# A record by its class → the module that shows it.
+# Records that have no `view` beside their module → the module that shows them.
 _VIEWS: Final = {
-    "CheckFound": "hasten.gate.view",
     "ComparisonResult": "hasten.report.timing",
-    "CopiesFound": "hasten.practices.copies.view",
-    "DevicesFound": "hasten.practices.help.view",
-    "DoctorFound": "hasten.practices.help.view",
     "Measurement": "hasten.report.timing",
     "Prediction": "hasten.report.prediction",
     "SustainedFound": "hasten.report.timing",
-    "ThreadsFound": "hasten.practices.threads.view",
-    "TraceFound": "hasten.practices.app.view",
-    "WatchedFound": "hasten.practices.app.view",
 }
 
 __all__ = [
@@ -73,6 +66,7 @@ __all__ = [
     "doctor",
     "document",
     "markdown",
+    "practice",
     "run_once",
     "session_lines",
     "sustain",
@@ -274,6 +268,25 @@ def run_once(
     return _found(found, candidate)
 
 
+def practice(
+    name: str,
+    model: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    effort: Effort = Effort(),
+    **options: Any,
+) -> Any:
+    """What the practice of that name finds for a model; options are those of its `run`."""
+    from hasten.practices.registry import NAMES
+
+    if name not in NAMES:
+        raise UsageError(f"There is no practice {name!r}.", f"Use one of: {', '.join(NAMES)}.")
+    candidate, _ = open_model(model, plan, workload)
+    run = importlib.import_module(f"hasten.practices.{name}.run").run
+    return _found(run(candidate, effort=effort, **options), candidate)
+
+
 def blocks(found: object) -> list[Block]:
     """What a record shows: the same blocks on a terminal, on a page and in Markdown."""
     shown: list[Block] = _view_of(found).view(found)
@@ -312,7 +325,9 @@ def _interruptible(so_far: Sequence[object]) -> Iterator[None]:
 
 
 def _view_of(found: object) -> Any:
-    return importlib.import_module(_VIEWS[type(found).__name__])
+    """The `view` in the folder of the record's `facts`, or the one named above."""
+    folder, _, _ = type(found).__module__.rpartition(".")
+    return importlib.import_module(_VIEWS.get(type(found).__name__, f"{folder}.view"))
 
 
 def _found(result: T | Failure | FailedCandidate, candidate: Candidate) -> T:

@@ -17,24 +17,20 @@ from typing import Final, NoReturn
 import hasten
 from hasten.cli.output import WIDTH, complain, give_up_output, own_output, prepare_streams, show
 from hasten.core.errors import HastenError, UsageError
+from hasten.practices.registry import GUIDE
 
-# command → what it does, in the order in which a newcomer meets them. Each is a module of this room; it is imported
-# only when asked for, so that --help answers at once.
+# Command → what it does, in the order in which a newcomer meets them. Each is a module of this room; it is imported
+# only when asked for, so that --help answers at once. Those of practices come from the registry.
 COMMANDS: Final = {
-    "tune": "all of it: the fastest model and plan that keep their accuracy",
-    "bench": "time a model, with an interval that can be trusted",
-    "compare": "is one model or plan faster than another?",
-    "profile": "each operator's time, cost and headroom",
-    "quantize": "smaller and faster variants that keep the accuracy asked for",
-    "trace": "a timeline that Perfetto and Chrome open",
-    "threads": "how many threads, alone and beside other work",
-    "app": "where an application's time goes, around and inside the model",
-    "accelerators": "does an accelerator run it, all of it, correctly, faster?",
-    "check": "a gate for CI: limits, and no slower than an older model",
-    "copies": "what it costs to feed and read a model, by each way",
+    "tune": "find the fastest model and plan that keep the accuracy",
+    "bench": "measure the latency of a model, with a confidence interval",
+    "compare": "compare the latency of two models or plans",
+    **{entry.name: entry.help for entry in GUIDE if entry.help},
+    "trace": "record a timeline that Perfetto and Chrome open",
+    "check": "check a model against limits or a baseline, for CI",
     "run": "run a bundle or a model once, on your input",
-    "report": "a session as a page to read; Markdown, JSON and pictures, too",
-    "devices": "the targets within reach",
+    "report": "write a session as a page, Markdown, JSON or pictures",
+    "devices": "list the devices within reach",
     "doctor": "check this machine",
 }
 _INTERRUPTED: Final = 130

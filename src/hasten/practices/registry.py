@@ -25,13 +25,13 @@ class Entry:
 
 GUIDE: Final = (
     Entry("choose", "Model choice"),
-    Entry("profile", "Profile", "time of each operator, its cost and headroom"),
+    Entry("profile", "Profile", "show the time, cost and headroom of each operator"),
     Entry("operators", "Operators"),
-    Entry("quantize", "Quantization", "variants with measured accuracy, size and speed"),
-    Entry("threads", "Threads", "thread counts, alone and beside other work"),
-    Entry("copies", "Copies", "cost of feeding and reading the model, by each way"),
-    Entry("app", "Application", "where an application's time goes, around and inside the model"),
-    Entry("accelerators", "Accelerators", "what each accelerator does with the model, and when it pays"),
+    Entry("quantize", "Quantization", "make variants with measured accuracy, size and speed"),
+    Entry("threads", "Threads", "find the number of threads, alone and beside other work"),
+    Entry("copies", "Copies", "measure the cost of feeding and reading the model"),
+    Entry("app", "Application", "show where an application's time goes"),
+    Entry("accelerators", "Accelerators", "test what each accelerator does with the model"),
     Entry("help", "Help"),
 )
 # What a step of a tuning brought, whatever the practice.

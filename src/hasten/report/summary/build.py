@@ -42,24 +42,9 @@ if TYPE_CHECKING:
 
 _KNOWN: Final = {
     *rows.KINDS,
-    "profile",
-    "explanation",
-    "sustained",
-    "sensitivity",
-    "settings",
-    "chosen",
-    "accelerators",
-    "finding",
-    "environment",
-    "threads",
-    "copies",
-    "app",
-    "step",
-    "floor",
-    "note",
-    "result",
-    "check",
-    "accuracy",
+    *NAMES,
+    *("settings", "environment", "result", "step", "finding", "chosen", "floor", "note", "accuracy", "sensitivity"),
+    *("check", "explanation", "sustained"),
 }
 # Rooms that are no section of the guide, and offer sections like one.
 _OTHER_ROOMS: Final = {"gate": "Limits"}
