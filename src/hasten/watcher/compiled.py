@@ -13,12 +13,11 @@ from .c_calls import LOOKED_AT_ROUNDS
 from .close_look import look_at_input, note_run
 from .event_loops import in_event_loop
 from .models import model_in_file, model_in_memory
+from .recorder import NUMBER, PATCHED
 
 if TYPE_CHECKING:
     from .instrumentation import Instrumentation
 
-_PATCHED: Final = "_hasten_watched"
-_NUMBER: Final = "_hasten_number"
 _BUFFERS: Final = (
     "create_input_buffers",
     "create_output_buffers",
@@ -31,7 +30,7 @@ _RESIZES: Final = ("resize_input_tensor",)
 def patch_compiled_module(module: Any, watch: Instrumentation) -> None:
     """Wrap the methods of the classes of such a module."""
     compiled, buffer = getattr(module, "CompiledModel", None), getattr(module, "TensorBuffer", None)
-    if compiled is not None and _PATCHED not in vars(compiled):
+    if compiled is not None and PATCHED not in vars(compiled):
         for name in ("from_file", "from_buffer"):
             watch.replace(compiled, name, classmethod(_load(vars(compiled)[name], watch)))
         for name in ("run_by_index", "run_by_name"):
@@ -40,25 +39,12 @@ def patch_compiled_module(module: Any, watch: Instrumentation) -> None:
             for name in names:
                 if name in vars(compiled):
                     watch.replace(compiled, name, _other(vars(compiled)[name], kind, watch))
-        watch.replace(compiled, _PATCHED, True)
+        watch.replace(compiled, PATCHED, True)
         watch.ready_for_litert()
-    if buffer is not None and _PATCHED not in vars(buffer):
+    if buffer is not None and PATCHED not in vars(buffer):
         watch.replace(buffer, "write", _write(vars(buffer)["write"], watch))
         watch.replace(buffer, "read", _read(vars(buffer)["read"], watch))
-        watch.replace(buffer, _PATCHED, True)
-
-
-def _number(instance: Any, watch: Instrumentation) -> int:
-    found = instance.__dict__.get(_NUMBER)
-    if found is None:
-        found = watch.recorder.new_object({"type": "CompiledModel", "package": type(instance).__module__})
-        setattr(instance, _NUMBER, found)
-    return int(found)
-
-
-def _add(watch: Instrumentation, kind: int, number: int, place: int, start: int, end: int) -> None:
-    code = kind | number << rows.OBJECT_SHIFT | place << rows.PLACE_SHIFT
-    watch.recorder.rows.extend((code, get_ident(), start, end))
+        watch.replace(buffer, PATCHED, True)
 
 
 def _load(original: Any, watch: Instrumentation) -> Any:
@@ -72,7 +58,7 @@ def _load(original: Any, watch: Instrumentation) -> Any:
         end = time.perf_counter_ns()
         which = model_in_file(model) if function.__name__ == "from_file" else model_in_memory(model, watch.recorder)
         given = {**dict(zip(("hardware_accel", "environment", "options"), arguments, strict=False)), **options}
-        made.__dict__[_NUMBER] = watch.recorder.new_object(
+        made.__dict__[NUMBER] = watch.recorder.new_object(
             {
                 "type": "CompiledModel",
                 "package": cls.__module__,
@@ -81,7 +67,7 @@ def _load(original: Any, watch: Instrumentation) -> Any:
                 **which,
             }
         )
-        _add(watch, rows.LOAD, made.__dict__[_NUMBER], place.number, start, end)
+        watch.recorder.add_call(rows.LOAD, made.__dict__[NUMBER], place.number, start, end)
         watch.recorder.flush()  # its first run may be what crashes
         return made
 
@@ -116,7 +102,7 @@ def _run(original: Any, watch: Instrumentation) -> Any:
             return original(self, *arguments, **options)
         finally:
             end = clock()
-            number = self.__dict__.get(_NUMBER) or _number(self, watch)
+            number = self.__dict__.get(NUMBER) or recorder.number_of(self)
             extend((rows.INVOKE | flags << 4 | number << 8 | place.number << 24, ident(), start, end))
             place.runs += 1
             if place.runs in LOOKED_AT_ROUNDS:
@@ -134,11 +120,11 @@ def _other(original: Any, kind: int, watch: Instrumentation) -> Any:
         start = time.perf_counter_ns()
         made = original(self, *arguments, **options)
         end = time.perf_counter_ns()
-        number = _number(self, watch)
+        number = watch.recorder.number_of(self)
         for buffer in made if isinstance(made, list) else [made]:
             if buffer is not None:
-                buffer.__dict__[_NUMBER] = number
-        _add(watch, kind, number, place.number, start, end)
+                buffer.__dict__[NUMBER] = number
+        watch.recorder.add_call(kind, number, place.number, start, end)
         return made
 
     return call
@@ -159,7 +145,7 @@ def _write(original: Any, watch: Instrumentation) -> Any:
             result = original(self, data_array)
         finally:
             end = clock()
-            number = self.__dict__.get(_NUMBER, 0)
+            number = self.__dict__.get(NUMBER, 0)
             extend((rows.SET | odd | number << 8 | place.number << 24, ident(), start, end))
         if odd and place.left:
             look_at_input(functools.partial(original, self), data_array, place, watch)
@@ -181,7 +167,7 @@ def _read(original: Any, watch: Instrumentation) -> Any:
             return original(self, num_elements, output_dtype)
         finally:
             end = clock()
-            number = self.__dict__.get(_NUMBER, 0)
+            number = self.__dict__.get(NUMBER, 0)
             extend((rows.GET | number << 8 | place.number << 24, ident(), start, end))
 
     return read

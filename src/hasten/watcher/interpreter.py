@@ -17,18 +17,16 @@ from .c_calls import LOOKED_AT_ROUNDS
 from .close_look import look_at_input, look_at_output, note_run
 from .event_loops import in_event_loop
 from .models import describe_model
+from .recorder import NUMBER, PATCHED
 
 if TYPE_CHECKING:
     from .instrumentation import Instrumentation
-
-_PATCHED = "_hasten_watched"
-_NUMBER = "_hasten_number"
 
 
 def patch_interpreter_module(module: Any, watch: Instrumentation) -> None:
     """Wrap the methods of the classes of such a module; those that a release lacks are left out."""
     interpreter = getattr(module, "Interpreter", None)
-    if interpreter is None or _PATCHED in vars(interpreter):
+    if interpreter is None or PATCHED in vars(interpreter):
         return
     for name, wrap in _WRAPPERS.items():
         if callable(original := vars(interpreter).get(name)):
@@ -36,18 +34,8 @@ def patch_interpreter_module(module: Any, watch: Instrumentation) -> None:
     runner = getattr(module, "SignatureRunner", None)
     if runner is not None and callable(call := vars(runner).get("__call__")):
         watch.replace(runner, "__call__", _signature(call, watch))
-    watch.replace(interpreter, _PATCHED, True)
+    watch.replace(interpreter, PATCHED, True)
     watch.ready_for_litert()
-
-
-def number_of(instance: Any, watch: Instrumentation) -> int:
-    """The number of an interpreter; one made before the watch began gets it now."""
-    try:
-        return int(getattr(instance, _NUMBER))
-    except AttributeError:
-        number = watch.recorder.new_object({"type": type(instance).__name__, "package": type(instance).__module__})
-        setattr(instance, _NUMBER, number)
-        return number
 
 
 def _init(original: Any, watch: Instrumentation) -> Any:
@@ -57,8 +45,8 @@ def _init(original: Any, watch: Instrumentation) -> Any:
         start = time.perf_counter_ns()
         original(self, *arguments, **options)
         end = time.perf_counter_ns()
-        setattr(self, _NUMBER, watch.recorder.new_object(describe_model(self, arguments, options, watch.recorder)))
-        _add(watch, rows.LOAD, getattr(self, _NUMBER), place.number, start, end)
+        setattr(self, NUMBER, watch.recorder.new_object(describe_model(self, arguments, options, watch.recorder)))
+        watch.recorder.add_call(rows.LOAD, getattr(self, NUMBER), place.number, start, end)
         watch.recorder.flush()  # its first run may be what crashes
 
     return __init__
@@ -70,37 +58,45 @@ def _del(original: Any, watch: Instrumentation) -> Any:
         start = time.perf_counter_ns()
         original(self)
         end = time.perf_counter_ns()
-        if not sys.is_finalizing() and _NUMBER in self.__dict__:
+        if not sys.is_finalizing() and NUMBER in self.__dict__:
             place = watch.recorder.place(sys._getframe(1))
-            _add(watch, rows.FREE, self.__dict__[_NUMBER], place.number, start, end)
+            watch.recorder.add_call(rows.FREE, self.__dict__[NUMBER], place.number, start, end)
 
     return __del__
 
 
 def _allocate_tensors(original: Any, watch: Instrumentation) -> Any:
+    recorder = watch.recorder
+
     @functools.wraps(original)
     def allocate_tensors(self: Any) -> Any:
-        place = watch.recorder.place(sys._getframe(1))
+        place = recorder.place(sys._getframe(1))
         start = time.perf_counter_ns()
         try:
             return original(self)
         finally:
-            _add(watch, rows.ALLOCATE, number_of(self, watch), place.number, start, time.perf_counter_ns())
+            watch.recorder.add_call(
+                rows.ALLOCATE, watch.recorder.number_of(self), place.number, start, time.perf_counter_ns()
+            )
 
     return allocate_tensors
 
 
 def _resize_tensor_input(original: Any, watch: Instrumentation) -> Any:
+    recorder = watch.recorder
+
     @functools.wraps(original)
     def resize_tensor_input(self: Any, input_index: Any, tensor_size: Any, strict: bool = False) -> Any:
-        place = watch.recorder.place(sys._getframe(1))
+        place = recorder.place(sys._getframe(1))
         flag = rows.CHANGED if _is_another_shape(self, input_index, tensor_size) else 0
         start = time.perf_counter_ns()
         try:
             return original(self, input_index, tensor_size, strict)
         finally:
             end = time.perf_counter_ns()
-            _add(watch, rows.RESIZE | flag << rows.FLAG_SHIFT, number_of(self, watch), place.number, start, end)
+            watch.recorder.add_call(
+                rows.RESIZE | flag << rows.FLAG_SHIFT, watch.recorder.number_of(self), place.number, start, end
+            )
 
     return resize_tensor_input
 
@@ -122,7 +118,7 @@ def _set_tensor(original: Any, watch: Instrumentation) -> Any:
             result = original(self, tensor_index, value)
         finally:
             end = clock()
-            number = self.__dict__.get(_NUMBER) or number_of(self, watch)
+            number = self.__dict__.get(NUMBER) or recorder.number_of(self)
             extend((4 | odd | number << 8 | place.number << 24, ident(), start, end))
         if odd and place.left:
             look_at_input(functools.partial(original, self, tensor_index), value, place, watch)
@@ -148,7 +144,7 @@ def _invoke(original: Any, watch: Instrumentation) -> Any:
             return original(self)
         finally:
             end = clock()
-            number = self.__dict__.get(_NUMBER) or number_of(self, watch)
+            number = self.__dict__.get(NUMBER) or recorder.number_of(self)
             extend((5 | flags << 4 | number << 8 | place.number << 24, ident(), start, end))
             place.runs += 1
             if place.runs in LOOKED_AT_ROUNDS:
@@ -171,7 +167,7 @@ def _get_tensor(original: Any, watch: Instrumentation) -> Any:
             result = original(self, tensor_index, subgraph_index) if subgraph_index else original(self, tensor_index)
         finally:
             end = clock()
-            number = self.__dict__.get(_NUMBER) or number_of(self, watch)
+            number = self.__dict__.get(NUMBER) or recorder.number_of(self)
             extend((6 | number << 8 | place.number << 24, ident(), start, end))
         if place.left:
             look_at_output(self, tensor_index, result, place, watch)
@@ -193,7 +189,7 @@ def _signature(original: Any, watch: Instrumentation) -> Any:
         finally:
             end = time.perf_counter_ns()
             kind = rows.SIGNATURE | flags << rows.FLAG_SHIFT
-            _add(watch, kind, number_of(interpreter, watch), place.number, start, end)
+            watch.recorder.add_call(kind, watch.recorder.number_of(interpreter), place.number, start, end)
             place.runs += 1
             if place.runs in LOOKED_AT_ROUNDS:
                 watch.calls.after_run(place)
@@ -221,11 +217,6 @@ def _is_another_shape(interpreter: Any, index: Any, shape: Any) -> bool:
         return [int(size) for size in interpreter._interpreter.TensorSize(int(index), 0)] != [int(s) for s in shape]
     except (TypeError, ValueError, AttributeError):
         return True
-
-
-def _add(watch: Instrumentation, kind: int, number: int, place: int, start: int, end: int) -> None:
-    code = kind | number << rows.OBJECT_SHIFT | place << rows.PLACE_SHIFT
-    watch.recorder.rows.extend((code, get_ident(), start, end))
 
 
 _WRAPPERS = {

@@ -20,6 +20,9 @@ _LONGEST_CHAIN: Final = 40
 _EXAMINED_AT_FIRST: Final = 6
 _MOST_ROWS: Final = 20_000_000
 """Of one process; 640 MB. Later ones are counted only."""
+PATCHED: Final = "_hasten_watched"
+NUMBER: Final = "_hasten_number"
+"""Attributes of a class that is patched, and of its instances."""
 
 
 class Place:
@@ -78,6 +81,19 @@ class Recorder:
         _described_objects[number] = line = {"kind": "object", "number": number, **description}
         self.define(line)
         return number
+
+    def number_of(self, instance: Any) -> int:
+        """The number of an interpreter or compiled model; one made before the watch began gets it now."""
+        found = instance.__dict__.get(NUMBER)
+        if found is None:
+            found = self.new_object({"type": type(instance).__name__, "package": type(instance).__module__})
+            setattr(instance, NUMBER, found)
+        return int(found)
+
+    def add_call(self, kind: int, number: int, place: int, start: int, end: int) -> None:
+        """A row for a call of LiteRT."""
+        code = kind | number << rows.OBJECT_SHIFT | place << rows.PLACE_SHIFT
+        self.rows.extend((code, _thread.get_ident(), start, end))
 
     def define(self, line: dict[str, Any]) -> None:
         """A line that the rows refer to: a forked child needs it too."""

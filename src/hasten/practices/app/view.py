@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from hasten.core.session import Line
-    from hasten.practices.app.facts import Fault, InsteadRow, ModelUse, OperatorRow
+    from hasten.practices.app.facts import Fault, InsteadRow, ModelUse, OperatorRow, SlowFrame
     from hasten.show.blocks import Block
 
 _SMALL: Final = 0.0005
@@ -134,15 +134,9 @@ def _program_detail(found: WatchedFound, name: str) -> list[Block]:
         if use.operators:
             top = ", ".join(f"{entry.op} {percent(entry.share)}" for entry in use.operators[:_OPERATORS])
             rows.append(("operators", f"{top} (measured after the program)"))
-    rows += [
-        (
-            "slow round",
-            f"{milliseconds(slow.ms)}, {milliseconds(slow.inference_ms)} of it inference, number"
-            f" {slow.number} after {milliseconds(slow.at_ms)}",
-        )
-        for slow in (found.frames.slowest if found.frames else ())
-        if found.frames and slow.ms > 2 * found.frames.median_ms
-    ]
+    if frames := found.frames:
+        slow = [frame for frame in frames.slowest if frame.ms > 2 * frames.median_ms]
+        rows += [("slow round", _slow_round(frame)) for frame in slow]
     code = tuple(
         (
             Cell(milliseconds(row.ms), row.ms),
@@ -153,6 +147,11 @@ def _program_detail(found: WatchedFound, name: str) -> list[Block]:
     )
     own = Table(f"{name}-code", "The program's own code", columns("#time", "line", "part"), code)
     return [Facts(tuple(rows)), *([own] if code else [])]
+
+
+def _slow_round(frame: SlowFrame) -> str:
+    when = f"number {frame.number}, {milliseconds(frame.at_ms)} after the start"
+    return f"{when}: {milliseconds(frame.ms)}, {milliseconds(frame.inference_ms)} of it inference"
 
 
 def _threads(found: AppFound, name: str) -> list[Block]:
@@ -180,7 +179,7 @@ def _trace_facts(found: TraceFound) -> list[tuple[str, str]]:
     if found.thread is not None:
         what = "CPU time" if found.sampled and source.kind in _CPU_SAMPLERS else "time"
         share = percent(found.split.litert_ms / max(found.split.total_ms, 1e-9))
-        rows.append(("LiteRT", f"{share} of the {what} on {found.thread}"))
+        rows += [("thread", found.thread), ("LiteRT", f"{share} of the thread's {what}")]
     if runs := found.inferences:
         counted = {"load": found.loads, "allocation": found.allocations}
         counts = "".join(f"; {several(number, word)}" for word, number in counted.items() if number)

@@ -74,10 +74,6 @@ def _range(ci95: Sequence[float]) -> str:
     return f"{low.removesuffix(' %')}–{high}"
 
 
-def _queued(facts: Mapping[str, Any]) -> str:
-    return f"The program waited for a core {percent(facts['share'])} of its time, because other programs used them."
-
-
 PHRASES: Final[dict[str, Phrase]] = {
     **trace_words.PHRASES,
     "app.not-examined": Phrase(
@@ -97,11 +93,11 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     "app.resized": Phrase(_resized, "Use one interpreter per shape, allocated once, or bring all frames to one shape."),
     "app.input-not-array": Phrase(
-        "The program passes a {type} of {bytes:size} {calls} times; an array that fits takes {fit_ms:ms}.",
+        "The program passes a {type} ({bytes:size}) {calls} times. An array that fits takes {fit_ms:ms}.",
         "Write into a contiguous array of the input's type, or directly into interpreter.tensor(index)().",
     ),
     "app.input-not-contiguous": Phrase(
-        "The program passes a non-contiguous array of {bytes:size} {calls} times; a contiguous one takes {fit_ms:ms}.",
+        "The program passes a non-contiguous array ({bytes:size}) {calls} times. A contiguous one takes {fit_ms:ms}.",
         "Write into a contiguous array of the input's type, or directly into interpreter.tensor(index)().",
     ),
     "app.input-float64": Phrase(
@@ -162,6 +158,9 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Let it process more frames.",
     ),
     "app.process-killed": Phrase("A process was killed; what it did in its last 0.25 s is missing."),
-    "app.queued": Phrase(_queued, "Close other programs. Costs exclude this time; the split includes it."),
+    "app.queued": Phrase(
+        "The program waited for a core {share:percent} of its time because other programs used the CPU.",
+        "Close other programs. Costs exclude this time; the split includes it.",
+    ),
 }
 BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)

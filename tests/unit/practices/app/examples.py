@@ -65,7 +65,8 @@ def clean() -> WatchedFound:
 
 def without_litert() -> WatchedFound:
     """A program that never used LiteRT, and failed."""
-    return replace(clean(), models=(), frames=None, exit_code=3)
+    split = Split(start_ms=300.0, other_ms=800.0)
+    return replace(clean(), split=split, models=(), frames=None, exit_code=3)
 
 
 def unseen() -> WatchedFound:
