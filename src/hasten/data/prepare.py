@@ -48,20 +48,20 @@ class Preparer:
         """What had to be guessed so far."""
         return tuple(self._notes.values())
 
-    def prepare(self, sample: Sample, rooms: Sequence[Array] | None = None) -> tuple[Array, ...]:
+    def prepare(self, sample: Sample, buffers: Sequence[Array] | None = None) -> tuple[Array, ...]:
         """The stored values of each input, in the model's order and shape.
 
-        They may be put into `rooms`, one for each input: fresh memory for each image costs as much as decoding it.
+        They may be put into `buffers`, one for each input: fresh memory for each image costs as much as decoding it.
         """
         sources = self._sources(sample.inputs, sample.name)
         if self._forming and not sample.is_prepared:
             self._note_unused(sources)
         return tuple(
-            self._input(position, source, sample, None if rooms is None else rooms[position])
+            self._input(position, source, sample, None if buffers is None else buffers[position])
             for position, source in enumerate(sources)
         )
 
-    def create_rooms(self) -> tuple[Array, ...]:
+    def create_buffers(self) -> tuple[Array, ...]:
         """Memory for the inputs of one sample, to be used again and again."""
         return tuple(np.empty(form.shape, numpy_type(form)) for form in self.forms)
 
@@ -105,7 +105,7 @@ class Preparer:
         wanted = ", ".join(form.name for form in self.forms)
         return f"Name them as the model does ({wanted}), or x0, x1, … in its order."
 
-    def _input(self, position: int, source: Source, sample: Sample, room: Array | None) -> Array:
+    def _input(self, position: int, source: Source, sample: Sample, buffer: Array | None) -> Array:
         form, preprocess, name = self.forms[position], self.preprocess[position], sample.name
         values = self._read(position, source) if isinstance(source, Path) else np.asarray(source)
         if values.dtype.hasobject or values.dtype.kind in "USVmM":
@@ -126,7 +126,7 @@ class Preparer:
             check_image(self._given, form)
             values = images.pixels_from_array(values, preprocess, name)
         is_raw = isinstance(source, Path) or values.dtype == np.uint8
-        stored = self._stored(values, form, preprocess, name, room if is_raw else None, is_raw=is_raw)
+        stored = self._stored(values, form, preprocess, name, buffer if is_raw else None, is_raw=is_raw)
         if preprocess.layout == "nchw" and stored.ndim == 3 and stored.shape != form.sample_shape:
             stored = np.ascontiguousarray(stored.transpose(2, 0, 1))
         return _shaped(stored, form, name)
@@ -156,11 +156,11 @@ class Preparer:
         return audio.fitted(values, form.elements // channels, preprocess.length, str(path))
 
     def _stored(
-        self, values: Array, form: TensorForm, preprocess: Preprocess, name: str, room: Array | None, *, is_raw: bool
+        self, values: Array, form: TensorForm, preprocess: Preprocess, name: str, buffer: Array | None, *, is_raw: bool
     ) -> Array:
         # Arrays of other types are taken for the model's own units, unless the user says otherwise.
         if preprocess.mean is not None and (is_raw or preprocess.values_from == "given"):
-            return _normalized(values, form, preprocess, name, room)
+            return _normalized(values, form, preprocess, name, buffer)
         if form.name in preprocess.by_scale:
             return stored_from_real(values, form, name)
         if values.dtype == numpy_type(form):
@@ -174,10 +174,10 @@ class Preparer:
         return stored_from_real(values, form, name)
 
 
-def _normalized(values: Array, form: TensorForm, preprocess: Preprocess, name: str, room: Array | None) -> Array:
+def _normalized(values: Array, form: TensorForm, preprocess: Preprocess, name: str, buffer: Array | None) -> Array:
     mean, std = np.asarray(preprocess.mean), np.asarray(preprocess.std)
     if mean.size == std.size == 1 and values.dtype == np.uint8:
-        return _normalized_bytes(values, form, float(mean.item()), float(std.item()), room)
+        return _normalized_bytes(values, form, float(mean.item()), float(std.item()), buffer)
     depth = values.shape[-1] if values.ndim else 1
     if {mean.size, std.size} - {1, depth}:
         wrong = next(count for count in (mean.size, std.size) if count not in (1, depth))
@@ -192,10 +192,10 @@ def _wrong_count(numbers: int, channels: str, preprocess: Preprocess) -> HastenE
     return ModelError(f"The model's metadata has {wrong}.", "Set the right values: --preprocess mean=…,std=….")
 
 
-def _normalized_bytes(values: Array, form: TensorForm, mean: float, std: float, room: Array | None) -> Array:
+def _normalized_bytes(values: Array, form: TensorForm, mean: float, std: float, buffer: Array | None) -> Array:
     """Each of 256 values is worked out once and then looked up, unless plain arithmetic, which is faster, agrees."""
     table, is_plain = _table(form, mean, std)
-    return _plainly(values, mean, std, room) if is_plain else table.take(values)
+    return _plainly(values, mean, std, buffer) if is_plain else table.take(values)
 
 
 @lru_cache(maxsize=16)
@@ -205,9 +205,9 @@ def _table(form: TensorForm, mean: float, std: float) -> tuple[Array, bool]:
     return table, form.dtype == "float32" and np.array_equal(_plainly(octets, mean, std), table)
 
 
-def _plainly(values: Array, mean: float, std: float, room: Array | None = None) -> Array:
-    fits = room is not None and room.size == values.size and room.dtype == np.float32
-    real = room.reshape(values.shape) if room is not None and fits else np.empty(values.shape, np.float32)
+def _plainly(values: Array, mean: float, std: float, buffer: Array | None = None) -> Array:
+    fits = buffer is not None and buffer.size == values.size and buffer.dtype == np.float32
+    real = buffer.reshape(values.shape) if buffer is not None and fits else np.empty(values.shape, np.float32)
     np.subtract(values, np.float32(mean), out=real, dtype=np.float32)
     real /= np.float32(std)
     return np.asarray(real)

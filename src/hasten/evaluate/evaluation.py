@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
+from hasten.core.codec import to_data
 from hasten.core.errors import DataError, UsageError
 from hasten.data.preprocess import Preprocess
 from hasten.evaluate.intervals import compare_scores
@@ -92,7 +93,7 @@ class Evaluation:
             "preprocess": [entry.as_data() for entry in self.preprocess],
             "ties": self.ties,
             "skipped": [{"name": entry.name, "reason": entry.reason} for entry in self.skipped],
-            "decision": None if self.decision is None else self.decision.as_data(),
+            "decision": None if self.decision is None else {**to_data(self.decision), "saved": self.decision.saved},
             "seconds": self.seconds,
             "samples_per_second": self.samples_per_second,
             "runners": self.runners,

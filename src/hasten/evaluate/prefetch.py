@@ -51,7 +51,7 @@ class Prefetch:
             return
         try:
             preparer = Preparer(forms, preprocess, metadata)
-            each = sum(array.nbytes for array in preparer.create_rooms())
+            each = sum(array.nbytes for array in preparer.create_buffers())
         except HastenError:
             return
         most = min(_MOST_SAMPLES, _MOST_BYTES // max(1, each))

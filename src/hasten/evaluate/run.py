@@ -198,7 +198,7 @@ class _Work:
             try:
                 arrays = self._prefetch.take(position) if self._prefetch is not None else None
                 if arrays is None:
-                    arrays = self._preparer.prepare(sample, self._rooms(len(results)))
+                    arrays = self._preparer.prepare(sample, self._buffers(len(results)))
                 label = self._scorer.label(position, sample)
             except DataError as error:
                 results.append(self._skip(sample, error))
@@ -212,12 +212,12 @@ class _Work:
             results[place] = self._score(position, sample, label, answer)
         return [entry for entry in results if entry is not None]
 
-    def _rooms(self, place: int) -> tuple[Array, ...]:
+    def _buffers(self, place: int) -> tuple[Array, ...]:
         """Memory for one sample of a batch; each thread has its own, and is done with it when its batch is."""
-        rooms: list[tuple[Array, ...]] = self._of_thread.__dict__.setdefault("rooms", [])
-        while len(rooms) <= place:
-            rooms.append(self._preparer.create_rooms())
-        return rooms[place]
+        buffers: list[tuple[Array, ...]] = self._of_thread.__dict__.setdefault("buffers", [])
+        while len(buffers) <= place:
+            buffers.append(self._preparer.create_buffers())
+        return buffers[place]
 
     def _score(self, position: int, sample: Sample, label: Any, answer: Answer) -> Score | Skipped:
         if isinstance(answer, Failure):

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hasten.core.codec import record
 from hasten.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Decision(enum.Enum):
     UNSURE = "unsure"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FloorDecision:
     """What can be said about a floor after so many samples."""
 
@@ -57,18 +57,6 @@ class FloorDecision:
     def saved(self) -> int:
         """How many samples need not be looked at any more."""
         return 0 if self.total is None or self.decision is Decision.UNSURE else self.total - self.samples
-
-    def as_data(self) -> dict[str, Any]:
-        """The decision as JSON can hold it."""
-        return {
-            "decision": self.decision.value,
-            "max_drop": self.max_drop,
-            "mean_drop": self.mean_drop,
-            "samples": self.samples,
-            "total": self.total,
-            "saved": self.saved,
-            "risk": self.risk,
-        }
 
 
 class FloorTest:

@@ -44,6 +44,9 @@ BITS_OF_DTYPE: Mapping[str, int] = {
 
 FLOAT_DTYPES = frozenset({"float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64"})
 STATE_OPERATORS = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"})
+# Types that a quantized model computes in.
+_INTEGER_DTYPES = frozenset({"int8", "uint8", "int16"})
+MIXED = "mixed"
 CONVERSIONS = frozenset({"QUANTIZE", "DEQUANTIZE", "CAST"})
 """Operators that change the type of values and nothing else."""
 
@@ -147,6 +150,30 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberFormat:
+    """The types that a model computes in and stores most of its weights in; `MIXED` where there are several."""
+
+    computed: str
+    stored: str
+
+    @property
+    def computes_in_integers(self) -> bool:
+        """Whether activations are integers."""
+        return self.computed in _INTEGER_DTYPES
+
+    @property
+    def has_integer_weights(self) -> bool:
+        """Whether weights are integers and activations are not."""
+        return not self.computes_in_integers and self.stored not in (*FLOAT_DTYPES, MIXED)
+
+    def describe(self) -> str:
+        """`int8 static`, `int8 dynamic/weight-only`, `float16`."""
+        if self.computes_in_integers:
+            return self.computed if self.computed == "int16" else f"{self.computed} static"
+        return f"{self.stored} dynamic/weight-only" if self.has_integer_weights else self.stored
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A whole `.tflite` file, without its weights."""
 
@@ -231,22 +258,20 @@ class Graph:
         """Custom codes that call TensorFlow itself, which LiteRT alone cannot run."""
         return tuple(code for code in self.custom_operators() if code.startswith("Flex"))
 
-    def quantization_kind(self) -> str:
-        """How the model's numbers are stored and computed, in a few words for people."""
-        computed = _computed_kinds(self)
+    def number_format(self) -> NumberFormat:
+        """How the model's numbers are stored and computed."""
+        computed = _computed_types(self)
         if len(computed) > 1:
-            return "mixed"
-        kind = next(iter(computed), "float32")
-        if kind in ("int8", "uint8"):
-            return f"{kind} static"
-        return kind if kind == "int16" else _float_kind(self, kind)
+            return NumberFormat(MIXED, MIXED)
+        dtype = next(iter(computed), "float32")
+        return NumberFormat(dtype, dtype if dtype in _INTEGER_DTYPES else _stored_type(self, dtype))
 
 
 # Their outputs tell the type they convert to, or whatever their author chose, not how the model computes.
 _UNTELLING_OPERATORS = frozenset({"QUANTIZE", "DEQUANTIZE", "CAST", "CUSTOM", "VAR_HANDLE"})
 
 
-def _computed_kinds(graph: Graph) -> set[str]:
+def _computed_types(graph: Graph) -> set[str]:
     """The number types that nodes compute in; plain integers (indices, shapes, classes) say nothing about that."""
     kinds = set()
     for subgraph in graph.subgraphs:
@@ -254,13 +279,13 @@ def _computed_kinds(graph: Graph) -> set[str]:
             if node.op in _UNTELLING_OPERATORS:
                 continue
             for tensor in (subgraph.tensors[index] for index in node.outputs if index >= 0):
-                if tensor.dtype in FLOAT_DTYPES or (tensor.quantization and tensor.dtype in ("int8", "uint8", "int16")):
+                if tensor.dtype in FLOAT_DTYPES or (tensor.quantization and tensor.dtype in _INTEGER_DTYPES):
                     kinds.add(tensor.dtype)
     return kinds
 
 
-def _float_kind(graph: Graph, computed: str) -> str:
-    """The kind of a model that computes in floats: by the type that holds most of its weights."""
+def _stored_type(graph: Graph, computed: str) -> str:
+    """The type that holds most of the weights of a model that computes in floats."""
     elements: dict[str, int] = {}
     for subgraph in graph.subgraphs:
         for tensor in subgraph.tensors:
@@ -269,7 +294,5 @@ def _float_kind(graph: Graph, computed: str) -> str:
     if not elements:
         return computed
     stored = max(elements, key=lambda dtype: elements[dtype])
-    if stored not in FLOAT_DTYPES:
-        return f"{stored} dynamic/weight-only"
     has_integers = any(dtype not in FLOAT_DTYPES for dtype in elements)
-    return "mixed" if has_integers else stored
+    return MIXED if stored in FLOAT_DTYPES and has_integers else stored

@@ -52,12 +52,12 @@ def refuse_quantized(graph: Graph) -> None:
     """Raise where the model is quantized already, and say in which way."""
     sizes = weight_bytes_by_dtype(graph)
     integers = {dtype: size for dtype, size in sizes.items() if dtype not in FLOAT_DTYPES}
-    kind = graph.quantization_kind()
-    computes_in_floats = not any(word in kind for word in ("static", "int16"))
-    if not integers or (computes_in_floats and sum(integers.values()) < MOSTLY * sum(sizes.values())):
+    numbers = graph.number_format()
+    mostly_float = sum(integers.values()) < MOSTLY * sum(sizes.values())
+    if not integers or (mostly_float and not numbers.computes_in_integers):
         return
-    how = kind
-    if "dynamic" in kind:
+    how = numbers.describe()
+    if numbers.has_integer_weights:
         how = f"its weights are {next(iter(integers))}, although inputs and outputs are float"
     message = f"{graph.path.name} is already quantized: {how}."
     raise AlreadyQuantizedError(message, "Give the float model that it was made from.")

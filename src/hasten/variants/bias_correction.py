@@ -41,7 +41,7 @@ class _Layer:
     bias: int
 
 
-def channel_means(model: Any, raw: bytes, way_in: Signature, samples: Sequence[Mapping[str, Any]]) -> dict[Any, Floats]:
+def channel_means(model: Any, raw: bytes, entry: Signature, samples: Sequence[Mapping[str, Any]]) -> dict[Any, Floats]:
     """Run a model on samples, and return the means that its layers' biases are corrected by.
 
     There are none for another graph than the first, which is the only one whose inner tensors can be read.
@@ -49,7 +49,7 @@ def channel_means(model: Any, raw: bytes, way_in: Signature, samples: Sequence[M
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     wanted = {(layer.input, _columns(model, layer)) for layer in _layers(model, 0)}
-    if way_in.subgraph != 0 or not wanted:
+    if entry.subgraph != 0 or not wanted:
         return {}
     plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES  # a delegate keeps inner tensors to itself
     interpreter = Interpreter(
@@ -58,11 +58,11 @@ def channel_means(model: Any, raw: bytes, way_in: Signature, samples: Sequence[M
     chosen = samples[:_MOST_SAMPLES]
     sums = {key: np.zeros(key[1]) for key in wanted}
     for sample in chosen:
-        for name, index in way_in.inputs.items():
+        for name, index in entry.inputs.items():
             interpreter.resize_tensor_input(index, sample[name].shape)
         interpreter.allocate_tensors()
         interpreter.reset_all_variables()
-        for name, index in way_in.inputs.items():
+        for name, index in entry.inputs.items():
             interpreter.set_tensor(index, sample[name])
         interpreter.invoke()
         for index, columns in wanted:

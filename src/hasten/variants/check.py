@@ -135,17 +135,17 @@ def _differs(original: Subgraph, node: Node, variant: Subgraph, other: Node, sou
     return False
 
 
-def left_as_they_were(original: Graph, variant: Graph, way_in: Signature, selection: Selection) -> list[Remark]:
+def left_as_they_were(original: Graph, variant: Graph, entry: Signature, selection: Selection) -> list[Remark]:
     """Remarks on graphs that were left alone, weights they share, and signatures that change by the way."""
     notes, count, total = [], len(selection.subgraphs), len(original.subgraphs)
     if count < total:
-        notes.append(remark(OTHER_GRAPHS, signature=way_in.key, graphs=count, total=total))
+        notes.append(remark(OTHER_GRAPHS, signature=entry.key, graphs=count, total=total))
         if _holds_weights_twice(original, variant, selection):
             notes.append(remark(WEIGHTS_TWICE))
     touched = [
         other.key
         for other in original.signatures
-        if other.subgraph != way_in.subgraph and original.run_by(other.subgraph) & selection.subgraphs
+        if other.subgraph != entry.subgraph and original.run_by(other.subgraph) & selection.subgraphs
     ]
     if touched:
         notes.append(remark(OTHER_SIGNATURES, signatures=touched))

@@ -70,27 +70,27 @@ def make_variant(
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
         prepared = prepare(model_path, Path(folder) / model_path.name)
         graph = read_graph(prepared.path)
-        way_in = _way_in(graph, signature)
+        entry = _signature(graph, signature)
         # Tensors keep their indices in preparation, nodes need not: the user's are those of the file given.
-        selection = select(given, way_in, choice, static=recipe.needs_calibration)
+        selection = select(given, entry, choice, static=recipe.needs_calibration)
         tagged = TaggedModel(prepared.path)
-        known = _calibration(given, tagged, graph, way_in, recipe, calibration) if recipe.needs_calibration else None
-        order = Order(recipe, pattern_of(selection), way_in.subgraph, io_types)
+        known = _calibration(given, tagged, graph, entry, recipe, calibration) if recipe.needs_calibration else None
+        order = Order(recipe, pattern_of(selection), entry.subgraph, io_types)
         made = Path(folder) / "made" / out_path.name
         made.parent.mkdir()
         quantized = tagged.quantized(order, known)
         corrected = _corrected(tagged, quantized, order, known)
         write_object(quantized, made, model_path)
         variant = read_graph(made)
-        check_io_types(graph, variant, way_in.key, io_types)
+        check_io_types(graph, variant, entry.key, io_types)
         changed = [changed_nodes(*pair) for pair in zip(graph.subgraphs, variant.subgraphs, strict=True)]
         notes = [*prepared.done, *check_weights(graph, variant, recipe, any(changed)), *corrected]
-        nodes = same_nodes(changed[way_in.subgraph], graph.subgraphs[way_in.subgraph], given.subgraphs[way_in.subgraph])
+        nodes = same_nodes(changed[entry.subgraph], graph.subgraphs[entry.subgraph], given.subgraphs[entry.subgraph])
         shutil.copyfile(made, out_path)
     if recipe.needs_calibration:
-        notes += left_in_float(given.subgraphs[way_in.subgraph], nodes, selection)
-        notes += called_in_float(given, given.subgraphs[way_in.subgraph])
-    notes += _notes(given, variant, way_in, selection) + few_samples(recipe, known.samples if known else 0)
+        notes += left_in_float(given.subgraphs[entry.subgraph], nodes, selection)
+        notes += called_in_float(given, given.subgraphs[entry.subgraph])
+    notes += _notes(given, variant, entry, selection) + few_samples(recipe, known.samples if known else 0)
     return Variant(
         path=out_path,
         recipe=recipe.name,
@@ -115,32 +115,32 @@ def calibrate(
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
         prepared = prepare(given.path, Path(folder) / given.path.name)
         graph = read_graph(prepared.path)
-        return _calibration(given, TaggedModel(prepared.path), graph, _way_in(graph, signature), recipe, samples)
+        return _calibration(given, TaggedModel(prepared.path), graph, _signature(graph, signature), recipe, samples)
 
 
-def _way_in(graph: Graph, key: str | None) -> Signature:
-    way_in = graph.signature(key)
-    assert way_in is not None, "preparation adds a signature"
-    return way_in
+def _signature(graph: Graph, key: str | None) -> Signature:
+    entry = graph.signature(key)
+    assert entry is not None, "preparation adds a signature"
+    return entry
 
 
 def _calibration(
     given: Graph,
     tagged: TaggedModel,
     graph: Graph,
-    way_in: Signature,
+    entry: Signature,
     recipe: Recipe,
     calibration: Calibration | Iterable[Sample] | None,
 ) -> Calibration:
     if isinstance(calibration, Calibration):
-        calibration.check(given, way_in.key, recipe)
+        calibration.check(given, entry.key, recipe)
         return calibration
-    samples = checked_samples(graph, way_in, calibration)
-    values = tagged.ranges(way_in, recipe, samples, unread_results(graph.subgraphs[way_in.subgraph]))
+    samples = checked_samples(graph, entry, calibration)
+    values = tagged.ranges(entry, recipe, samples, unread_results(graph.subgraphs[entry.subgraph]))
     # It serves all recipes that take ranges this way, of which one may correct biases.
     corrects = any(other.corrects_biases for other in RECIPES if other.ranges is recipe.ranges)
-    means = channel_means(tagged.model, tagged.raw, way_in, samples) if corrects else {}
-    return Calibration(given.sha256, way_in.key, recipe.ranges, len(samples), values, means)
+    means = channel_means(tagged.model, tagged.raw, entry, samples) if corrects else {}
+    return Calibration(given.sha256, entry.key, recipe.ranges, len(samples), values, means)
 
 
 def _corrected(tagged: TaggedModel, quantized: Any, order: Order, known: Calibration | None) -> list[Remark]:
@@ -151,8 +151,8 @@ def _corrected(tagged: TaggedModel, quantized: Any, order: Order, known: Calibra
     return [remark(BIASES, layers=layers)]
 
 
-def _notes(graph: Graph, variant: Graph, way_in: Signature, selection: Selection) -> list[Remark]:
+def _notes(graph: Graph, variant: Graph, entry: Signature, selection: Selection) -> list[Remark]:
     notes = [quantized_in_part(graph)]
     if graph.stateful:
         notes.append(remark(STATEFUL))
-    return [note for note in notes if note is not None] + left_as_they_were(graph, variant, way_in, selection)
+    return [note for note in notes if note is not None] + left_as_they_were(graph, variant, entry, selection)

@@ -47,12 +47,12 @@ class TaggedModel:
         return quantized
 
     def ranges(
-        self, way_in: Signature, recipe: Recipe, samples: list[dict[str, Any]], unread: Collection[int] = ()
+        self, entry: Signature, recipe: Recipe, samples: list[dict[str, Any]], unread: Collection[int] = ()
     ) -> dict[str, Any]:
         """The ranges of activations, by tag. Tensors of the signature's graph that are `unread` have none."""
-        raw = self._without_names(way_in.subgraph, unread) if unread else self.raw
+        raw = self._without_names(entry.subgraph, unread) if unread else self.raw
         with self._own_names():
-            return calibrated_ranges(raw, way_in.subgraph, recipe.ranges, way_in.key, samples, self.file_name)
+            return calibrated_ranges(raw, entry.subgraph, recipe.ranges, entry.key, samples, self.file_name)
 
     def _without_names(self, subgraph: int, tensors: Collection[int]) -> bytes:
         """The model in which the quantizer passes over these tensors, as it does over all that have no name."""

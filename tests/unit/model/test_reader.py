@@ -40,7 +40,7 @@ def use_everything(graph: Graph) -> None:
     """Call what other rooms call; a graph that was accepted must answer all of it."""
     assert graph.inputs is not None
     assert graph.outputs is not None
-    assert graph.quantization_kind()
+    assert graph.number_format().describe()
     assert graph.weights_bytes >= 0
     assert isinstance(graph.stateful, bool)
     assert isinstance(graph.dynamic_inputs + graph.custom_operators() + graph.flex_operators(), tuple)
@@ -192,7 +192,7 @@ def set_half(tensor: Any) -> None:
 @pytest.mark.parametrize(("change", "kind"), [(set_float, "float32"), (set_half, "float16")])
 def test_kind_of_float_models(write_model: Write, sample: Any, change: Any, kind: str) -> None:
     change(sample.subgraphs[0].tensors[1])
-    assert read_graph(write_model(sample)).quantization_kind() == kind
+    assert read_graph(write_model(sample)).number_format().describe() == kind
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_kind_of_quantized_models(write_model: Write, sample: Any, computed: lis
             tensor.type = getattr(schema.TensorType, dtype)
             tensor.quantization = schema.QuantizationParametersT()
             tensor.quantization.scale, tensor.quantization.zeroPoint = [0.1], [3]
-    assert read_graph(write_model(sample)).quantization_kind() == kind
+    assert read_graph(write_model(sample)).number_format().describe() == kind
 
 
 def test_files_that_are_no_models_are_refused(tmp_path: Path, sample_bytes: bytes) -> None:
@@ -362,4 +362,4 @@ def test_every_real_model_is_read(cases: Path) -> None:
     ],
 )
 def test_kind_of_real_models(cases: Path, name: str, kind: str) -> None:
-    assert read_graph(cases / f"{name}.tflite").quantization_kind() == kind
+    assert read_graph(cases / f"{name}.tflite").number_format().describe() == kind

@@ -83,9 +83,9 @@ def model_file(folder: Path, name: str) -> Path:
 def inputs_of(path: Path, count: int, seed: int = 0, signature: str | None = None) -> list[Arrays]:
     """Seeded samples of a model's inputs, by name."""
     graph, random = read_graph(path), np.random.default_rng(seed)
-    way_in = graph.signature(signature)
-    main = graph.subgraphs[way_in.subgraph if way_in else 0]
-    indices = way_in.inputs if way_in else {main.tensors[index].name: index for index in main.inputs}
+    entry = graph.signature(signature)
+    main = graph.subgraphs[entry.subgraph if entry else 0]
+    indices = entry.inputs if entry else {main.tensors[index].name: index for index in main.inputs}
     made = []
     for _ in range(count):
         sample = {}
