@@ -8,7 +8,19 @@ TYPE_CHECKING = False  # as type checkers know it, without the milliseconds that
 if TYPE_CHECKING:
     from typing import Any
 
-    from hasten.api import Effort, app, app_trace, bench, check, compare, copies, sustain, threads, watch
+    from hasten.api import (
+        Effort,
+        app,
+        app_trace,
+        bench,
+        check,
+        compare,
+        copies,
+        session_report,
+        sustain,
+        threads,
+        watch,
+    )
     from hasten.bundle.folder import read_bundle
     from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison, Verdict
@@ -18,7 +30,8 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
     from hasten.deploy.runner import Runner
-    from hasten.library import profile, session_report
+    from hasten.library import profile
+    from hasten.practices.app.facts import TraceFound, WatchedFound
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.threads.facts import ThreadsFound
 
@@ -41,8 +54,10 @@ _PUBLIC = {
     "Runner": "hasten.deploy.runner",
     "TargetError": "hasten.core.errors",
     "ThreadsFound": "hasten.practices.threads.facts",
+    "TraceFound": "hasten.practices.app.facts",
     "UsageError": "hasten.core.errors",
     "Verdict": "hasten.core.comparison",
+    "WatchedFound": "hasten.practices.app.facts",
     "Workload": "hasten.core.plan",
     "app": "hasten.api",
     "app_trace": "hasten.api",
@@ -52,7 +67,7 @@ _PUBLIC = {
     "copies": "hasten.api",
     "profile": "hasten.library",
     "read_bundle": "hasten.bundle.folder",
-    "session_report": "hasten.library",
+    "session_report": "hasten.api",
     "sustain": "hasten.api",
     "threads": "hasten.api",
     "watch": "hasten.api",
@@ -74,8 +89,10 @@ __all__ = [
     "Runner",
     "TargetError",
     "ThreadsFound",
+    "TraceFound",
     "UsageError",
     "Verdict",
+    "WatchedFound",
     "Workload",
     "__version__",
     "app",

@@ -69,6 +69,7 @@ __all__ = [
     "practice",
     "run_once",
     "session_lines",
+    "session_report",
     "sustain",
     "threads",
     "watch",
@@ -305,6 +306,15 @@ def markdown(found: object) -> str:
 
     own = getattr(_view_of(found), "markdown", None)
     return str(own(found)) if own else "\n".join(block_lines(blocks(found)))
+
+
+def session_report(session: Path, form: str = "html") -> str:
+    """The report of a session file as text: `html`, `md` or `json`."""
+    from hasten.core.session import read_session
+    from hasten.report.forms import report_text
+
+    path = pathlib.Path(session)
+    return report_text(read_session(path), form, path.name)
 
 
 def session_lines(found: object) -> list[tuple[str, str, dict[str, Any]]]:

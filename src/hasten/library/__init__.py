@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from hasten.library.opening import open_model
     from hasten.library.timing import profile, profile_with_runs
     from hasten.library.tuning import run_tune, study_tune, tune
-    from hasten.library.watching import session_report
 
 _MODULES = {
     "accelerators": "examining",
@@ -27,7 +26,6 @@ _MODULES = {
     "quantize": "changing",
     "run_quantize": "changing",
     "run_tune": "tuning",
-    "session_report": "watching",
     "study_quantize": "changing",
     "study_tune": "tuning",
     "tune": "tuning",
@@ -44,7 +42,6 @@ __all__ = [
     "quantize",
     "run_quantize",
     "run_tune",
-    "session_report",
     "study_quantize",
     "study_tune",
     "tune",
