@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_BISECTIONS: Final = 60
 _RESAMPLES: Final = 1000
 _CONFIDENCE: Final = 0.95
 
@@ -37,18 +36,6 @@ def wilson_interval(successes: int, count: int, confidence: float = 0.95) -> Int
     low = 0.0 if successes == 0 else min(share, max(0.0, centre - half))
     high = 1.0 if successes == count else max(share, min(1.0, centre + half))
     return Interval(share, low, high)
-
-
-def clopper_pearson_interval(successes: int, count: int, confidence: float = 0.95) -> Interval:
-    """A share with Clopper and Pearson's exact interval: never less sure than it claims, and so rather wide."""
-    _check_counts(successes, count)
-    tail = (1 - confidence) / 2
-    low, high = 0.0, 1.0
-    if successes > 0:
-        low = _root(lambda p: 1 - binomial_cdf(successes - 1, count, p) - tail)
-    if successes < count:
-        high = _root(lambda p: tail - binomial_cdf(successes, count, p))
-    return Interval(successes / count, low, high)
 
 
 def paired_difference_interval(won: int, lost: int, count: int, confidence: float = 0.95) -> Interval:
@@ -88,14 +75,6 @@ def binomial_cdf(most: int, count: int, probability: float) -> float:
 @lru_cache(maxsize=8)
 def _log_factorials(largest: int) -> NDArray[Any]:
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, largest + 1)))])
-
-
-def _root(rising: Callable[[float], float]) -> float:
-    low, high = 0.0, 1.0
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
-    return (low + high) / 2
 
 
 def _normal_quantile(confidence: float) -> float:
