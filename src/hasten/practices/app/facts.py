@@ -214,6 +214,7 @@ class InsteadRow:
     """Something that ran where LiteRT did not."""
 
     what: str
+    """A function or section of the application; empty for the holder of a core."""
     where: str
     """The thread, or the process, that it ran on."""
     part: str

@@ -31,6 +31,9 @@ _WORTH_SHARES: Final = {OUTPUT_COPIED: 0.02}
 """A fix that needs more care has to save more."""
 _WORTH_MS: Final = 1.0
 
+FOREIGN_PATHS: Final = ("site-packages", "dist-packages", "<frozen", "<string>", "/lib/python3")
+"""Parts of paths of code that is Python's or a package's, not the application's own."""
+
 Place = tuple[str, str, int]
 """File, function, line."""
 

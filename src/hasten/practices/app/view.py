@@ -10,7 +10,7 @@ from hasten.core.platform_trace import LOSSES
 from hasten.core.units import milliseconds, percent, several, size
 from hasten.practices.app.facts import NAME, AppFound, TraceFound, WatchedFound
 from hasten.practices.app.rules import finding_of
-from hasten.practices.app.words import BOOK, PARTS, place_words
+from hasten.practices.app.words import BOOK, HELD_CORE, PARTS, place_words
 from hasten.show.blocks import Cell, Chart, Detail, Facts, Headline, Note, Notes, Prose, Section, Table, columns, notes
 from hasten.show.charts import Bar, interval_bars
 
@@ -57,6 +57,8 @@ def document(found: AppFound) -> dict[str, Any]:
     for row, fault in zip(data["findings"], found.findings, strict=True):
         row["fix"] = BOOK.hint(fault.evidence)
     if isinstance(found, TraceFound):
+        for row in data["instead"]:
+            row["what"] = HELD_CORE if row["part"] == "core" else row["what"]
         data["source"]["lost"] = [BOOK.text(doubt) for doubt in found.doubts if doubt.code in LOSSES]
     return {**data, "finding": BOOK.finding_data(finding_of(found))}
 
@@ -237,5 +239,5 @@ def _what(row: InsteadRow) -> str:
 
 def _where(row: InsteadRow) -> str:
     if row.part == "core":
-        return "held a core meanwhile"
+        return HELD_CORE
     return place_words(row.file, row.line) or row.where

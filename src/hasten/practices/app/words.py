@@ -26,6 +26,7 @@ PARTS: Final = {
     "other": "rest of the program",
     "core": "no core",
 }
+HELD_CORE: Final = "held a core that inference waited for"
 
 
 def place_words(file: str, line: int, function: str = "") -> str:

@@ -96,7 +96,7 @@ def recorded() -> TraceFound:
         operators=(OperatorRow("TfLiteXNNPackDelegate", 66, 0, True, 20, 100.0, 0.625),),
         instead=(
             InsteadRow("convertToBitmap", "inference", "pre", 40.0, 20),
-            InsteadRow("held a core that inference waited for", "surfaceflinger", "core", 40.0, 0),
+            InsteadRow("", "surfaceflinger", "core", 40.0, 0),
         ),
         pid=4100,
     )

@@ -157,11 +157,7 @@ def _core_takers(trace: PlatformTrace, activities: list[ThreadActivity]) -> Iter
             if other is not activity.thread and len(other.states):
                 name = trace.processes.get(other.pid, "") or other.name or f"thread {other.tid}"
                 sums[name] = sums.get(name, 0.0) + _overlap(other, begins, ends)
-        yield from (
-            InsteadRow("held a core that inference waited for", name, "core", time_ns / 1e6, 0)
-            for name, time_ns in sums.items()
-            if time_ns > 0
-        )
+        yield from (InsteadRow("", name, "core", time_ns / 1e6, 0) for name, time_ns in sums.items() if time_ns > 0)
 
 
 def _pieces(activity: ThreadActivity) -> tuple[list[int], list[int]]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from hasten.practices.app.rules import FOREIGN_PATHS
+
 if TYPE_CHECKING:
     from hasten.core.platform_trace import Frame
 
@@ -161,7 +163,7 @@ _WAITING: Final = frozenset(
         "__semwait_signal",
     }
 )
-_FOREIGN: Final = ("site-packages", "dist-packages", "<frozen", "<string>", "/lib/python3", "<__array_function__")
+_FOREIGN: Final = (*FOREIGN_PATHS, "<__array_function__")
 _SYSTEM: Final = re.compile(
     r"libpython|/libc[.-]|libm[.-]|ld-linux|\[kernel|\[unknown\]|vmlinux|\[vdso\]|libstdc|libgcc|libgomp|libpthread|/numpy|"
     r"site-packages|dist-packages|openblas|libart|boot[^/]*\.oat|/apex/|/system/|libsystem|dyld|/System/Library|/usr/lib/"

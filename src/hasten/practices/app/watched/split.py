@@ -6,7 +6,6 @@ thread used no CPU is waiting, whatever its line.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.practices.app.facts import CodeTime, Split, ThreadSplit
+from hasten.practices.app.rules import FOREIGN_PATHS
 from hasten.practices.app.watched.recording import RUNS
 from hasten.watcher import rows
 
@@ -36,14 +36,7 @@ Key = tuple[str, str, str, int]
 """Part, file, function, line."""
 _BUSY: Final = 0.75
 """A line that spends at least this share of its time on a CPU is not waiting."""
-_FOREIGN: Final = (
-    f"{os.sep}hasten{os.sep}watcher{os.sep}",
-    "site-packages",
-    "dist-packages",
-    "<frozen",
-    "<string>",
-    f"{os.sep}lib{os.sep}python3",
-)
+_FOREIGN: Final = (*FOREIGN_PATHS, "/hasten/watcher/")
 
 
 @dataclass
@@ -85,6 +78,15 @@ class ThreadTimes:
     before_run: dict[int, dict[Key, float]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(float)))
     """Pre-processing alone, by the place of the run that it is for."""
 
+    def add(self, key: Key, ms: float, samples: int, run: int) -> None:
+        """Count time to a part and line, before the run at a place."""
+        self.split[key[0]] += ms
+        entry = self.code[key]
+        entry[0] += ms
+        entry[1] += samples
+        if key[0] == "pre":
+            self.before_run[run][key] += ms
+
 
 def split_thread(process: Process, thread: int, start: int, end: int) -> ThreadTimes:
     """Divide a thread's time from start to end."""
@@ -102,16 +104,19 @@ def split_thread(process: Process, thread: int, start: int, end: int) -> ThreadT
     for index in np.flatnonzero(last > first).tolist():
         gap = gaps.gap(index)
         each = gap.ms / (last[index] - first[index])
+        run = _next_run(process, own, gap)
         for number in samples.stack[first[index] : last[index]].tolist():
             for key, share in _keys(process, gap, process.stacks.get(number, []), waiting):
-                _add(found, key, each * share, 1)
+                found.add(key, each * share, 1, run)
                 like[_between(process, gap)][key] += each * share
-                if key[0] == "pre":
-                    found.before_run[_next_run(process, own, gap)][key] += each * share
+    # Time without samples is divided like the sampled time between the same places.
     for gap, ms in _unseen(process, gaps, first == last):
         known = like.get(_between(process, gap), {})
-        _share_out(found, process, gap, ms, known)
-        _share_out_before(found, _next_run(process, own, gap), ms, known)
+        total, run = sum(known.values()), _next_run(process, own, gap)
+        for key, part_ms in known.items():
+            found.add(key, ms * part_ms / total, 0, run)
+        if not total:
+            found.split[_part_unseen(process, gap)] += ms
     return found
 
 
@@ -220,23 +225,6 @@ def _line_in_common(stack: Chain, chain: Chain) -> tuple[int, int] | None:
     return None
 
 
-def _share_out(found: ThreadTimes, process: Process, gap: Gap, ms: float, like: dict[Key, float]) -> None:
-    """Divide time without samples like the sampled time between the same places."""
-    total = sum(like.values())
-    for key, part_ms in like.items():
-        _add(found, key, ms * part_ms / total, 0)
-    if not total:
-        found.split[_part_unseen(process, gap)] += ms
-
-
-def _share_out_before(found: ThreadTimes, run: int, ms: float, like: dict[Key, float]) -> None:
-    """The same for pre-processing alone, by the run that it is for."""
-    total = sum(like.values())
-    for key, part_ms in like.items():
-        if key[0] == "pre":
-            found.before_run[run][key] += ms * part_ms / total
-
-
 def _part_unseen(process: Process, gap: Gap) -> str:
     if gap.before < 0:
         return "start" if gap.start <= process.began else "other"
@@ -248,13 +236,6 @@ def _part_unseen(process: Process, gap: Gap) -> str:
     if kinds[gap.before] == rows.LOAD:
         return "load" if kinds[gap.after] == rows.ALLOCATE else "other"
     return "pre"
-
-
-def _add(found: ThreadTimes, key: Key, ms: float, samples: int) -> None:
-    found.split[key[0]] += ms
-    entry = found.code[key]
-    entry[0] += ms
-    entry[1] += samples
 
 
 def _leaf(stack: Chain) -> tuple[Any, ...]:
