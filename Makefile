@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all check check-words format approve bench-self software-gpu kotlin clean
+.PHONY: demo test test-all check check-words format approve readme bench-self software-gpu kotlin clean
 
 # Into a new folder each time: nothing that was made before is overwritten.
 demo: $(READY) ## tune the embedded model on its data, and say where the report is
@@ -40,6 +40,9 @@ kotlin:
 	{ echo "installing kotlin, whose compiler the tests use"; apt-get update -qq > /dev/null && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends kotlin > /dev/null; } || \
 	echo "kotlin could not be installed: the test of generated Kotlin will be skipped"
+
+readme: $(READY) ## renew the outputs that the README shows (on an idle machine; about six minutes)
+	$(BIN)/python -m scripts.refresh_readme
 
 format: $(READY) ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

@@ -15,7 +15,13 @@ import hasten.demo
 
 _ROOT = Path(__file__).parents[2]
 _README = (_ROOT / "README.md").read_text(encoding="utf-8")
-_COMMANDS = re.findall(r"^\$ (hasten .+)$", _README, flags=re.MULTILINE)
+_CONSOLES = re.findall(r"^```console\n(.*?)^```$", _README, flags=re.MULTILINE | re.DOTALL)
+# Each command with the output that the README shows below it, if it shows any.
+_COMMANDS = [
+    (command, shown)
+    for console in _CONSOLES
+    for command, shown in re.findall(r"^\$ (hasten .+)\n((?:(?!\$ ).*\n)*)", console, flags=re.MULTILINE)
+]
 # The command as it stands, but for the time that it takes.
 _SHORT = {
     **dict.fromkeys(
@@ -43,8 +49,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("command", _COMMANDS)
-def test_command_of_the_readme_runs(command: str, folder: Path) -> None:
+@pytest.mark.parametrize(("command", "shown"), _COMMANDS)
+def test_command_of_the_readme_runs_and_prints_what_it_shows(command: str, shown: str, folder: Path) -> None:
     finished = subprocess.run(
         [sys.executable, "-m", *_shortened(shlex.split(command))],
         cwd=folder,
@@ -54,6 +60,16 @@ def test_command_of_the_readme_runs(command: str, folder: Path) -> None:
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout
+    assert _labels(shown) <= _labels(finished.stdout)
+
+
+def _labels(text: str) -> set[str]:
+    """The shape of an output: the names at the left of its facts, and the headings of its tables."""
+    facts = re.findall(r"^ {2}([a-zA-Z][^\d\n]*?) {2,}\S", text, flags=re.MULTILINE)
+    headings = [
+        line for line in text.splitlines() if len(re.findall(r"\S {2,}\S", line)) > 1 and not re.search(r"\d", line)
+    ]
+    return {*facts, *(" ".join(line.split()) for line in headings)}
 
 
 def _shortened(words: list[str]) -> list[str]:

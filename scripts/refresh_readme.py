@@ -1,0 +1,64 @@
+"""Run the README's commands and put what they print below them. Run it on an idle machine: `make readme`.
+
+Only commands that show an output in the README are run, in their order, in one new folder, as a reader would run them.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from hasten import demo
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+_CONSOLE = re.compile(r"^```console\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+
+
+def main() -> int:
+    """Renew every output; a command that fails ends the work and changes nothing."""
+    text = README.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder))
+        renewed = _CONSOLE.sub(lambda match: f"```console\n{_renewed(match[1], Path(folder))}```", text)
+    README.write_text(renewed, encoding="utf-8")
+    return 0
+
+
+def prepare(folder: Path) -> None:
+    """What the README's reader has at hand: the program of its example, and a picture."""
+    (folder / "app.py").write_bytes((ROOT / "docs" / "app.py").read_bytes())
+    with np.load(demo.DATA) as data:
+        np.save(folder / "image.npy", data["x"][:1].astype(np.float32))
+
+
+def _renewed(console: str, folder: Path) -> str:
+    lines = console.splitlines()
+    commands = [line for line in lines if line.startswith("$ ")]
+    shows_output = len(lines) > len(commands)
+    return "".join(
+        f"{command}\n{_output(command.removeprefix('$ '), folder) if shows_output else ''}" for command in commands
+    )
+
+
+def _output(command: str, folder: Path) -> str:
+    print(f"$ {command}", flush=True)
+    words = [sys.executable if word == "python" else word for word in shlex.split(command)]
+    # The command as the reader gives it: a tuning repeats it in its report.
+    program = f"import sys; sys.argv = {words!r}; from hasten.cli.start import entry_point; entry_point()"
+    finished = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, stdout=subprocess.PIPE, text=True, check=False
+    )
+    if finished.returncode:
+        raise SystemExit(f"{command} ended with {finished.returncode}")
+    return finished.stdout.replace(sys.executable, "python")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
