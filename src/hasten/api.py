@@ -19,6 +19,7 @@ from hasten.core.plan import Plan, Workload
 from hasten.library.opening import error_of, open_model
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import FailedCandidate
+from hasten.practices.accelerators.facts import AcceleratorOptions
 from hasten.practices.threads.facts import QUIET, SITUATIONS
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from hasten.gate.request import CheckRequest
     from hasten.measure.compare import ComparisonResult
     from hasten.measure.rounds import Candidate, Track
+    from hasten.practices.accelerators.facts import AcceleratorsFound
     from hasten.practices.app.facts import TraceFound, WatchedFound
     from hasten.practices.app.run import Timeline, Watching
     from hasten.practices.copies.facts import CopiesFound
@@ -53,7 +55,9 @@ _VIEWS: Final = {
 }
 
 __all__ = [
+    "AcceleratorOptions",
     "Effort",
+    "accelerators",
     "app",
     "app_trace",
     "bench",
@@ -66,6 +70,7 @@ __all__ = [
     "doctor",
     "document",
     "markdown",
+    "new_delegate",
     "practice",
     "run_once",
     "session_lines",
@@ -229,6 +234,28 @@ def watch(*, seconds: float = 0.0) -> Watching:
     from hasten.practices.app.run import Watching
 
     return Watching(seconds)
+
+
+def accelerators(
+    model: Path,
+    workload: Workload = Workload(),
+    *,
+    threads: int = 1,
+    options: AcceleratorOptions = AcceleratorOptions(),
+    effort: Effort = Effort(),
+) -> AcceleratorsFound:
+    """What each accelerator does with a model: does it run, all of it, correctly, faster, and when does it pay."""
+    from hasten.practices.accelerators.run import run
+
+    candidate, graph = open_model(model, Plan(threads=threads), workload)
+    return _found(run(candidate, graph, options, effort), candidate)
+
+
+def new_delegate(folder: Path) -> list[pathlib.Path]:
+    """Write a small, complete external delegate in C into a new folder; its files."""
+    from hasten.practices.accelerators.new_delegate import write_delegate
+
+    return write_delegate(pathlib.Path(folder))
 
 
 def doctor(effort: Effort = Effort()) -> DoctorFound:

@@ -10,13 +10,16 @@ from hasten.core.errors import AcceleratorError
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.engine.accelerators import process_environment
+from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators.pays_from import pays_from
-from hasten.practices.accelerators.run import examine
-from hasten.practices.accelerators.sentences import recommend
+from hasten.practices.accelerators.facts import Status
+from hasten.practices.accelerators.ladder import climb
+from hasten.practices.accelerators.rules import recommend
+from hasten.practices.accelerators.run import Checks, examine
+from hasten.practices.accelerators.words import BOOK
 from hasten.targets.base import Limits
 
 if TYPE_CHECKING:
@@ -35,12 +38,14 @@ BRIEFLY = 0.1
 """Seconds: enough for the checks and one round, which are made in any case."""
 
 
-def examined(target: Target, path: Path, plans: dict[str, Plan], seconds: float = BRIEFLY) -> list[AcceleratorRow]:
+def examined(
+    target: Target, path: Path, plans: dict[str, Plan], seconds: float = BRIEFLY
+) -> tuple[AcceleratorRow, ...]:
     """XNNPACK, the reference kernels and the plans, in this order."""
     graph = read_graph(path)
     candidate = Candidate(path.name, path, Model(str(path), graph.size_bytes, graph.sha256))
     everything = {"xnnpack": Plan(), "reference": Plan(kernel="reference"), **plans}
-    return examine(target, candidate, graph, everything, seconds)
+    return examine(candidate, graph, everything, Checks(), Effort(seconds, target))
 
 
 def planted_plan(library: Path, **settings: object) -> Plan:
@@ -67,77 +72,75 @@ def sums(write_model: WriteModel) -> Path:
 
 def test_a_good_delegate_runs_its_part(target: Target, sums: Path, planted: Path) -> None:
     *_, row = examined(target, sums, {"planted": Plan(delegate=str(planted))})
-    assert (row.status, row.placed_ops, row.total_ops, row.partitions) == ("partial", 3, 4, 2)
+    assert (row.status, row.placed_ops, row.total_ops, row.partitions) == (Status.PARTIAL, 3, 4, 2)
     assert row.refused == ("MUL x1",)
-    assert row.error is not None
-    assert row.error.worst < 1e-6
+    assert row.max_error is not None
+    assert row.max_error < 1e-6
     assert row.latency is not None
 
 
 def test_wrong_numbers_are_called_wrong_and_never_recommended(target: Target, sums: Path, planted: Path) -> None:
     rows = examined(target, sums, {"planted": planted_plan(planted, fault="wrong")}, 4.0)
-    assert rows[-1].status == "wrong"
-    assert "do not use it" in rows[-1].why
-    assert rows[0].status == "runs"
+    assert rows[-1].status is Status.WRONG
+    assert "do not use it" in BOOK.text(rows[-1].why)
+    assert rows[0].status is Status.RUNS
     assert recommend(rows)[0] == "xnnpack"
 
 
 @pytest.mark.parametrize(
-    ("settings", "status", "words"),
+    ("settings", "words"),
     [
-        ({"at": "create", "fault": "segfault"}, "failed", "SIGSEGV"),
-        ({"at": "invoke", "fault": "abort"}, "failed", "SIGABRT"),
-        ({"at": "invoke", "fault": "segfault", "after": 40}, "failed", "SIGSEGV"),
-        ({"at": "create", "fault": "error"}, "failed", "could not be created: no such device"),
-        ({"at": "invoke", "fault": "error"}, "failed", "the device is on fire"),
-        ({"fault": "none"}, "failed", "took none of the model's 4 operators"),
+        ({"at": "create", "fault": "segfault"}, "SIGSEGV"),
+        ({"at": "invoke", "fault": "abort"}, "SIGABRT"),
+        ({"at": "invoke", "fault": "segfault", "after": 40}, "SIGSEGV"),
+        ({"at": "create", "fault": "error"}, "could not be created: no such device"),
+        ({"at": "invoke", "fault": "error"}, "the device is on fire"),
+        ({"fault": "none"}, "took none of the model's 4 operators"),
     ],
     ids=["crash at its start", "crash in its first run", "crash while timed", "refusal", "error", "takes nothing"],
 )
 def test_trouble_is_named_and_the_others_go_on(
-    target: Target, sums: Path, planted: Path, settings: dict[str, object], status: str, words: str
+    target: Target, sums: Path, planted: Path, settings: dict[str, object], words: str
 ) -> None:
     rows = examined(target, sums, {"planted": planted_plan(planted, **settings), "builtin": Plan(kernel="builtin")})
     row = rows[2]
-    assert (row.status, row.latency) == (status, None)
-    assert words in row.why
+    assert (row.status, row.latency) == (Status.FAILED, None)
+    assert words in row.why.facts["message"]
     assert all(other.latency is not None for other in rows if other is not row)
 
 
 def test_a_hang_costs_the_time_limit_and_no_more(make_target: MakeTarget, sums: Path, planted: Path) -> None:
     target = make_target(Limits(answer_seconds=3.0))
     *_, row = examined(target, sums, {"planted": planted_plan(planted, at="invoke", fault="hang")})
-    assert row.status == "failed"
-    assert "did not answer within 3" in row.why
+    assert row.status is Status.FAILED
+    assert "did not answer within 3" in row.why.facts["message"]
 
 
 def test_a_library_that_is_not_there_is_missing(target: Target, sums: Path) -> None:
     *_, row = examined(target, sums, {"absent": Plan(delegate="/nowhere/libabsent.so")})
-    assert row.status == "missing"
-    assert row.why.startswith("There is no delegate library at /nowhere/libabsent.so. Give the path")
+    assert row.status is Status.MISSING
+    assert BOOK.text(row.why).startswith("There is no delegate library at /nowhere/libabsent.so. Give the path")
 
 
 def test_what_the_gpu_refuses_is_named(target: Target, write_model: WriteModel) -> None:
     *_, row = examined(target, write_model(example_models.counting_loop()), {"gpu": has("gpu")})
-    assert (row.status, row.placed_ops, row.total_ops) == ("partial", 3, 4)
+    assert (row.status, row.placed_ops, row.total_ops) == (Status.PARTIAL, 3, 4)
     assert row.refused == ("WHILE x1",)
-    assert "left to the CPU: WHILE x1" in row.why
-    assert row.error is not None
-    assert row.error.worst == 0
+    assert row.max_error == 0
 
 
 def test_a_gpu_that_takes_nothing_is_not_timed(target: Target, write_model: WriteModel) -> None:
     *_, row = examined(target, write_model(example_models.pass_through("int64")), {"gpu": has("gpu")})
-    assert (row.status, row.latency) == ("failed", None)
-    assert "RESHAPE" in row.why
+    assert (row.status, row.latency) == (Status.FAILED, None)
+    assert "RESHAPE" in row.why.facts["message"]
 
 
 @pytest.mark.parametrize("accelerator", ["gpu", "npu"])
 def test_a_whole_model_is_examined(target: Target, write_model: WriteModel, accelerator: str) -> None:
     *_, row = examined(target, write_model(example_models.mobilenet_like(8)), {accelerator: has(accelerator)})
-    assert (row.status, row.placed_ops) == ("runs", row.total_ops)
-    assert row.error is not None
-    assert row.error.worst < 0.1
+    assert (row.status, row.placed_ops) == (Status.RUNS, row.total_ops)
+    assert row.max_error is not None
+    assert row.max_error < 0.1
     assert row.latency is not None
     assert row.placed_macs == 1.0
     assert row.refused == ()
@@ -162,22 +165,23 @@ class Swapping:
 def test_what_was_seen_placed_decides_who_ran(target: Target, sums: Path) -> None:
     has("gpu")
     *_, row = examined(Swapping(target), sums, {"npu": Plan(accelerator="npu")})
-    assert (row.status, row.latency) == ("failed", None)
-    assert "it was asked for, but what took the model's operators is LITERT_WEBGPU (4 operators)" in row.why
+    assert (row.status, row.latency) == (Status.FAILED, None)
+    assert "took the model's operators: LITERT_WEBGPU (4 operators)" in row.why.facts["message"]
 
 
 def test_ynnpack_is_placed_or_said_to_be_missing(target: Target, sums: Path) -> None:
     *_, row = examined(target, sums, {"ynnpack": Plan(options=(("cpu.enable_ynnpack", "true"),))})
-    if row.status == "missing":
-        assert row.why == "This release of LiteRT was built without YNNPACK."
+    if row.status is Status.MISSING:
+        assert BOOK.text(row.why) == "This release of LiteRT was built without YNNPACK."
     else:
         assert row.placed_ops
 
 
 def test_the_size_from_which_on_a_delegate_pays(target: Target, planted: Path) -> None:
     plans = {"planted": Plan(delegate=str(planted)), "none": planted_plan(planted, fault="none")}
-    found = pays_from(target, Plan(), plans, BRIEFLY)
+    found = climb(Plan(), plans, Effort(BRIEFLY, target))
     assert [point.macs for point in found["planted"].points] == sorted(point.macs for point in found["planted"].points)
     assert len(found["planted"].points) == 4
-    assert found["none"].points == ()
-    assert "took none of the model's" in found["none"].sentence()
+    assert found["none"].points == []
+    assert found["none"].trouble is not None
+    assert "took none of the model's" in found["none"].trouble.facts["message"]

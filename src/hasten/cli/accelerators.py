@@ -1,6 +1,6 @@
-"""Each accelerator within reach: does it run this model, all of it, correctly, faster, and when does it pay?
+"""Examine each accelerator within reach: does it run the model, all of it, correctly, faster, and when does it pay?
 
-Outputs are compared with the reference kernels', latencies in interleaved rounds with XNNPACK's.
+Outputs are compared with those of the reference kernels, latencies with XNNPACK's in interleaved rounds.
 """
 
 from __future__ import annotations
@@ -9,18 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
-from hasten.cli.output import complain, show
+from hasten.cli.output import show
+from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import UsageError
 from hasten.core.plan import Plan
 
 if TYPE_CHECKING:
     import argparse
-
-    from hasten.core.plan import Workload
-    from hasten.core.session import SessionWriter
-    from hasten.practices.accelerators.facts import AcceleratorRow
-    from hasten.targets.base import Target
 
 EXAMPLES = """
 hasten accelerators model.tflite
@@ -30,115 +26,70 @@ hasten accelerators model.tflite --data images/ --preprocess std=255
 hasten accelerators model.tflite --pays-from
 hasten accelerators --new-delegate mydelegate
 """
-_INTERRUPTED = 130
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("model", metavar="MODEL", nargs="?", help="a .tflite file, or demo: the embedded model")
     parser.add_argument(
-        "--seconds", type=options.positive_float, default=60.0, metavar="S", help="at most about so long (default: 60)"
+        "--seconds", type=options.positive_float, default=60.0, metavar="S", help="approximate time limit (default: 60)"
     )
     parser.add_argument("--threads", type=options.positive_int, default=1, metavar="N", help="CPU threads (default: 1)")
     parser.add_argument(
-        "--delegate", action="append", default=[], metavar="LIB[:K=V;…]", help="an external delegate; may be repeated"
+        "--delegate", action="append", default=[], metavar="LIB[:K=V;…]", help="an external delegate (repeatable)"
     )
-    parser.add_argument("--cache", default="", metavar="DIR", help="let them keep caches there; shows what that saves")
+    parser.add_argument("--cache", default="", metavar="DIR", help="folder for caches; shows what they save")
     parser.add_argument(
         "--pays-from",
         action="store_true",
-        help="also find the size of a network from which on each pays; takes about --seconds once more",
+        help="also find the network size from which on each pays (takes --seconds once more)",
     )
+    parser.add_argument("--all", action="store_true", help="also list NPUs of other vendors, and what they lack")
     parser.add_argument(
-        "--all", action="store_true", help="list NPUs of other vendors as well, and what is missing for them"
-    )
-    parser.add_argument(
-        "--new-delegate", type=Path, metavar="DIR", help="write a small, complete external delegate in C to begin with"
+        "--new-delegate", type=Path, metavar="DIR", help="write a small, complete external delegate in C"
     )
     parser.add_argument(
         "--data", default="", metavar="D", help="real inputs to compare outputs on (default: seeded noise)"
     )
-    parser.add_argument("--preprocess", default="", metavar="K=V,…", help="how to prepare them (default: as is)")
+    parser.add_argument("--preprocess", default="", metavar="K=V,…", help="how to prepare them (default: unchanged)")
     options.add_workload(parser)
     options.add_target(parser)
     options.add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Examine and show."""
+    """Examine and show; after Ctrl-C, what was found until then."""
     if arguments.new_delegate:
         return _write_delegate(arguments)
     if not arguments.model:
-        raise UsageError("no model is named", "Give the path of a .tflite file, or demo for the embedded model.")
+        raise UsageError("No model is named.", "Give the path of a .tflite file, or demo for the embedded model.")
+
+    from hasten import api
+    from hasten.data.preprocess import preprocess_from_text
+
     model, _ = options.model_and_plan(arguments.model, Plan())
     workload, target = options.workload_from(arguments), options.target_from(arguments)
-
-    from hasten.practices.accelerators.sentences import finding_of, recommend
-    from hasten.practices.accelerators.vendors import vendor_rows
-    from hasten.report.accelerators_text import accelerators_text
-
     session = options.session_from(arguments, "accelerators")
-    rows, interrupted = _examine(arguments, model, workload, target, session)
-    if arguments.all:
-        rows += vendor_rows(arguments.threads, target.machine())
-    (recommended, why), finding = recommend(rows), finding_of(rows)
-    compared_on = arguments.data or "seeded noise"
-    data = {
-        "model": model,
-        "rows": [row.as_data() for row in rows],
-        "recommended": recommended,
-        "why": why,
-        "finding": finding.as_data(),
-        "interrupted": interrupted,
-        "compared_on": compared_on,
-    }
-    if session:
-        session.add("accelerators", model, data)
-        session.add("finding", "accelerators", finding.as_data())
-    show(options.as_json(data) if arguments.json else accelerators_text(model, rows, why, compared_on))
-    return _INTERRUPTED if interrupted else 0
-
-
-def _examine(
-    arguments: argparse.Namespace, model: str, workload: Workload, target: Target, session: SessionWriter | None
-) -> tuple[list[AcceleratorRow], bool]:
-    """The rows; and whether Ctrl-C cut the work short after something was timed."""
-    from hasten.data.preprocess import preprocess_from_text
-    from hasten.library import accelerators, accelerators_pay_from
-    from hasten.practices.accelerators.run import ExaminationInterrupted
-
-    rows: list[AcceleratorRow] = []
-    try:
-        with progress_bar("examining") as progress:
-            rows = accelerators(
-                model,
-                workload,
-                threads=arguments.threads,
-                delegates=arguments.delegate,
-                target=target,
-                seconds=arguments.seconds,
-                progress=progress,
-                cache=arguments.cache,
-                keep=session.add if session else None,
-                data=options.data_named(arguments.data),
-                preprocess=preprocess_from_text(arguments.preprocess),
-            )
-        if arguments.pays_from:
-            with progress_bar("sizes") as progress:
-                rows = accelerators_pay_from(rows, target=target, seconds=arguments.seconds, progress=progress)
-    except KeyboardInterrupt as stop:
-        rows = stop.rows if isinstance(stop, ExaminationInterrupted) else rows
-        if not rows:
-            raise
-        complain("interrupted; this is what was found until then", "")
-        return rows, True
-    return rows, False
+    asked = api.AcceleratorOptions(
+        tuple(arguments.delegate),
+        options.data_named(arguments.data),
+        preprocess_from_text(arguments.preprocess),
+        arguments.cache,
+        arguments.pays_from,
+        arguments.all,
+    )
+    with progress_bar("accelerators") as progress:
+        effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))
+        found, interrupted = completed(
+            lambda: api.accelerators(model, workload, threads=arguments.threads, options=asked, effort=effort)
+        )
+    return present(arguments, found, session=session, interrupted=interrupted)
 
 
 def _write_delegate(arguments: argparse.Namespace) -> int:
-    from hasten.practices.accelerators.new_delegate import write_delegate
+    from hasten import api
 
-    written = [str(path) for path in write_delegate(arguments.new_delegate)]
+    written = [str(path) for path in api.new_delegate(arguments.new_delegate)]
     folder = arguments.new_delegate
     text = (
         f"{folder}: {', '.join(Path(path).name for path in written)}\n"

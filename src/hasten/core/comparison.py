@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.codec import key, record
 from hasten.core.json_numbers import bounds_from_data, finite
 from hasten.core.statistics import Interval, mean_interval, smallest_detectable
 
@@ -37,14 +37,14 @@ class Verdict(enum.Enum):
     UNDECIDED = "undecided"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     """The second against the first: below 1 means that the second takes less time."""
 
     verdict: Verdict
     ratio: float
     ci95: tuple[float, float]
-    smallest_detectable: float
+    smallest_detectable: float = key(null=math.inf)
     """The smallest relative difference that so many rounds, this noisy, would find four times out of five."""
     rounds: int
 

@@ -31,7 +31,7 @@ class Failure:
 
     stage: str
     kind: str
-    message: str
+    message: str = ""
     hint: str = ""
     log: tuple[str, ...] = ()
     code: str = ""

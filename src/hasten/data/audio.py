@@ -46,7 +46,7 @@ def waveform_from_file(path: Path, channels: int = 1) -> tuple[Array, int]:
 
 
 def fitted(values: Array, length: int, how: str, name: str) -> Array:
-    """So many values in time: as they are, or cut and filled with silence if that is asked for."""
+    """Values of the given length in time: unchanged, or cut and padded with silence where asked for."""
     if len(values) == length:
         return values
     if how != "fit":

@@ -55,7 +55,7 @@ class Dataset:
         return None if callable(self.samples) else len(self.samples)
 
     def drawn(self, limit: int | None = None, seed: int = 0) -> Iterator[tuple[int, Sample]]:
-        """Samples with their positions, in random order: whoever stops early has seen a fair part of them.
+        """Samples with their positions, in random order, so that an early stop has seen a fair part of them.
 
         A stream comes in its own order.
         """

@@ -51,7 +51,7 @@ class Metric(Protocol):
         ...
 
     def value(self, sums: Floats, count: int) -> float:
-        """The metric's value from the sums over so many samples."""
+        """The metric's value from sums over a number of samples."""
         ...
 
     def reference(self, outputs: Sequence[Array]) -> Label:

@@ -28,7 +28,7 @@ class EvaluationOptions:
     """How to evaluate; the defaults take all samples, on all cores."""
 
     samples: int | None = None
-    """At most so many, drawn at random."""
+    """The most samples to use, drawn at random; None for all."""
     seed: int = 0
     runners: int = 0
     """How many processes; 0 for one on each core of the CPU, or one on an accelerator."""

@@ -1,4 +1,4 @@
-"""Whether data is still what it was: its content in a few letters, as cheaply as that can be had."""
+"""Fingerprints of files, data and metrics, by which a resumed search finds out that they have changed."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def mcnemar_p_value(won: int, lost: int) -> float:
 
 
 def binomial_cdf(most: int, count: int, probability: float) -> float:
-    """The chance of at most so many successes."""
+    """The chance of at most `most` successes."""
     if most < 0:
         return 0.0
     if most >= count or probability <= 0:

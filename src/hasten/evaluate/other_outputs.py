@@ -1,4 +1,4 @@
-"""The outputs of a variant that no metric looks at: far off the original's, or about as they were?"""
+"""The error of the outputs of a variant that no metric looks at, relative to the original's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # An error of half of what the values vary by leaves little of what an output told.
 RUINED: Final = 0.5
-# So many samples are looked at.
+# The number of samples to look at.
 SAMPLES: Final = 8
 # Channels that vary by less than this part of the output's size are constant but for rounding.
 _CONSTANT: Final = 1e-6

@@ -1,4 +1,4 @@
-"""The first samples are prepared while the runners start, which would leave cores idle otherwise."""
+"""Prepare the first samples while the runners start and cores are idle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_BYTES: Final = 128 * 2**20
 class Prefetch:
     """Prepares samples in threads from the moment it is made until `end`, in the order in which they will be needed.
 
-    What cannot be prepared is left to whoever needs it: it is his to complain of.
+    A sample that cannot be prepared is left to the evaluation, which reports the error.
     """
 
     def __init__(
@@ -84,5 +84,5 @@ class Prefetch:
                 position, sample = next(waiting, (-1, None))
             if sample is None:
                 return
-            with contextlib.suppress(Exception):  # whoever needs this sample meets the same trouble, and tells of it
+            with contextlib.suppress(Exception):  # the evaluation meets the same error, and reports it
                 self._found[position] = preparer.prepare(sample)

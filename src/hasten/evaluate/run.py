@@ -1,5 +1,5 @@
-"""Runs a model over labelled data, fast: reading and preprocessing in threads beside several runners, samples sent
-many at a time, and an early end where a floor is already decided."""
+"""Run a model over data: threads read and preprocess samples beside several runners, which get many samples at a time;
+the run ends early where a floor is decided."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class _Work:
         self._batch = _batch_size(model.load, self._total, pool.size)
         self._notes = list(dataset.notes)
         if original is None and not dataset.labelled and not dataset.is_random:
-            # It is told beside the figures of all that are compared with this one.
+            # The figures of all models that are compared with this one carry the note.
             self._notes.append(remark(NO_LABELS))
         self._notes += getattr(self._scorer.metric, "notes", ())
         if graph.stateful:
@@ -189,7 +189,7 @@ class _Work:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _process(self, batch: list[tuple[int, Sample]]) -> list[Score | Skipped]:
-        """Prepare, predict and score; whoever is bad is left out of the request, but keeps his place."""
+        """Prepare, predict and score. A bad sample is left out of the request, but keeps its place in the results."""
         results: list[Score | Skipped | None] = []
         inputs, good = [], []
         for position, sample in batch:

@@ -74,7 +74,7 @@ class RunnerPool:
 
     def predict(self, batch: Sequence[Frames], names: Sequence[str], *, skip_bad: bool = False) -> Answers:
         """The outputs of each sample. After a failure they are tried once more, one by one, to find who is to blame;
-        with `skip_bad` whoever fails again has that failure for an answer."""
+        with `skip_bad` a sample that fails again gets that failure as its answer."""
         try:
             return [*self._with_runner(lambda runner: runner.evaluate_many(batch, fresh=self.fresh))]
         except RunnerFailed as failed:
@@ -127,7 +127,7 @@ class RunnerPool:
         try:
             self._give_back(self._start()[0])
         except RunnerFailed:
-            self._lose(None)  # whoever needs it tries again, and tells of it
+            self._lose(None)  # the next request starts another one, and reports its failure
 
     def _start(self) -> tuple[RunnerClient, LoadReport]:
         with contextlib.ExitStack() as stack:

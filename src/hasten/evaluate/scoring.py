@@ -96,7 +96,7 @@ class Scorer:
                 "Check the preprocessing; a model in half precision may also overflow.",
             )
         try:
-            # Only an original's answers are kept: they can be large, and nobody else's are asked for.
+            # Only an original's answers are kept: they can be large, and no other model's are needed.
             reference = self.metric.reference(outputs) if label is None else None
             found = self.metric.score(outputs, reference if label is None else label)
         except DataError as error:

@@ -1,7 +1,7 @@
-"""Does a model keep its accuracy above a floor? A decision that may fall before all samples have been seen.
+"""A sequential test whether a model keeps its accuracy above a floor: it may decide before all samples were seen.
 
 The scores of two models on the same samples differ by a drop each, and the question is whether the mean drop exceeds
-what is allowed. After every sample somebody looks, so an interval of fixed size would err far too often. Instead two
+what is allowed. As the test looks after every sample, an interval of fixed size would err far too often. Instead two
 players bet, one on each answer, with stakes that would lose money on average if the other answer were true; by Ville's
 inequality such a player multiplies the money by 20 with a chance of at most 1 in 20, however often one looks
 (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", 2024; also for draws without
@@ -42,7 +42,7 @@ class Decision(enum.Enum):
 
 @record
 class FloorDecision:
-    """What can be said about a floor after so many samples."""
+    """The decision about a floor after a number of samples."""
 
     decision: Decision
     max_drop: float

@@ -31,7 +31,7 @@ _TWO_NEEDED: Final = "a choice needs at least 2, one to choose by and one to rep
 
 
 def halves(dataset: Dataset, samples: int | None) -> tuple[Dataset, Dataset]:
-    """Two halves that share no sample, always the same ones; of at most so many samples, drawn at random.
+    """Two halves that share no sample, always the same ones; of at most `samples` samples, drawn at random.
 
     A stream that can be taken in its own order only is split by turns.
     """

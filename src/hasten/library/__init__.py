@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hasten.library.changing import explain, inputs_to_explain, quantize, run_quantize, study_quantize
-    from hasten.library.examining import accelerators, accelerators_pay_from
     from hasten.library.opening import open_model
     from hasten.library.timing import profile, profile_with_runs
     from hasten.library.tuning import run_tune, study_tune, tune
 
 _MODULES = {
-    "accelerators": "examining",
-    "accelerators_pay_from": "examining",
     "explain": "changing",
     "inputs_to_explain": "changing",
     "open_model": "opening",
@@ -32,8 +29,6 @@ _MODULES = {
 }
 
 __all__ = [
-    "accelerators",
-    "accelerators_pay_from",
     "explain",
     "inputs_to_explain",
     "open_model",

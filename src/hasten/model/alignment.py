@@ -27,7 +27,7 @@ _COMPANION: Final = 0.25
 _WITHOUT_OFTEN: Final = 0.5
 _WITHOUT_SELDOM: Final = 1.5
 _UNEXPLAINED: Final = 6.0
-# More only where there are more kernels than so many for each node.
+# More only where there are more kernels than this for each node.
 _MOST_KERNELS_A_NODE: Final = 5
 
 
@@ -111,7 +111,7 @@ class _Owners:
         self._guessed = np.zeros(kernels, dtype=np.bool_)
 
     def add(self, node: int, first: NDArray[np.int64], count: int, guessed: NDArray[np.bool_]) -> None:
-        """This node may own so many kernels from each of these on."""
+        """This node may own this number of kernels from each of these positions on."""
         for offset in range(count):
             kernels = first + offset
             new = self._newest[kernels] != node

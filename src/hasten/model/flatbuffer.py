@@ -30,7 +30,7 @@ class Budget:
         self.remaining = 2 * file_bytes + 65536
 
     def spend(self, amount: int) -> None:
-        """Count work of so many bytes."""
+        """Count work on a number of bytes."""
         self.remaining -= amount
         if self.remaining < 0:
             raise Damage("its parts refer to each other more often than a sound file can")

@@ -135,7 +135,7 @@ class Subgraph:
     outputs: tuple[int, ...]
 
     def node_location(self, node: Node) -> str:
-        """Where the node is, in the words of whoever built the model: the name of its first output."""
+        """Where the node is, by the name that the model's author gave its first output."""
         return next((self.tensors[index].name for index in node.outputs if index >= 0), "")
 
 

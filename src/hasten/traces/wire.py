@@ -1,6 +1,6 @@
 """Protocol buffers on the wire, bounds-checked: a message becomes pairs of tag and value.
 
-A tag holds the field's number and its wire type together, so that whoever compares tags never meets a number where a
+A tag holds the field's number and its wire type together, so that code that compares tags never meets a number where a
 string should be, however damaged the file is.
 """
 

@@ -13,8 +13,9 @@ from hasten.measure.peaks import measure_peaks
 from hasten.measure.profiling import profile_model
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators.run import examine, plans_to_examine
-from hasten.practices.accelerators.sentences import finding_of, recommend
+from hasten.practices.accelerators.facts import AcceleratorOptions
+from hasten.practices.accelerators.run import run as run_accelerators
+from hasten.practices.accelerators.view import session_lines as accelerators_lines
 from hasten.practices.copies.rules import finding_of as finding_of_copies
 from hasten.practices.copies.run import run as run_copies
 from hasten.practices.copies.view import session_lines as copies_lines
@@ -110,11 +111,10 @@ class Extras:
             self.findings["copies"] = finding_of_copies(found)
 
     def _accelerators(self, before: Candidate, graph: Graph) -> None:
-        plans = plans_to_examine(before.plan.threads)
-        rows = examine(self.target, before, graph, plans, min(_ACCELERATORS_S, self._left() / 2), no_progress)
-        recommended, why = recommend(rows)
-        data = {"model": before.model.path, "rows": [row.as_data() for row in rows], "recommended": recommended}
-        self.folder.keep("accelerators", before.model.path, {**data, "why": why, "finding": finding_of(rows).as_data()})
+        effort = Effort(min(_ACCELERATORS_S, self._left() / 2), self.target)
+        found = run_accelerators(before, graph, AcceleratorOptions(), effort)
+        if not isinstance(found, Failure):
+            self.folder.keep(*accelerators_lines(found)[0])
 
     def _threads(self, after: Candidate) -> None:
         if after.plan.accelerator != "cpu" or after.plan.delegate:

@@ -1,4 +1,4 @@
-"""Whether a file is quantized or encoded already, whatever its name says."""
+"""Whether a model is already quantized or sparsely encoded, by its weights and activations."""
 
 from __future__ import annotations
 

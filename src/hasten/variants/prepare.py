@@ -140,7 +140,7 @@ def _tensors_buffers(model: Any) -> set[int]:
 def _empty_buffers(model: Any, abandoned: set[int]) -> None:
     """Drop the bytes of buffers that edits took from the last tensor that used them; every index stays what it was.
 
-    Only of these is it known that nobody needs them: a file can hold bytes for readers that we know nothing of.
+    Other buffers may hold bytes for readers that hasten does not know.
     """
     entries = {int(entry.buffer) for entry in model.metadata or []}
     listed = model.metadataBuffer if model.metadataBuffer is not None else ()

@@ -147,7 +147,7 @@ def variant_name(
     """The name of a variant: the recipe's own, or `int8+float9` where 9 nodes stay in float.
 
     `taken` has the float nodes of the variants that there are, by name. The same nodes give the same name again; other
-    nodes of the same number give `int8+float9-2`. A name says nothing that its record does not: nobody parses it.
+    nodes of the same number give `int8+float9-2`. Names are for people; the record has the recipe and the nodes.
     """
     if not float_nodes:
         return recipe.name

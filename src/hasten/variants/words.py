@@ -1,4 +1,4 @@
-"""The phrases of what is told about a variant."""
+"""The phrases about variants."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hasten.runner import serving
 from hasten.runner.protocol import VERSION, Message, decode, encode
 from hasten.targets.local import local_program
 
@@ -149,3 +151,26 @@ def test_an_existing_lower_limit_of_memory_is_kept() -> None:
     with subprocess.Popen([sys.executable, "-c", script], stdin=PIPE, stdout=PIPE) as process:
         assert ask(process, request="hello").body["ok"]
         process.kill()
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs Linux's prlimit")
+def test_the_memory_limit_is_three_quarters_of_the_runners_own_machine(runner: Runner) -> None:
+    machine = ask(runner, request="hello").body["machine"]
+    limit, _ = resource.prlimit(runner.pid, resource.RLIMIT_DATA)
+    own, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    expected = 0.75 * machine["memory_mb"] * 2**20
+    assert limit == pytest.approx(expected if own == resource.RLIM_INFINITY else min(own, expected), rel=1e-3)
+
+
+def test_there_is_no_limit_where_the_system_does_not_report_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> int:
+        raise ValueError(name)
+
+    monkeypatch.setattr(os, "sysconf", refuse)
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    assert serving.memory_bytes() == 0
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, _limits: applied.append(kind))
+    applied: list[int] = []
+    serving._limit(0)
+    assert applied == [resource.RLIMIT_CORE]
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before

@@ -1,4 +1,4 @@
-"""The guide's "create your own delegate": writes a small, complete one to begin with."""
+"""The guide's "Create your own delegate": a small, complete one to start from."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ def write_delegate(folder: Path) -> list[Path]:
     """Write the files into a new or empty folder."""
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UsageError(f"{folder} exists and is not an empty folder", "Choose another name; nothing was changed.")
+            raise UsageError(
+                f"{folder} exists and is not an empty folder.", "Choose another name. Nothing was changed."
+            )
         folder.mkdir(parents=True, exist_ok=True)
         template = resources.files("hasten.practices.accelerators") / "delegate_template"
         written = [folder / name for name in FILES]
         for path in written:
             path.write_bytes((template / path.name).read_bytes())
     except OSError as error:
-        raise DataError(f"the delegate cannot be written to {folder}: {error.strerror}") from error
+        raise DataError(f"The delegate cannot be written to {folder}: {error.strerror}.") from error
     return written

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import enum
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -9,7 +12,6 @@ import numpy as np
 from hasten.data.forms import forms_from_graph
 from hasten.data.prepare import Preparer
 from hasten.model.metadata import read_metadata
-from hasten.practices.accelerators.facts import NO_NUMBERS, OutputError, beside_the_cpu, output_error, worst_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +33,38 @@ _TRUTHS: Final = ("reference", "builtin", "xnnpack")
 """Whose outputs count as right: the first of these that runs."""
 # Their outputs jump where their inputs only move: on noise, another rounding is another choice.
 _CHOOSING: Final = ("ARG_MAX", "ARG_MIN", "TOPK_V2", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "CUSTOM")
+
+# A sound back end rounds differently: half precision loses three digits, integer kernels some last bits, and rounding
+# adds up through the layers. What is off by more than this typically is another answer; what is off by more than this
+# somewhere may still be right where it counts, but nobody should believe it without testing its accuracy.
+_TYPICAL_SHARE, _TYPICAL_STEPS = 0.05, 2.0
+_WORST_SHARE, _WORST_STEPS = 0.30, 8.0
+# Outputs that hardly differ from each other still carry the rounding of their size: a range is at least so much of it.
+_LEAST_RANGE = 0.1
+# Off by the whole range is no rounding, even if it happens on one input only.
+_BEYOND = 1.0
+
+
+class Judgement(enum.Enum):
+    """Whether outputs are those of the reference kernels."""
+
+    RIGHT = "right"
+    IMPRECISE = "imprecise"
+    """Some outputs are far off."""
+    WRONG = "wrong"
+    """Outputs are off throughout, or not numbers at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputError:
+    """How far outputs are from the reference kernels', as a share of the reference's range; infinite: not numbers."""
+
+    worst: float
+    typical: float
+    judgement: Judgement
+
+
+NO_NUMBERS: Final = OutputError(math.inf, math.inf, Judgement.WRONG)
 
 
 def make_inputs(tensors: Sequence[TensorInfo]) -> list[list[bytes]]:
@@ -90,6 +124,61 @@ def _error(
     if len(expected) != len(got) or len(expected) != len(steps):
         return NO_NUMBERS
     return output_error(expected, got, steps)
+
+
+def output_error(
+    reference: Sequence[NDArray[np.float64]], found: Sequence[NDArray[np.float64]], steps: Sequence[float]
+) -> OutputError:
+    """Compare outputs with the reference's, array by array; `steps` are their quantization steps, 0 for floats."""
+    worst, typical, judgement = 0.0, 0.0, Judgement.RIGHT
+    for expected, got, step in zip(reference, found, steps, strict=True):
+        numbers = np.isfinite(expected)
+        if expected.shape != got.shape or not np.array_equal(expected[~numbers], got[~numbers], equal_nan=True):
+            return NO_NUMBERS
+        if not np.isfinite(got[numbers]).all():
+            return NO_NUMBERS
+        if not numbers.any():
+            continue
+        with np.errstate(over="ignore"):  # an infinite difference is off indeed
+            spread = _spread(expected[numbers])
+            off = np.abs(got[numbers] - expected[numbers]) / spread
+            largest = float(off.max())
+            usual = min(largest, math.sqrt(float((off**2).mean())))
+        worst, typical = max(worst, largest), max(typical, usual)
+        if usual > max(_TYPICAL_SHARE, _TYPICAL_STEPS * step / spread):
+            judgement = Judgement.WRONG
+        elif judgement is Judgement.RIGHT and largest > max(_WORST_SHARE, _WORST_STEPS * step / spread):
+            judgement = Judgement.IMPRECISE
+    return OutputError(worst, typical, judgement)
+
+
+def _spread(values: NDArray[np.float64]) -> float:
+    return max(float(np.ptp(values)), _LEAST_RANGE * float(np.abs(values).max())) or 1.0
+
+
+def worst_of(errors: Sequence[OutputError]) -> OutputError:
+    """The errors on several inputs as one: wrong is what is wrong on most of them, or beyond all bounds on any."""
+    wrong = sum(error.judgement is Judgement.WRONG for error in errors)
+    right = all(error.judgement is Judgement.RIGHT for error in errors)
+    beyond = any(error.judgement is Judgement.WRONG and error.typical > _BEYOND for error in errors)
+    if right:
+        judgement = Judgement.RIGHT
+    else:
+        judgement = Judgement.WRONG if 2 * wrong > len(errors) or beyond else Judgement.IMPRECISE
+    typical = float(np.mean([error.typical for error in errors]))
+    return OutputError(max(error.worst for error in errors), typical, judgement)
+
+
+def beside_the_cpu(error: OutputError, cpu_typical: float) -> OutputError:
+    """The error of a model whose outputs are choices, which another rounding tips over on random inputs.
+
+    Where the CPU's own kernels (typically off by so much) are as far from the reference, the error says nothing.
+    Otherwise it is a reason to test the accuracy, but no proof that anything is wrong.
+    """
+    if math.isinf(error.worst) or error.judgement is Judgement.RIGHT:
+        return error
+    as_far = error.typical <= 2 * cpu_typical
+    return replace(error, judgement=Judgement.RIGHT if as_far else Judgement.IMPRECISE)
 
 
 def _input_bytes(tensor: TensorInfo, source: np.random.Generator) -> bytes:

@@ -20,19 +20,14 @@ if TYPE_CHECKING:
 YNNPACK_OPTION: Final = ("cpu.enable_ynnpack", "true")
 
 
-def is_on_cpu(plan: Plan) -> bool:
-    """Whether the plan asks for the CPU alone."""
-    return plan.accelerator == "cpu" and not plan.delegate
-
-
 def something_else_ran(plan: Plan, load: LoadReport) -> Failure | None:
     """The failure to say so, if what was asked for took nothing and something else ran in its place."""
     placement = load.placement
     if placement is None and YNNPACK_OPTION in plan.options:
-        return Failure("load", "accelerator", f"LiteRT's {load.api} interface, which this model needs, has no YNNPACK")
+        return Failure("load", "accelerator", f"This model needs LiteRT's {load.api} interface, which has no YNNPACK.")
     if placement is None or not _is_delegated(plan) or not placement.partitions or _ours(plan, load):
         return None
-    if is_on_cpu(plan) and YNNPACK_OPTION not in plan.options:
+    if plan.runs_on_cpu and YNNPACK_OPTION not in plan.options:
         return None  # that XNNPACK takes nothing is its good right: the built-in kernels are the CPU's as well
     others = Counter[str]()
     for partition in placement.partitions:
@@ -41,8 +36,8 @@ def something_else_ran(plan: Plan, load: LoadReport) -> Failure | None:
     return Failure(
         "load",
         "accelerator",
-        f"it was asked for, but what took the model's operators is {seen}",
-        "Its time would be that of something else, so it was not timed.",
+        f"Another back end took the model's operators: {seen}.",
+        "hasten did not time it: the time would be that of the other one.",
     )
 
 
@@ -53,7 +48,7 @@ def placement_fields(graph: Graph, plan: Plan, load: LoadReport) -> dict[str, An
         return {"placed_ops": total, "total_ops": total, "partitions": 1, "placed_macs": 1.0, "placed_bytes": 1.0}
     if load.placement is None:
         total = sum(len(subgraph.nodes) for subgraph in graph.subgraphs)
-        whole = not is_on_cpu(plan) and load.without_cpu
+        whole = not plan.runs_on_cpu and load.without_cpu
         return {"total_ops": total, "placed_ops": total if whole else None}
     ours = _ours(plan, load)
     graphs = _seen_graphs(graph, load)
@@ -84,13 +79,13 @@ def placement_fields(graph: Graph, plan: Plan, load: LoadReport) -> dict[str, An
 
 
 def _is_delegated(plan: Plan) -> bool:
-    return not is_on_cpu(plan) or plan.kernel == "delegate"
+    return not plan.runs_on_cpu or plan.kernel == "delegate"
 
 
 def _ours(plan: Plan, load: LoadReport) -> list[Partition]:
     if load.placement is None:
         return []
-    if is_on_cpu(plan):
+    if plan.runs_on_cpu:
         wanted = {YNNPACK} if YNNPACK_OPTION in plan.options else {XNNPACK, YNNPACK}
         return [partition for partition in load.placement.partitions if partition.delegate in wanted]
     return [partition for partition in load.placement.on_accelerator if not _is_foreign(plan, partition.delegate)]

@@ -1,18 +1,190 @@
-"""Decisions about accelerators."""
+"""Decisions about accelerators: what is to be said of each, when its start is repaid, which one to use."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.comparison import Verdict
+from hasten.core.doubts import MORE_CORES
 from hasten.core.finding import Finding, Standing
-from hasten.core.remark import remark
+from hasten.core.remark import Remark, remark
 from hasten.core.tuning import KEPT, TIMED, UNKNOWN
+from hasten.practices.accelerators.facts import BASE, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.comparison import Comparison
+    from hasten.core.plan import Plan
     from hasten.core.tuning import TuneTrial
+    from hasten.practices.accelerators.facts import AcceleratorRow, LadderPoint
     from hasten.practices.practice import Evidence
 
 NAME: Final = "accelerators"
+_LARGE_ERROR: Final = 0.05
+
+
+def break_even_runs(start_ms: float, run_ms: float, other_start_ms: float, other_run_ms: float) -> int | None:
+    """After how many runs a longer start-up is repaid by faster runs; None if it never is, 0 if there is no debt."""
+    saved = other_run_ms - run_ms
+    debt = start_ms - other_start_ms
+    if saved <= 0:
+        return None
+    return max(0, math.ceil(debt / saved))
+
+
+def why_of(row: AcceleratorRow, *, chooses: bool) -> Remark:
+    """All that is to be said of a row that ran. `chooses`: whether the model's outputs may be choices."""
+    parts = [_error(row, chooses=chooses), _left(row)]
+    if row.against_cpu is not None:
+        parts.append(remark("accelerators.speed", **_speed(row)))
+    parts += [doubt for doubt in row.doubts if doubt.code == MORE_CORES]
+    if row.cached_start_ms is not None and row.start_ms is not None:
+        parts.append(remark("accelerators.cached", start_ms=row.start_ms, cached_ms=row.cached_start_ms))
+    if row.stand_in:
+        parts.append(remark("accelerators.stand-in", what=row.stand_in))
+    return together([part for part in parts if part is not None])
+
+
+def together(parts: Sequence[Remark]) -> Remark:
+    """Several remarks as one; none as an empty one."""
+    told = [{"code": part.code, "facts": dict(part.facts)} for part in parts]
+    return remark("accelerators.parts", parts=told) if told else Remark("")
+
+
+def _error(row: AcceleratorRow, *, chooses: bool) -> Remark | None:
+    if row.status is Status.WRONG and row.max_error is None:
+        return remark("accelerators.no-numbers")
+    if row.status is Status.WRONG:
+        return remark("accelerators.wrong", error=row.typical_error)
+    if row.status is Status.IMPRECISE:
+        return remark("accelerators.imprecise", error=row.max_error, chooses=chooses)
+    if chooses and (row.max_error or 0.0) > _LARGE_ERROR:
+        return remark("accelerators.choices")
+    return None
+
+
+def _left(row: AcceleratorRow) -> Remark | None:
+    on_cpu = row.plan.runs_on_cpu
+    if row.refused:
+        return remark("accelerators.left", operators=list(row.refused), on_cpu=on_cpu)
+    if row.placed_ops is None:
+        return remark("accelerators.placement-unknown")
+    left = (row.total_ops or 0) - row.placed_ops
+    return remark("accelerators.left-count", count=left, on_cpu=on_cpu) if left else None
+
+
+def _speed(row: AcceleratorRow) -> dict[str, Any]:
+    against = row.against_cpu
+    assert against is not None
+    return {
+        "verdict": against.verdict.value,
+        "ratio": {"ratio": against.ratio, "ci95": _ends(against)},
+        "break_even_runs": row.break_even_runs,
+    }
+
+
+def _ends(against: Comparison) -> list[float] | None:
+    return list(against.ci95) if math.isfinite(against.ci95[1]) else None
+
+
+def pays_from(points: Sequence[LadderPoint]) -> int | None:
+    """The smallest size from which on it proves to be faster; None if it does not even at the largest."""
+    found = None
+    for point in reversed(points):
+        if point.against_cpu.verdict is not Verdict.FASTER:
+            break
+        found = point.macs
+    return found
+
+
+def ladder_remarks(row: AcceleratorRow) -> list[Remark]:
+    """What the ladder of sizes says, for networks like the ones that were timed; none where it was not asked for."""
+    trouble = [row.ladder_trouble] if row.ladder_trouble else []
+    if not row.ladder:
+        return [remark("accelerators.pays-unknown"), *trouble] if trouble else []
+    smallest, largest = row.ladder[0].macs, row.ladder[-1].macs
+    if row.pays_from_macs is None:
+        return [remark("accelerators.pays-nowhere", smallest=smallest, largest=largest), *trouble]
+    if row.pays_from_macs == smallest:
+        return [remark("accelerators.pays-everywhere", smallest=smallest), *trouble]
+    below = max(point.macs for point in row.ladder if point.macs < row.pays_from_macs)
+    return [remark("accelerators.pays-from", macs=row.pays_from_macs, below=below), *trouble]
+
+
+def recommend(rows: Sequence[AcceleratorRow]) -> tuple[str | None, Remark]:
+    """The accelerator to use, and why. XNNPACK stays unless another is right and proves to be faster."""
+    base = next((row for row in rows if row.name == BASE), None)
+    if base is None or base.latency is None:
+        return _without_base(rows, base)
+    tried = [row for row in rows if row.latency is not None and row is not base and _is_an_option(row)]
+    faster = [row for row in tried if _is_trusted(row) and _is_faster(row)]
+    if faster:
+        best = min(faster, key=lambda row: row.median_ms)
+        return best.name, remark("accelerators.use", name=best.name, **_speed(best), **_reservations(best))
+    untrusted = [row.name for row in rows if row.status is Status.IMPRECISE and _is_faster(row)]
+    return BASE, remark("accelerators.stay", tried=[row.name for row in tried], untrusted=untrusted)
+
+
+def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
+    """What the practice came to, for a model that runs on XNNPACK now."""
+    recommended, why = recommend(rows)
+    row = next((row for row in rows if row.name == recommended), None)
+    if row is None:
+        return Finding(NAME, Standing.NOT_EXAMINED, why)
+    if row.name != BASE:
+        return Finding(NAME, Standing.TO_DO, Remark(why.code, {**why.facts, "settings": _settings(row.plan)}))
+    beyond = [row for row in rows if not row.plan.runs_on_cpu]
+    if not any(row.latency is not None for row in beyond):
+        absent = [row for row in beyond if row.status in (Status.MISSING, Status.FAILED)]
+        told = [{"name": row.name, "code": row.why.code, "facts": dict(row.why.facts)} for row in absent]
+        return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-here", rows=told))
+    return Finding(NAME, Standing.GOOD, why)
+
+
+def _without_base(rows: Sequence[AcceleratorRow], base: AcceleratorRow | None) -> tuple[str | None, Remark]:
+    absent = {} if base is None else {"base_why": {"code": base.why.code, "facts": dict(base.why.facts)}}
+    running = [row for row in rows if row.latency is not None]
+    trusted = [row for row in running if _is_trusted(row)]
+    trusted = [row for row in trusted if _is_an_option(row)] or trusted
+    if trusted:
+        best = min(trusted, key=lambda row: row.median_ms)
+        return best.name, remark("accelerators.use-fastest", name=best.name, **absent)
+    if running:
+        return None, remark("accelerators.unchecked", names=[row.name for row in running], **absent)
+    return None, remark("accelerators.nothing-runs", **absent)
+
+
+def _reservations(row: AcceleratorRow) -> dict[str, Any]:
+    """What nobody should use the recommended one without knowing."""
+    cores = next((dict(doubt.facts) for doubt in row.doubts if doubt.code == MORE_CORES), None)
+    error = row.max_error if (row.max_error or 0.0) > _LARGE_ERROR else None
+    return {"more_cores": cores, "error": error}
+
+
+def _settings(plan: Plan) -> str:
+    """The plan as options of the command line."""
+    if plan.delegate:
+        return f"--delegate {plan.delegate}"
+    if plan.accelerator != "cpu":
+        return f"--accelerator {plan.accelerator}"
+    options = " ".join(f"--option {key}={value}" for key, value in plan.options)
+    return options or f"--kernel {plan.kernel}"
+
+
+def _is_trusted(row: AcceleratorRow) -> bool:
+    """Whether its outputs were compared and found right."""
+    return row.status in (Status.RUNS, Status.PARTIAL) and row.max_error is not None
+
+
+def _is_an_option(row: AcceleratorRow) -> bool:
+    """The reference kernels are the yardstick for outputs; on tiny models only their thinner interface is faster."""
+    return row.plan.kernel != "reference"
+
+
+def _is_faster(row: AcceleratorRow) -> bool:
+    return row.against_cpu is not None and row.against_cpu.verdict is Verdict.FASTER
 
 
 def verdict(known: Evidence) -> Finding:

@@ -6,60 +6,56 @@ kernels, and those that run are timed in interleaved rounds; one that is surely 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Verdict
-from hasten.core.errors import UsageError
+from hasten.core.errors import Interrupted, UsageError
 from hasten.core.failure import NOT_INSTALLED, UNSUPPORTED, Failure, RunnerFailed
+from hasten.core.json_numbers import finite
 from hasten.core.plan import Plan
-from hasten.core.session import keep_nothing
-from hasten.measure.race import comparison
-from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
-from hasten.practices.accelerators.facts import (
-    FAILED,
-    MISSING,
-    PARTIAL,
-    RIGHT,
-    RUNS,
-    AcceleratorRow,
+from hasten.core.remark import remark
+from hasten.data.sources import open_dataset
+from hasten.measure.race import comparison, run_race
+from hasten.measure.rounds import Candidate, Rounds, Track
+from hasten.measure.schedule import Schedule, now
+from hasten.practices.accelerators.facts import BASE, NOISE, AcceleratorRow, AcceleratorsFound, Latency, Status
+from hasten.practices.accelerators.ladder import with_ladders
+from hasten.practices.accelerators.outputs import (
+    Judgement,
     OutputError,
-    break_even_runs,
+    chooses,
+    inputs_from_data,
+    make_inputs,
+    output_errors,
+    real_numbers,
 )
-from hasten.practices.accelerators.outputs import chooses, make_inputs, output_errors, real_numbers
-from hasten.practices.accelerators.placement import YNNPACK_OPTION, is_on_cpu, placement_fields, something_else_ran
-from hasten.practices.accelerators.race import BASE, race
-from hasten.practices.accelerators.sentences import why_failed, why_of
+from hasten.practices.accelerators.placement import YNNPACK_OPTION, placement_fields, something_else_ran
+from hasten.practices.accelerators.rules import break_even_runs, why_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from hasten.core.session import Keep
+    from hasten.core.machine import Machine
+    from hasten.measure.effort import Effort
     from hasten.model.graph import Graph
+    from hasten.practices.accelerators.facts import AcceleratorOptions
     from hasten.practices.accelerators.outputs import MakeInputs
-    from hasten.targets.base import Target
     from hasten.targets.client import LoadReport
 
-DEFAULT_SECONDS: Final = 60.0
+SECONDS: Final = 60.0
 _CACHED_STARTS: Final = 3
 _SHARE_OF_CHECKS: Final = 0.3
+# The vendor behind the row called npu.
+_DRIVEN_VENDOR: Final = "intel_openvino"
 _WITHOUT_YNNPACK: Final = Failure(
     "load", "accelerator", "This release of LiteRT was built without YNNPACK.", code=NOT_INSTALLED
 )
-
-
-class ExaminationInterrupted(KeyboardInterrupt):
-    """Ctrl-C after something was timed: the rows as far as they are known."""
-
-    def __init__(self, rows: list[AcceleratorRow]) -> None:
-        super().__init__()
-        self.rows = rows
 
 
 @dataclass(slots=True)
@@ -73,7 +69,33 @@ class _Entry:
     failure: Failure | None = None
     track: Track | None = None
     cached_start_ms: float | None = None
-    stand_in: str = ""
+    stand_in: str | None = None
+
+
+def run(candidate: Candidate, graph: Graph, options: AcceleratorOptions, effort: Effort) -> AcceleratorsFound | Failure:
+    """Every accelerator within reach; a failure if not even the CPU runs the model."""
+    make: MakeInputs = make_inputs
+    if options.data:
+        make = inputs_from_data(graph, candidate.workload, open_dataset(options.data), options.preprocess)
+    compared_on = options.data or NOISE
+    plans = plans_to_examine(candidate.plan.threads, options.delegates)
+    try:
+        rows = examine(candidate, graph, plans, Checks(make, options.cache), effort)
+        failures = [row.failure for row in rows if row.failure is not None]
+        if len(failures) == len(rows):
+            return failures[0]  # the CPU's own: the model's trouble, whatever the others say
+    except Interrupted as stop:
+        raise Interrupted(AcceleratorsFound(candidate.model.path, stop.found, compared_on, interrupted=True)) from None
+    found = AcceleratorsFound(candidate.model.path, rows, compared_on)
+    if options.pays_from:
+        try:
+            found = replace(found, rows=with_ladders(rows, effort))
+        except KeyboardInterrupt:
+            raise Interrupted(replace(found, interrupted=True)) from None
+    if options.other_vendors:
+        vendors = vendor_rows(candidate.plan.threads, effort.target.machine())
+        found = replace(found, rows=(*found.rows, *vendors))
+    return found
 
 
 def plans_to_examine(threads: int, delegates: Sequence[str] = ()) -> dict[str, Plan]:
@@ -89,53 +111,52 @@ def plans_to_examine(threads: int, delegates: Sequence[str] = ()) -> dict[str, P
     for setting in dict.fromkeys(delegates):
         path, _, options = setting.partition(":")
         if not path:
-            raise UsageError("--delegate names no library", "Give the path of a shared library (.so).")
+            raise UsageError("--delegate names no library.", "Give the path of a shared library (.so).")
         names = (Path(path).name, f"{Path(path).name}:{options}", setting)
         plans[next(name for name in names if name not in plans)] = Plan(threads=threads, delegate=setting)
     return plans
 
 
-def examine(
-    target: Target,
-    candidate: Candidate,
-    graph: Graph,
-    plans: dict[str, Plan],
-    seconds: float = DEFAULT_SECONDS,
-    progress: Progress = no_progress,
-    cache: str = "",
-    keep: Keep = keep_nothing,
-    make: MakeInputs = make_inputs,
-) -> list[AcceleratorRow]:
-    """A row for each plan, in the order given; with a folder for caches, also what they save at the start.
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """How outputs and starts are checked."""
 
-    Outputs are compared on the inputs that `make` gives for the model's tensors: seeded noise, if nothing better.
-    """
-    begin = time.monotonic()
+    make: MakeInputs = make_inputs
+    """What makes the inputs that outputs are compared on: seeded noise, if nothing better."""
+    cache: str = ""
+    """A folder for caches; empty for none."""
+
+
+def examine(
+    candidate: Candidate, graph: Graph, plans: dict[str, Plan], checks: Checks, effort: Effort
+) -> tuple[AcceleratorRow, ...]:
+    """A row for each plan, in the order given. Raises Interrupted with the rows so far, once something was timed."""
+    whole = Schedule(effort.seconds_or(SECONDS))
     entries = [_Entry(name, replace(candidate, label=name, plan=plan)) for name, plan in plans.items()]
     inputs: list[list[bytes]] = []
     for number, entry in enumerate(entries):
-        progress(_SHARE_OF_CHECKS * number / len(entries), f"checking {entry.name}")
-        _check(target, entry, inputs, make, fresh=graph.stateful)
-        if cache and entry.failure is None and _keeps_a_cache(entry.candidate.plan):
-            progress(_SHARE_OF_CHECKS * (number + 0.5) / len(entries), f"filling the cache of {entry.name}")
-            folder = f"{cache}/{Path(entry.name).name}-{candidate.model.sha256[:12]}"
-            entry.cached_start_ms = _cached_start_ms(target, entry, folder)
+        effort.progress(_SHARE_OF_CHECKS * number / len(entries), f"checking {entry.name}")
+        _check(entry, inputs, checks.make, effort, fresh=graph.stateful)
+        if checks.cache and entry.failure is None and _keeps_a_cache(entry.candidate.plan):
+            effort.progress(_SHARE_OF_CHECKS * (number + 0.5) / len(entries), f"filling the cache of {entry.name}")
+            folder = f"{checks.cache}/{Path(entry.name).name}-{candidate.model.sha256[:12]}"
+            entry.cached_start_ms = _cached_start_ms(entry, folder, effort)
     try:
-        _time(target, entries, begin + seconds, _report_of(begin, seconds, progress), keep)
+        _time(entries, whole, effort)
     except KeyboardInterrupt:
         rows = _rows(graph, entries)
         if any(row.latency is not None for row in rows):
-            raise ExaminationInterrupted(rows) from None
+            raise Interrupted(rows) from None
         raise
-    progress(1.0, "done")
+    effort.progress(1.0, "done")
     return _rows(graph, entries)
 
 
-def _check(target: Target, entry: _Entry, inputs: list[list[bytes]], make: MakeInputs, *, fresh: bool) -> None:
+def _check(entry: _Entry, inputs: list[list[bytes]], make: MakeInputs, effort: Effort, *, fresh: bool) -> None:
     """Load in a fresh process and run on the inputs; whoever loads first makes them."""
     try:
-        with target.start(entry.candidate.plan) as runner:
-            entry.stand_in = runner.hello().stand_ins.get(entry.name, "")
+        with effort.target.start(entry.candidate.plan) as runner:
+            entry.stand_in = runner.hello().stand_ins.get(entry.name)
             entry.load = runner.load(entry.candidate.path, entry.candidate.workload)
             entry.failure = something_else_ran(entry.candidate.plan, entry.load)
             if entry.failure is not None:
@@ -162,13 +183,13 @@ def _keeps_a_cache(plan: Plan) -> bool:
     return not plan.delegate and (plan.accelerator != "cpu" or plan.kernel == "delegate")
 
 
-def _cached_start_ms(target: Target, entry: _Entry, folder: str) -> float | None:
+def _cached_start_ms(entry: _Entry, folder: str, effort: Effort) -> float | None:
     """Start-up when the cache is there: the first process fills it, the next ones show what that saves."""
     plan = replace(entry.candidate.plan, cache=folder)
     starts = []
     try:
         for _ in range(_CACHED_STARTS + 1):
-            with target.start(plan) as runner:
+            with effort.target.start(plan) as runner:
                 load = runner.load(entry.candidate.path, entry.candidate.workload)
             starts.append(load.init_ms + load.first_run_ms)
     except RunnerFailed:
@@ -176,33 +197,35 @@ def _cached_start_ms(target: Target, entry: _Entry, folder: str) -> float | None
     return median(starts[1:])
 
 
-def _report_of(begin: float, seconds: float, progress: Progress) -> Callable[[str], None]:
-    def tell(state: str) -> None:
-        elapsed = (time.monotonic() - begin) / seconds
-        progress(min(_SHARE_OF_CHECKS + (1 - _SHARE_OF_CHECKS) * elapsed, 0.99), state)
-
-    return tell
-
-
-def _time(target: Target, entries: list[_Entry], until: float, tell: Callable[[str], None], keep: Keep) -> None:
+def _time(entries: list[_Entry], whole: Schedule, effort: Effort) -> None:
+    """Rounds until the time is up, one at least; after the first only for the promising."""
     runnable = [entry for entry in entries if entry.failure is None]
-    rounds = Rounds(target, [entry.candidate for entry in runnable])
+    rounds = Rounds(effort.target, [entry.candidate for entry in runnable])
+
+    def tell(state: str) -> None:
+        share = _SHARE_OF_CHECKS + (1 - _SHARE_OF_CHECKS) * whole.share
+        effort.progress(min(share, 0.99), f"{state}: {', '.join(track.candidate.label for track in rounds.alive)}")
+
     try:
-        race(rounds, until, tell, keep)
+        run_race(rounds, now() + whole.left_s, base=_base, fewest=1, tell=tell, keep=effort.keep)
     finally:
         for entry, track in zip(runnable, rounds.tracks, strict=True):
             entry.track = track
             entry.failure = None if track.rounds else track.failure
 
 
-def _rows(graph: Graph, entries: list[_Entry]) -> list[AcceleratorRow]:
+def _base(rounds: Rounds) -> Track | None:
+    return next((track for track in rounds.tracks if track.candidate.label == BASE), None)
+
+
+def _rows(graph: Graph, entries: list[_Entry]) -> tuple[AcceleratorRow, ...]:
     sound = [entry for entry in entries if entry.failure is None and entry.load is not None and entry.outputs]
     outputs = {entry.name: entry.outputs for entry in sound}
     tensors = sound[0].load.outputs if sound and sound[0].load is not None else ()
     errors = output_errors(graph, outputs, tensors)
     base = next((entry.track for entry in entries if entry.name == BASE and entry.failure is None), None)
     base = base if base is not None and base.rounds else None
-    return [_row(graph, entry, errors.get(entry.name), base) for entry in entries]
+    return tuple(_row(graph, entry, errors.get(entry.name), base) for entry in entries)
 
 
 def _row(graph: Graph, entry: _Entry, error: OutputError | None, base: Track | None) -> AcceleratorRow:
@@ -211,10 +234,10 @@ def _row(graph: Graph, entry: _Entry, error: OutputError | None, base: Track | N
         return _failed_row(entry)
     row = AcceleratorRow(
         entry.name,
+        Status.RUNS,
         plan,
-        RUNS,
-        "",
-        error=error,
+        max_error=finite(error.worst) if error else None,
+        typical_error=finite(error.typical) if error else None,
         init_ms=load.init_ms,
         first_run_ms=load.first_run_ms,
         cached_start_ms=entry.cached_start_ms,
@@ -223,35 +246,33 @@ def _row(graph: Graph, entry: _Entry, error: OutputError | None, base: Track | N
     )
     result = entry.track.result() if entry.track else None
     if entry.track is not None and result is not None and not isinstance(result, Failure):
+        samples = result.samples
+        ends = (samples.latency.low, samples.latency.high)
         row = replace(
             row,
-            latency=result.samples.latency,
-            p95_ms=result.samples.p95_ms,
+            latency=Latency(samples.latency.estimate, ends, samples.p95_ms, samples.processes),
             init_ms=result.init_ms,
             first_run_ms=result.first_run_ms,
             peak_memory_mb=result.peak_memory_mb,
-            processes=result.samples.processes,
             doubts=tuple(result.doubts),
         )
         if base is not None and base is not entry.track:
             row = _against(row, base, entry.track)
-    row = replace(row, status=_status(row, load))
+    row = replace(row, status=_status(row, load, error))
     return replace(row, why=why_of(row, chooses=chooses(graph)))
 
 
 def _failed_row(entry: _Entry) -> AcceleratorRow:
-    failure = entry.failure or Failure("load", "bug", "nothing was learned about it", "Please report this.")
-    status = MISSING if _is_missing(failure) else FAILED
-    return AcceleratorRow(entry.name, entry.candidate.plan, status, why_failed(failure), failure=failure)
-
-
-def _is_missing(failure: Failure) -> bool:
-    """Whether something is not there that could be, rather than there and in trouble."""
-    return failure.kind == "accelerator" and failure.code == NOT_INSTALLED
+    failure = entry.failure or Failure("load", "bug", "Nothing was learned about it.", "Please report this.")
+    # Whether something is not there that could be, rather than there and in trouble.
+    missing = failure.kind == "accelerator" and failure.code == NOT_INSTALLED
+    status = Status.MISSING if missing else Status.FAILED
+    why = remark("accelerators.failed", message=failure.message, hint=failure.hint)
+    return AcceleratorRow(entry.name, status, entry.candidate.plan, why=why, failure=failure)
 
 
 def _against(row: AcceleratorRow, base: Track, track: Track) -> AcceleratorRow:
-    """The row with its comparison; a start-up is repaid only by what is surely faster."""
+    """The row with its comparison; only what proves to be faster repays a start-up."""
     against, theirs = comparison(base, track), base.result()
     if against.verdict is not Verdict.FASTER or isinstance(theirs, Failure) or row.start_ms is None:
         return replace(row, against_cpu=against)
@@ -261,11 +282,23 @@ def _against(row: AcceleratorRow, base: Track, track: Track) -> AcceleratorRow:
     return replace(row, against_cpu=against, break_even_runs=runs)
 
 
-def _status(row: AcceleratorRow, load: LoadReport) -> str:
-    if row.error is not None and row.error.judgement != RIGHT:
-        return row.error.judgement
-    if row.placed_ops is None and not is_on_cpu(row.plan):
-        return PARTIAL if not load.without_cpu else RUNS
+def _status(row: AcceleratorRow, load: LoadReport, error: OutputError | None) -> Status:
+    if error is not None and error.judgement is not Judgement.RIGHT:
+        return Status.WRONG if error.judgement is Judgement.WRONG else Status.IMPRECISE
+    if row.placed_ops is None and not row.plan.runs_on_cpu:
+        return Status.PARTIAL if not load.without_cpu else Status.RUNS
     if row.placed_ops is not None and row.total_ops is not None and row.placed_ops < row.total_ops:
-        return PARTIAL
-    return RUNS
+        return Status.PARTIAL
+    return Status.RUNS
+
+
+def vendor_rows(threads: int, machine: Machine) -> list[AcceleratorRow]:
+    """NPUs of other vendors: LiteRT's package brings what compiles for them, and not what runs on them."""
+    plan = Plan(threads=threads, accelerator="npu")
+    found = []
+    for vendor in machine.vendors:
+        if vendor.name != _DRIVEN_VENDOR:
+            told = {"name": vendor.name, "compiler": vendor.compiler, "dispatch": vendor.dispatch}
+            why = remark("accelerators.vendor", **told)
+            found.append(AcceleratorRow(f"npu {vendor.name}", Status.MISSING, plan, why=why))
+    return found

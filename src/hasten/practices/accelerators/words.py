@@ -4,18 +4,132 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.phrases import Phrase
-from hasten.core.units import milliseconds, percent
+from hasten.core import doubts
+from hasten.core.comparison import Verdict
+from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.remark import Remark
+from hasten.core.units import count, milliseconds, percent, several, speedup, times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+_FAR: Final = 10.0
+_REFUSED_NAMED: Final = 4
+_LONGEST_MESSAGE: Final = 240
+# From this ratio on, a few rounds tell as much as many.
+_CLEARLY_SLOWER: Final = 2.0
 
 
-def _rows(facts: Mapping[str, Any]) -> str:
-    return " ".join(f"{row['name'].upper()}: {_row(row)}" for row in facts["rows"])
+def error_words(error: float) -> str:
+    """An error as a share of the outputs' range."""
+    return f"{percent(error)} of" if error < _FAR else "more than ten times"
 
 
-def _row(row: Mapping[str, Any]) -> str:
+def _parts(facts: Mapping[str, Any]) -> str:
+    return " ".join(BOOK.text(Remark(part["code"], part["facts"])) for part in facts["parts"])
+
+
+def _failed(facts: Mapping[str, Any]) -> str:
+    """The failure's sentence, cut where an engine says too much, and what helps."""
+    message = facts["message"]
+    if len(message) > _LONGEST_MESSAGE:
+        message = message[:_LONGEST_MESSAGE].rsplit(" ", 1)[0] + " …"
+    closed = message if message.endswith((".", "!", "?", "…")) else f"{message}."
+    return f"{closed[:1].upper()}{closed[1:]} {facts['hint']}".strip()
+
+
+def _imprecise(facts: Mapping[str, Any]) -> str:
+    tipped = " They are choices that a small rounding error can tip over." if facts["chooses"] else ""
+    return f"Some outputs are off by {error_words(facts['error'])} their range.{tipped} Test its accuracy first."
+
+
+def _where(facts: Mapping[str, Any]) -> str:
+    return "the engine's own kernels" if facts["on_cpu"] else "the CPU"
+
+
+def _left(facts: Mapping[str, Any]) -> str:
+    more = len(facts["operators"]) - _REFUSED_NAMED
+    named = ", ".join(facts["operators"][:_REFUSED_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"Left to {_where(facts)}: {named}."
+
+
+def _left_count(facts: Mapping[str, Any]) -> str:
+    left = several(facts["count"], "operator")
+    return f"Left to {_where(facts)}: {left}; the compiler does not report which."
+
+
+def _speed_words(facts: Mapping[str, Any]) -> str:
+    ratio, ends = facts["ratio"]["ratio"], facts["ratio"]["ci95"]
+    verdict = Verdict(facts["verdict"])
+    if verdict is Verdict.SAME:
+        return "as fast as XNNPACK"
+    if verdict is not Verdict.UNDECIDED:
+        return f"{speedup(ratio, ends)} than XNNPACK"
+    if ratio > _CLEARLY_SLOWER:
+        return f"about {times(ratio)} slower than XNNPACK"
+    return f"undecided, so far {times(ratio)} XNNPACK's time"
+
+
+def _repaid(facts: Mapping[str, Any]) -> str:
+    if not facts["break_even_runs"]:
+        return ""
+    return f" Its start is repaid after {several(facts['break_even_runs'], 'run')}."
+
+
+def _speed(facts: Mapping[str, Any]) -> str:
+    said = _speed_words(facts)
+    unsure = Verdict(facts["verdict"]) is Verdict.UNDECIDED and facts["ratio"]["ratio"] <= _CLEARLY_SLOWER
+    return f"{said[:1].upper()}{said[1:]}.{_repaid(facts)}" + (" Measure longer (--seconds)." if unsure else "")
+
+
+def _use(facts: Mapping[str, Any]) -> str:
+    text = f"Use {facts['name']}: {_speed_words(facts)}.{_repaid(facts)}"
+    if facts["more_cores"]:
+        text += f" {BOOK.text(Remark(doubts.MORE_CORES, facts['more_cores']))}"
+    if facts["error"] is not None:
+        text += f" Some outputs differ by {error_words(facts['error'])} their range: test its accuracy."
+    return text
+
+
+def _settings(facts: Mapping[str, Any]) -> str:
+    return f"Run the model with {facts['settings']}." if "settings" in facts else ""
+
+
+def _stay(facts: Mapping[str, Any]) -> str:
+    tried = f" Tried: {', '.join(facts['tried'])}." if facts["tried"] else ""
+    names = ", ".join(facts["untrusted"])
+    untrusted = f" Faster, but test their accuracy first: {names}." if names else ""
+    return f"Stay with XNNPACK on the CPU: nothing here proves to be faster.{tried}{untrusted}"
+
+
+def _without_base(text: str | Callable[[Mapping[str, Any]], str]) -> Phrase:
+    """A sentence, and why XNNPACK is out of the question."""
+
+    def told(facts: Mapping[str, Any]) -> str:
+        first = text if isinstance(text, str) else text(facts)
+        if "base_why" not in facts:
+            return f"{first} XNNPACK was not timed."
+        why = BOOK.text(Remark(facts["base_why"]["code"], facts["base_why"]["facts"]))
+        return f"{first} XNNPACK does not run this model. {why}".rstrip()
+
+    return Phrase(told, _settings)
+
+
+def _unchecked(facts: Mapping[str, Any]) -> str:
+    runs, its = ("runs", "its") if len(facts["names"]) == 1 else ("run", "their")
+    return f"Only {', '.join(facts['names'])} {runs} this model, and {its} outputs are wrong or cannot be checked."
+
+
+def _none_here(facts: Mapping[str, Any]) -> str:
+    rows = (f"{row['name'].upper()}: {BOOK.text(Remark(row['code'], row['facts']))}" for row in facts["rows"])
+    return " ".join(["No accelerator runs the model on this machine.", *rows])
+
+
+def _raced(facts: Mapping[str, Any]) -> str:
+    return " ".join(f"{row['name'].upper()}: {_raced_row(row)}" for row in facts["rows"])
+
+
+def _raced_row(row: Mapping[str, Any]) -> str:
     if row["median_ms"] is None:
         return f"{row['why'].rstrip('.') or 'it did not run'}."
     ratio = row["ratio"]
@@ -23,12 +137,60 @@ def _row(row: Mapping[str, Any]) -> str:
     return f"{milliseconds(row['median_ms'])}{than}."
 
 
+def _vendor(facts: Mapping[str, Any]) -> str:
+    first = f"Its compiler plugin {facts['compiler']} is installed"
+    if facts["dispatch"]:
+        return f"{first}, and so is its dispatch library {facts['dispatch']}, but hasten cannot drive it yet."
+    return (
+        f"{first}, but ai_edge_litert has no dispatch library (vendors/{facts['name']}/dispatch/libLiteRtDispatch*.so)."
+    )
+
+
 PHRASES: Final[dict[str, Phrase]] = {
+    "accelerators.parts": Phrase(_parts),
+    "accelerators.failed": Phrase(_failed),
+    "accelerators.vendor": Phrase(_vendor),
+    "accelerators.no-numbers": Phrase(
+        "Its outputs are not numbers, or have another size than the reference's: do not use it."
+    ),
+    "accelerators.wrong": Phrase(
+        lambda facts: f"Its outputs are off by {error_words(facts['error'])} their range: do not use it."
+    ),
+    "accelerators.imprecise": Phrase(_imprecise),
+    "accelerators.choices": Phrase(
+        "Its outputs are choices that rounding tips over on the CPU as well, so their error says little."
+    ),
+    "accelerators.left": Phrase(_left),
+    "accelerators.left-count": Phrase(_left_count),
+    "accelerators.placement-unknown": Phrase("LiteRT does not report which operators it takes."),
+    "accelerators.speed": Phrase(_speed),
+    "accelerators.cached": Phrase("It starts in {start_ms:ms}, with a filled cache in {cached_ms:ms}."),
+    "accelerators.stand-in": Phrase("This is {what}."),
+    "accelerators.use": Phrase(_use, _settings),
+    "accelerators.stay": Phrase(_stay),
+    "accelerators.use-fastest": _without_base(lambda facts: f"Use {facts['name']}, the fastest that runs this model."),
+    "accelerators.unchecked": _without_base(_unchecked),
+    "accelerators.nothing-runs": _without_base("Nothing here runs this model."),
+    "accelerators.none-here": Phrase(_none_here),
+    "accelerators.pays-unknown": Phrase("The network size from which on it pays is unknown."),
+    "accelerators.pays-nowhere": Phrase(
+        lambda facts: f"It pays at no size from {count(facts['smallest'])} to {count(facts['largest'])} MACs."
+    ),
+    "accelerators.pays-everywhere": Phrase(
+        lambda facts: f"It pays at every size tried, from {count(facts['smallest'])} MACs on."
+    ),
+    "accelerators.pays-from": Phrase(
+        lambda facts: f"It pays from {count(facts['macs'])} MACs on; at {count(facts['below'])} that is not proven."
+    ),
+    "accelerators.ladder-failed": Phrase(
+        lambda facts: f"It failed at {count(facts['macs'])} MACs: {_failed({**facts, 'hint': ''})}"
+    ),
     "accelerators.not-examined": Phrase("No accelerator was tried.", "Run hasten accelerators."),
-    "accelerators.none-runs": Phrase(lambda facts: f"No accelerator runs the model on this machine. {_rows(facts)}"),
+    "accelerators.none-runs": Phrase(lambda facts: f"No accelerator runs the model on this machine. {_raced(facts)}"),
     "accelerators.no-data": Phrase(
-        lambda facts: f"{_rows(facts)} Without data, nothing shows that its answers are right.",
+        lambda facts: f"{_raced(facts)} Without data, nothing shows that its answers are right.",
         "Give labeled data with --data.",
     ),
-    "accelerators.none-faster": Phrase(lambda facts: f"No accelerator beats the chosen plan. {_rows(facts)}"),
+    "accelerators.none-faster": Phrase(lambda facts: f"No accelerator beats the chosen plan. {_raced(facts)}"),
 }
+BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import milliseconds
-from hasten.report.summary.reading import number, text
 from hasten.report.summary.words import PRACTICES
-from hasten.show.charts import BAR_PIXELS, Bar, from_zero, interval_bars, status_of, tooltip, vega_lite
+from hasten.show.charts import BAR_PIXELS, from_zero, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.report.summary.records import PracticeView, StepRow
+    from hasten.report.summary.records import StepRow
 
 
 _FEW_TICKS: Final = {"tickCount": 5, "format": "~f"}
@@ -73,17 +72,3 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
 
 def _bar(name: str, start: float, end: float, kind: str, told: str) -> dict[str, Any]:
     return {"name": name, "low": min(start, end), "high": max(start, end), "kind": kind, "told": told}
-
-
-def accelerators_spec(view: PracticeView) -> dict[str, Any] | None:
-    """A bar for each accelerator that ran, with its interval."""
-    bars = []
-    for row in view.rows:
-        latency = number(row, "latency", "median_ms")
-        if latency is None:
-            continue
-        low, high = number(row, "latency", "ci95_ms", 0), number(row, "latency", "ci95_ms", 1)
-        told = f"{milliseconds(latency)}, {text(row, 'status')}"
-        ends = (latency if low is None else low, latency if high is None else high)
-        bars.append(Bar(text(row, "name"), latency, *ends, told, status_of(text(row, "status"))))
-    return interval_bars(bars, "latency, ms") if bars else None

@@ -27,7 +27,6 @@ def sections_of(summary: Summary) -> list[Section]:
         practices.explanations_section(summary),
         profile_section(summary),
         *(section for section in summary.sections if section.name not in _FIRST),
-        practices.accelerators_section(summary),
         practices.sensitivities_section(summary),
         trials.timeline_section(summary),
         trials.doubts_section(summary),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hasten.core.units import milliseconds, percent
-from hasten.report.charts.bars import accelerators_spec, waterfall_spec
+from hasten.report.charts.bars import waterfall_spec
 from hasten.report.summary.reading import items, number, text, whole
 from hasten.report.summary.words import PRACTICES, speed_words
 from hasten.show.blocks import Cell, Chart, Prose, Section, Table, cell, columns
 
 if TYPE_CHECKING:
-    from hasten.report.summary.records import PracticeView, StepRow, Summary
+    from hasten.report.summary.records import StepRow, Summary
     from hasten.show.blocks import Block
 
 
@@ -42,53 +42,6 @@ def _step_words(step: StepRow) -> str:
     change = step.to_ms - step.from_ms
     sign = "saves" if change <= 0 else "costs"
     return f"{PRACTICES.get(step.practice, step.practice)} {sign} {milliseconds(abs(change))}"
-
-
-def accelerators_section(summary: Summary) -> Section | None:
-    """Each accelerator: does it run, all of it, correctly, faster."""
-    blocks: list[Block] = []
-    for place, view in enumerate(summary.accelerators):
-        rows = tuple(_accelerator(row) for row in view.rows)
-        headings = columns(
-            "accelerator",
-            "status",
-            "#latency",
-            "#95 % interval",
-            "#against CPU",
-            "#operators",
-            "#largest error",
-            "#start",
-            "#repaid after",
-            "why",
-        )
-        sheet = Table(f"accelerators-table-{place}", "Every accelerator that was examined", headings, rows)
-        blocks += _charted(f"accelerators-{place}", f"Accelerators: {view.model}", view, accelerators_spec(view), sheet)
-    return Section("accelerators", "Accelerators", tuple(blocks)) if blocks else None
-
-
-def _accelerator(row: dict[str, Any]) -> tuple[Cell, ...]:
-    latency, ratio = number(row, "latency", "median_ms"), number(row, "against_cpu", "ratio")
-    bounds = [number(row, "latency", "ci95_ms", end) for end in (0, 1)]
-    placed, every = whole(row, "placed_ops"), whole(row, "total_ops")
-    error, runs = number(row, "max_error"), whole(row, "break_even_runs")
-    interval = "" if None in bounds else " - ".join(f"{bound:.4g}" for bound in bounds) + " ms"
-    return (
-        Cell(text(row, "name")),
-        Cell(text(row, "status")),
-        _ms(latency),
-        Cell(interval, bounds[0]),
-        Cell("" if ratio is None else f"{ratio:.2f}", ratio),
-        Cell("" if placed is None else f"{placed} of {every}", placed),
-        Cell("" if error is None else percent(error), error),
-        _ms(number(row, "init_ms")),
-        Cell("" if runs is None else f"{runs:,} runs", runs),
-        Cell(text(row, "why")),
-    )
-
-
-def _charted(name: str, title: str, view: PracticeView, spec: dict[str, Any] | None, sheet: Table) -> list[Block]:
-    said = view.why or (f"Recommended: {view.recommended}." if view.recommended else title)
-    return [Prose(said), sheet] if spec is None else [Chart(name, title, said, spec, sheet)]
 
 
 def explanations_section(summary: Summary) -> Section | None:

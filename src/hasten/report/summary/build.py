@@ -73,7 +73,6 @@ def summarise(session: Session, source: str = "") -> Summary:
         steps=_steps(lines, result),
         profiles=profile_views(lines),
         sections=tuple(_sections(merged)),
-        accelerators=practice_views(lines, "accelerators"),
         explanations=practice_views(lines, "explanation", "causes"),
         sensitivities=sensitivity_views(lines),
         events=_events(lines, tried),

@@ -149,7 +149,6 @@ class Summary:
     profiles: tuple[ProfileView, ...] = ()
     sections: tuple[Section, ...] = ()
     """What single practices show, in the guide's order."""
-    accelerators: tuple[PracticeView, ...] = ()
     explanations: tuple[PracticeView, ...] = ()
     sensitivities: tuple[PracticeView, ...] = ()
     events: tuple[Event, ...] = ()

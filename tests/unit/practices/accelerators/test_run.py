@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from hasten.core import doubts
 from hasten.core.codec import from_data
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure, RunnerFailed
@@ -15,13 +16,15 @@ from hasten.core.finding import Standing
 from hasten.core.measurement import Measurement
 from hasten.core.placement import XNNPACK, YNNPACK, Partition, Placement
 from hasten.core.plan import Plan, Workload
+from hasten.measure.effort import Effort
 from hasten.model.example_models import counting_loop
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators.facts import IMPRECISE, MISSING, PARTIAL, RUNS, WRONG
-from hasten.practices.accelerators.pays_from import pays_from
+from hasten.practices.accelerators.facts import Status
+from hasten.practices.accelerators.ladder import climb
+from hasten.practices.accelerators.rules import finding_of, pays_from, recommend
 from hasten.practices.accelerators.run import plans_to_examine
-from hasten.practices.accelerators.sentences import finding_of, recommend
-from tests.unit.practices.accelerator_machine import (
+from hasten.practices.accelerators.words import BOOK
+from tests.unit.practices.accelerators.machine import (
     GPU,
     NPU,
     TRUTH,
@@ -30,6 +33,8 @@ from tests.unit.practices.accelerator_machine import (
     SimulatedMachine,
     SimulatedRunner,
     backs,
+    codes,
+    facts_of,
     graph_in,
     placed,
 )
@@ -37,6 +42,7 @@ from tests.unit.practices.accelerator_machine import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hasten.practices.accelerators.facts import AcceleratorRow
     from hasten.targets.client import LoadReport, RunnerClient
 
 
@@ -45,17 +51,21 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examination:
     return Examination(graph_in(tmp_path), monkeypatch)
 
 
+def processes(row: AcceleratorRow) -> int:
+    return row.latency.processes if row.latency else 0
+
+
 def test_everything_that_runs_is_placed_compared_and_timed(examined: Examination) -> None:
     rows = examined(backs())
-    assert [row.status for row in rows.values()] == [RUNS, RUNS, RUNS, MISSING, RUNS, RUNS]
+    assert [row.status for row in rows.values()] == [*[Status.RUNS] * 3, Status.MISSING, *[Status.RUNS] * 2]
     assert all((row.placed_ops, row.total_ops) == (4, 4) for name, row in rows.items() if name != "ynnpack")
-    assert all(row.error is not None and row.error.worst == 0 for row in rows.values() if row.latency)
+    assert all(row.max_error == 0 for row in rows.values() if row.latency)
     assert rows["xnnpack"].against_cpu is None
     assert rows["gpu"].against_cpu is not None
     assert rows["gpu"].against_cpu.verdict is Verdict.SLOWER
     assert rows["gpu"].break_even_runs is None
-    assert "this is a software GPU" in rows["gpu"].why
-    assert rows["ynnpack"].why == "This release of LiteRT was built without YNNPACK."
+    assert facts_of(rows["gpu"], "accelerators.stand-in")["what"] == "a software GPU, as this machine has no other"
+    assert BOOK.text(rows["ynnpack"].why) == "This release of LiteRT was built without YNNPACK."
 
 
 def test_what_is_twice_as_slow_is_retired_after_a_round(examined: Examination) -> None:
@@ -64,7 +74,7 @@ def test_what_is_twice_as_slow_is_retired_after_a_round(examined: Examination) -
     assert starts["reference"] == starts["builtin"] == 2, "one to check, one to time"
     assert starts["gpu"] > 5
     assert rows["reference"].latency is not None
-    assert "takes about 30.0 times as long as XNNPACK" in rows["reference"].why
+    assert facts_of(rows["reference"], "accelerators.speed")["ratio"]["ratio"] == pytest.approx(30, rel=0.05)
 
 
 def test_progress_grows_and_names_what_is_under_way(examined: Examination) -> None:
@@ -79,7 +89,7 @@ def test_progress_grows_and_names_what_is_under_way(examined: Examination) -> No
 def test_every_round_is_kept_with_its_raw_samples(examined: Examination) -> None:
     rows = examined(backs())
     labels = [label for kind, label, _ in examined.kept if kind == "measurement"]
-    assert labels.count("xnnpack") == rows["xnnpack"].processes
+    assert labels.count("xnnpack") == processes(rows["xnnpack"])
     assert labels.count("reference") == 1
     assert from_data(Measurement, {k: v for k, v in examined.kept[0][2].items() if k != "round"}).samples.count > 0
 
@@ -98,25 +108,25 @@ def test_the_faster_is_recommended_and_its_start_repaid(examined: Examination) -
     rows = examined(backs(npu=Back(0.5, placement=NPU, without_cpu=True, start_ms=110.0)))
     assert rows["npu"].break_even_runs == pytest.approx(200, abs=4)
     name, why = recommend(examined.rows)
-    assert name == "npu"
-    assert why.startswith("use npu: 2.0")
-    assert why.endswith("runs have repaid its start.")
+    assert (name, why.code) == ("npu", "accelerators.use")
+    assert why.facts["ratio"]["ratio"] == pytest.approx(0.5, abs=0.02)
+    assert why.facts["break_even_runs"] == rows["npu"].break_even_runs
     finding = finding_of(examined.rows)
     assert finding.standing is Standing.TO_DO
-    assert finding.what_to_do == "Run the model with --accelerator npu."
+    assert finding.remark.facts["settings"] == "--accelerator npu"
 
 
 def test_xnnpack_stays_if_nothing_is_surely_faster(examined: Examination) -> None:
     examined(backs())
     name, why = recommend(examined.rows)
-    assert name == "xnnpack"
-    assert why.endswith("(against builtin, gpu, npu).")
+    assert (name, why.code) == ("xnnpack", "accelerators.stay")
+    assert why.facts["tried"] == ["builtin", "gpu", "npu"]
     assert finding_of(examined.rows).standing is Standing.GOOD
 
 
 def test_too_few_rounds_recommend_nothing(examined: Examination) -> None:
     rows = examined(backs(npu=Back(0.5, placement=NPU, without_cpu=True)), seconds=0.1)
-    assert "not sure yet: give it more --seconds" in rows["npu"].why
+    assert facts_of(rows["npu"], "accelerators.speed")["verdict"] == "undecided"
     assert rows["npu"].break_even_runs is None
     assert recommend(examined.rows)[0] == "xnnpack"
 
@@ -130,26 +140,26 @@ def test_the_reference_kernels_are_a_yardstick_and_no_option(examined: Examinati
     examined(backs(reference=Back(0.3, placement=None)))
     name, why = recommend(examined.rows)
     assert name == "xnnpack"
-    assert "reference" not in why
+    assert "reference" not in why.facts["tried"]
 
 
 @pytest.mark.parametrize(
-    ("outputs", "status", "words"),
+    ("outputs", "status", "code"),
     [
-        (TRUTH[::-1], WRONG, "do not use it"),
-        (np.where(TRUTH > 0.5, np.nan, TRUTH), WRONG, "no numbers"),
-        (TRUTH * 1e6, WRONG, "more than ten times their range"),
-        (TRUTH[:4], WRONG, "another size"),
-        (TRUTH + np.array([0.13] + [0.0] * 7), RUNS, ""),
+        (TRUTH[::-1], Status.WRONG, "accelerators.wrong"),
+        (np.where(TRUTH > 0.5, np.nan, TRUTH), Status.WRONG, "accelerators.no-numbers"),
+        (TRUTH * 1e6, Status.WRONG, "accelerators.wrong"),
+        (TRUTH[:4], Status.WRONG, "accelerators.no-numbers"),
+        (TRUTH + np.array([0.13] + [0.0] * 7), Status.RUNS, "accelerators.speed"),
     ],
 )
 def test_outputs_decide_what_may_be_recommended(
-    examined: Examination, outputs: np.ndarray, status: str, words: str
+    examined: Examination, outputs: np.ndarray, status: Status, code: str
 ) -> None:
     rows = examined(backs(npu=Back(0.5, outputs, NPU, without_cpu=True)))
-    assert rows["npu"].status == status
-    assert words in rows["npu"].why
-    assert recommend(examined.rows)[0] == ("npu" if status == RUNS else "xnnpack")
+    assert rows["npu"].status is status
+    assert codes(rows["npu"])[0] == code
+    assert recommend(examined.rows)[0] == ("npu" if status is Status.RUNS else "xnnpack")
 
 
 def test_the_imprecise_is_named_but_not_recommended(examined: Examination) -> None:
@@ -157,19 +167,20 @@ def test_the_imprecise_is_named_but_not_recommended(examined: Examination) -> No
     off = truth + np.array([0.5] + [0.0] * 499)
     found = backs(npu=Back(0.5, off, NPU, without_cpu=True))
     rows = examined({name: replace(back, outputs=truth) if name != "npu" else back for name, back in found.items()})
-    assert rows["npu"].status == IMPRECISE
+    assert rows["npu"].status is Status.IMPRECISE
     name, why = recommend(examined.rows)
     assert name == "xnnpack"
-    assert why.endswith("Faster, but to be tested for accuracy first: npu.")
+    assert why.facts["untrusted"] == ["npu"]
 
 
 def test_a_part_is_named_with_what_was_left(examined: Examination) -> None:
     part = placed(("LITERT_WEBGPU", (0, 1)), (XNNPACK, (2,)), left=(3,))
     rows = examined(backs(gpu=Back(0.5, placement=part)))
-    assert rows["gpu"].status == PARTIAL
+    assert rows["gpu"].status is Status.PARTIAL
     assert (rows["gpu"].placed_ops, rows["gpu"].partitions) == (2, 1)
     assert rows["gpu"].refused == ("MUL x1", "ADD x1")
-    assert "left to the CPU: MUL x1, ADD x1" in rows["gpu"].why
+    left = {"operators": ["MUL x1", "ADD x1"], "on_cpu": False}
+    assert facts_of(rows["gpu"], "accelerators.left") == left
     assert recommend(examined.rows)[0] == "gpu"
 
 
@@ -186,36 +197,38 @@ def test_operators_of_a_loop_are_told_from_those_around_it(examined: Examination
 
 def test_a_compiler_that_rewrote_the_graph_leaves_a_number(examined: Examination) -> None:
     rows = examined(backs(npu=Back(placement=placed(("delegate", (0,)), left=(1,)))))
-    assert (rows["npu"].status, rows["npu"].placed_ops) == (PARTIAL, 3)
-    assert "left to the CPU: 1 operator, and its compiler does not tell which" in rows["npu"].why
+    assert (rows["npu"].status, rows["npu"].placed_ops) == (Status.PARTIAL, 3)
+    assert facts_of(rows["npu"], "accelerators.left-count") == {"count": 1, "on_cpu": False}
     assert rows["npu"].placed_macs is None
 
 
 def test_ynnpack_runs_where_it_is_built_in(examined: Examination) -> None:
     rows = examined(backs(ynnpack=Back(0.5, placement=placed((YNNPACK, (0, 1, 2)), (XNNPACK, (3,))))))
-    assert (rows["ynnpack"].status, rows["ynnpack"].placed_ops) == (PARTIAL, 3)
+    assert (rows["ynnpack"].status, rows["ynnpack"].placed_ops) == (Status.PARTIAL, 3)
     assert recommend(examined.rows)[0] == "ynnpack"
-    assert finding_of(examined.rows).what_to_do == "Run the model with --option cpu.enable_ynnpack=true."
+    assert finding_of(examined.rows).remark.facts["settings"] == "--option cpu.enable_ynnpack=true"
 
 
 def test_a_recommendation_names_what_its_outputs_differ_by(examined: Examination) -> None:
     examined(backs(npu=Back(0.5, TRUTH + np.array([0.1] + [0.0] * 7), NPU)))
     name, why = recommend(examined.rows)
     assert name == "npu"
-    assert why.endswith("but some outputs differ by 10% of their range: test its accuracy.")
+    assert why.facts["error"] == pytest.approx(0.1)
 
 
 def test_more_cores_than_the_plan_has_are_named(examined: Examination) -> None:
     rows = examined(backs(npu=Back(0.5, placement=NPU, busy_cores=1.9)))
-    assert "1.9 cores were busy, where the plan has 1" in rows["npu"].why
-    assert "cores were busy" not in rows["xnnpack"].why
-    assert recommend(examined.rows)[1].endswith("but 1.9 cores were busy, where the plan has 1.")
+    assert facts_of(rows["npu"], doubts.MORE_CORES)["cores"] == pytest.approx(1.9)
+    assert doubts.MORE_CORES not in codes(rows["xnnpack"])
+    more_cores = recommend(examined.rows)[1].facts["more_cores"]
+    assert more_cores["cores"] == pytest.approx(1.9)
 
 
 def test_caches_show_what_they_save(examined: Examination) -> None:
     rows = examined(backs(npu=Back(placement=NPU, start_ms=500.0, cached_ms=50.0)), cache="/cache")
     assert rows["npu"].cached_start_ms == pytest.approx(50.0)
-    assert "starts in 500 ms, with its cache in 50.0 ms" in rows["npu"].why
+    cached = facts_of(rows["npu"], "accelerators.cached")
+    assert (cached["start_ms"], cached["cached_ms"]) == (pytest.approx(500.0), pytest.approx(50.0))
     assert rows["builtin"].cached_start_ms is None
 
 
@@ -250,16 +263,19 @@ def test_the_size_from_which_on_it_pays(examined: Examination) -> None:
     examined.use_clock()
     plans = {name: Plan(accelerator=name) for name in ("gpu", "npu")}
     shares: list[float] = []
-    found = pays_from(examined.machine, Plan(), plans, 60.0, lambda share, text: shares.append(share))
+    effort = Effort(60.0, examined.machine, lambda share, text: shares.append(share))
+    found = climb(Plan(), plans, effort)
     npu = found["npu"]
     sizes = [point.macs for point in npu.points]
     assert len(sizes) == 4
     assert sizes == sorted(sizes)
     assert sizes[0] < 1e6
     assert sizes[-1] > 1.5e8
-    assert npu.from_macs in sizes[1:]
+    assert pays_from(npu.points) in sizes[1:]
     assert all(point.accelerator.low <= point.accelerator.estimate <= point.accelerator.high for point in npu.points)
-    assert found["gpu"].from_macs is None
-    assert "the runner died of SIGABRT" in found["gpu"].sentence()
+    assert pays_from(found["gpu"].points) is None
+    trouble = found["gpu"].trouble
+    assert trouble is not None
+    assert trouble.facts["message"] == "the runner died of SIGABRT"
     assert shares == sorted(shares)
     assert examined.machine.now - 100.0 <= 75.0

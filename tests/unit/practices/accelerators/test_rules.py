@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,25 +13,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from hasten.core.codec import from_data, to_data
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan
+from hasten.core.remark import remark
 from hasten.core.statistics import Interval
-from hasten.practices.accelerators.break_even import LadderPoint, Pays
-from hasten.practices.accelerators.facts import (
-    IMPRECISE,
+from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFound, LadderPoint, Latency, Status
+from hasten.practices.accelerators.outputs import (
     NO_NUMBERS,
-    RIGHT,
-    RUNS,
-    WRONG,
-    AcceleratorRow,
+    Judgement,
     OutputError,
     beside_the_cpu,
-    break_even_runs,
     output_error,
     worst_of,
 )
+from hasten.practices.accelerators.rules import break_even_runs, ladder_remarks, pays_from
+from hasten.practices.accelerators.view import document
+from hasten.practices.accelerators.words import BOOK
 
+RIGHT, IMPRECISE, WRONG = Judgement.RIGHT, Judgement.IMPRECISE, Judgement.WRONG
 FLOATS = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e30, 1e30, allow_subnormal=False))
 
 
@@ -148,7 +150,7 @@ FAR = OutputError(50.0, 20.0, WRONG)
         ([GOOD, GOOD, NO_NUMBERS], WRONG),
     ],
 )
-def test_several_inputs_make_one_judgement(errors: list[OutputError], judgement: str) -> None:
+def test_several_inputs_make_one_judgement(errors: list[OutputError], judgement: Judgement) -> None:
     found = worst_of(errors)
     assert found.judgement == judgement
     assert found.worst == max(error.worst for error in errors)
@@ -193,57 +195,91 @@ def point(macs: int, verdict: Verdict) -> LadderPoint:
 F, S, U = Verdict.FASTER, Verdict.SLOWER, Verdict.UNDECIDED
 
 
+def climbed(*points: LadderPoint, trouble: str = "") -> AcceleratorRow:
+    told = remark("accelerators.ladder-failed", macs=4_000_000, message=trouble) if trouble else None
+    row = AcceleratorRow("npu", Status.RUNS, Plan(accelerator="npu"), ladder=points, ladder_trouble=told)
+    return dataclasses.replace(row, pays_from_macs=pays_from(points))
+
+
 @pytest.mark.parametrize(
-    ("verdicts", "macs", "words"),
+    ("verdicts", "macs", "code"),
     [
-        ([S, U, F, F], 30_000_000, "pays from 30.0 M MACs on, and not surely at 4.00 M"),
-        ([F, F, F, F], 500_000, "pays at every size tried, from 500 k MACs on"),
-        ([S, S, S, S], None, "pays at no size from 500 k to 200 M MACs"),
-        ([F, F, F, U], None, "pays at no size"),
-        ([F, S, F, F], 30_000_000, "pays from 30.0 M MACs on"),
+        ([S, U, F, F], 30_000_000, "accelerators.pays-from"),
+        ([F, F, F, F], 500_000, "accelerators.pays-everywhere"),
+        ([S, S, S, S], None, "accelerators.pays-nowhere"),
+        ([F, F, F, U], None, "accelerators.pays-nowhere"),
+        ([F, S, F, F], 30_000_000, "accelerators.pays-from"),
     ],
 )
-def test_from_which_size_on_it_pays(verdicts: list[Verdict], macs: int | None, words: str) -> None:
+def test_from_which_size_on_it_pays(verdicts: list[Verdict], macs: int | None, code: str) -> None:
     sizes = (500_000, 4_000_000, 30_000_000, 200_000_000)
-    pays = Pays(tuple(point(size, verdict) for size, verdict in zip(sizes, verdicts, strict=True)))
-    assert pays.from_macs == macs
-    assert pays.sentence().startswith(words)
-    data = pays.as_data()
-    assert data["pays_from_macs"] == macs
+    row = climbed(*(point(size, verdict) for size, verdict in zip(sizes, verdicts, strict=True)))
+    assert row.pays_from_macs == macs
+    assert [told.code for told in ladder_remarks(row)] == [code]
+    data = to_data(row)
     assert data["ladder"][0]["cpu"] == {"median_ms": 1.0, "ci95_ms": [0.9, 1.1]}
     assert data["ladder"][3]["accelerator"]["ci95_ms"] == [0.4, 0.6]
+    assert from_data(AcceleratorRow, data) == row
 
 
 def test_a_ladder_that_was_cut_short_says_so() -> None:
-    assert Pays((), "at 500 k MACs it died").sentence().endswith("not known: at 500 k MACs it died")
-    assert "no further: at 4 M MACs it died" in Pays((point(500_000, S),), "at 4 M MACs it died").sentence()
+    unknown, why = ladder_remarks(climbed(trouble="it died"))
+    assert unknown.code == "accelerators.pays-unknown"
+    assert BOOK.text(why) == "It failed at 4.00 M MACs: It died."
+    assert len(ladder_remarks(climbed(point(500_000, S), trouble="it died"))) == 2
+    assert ladder_remarks(climbed()) == []
+
+
+def row_data(row: AcceleratorRow) -> dict[str, Any]:
+    data: dict[str, Any] = document(AcceleratorsFound("m.tflite", (row,)))["rows"][0]
+    return data
 
 
 def test_a_row_is_plain_data_with_the_keys_of_the_contract() -> None:
     row = AcceleratorRow(
         "gpu",
+        Status.RUNS,
         Plan(accelerator="gpu"),
-        RUNS,
-        "fine",
         60,
         66,
         2,
-        error=GOOD,
-        latency=Interval(1.0, 0.9, 1.2),
+        max_error=0.01,
+        typical_error=0.001,
+        latency=Latency(1.0, (0.9, 1.2), 1.3, 5),
         init_ms=5.0,
         first_run_ms=2.0,
     )
-    data = row.as_data()
+    data = row_data(row)
     keys = "name status placed_ops total_ops partitions max_error latency init_ms break_even_runs why"
     assert set(keys.split()) <= set(data)
     assert data["latency"]["ci95_ms"] == [0.9, 1.2]
     assert data["failure"] is None
     assert "pays_from_macs" not in data
-    json.dumps(data)
-    failed = dataclasses.replace(row, failure=Failure("load", "crash", "it died"), pays=Pays(()), latency=None)
-    assert failed.as_data()["failure"] == {"stage": "load", "kind": "crash"}
-    assert failed.as_data()["pays_from_macs"] is None
-    endless = dataclasses.replace(row, latency=Interval(1.0, -math.inf, math.inf), error=NO_NUMBERS).as_data()
-    assert (endless["latency"]["ci95_ms"], endless["max_error"]) == ([None, None], None)
+    assert from_data(AcceleratorRow, json.loads(json.dumps(to_data(row)))) == row
+    failed = dataclasses.replace(row, failure=Failure("load", "crash", "it died"), latency=None)
+    assert row_data(failed)["failure"].items() >= {"stage": "load", "kind": "crash"}.items()
+    endless = row_data(dataclasses.replace(row, latency=Latency(1.0, (-math.inf, math.inf))))
+    assert endless["latency"]["ci95_ms"] == [None, None]
     json.dumps(endless, allow_nan=False)
     assert (row.start_ms, dataclasses.replace(row, init_ms=None).start_ms) == (7.0, None)
+
+
+def test_a_row_of_an_older_session_still_loads() -> None:
+    old = {
+        "name": "ynnpack",
+        "status": "missing",
+        "placed_ops": None,
+        "refused": [],
+        "max_error": None,
+        "latency": None,
+        "against_cpu": None,
+        "stand_in": None,
+        "doubts": [{"reason": "noisy", "evidence": "it is noisy", "hint": ""}],
+        "failure": {"stage": "load", "kind": "accelerator"},
+        "why": "it is not there",
+        "plan": {"accelerator": "cpu", "threads": 1, "options": [["cpu.enable_ynnpack", "true"]], "cores": []},
+    }
+    row = from_data(AcceleratorRow, old)
+    assert row.status is Status.MISSING
+    assert BOOK.text(row.why) == "it is not there"
+    assert row.plan.options == (("cpu.enable_ynnpack", "true"),)

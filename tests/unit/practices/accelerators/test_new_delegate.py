@@ -13,11 +13,12 @@ from hasten.core.errors import DataError, UsageError
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.demo import MODEL
+from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
 from hasten.model.reader import read_graph
+from hasten.practices.accelerators.facts import Status
 from hasten.practices.accelerators.new_delegate import FILES, write_delegate
-from hasten.practices.accelerators.run import examine
-from hasten.targets.local import LocalTarget
+from hasten.practices.accelerators.run import Checks, examine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,14 +80,14 @@ def test_it_builds_with_the_compiler_alone_and_is_examined_like_any_other(folder
         "mine": Plan(delegate=str(library)),
         "refusing": Plan(delegate=f"{library}:colour=red"),
     }
-    _, _, mine, refusing = examine(LocalTarget(), candidate, graph, plans, 1.0)
-    assert (mine.status, mine.placed_ops, mine.total_ops) == ("partial", 8, 66)
-    assert mine.error is not None
-    assert mine.error.worst < 1e-5
+    _, _, mine, refusing = examine(candidate, graph, plans, Checks(), Effort(1.0))
+    assert (mine.status, mine.placed_ops, mine.total_ops) == (Status.PARTIAL, 8, 66)
+    assert mine.max_error is not None
+    assert mine.max_error < 1e-5
     assert mine.latency is not None
     assert mine.refused[0].startswith("CONV_2D")
-    assert refusing.status == "failed"
-    assert "knows one option, device" in refusing.why
+    assert refusing.status is Status.FAILED
+    assert "knows one option, device" in refusing.why.facts["message"]
 
 
 def test_it_builds_with_cmake(folder: Path) -> None:

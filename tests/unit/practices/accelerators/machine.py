@@ -13,10 +13,11 @@ from hasten.core.block import Block, Conditions
 from hasten.core.failure import UNSUPPORTED, Failure, RunnerFailed
 from hasten.core.measurement import Model
 from hasten.core.placement import XNNPACK, Partition, Placement
+from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
 from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators.run import examine, plans_to_examine
+from hasten.practices.accelerators.run import Checks, examine, plans_to_examine
 from hasten.targets.client import LoadReport, RunnerClient, TensorInfo
 from tests.unit.fake_target import MACHINE, FakeTarget
 
@@ -173,22 +174,28 @@ class Examination:
         self.machine = SimulatedMachine(found)
         self.use_clock()
         candidate = Candidate("model.tflite", self.graph.path, Model("model.tflite", 100, "ab" * 32))
-        self.rows = examine(
-            self.machine,
-            candidate,
-            self.graph,
-            plans_to_examine(1, delegates),
+        effort = Effort(
             seconds,
+            self.machine,
             lambda share, text: self.progress.append((share, text)),
-            cache,
             lambda *trial: self.kept.append(trial),
         )
+        plans = plans_to_examine(1, delegates)
+        self.rows = examine(candidate, self.graph, plans, Checks(cache=cache), effort)
         return {row.name: row for row in self.rows}
 
     def use_clock(self) -> None:
-        clock = SimpleNamespace(monotonic=self.machine.monotonic)
-        for module in ("measure.schedule", "practices.accelerators.run", "practices.accelerators.pays_from"):
-            self.monkeypatch.setattr(f"hasten.{module}.time", clock)
+        self.monkeypatch.setattr("hasten.measure.schedule.time", SimpleNamespace(monotonic=self.machine.monotonic))
+
+
+def codes(row: AcceleratorRow) -> list[str]:
+    """What is said of a row, by the codes of its parts."""
+    return [part["code"] for part in row.why.facts["parts"]] if "parts" in row.why.facts else [row.why.code]
+
+
+def facts_of(row: AcceleratorRow, code: str) -> dict[str, Any]:
+    """The facts of one part of what is said of a row."""
+    return next(part["facts"] for part in row.why.facts["parts"] if part["code"] == code)
 
 
 def graph_in(folder: Path) -> Graph:

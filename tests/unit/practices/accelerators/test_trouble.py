@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hasten.core.doubts import DOUBTS
-from hasten.core.errors import UsageError
+from hasten.core import doubts
+from hasten.core.errors import Interrupted, UsageError
 from hasten.core.failure import NOT_INSTALLED, Failure
 from hasten.core.finding import Standing
+from hasten.core.measurement import Model
 from hasten.engine.accelerators import installed_vendors
-from hasten.practices.accelerators.facts import FAILED, MISSING, PARTIAL, RUNS, WRONG
-from hasten.practices.accelerators.run import ExaminationInterrupted, plans_to_examine
-from hasten.practices.accelerators.sentences import finding_of, recommend
-from hasten.practices.accelerators.vendors import vendor_rows
+from hasten.measure.effort import Effort
+from hasten.measure.rounds import Candidate
+from hasten.practices.accelerators.facts import AcceleratorOptions, AcceleratorsFound, Status
+from hasten.practices.accelerators.rules import finding_of, recommend
+from hasten.practices.accelerators.run import plans_to_examine, run, vendor_rows
+from hasten.practices.accelerators.words import BOOK
 from tests.unit.fake_target import MACHINE
-from tests.unit.practices.accelerator_machine import (
+from tests.unit.practices.accelerators.machine import (
     GPU,
     NODES,
     NPU,
@@ -26,9 +29,11 @@ from tests.unit.practices.accelerator_machine import (
     Back,
     Examination,
     backs,
+    codes,
     graph_in,
     placed,
 )
+from tests.unit.practices.accelerators.test_run import processes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,8 +60,8 @@ def test_two_accelerators_of_which_the_other_runs(
 ) -> None:
     """Its quick runs must not be booked on the one that was asked for."""
     rows = examined(backs(**{asked: Back(0.2, placement=placement, without_cpu=True)}))
-    assert rows[asked].status == FAILED
-    assert f"it was asked for, but what took the model's operators is {ran}" in rows[asked].why
+    assert rows[asked].status is Status.FAILED
+    assert rows[asked].why.facts["message"].endswith(f"took the model's operators: {ran}.")
     assert rows[asked].latency is None
     assert recommend(examined.rows)[0] == "xnnpack"
     assert examined.machine.starts[asked] == 1
@@ -64,18 +69,18 @@ def test_two_accelerators_of_which_the_other_runs(
 
 def test_a_silent_fallback_that_cannot_be_seen_is_no_full_placement(examined: Examination) -> None:
     rows = examined(backs(gpu=Back(0.5, placement=None, without_cpu=False)))
-    assert rows["gpu"].status == PARTIAL
+    assert rows["gpu"].status is Status.PARTIAL
     assert rows["gpu"].placed_ops is None
-    assert "does not tell which operators it takes" in rows["gpu"].why
+    assert "accelerators.placement-unknown" in codes(rows["gpu"])
     whole = examined(backs(gpu=Back(0.5, placement=None, without_cpu=True)))
-    assert (whole["gpu"].status, whole["gpu"].placed_ops) == (RUNS, 4)
+    assert (whole["gpu"].status, whole["gpu"].placed_ops) == (Status.RUNS, 4)
 
 
 def test_a_failure_costs_its_own_row(examined: Examination) -> None:
     crash = Failure("load", "crash", "the runner died of SIGSEGV", "Try another driver.")
     rows = examined(backs(gpu=Back(refuses=crash)))
-    assert rows["gpu"].status == FAILED
-    assert rows["gpu"].why == "the runner died of SIGSEGV. Try another driver."
+    assert rows["gpu"].status is Status.FAILED
+    assert BOOK.text(rows["gpu"].why) == "The runner died of SIGSEGV. Try another driver."
     assert rows["npu"].latency is not None
 
 
@@ -84,11 +89,12 @@ def test_a_crash_while_timing(examined: Examination, round_number: int, timed: b
     rows = examined(backs(npu=Back(0.5, placement=NPU, dies_in_round=round_number)))
     assert (rows["npu"].latency is not None) == timed
     if timed:
-        assert rows["npu"].processes == 2
-        assert any("a later process failed" in DOUBTS.text(doubt) for doubt in rows["npu"].doubts)
+        assert processes(rows["npu"]) == 2
+        assert any("failure" in doubt.facts for doubt in rows["npu"].doubts if doubt.code == doubts.PARTIAL)
     else:
-        assert (rows["npu"].status, rows["npu"].why) == (FAILED, "the runner died of SIGSEGV")
-    assert rows["gpu"].processes > 4
+        assert rows["npu"].status is Status.FAILED
+        assert rows["npu"].why.facts["message"] == "the runner died of SIGSEGV"
+    assert processes(rows["gpu"]) > 4
 
 
 def test_missing_libraries_are_missing_and_say_what_installs_them(examined: Examination) -> None:
@@ -97,11 +103,11 @@ def test_missing_libraries_are_missing_and_say_what_installs_them(examined: Exam
         "load", "accelerator", "The GPU accelerator cannot load Vulkan.", "Install it.", code=NOT_INSTALLED
     )
     rows = examined(backs(npu=Back(refuses=absent), gpu=Back(refuses=vulkan)))
-    assert (rows["npu"].status, rows["gpu"].status) == (MISSING, MISSING)
-    assert rows["npu"].why.endswith("OpenVINO. Install it.")
+    assert (rows["npu"].status, rows["gpu"].status) == (Status.MISSING, Status.MISSING)
+    assert BOOK.text(rows["npu"].why).endswith("OpenVINO. Install it.")
     finding = finding_of(examined.rows)
-    assert finding.standing is Standing.NOT_EXAMINED
-    assert "npu: The NPU accelerator needs OpenVINO" in finding.evidence
+    assert (finding.standing, finding.remark.code) == (Standing.NOT_EXAMINED, "accelerators.none-here")
+    assert "NPU: The NPU accelerator needs OpenVINO." in BOOK.text(finding.remark)
 
 
 def test_without_the_base_the_rest_is_still_told(examined: Examination) -> None:
@@ -110,59 +116,74 @@ def test_without_the_base_the_rest_is_still_told(examined: Examination) -> None:
     assert rows["npu"].against_cpu is None
     name, why = recommend(examined.rows)
     assert name in ("gpu", "npu")
-    assert "XNNPACK does not run this model (XNNPACK cannot lay it out)" in why
+    assert "XNNPACK does not run this model. XNNPACK cannot lay it out." in BOOK.text(why)
     assert finding_of(examined.rows).standing is Standing.TO_DO
 
 
 def test_without_reference_kernels_the_next_best_is_the_truth(examined: Examination) -> None:
     gone = Back(refuses=Failure("load", "model", "no such kernel"))
     rows = examined(backs(reference=gone, builtin=gone, npu=Back(0.5, TRUTH[::-1], NPU)))
-    assert (rows["xnnpack"].status, rows["npu"].status) == (RUNS, WRONG)
+    assert (rows["xnnpack"].status, rows["npu"].status) == (Status.RUNS, Status.WRONG)
 
 
 def test_all_failing_is_told_for_each(examined: Examination) -> None:
     broken = Failure("load", "model", "the file is damaged", "Download it again.")
     rows = examined({name: Back(refuses=broken) for name in backs()})
-    assert {row.status for row in rows.values()} == {FAILED}
+    assert {row.status for row in rows.values()} == {Status.FAILED}
     name, why = recommend(examined.rows)
-    assert name is None
-    assert why.startswith("nothing here runs this model")
+    assert (name, why.code) == (None, "accelerators.nothing-runs")
     assert finding_of(examined.rows).standing is Standing.NOT_EXAMINED
 
 
 def test_outputs_that_cannot_be_checked_recommend_nothing(examined: Examination) -> None:
     crash = Back(refuses=Failure("load", "crash", "native code crashed with SIGABRT"))
     rows = examined(backs(xnnpack=crash, builtin=crash, reference=crash, gpu=crash))
-    assert rows["npu"].error is None
+    assert rows["npu"].max_error is None
     name, why = recommend(examined.rows)
-    assert name is None
-    assert why.startswith("only npu runs this model, and its outputs are wrong or cannot be checked; XNNPACK does not")
+    assert (name, why.code, why.facts["names"]) == (None, "accelerators.unchecked", ["npu"])
 
 
 def test_ynnpack_is_not_the_classic_interface(examined: Examination) -> None:
     rows = examined(backs(ynnpack=Back(0.5, placement=None)))
-    assert (rows["ynnpack"].status, rows["ynnpack"].latency) == (FAILED, None)
-    assert "has no YNNPACK" in rows["ynnpack"].why
+    assert (rows["ynnpack"].status, rows["ynnpack"].latency) == (Status.FAILED, None)
+    assert "has no YNNPACK" in rows["ynnpack"].why.facts["message"]
 
 
 def test_a_long_message_is_cut(examined: Examination) -> None:
     rows = examined(backs(gpu=Back(refuses=Failure("load", "model", "far too long " * 100, "Do this."))))
-    assert len(rows["gpu"].why) < 280
-    assert rows["gpu"].why.endswith("… Do this.")
+    said = BOOK.text(rows["gpu"].why)
+    assert len(said) < 280
+    assert said.endswith("… Do this.")
 
 
 def test_an_interruption_leaves_what_was_found(examined: Examination) -> None:
-    with pytest.raises(ExaminationInterrupted) as caught:
+    with pytest.raises(Interrupted) as caught:
         examined(backs(npu=Back(1.01, placement=NPU, interrupted_in_round=3)))
-    rows = {row.name: row for row in caught.value.rows}
-    assert rows["npu"].processes == rows["xnnpack"].processes == 2
-    assert recommend(caught.value.rows)[0] == "xnnpack"
+    rows = {row.name: row for row in caught.value.found}
+    assert processes(rows["npu"]) == processes(rows["xnnpack"]) == 2
+    assert recommend(caught.value.found)[0] == "xnnpack"
+
+
+def test_a_whole_run_ends_in_one_record_or_one_failure(examined: Examination) -> None:
+    examined(backs())
+    effort = Effort(5.0, examined.machine)
+    candidate = Candidate("model.tflite", examined.graph.path, Model("model.tflite", 100, "ab" * 32))
+    found = run(candidate, examined.graph, AcceleratorOptions(), effort)
+    assert isinstance(found, AcceleratorsFound)
+    assert [row.name for row in found.rows] == [row.name for row in examined.rows]
+    examined.machine.backs = {name: Back(refuses=Failure("load", "model", "damaged")) for name in backs()}
+    assert run(candidate, examined.graph, AcceleratorOptions(), effort) == Failure("load", "model", "damaged")
+    examined.machine.backs = backs(npu=Back(1.01, placement=NPU, interrupted_in_round=2))
+    effort = Effort(60.0, examined.machine)
+    with pytest.raises(Interrupted) as caught:
+        run(candidate, examined.graph, AcceleratorOptions(), effort)
+    assert caught.value.found.interrupted
 
 
 def test_an_interruption_before_anything_was_timed_is_one(examined: Examination) -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
         examined(backs(npu=Back(1.01, placement=NPU, interrupted_in_round=1)))
-    assert not isinstance(caught.value, ExaminationInterrupted)
+    assert not isinstance(caught.value, Interrupted)
 
 
 def test_a_delegate_without_a_name_is_a_wrong_usage() -> None:
@@ -176,9 +197,9 @@ def test_other_vendors_say_which_library_is_missing(tmp_path: Path) -> None:
         (tmp_path / vendor / "compiler").mkdir(parents=True)
         (tmp_path / vendor / "compiler" / f"libLiteRtCompilerPlugin_{vendor}.so").touch()
     (row,) = vendor_rows(1, replace(MACHINE, vendors=installed_vendors(tmp_path)))
-    assert (row.name, row.status) == ("npu qualcomm", MISSING)
-    assert "no dispatch library (libLiteRtDispatch*.so) is in vendors/qualcomm/dispatch" in row.why
+    assert (row.name, row.status) == ("npu qualcomm", Status.MISSING)
+    assert "vendors/qualcomm/dispatch/libLiteRtDispatch*.so" in BOOK.text(row.why)
     (tmp_path / "qualcomm" / "dispatch").mkdir()
     (tmp_path / "qualcomm" / "dispatch" / "libLiteRtDispatch_Qualcomm.so").touch()
     (row,) = vendor_rows(1, replace(MACHINE, vendors=installed_vendors(tmp_path)))
-    assert "libLiteRtDispatch_Qualcomm.so is there" in row.why
+    assert row.why.facts["dispatch"] == "libLiteRtDispatch_Qualcomm.so"
