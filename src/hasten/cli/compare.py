@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check_options(arguments: argparse.Namespace) -> None:
     if arguments.data and not arguments.explain:
-        raise UsageError("--data is for --explain only", "Add --explain, or leave --data out.")
+        raise UsageError("--data is for --explain only.", "Add --explain, or leave --data out.")
     for name, given in (("--preprocess", arguments.preprocess), ("--skip-bad", arguments.skip_bad)):
         if given and not arguments.data:
-            raise UsageError(f"{name} is about --data, and there is none", f"Add --data, or leave {name} out.")
+            raise UsageError(f"{name} needs --data.", f"Add --data, or leave {name} out.")
