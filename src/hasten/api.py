@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from hasten.bundle.record import Bundle
     from hasten.core.measurement import Measurement
+    from hasten.core.profile import Profile
     from hasten.core.sustained import SustainedFound
     from hasten.data.preprocess import Preprocess
     from hasten.evaluate.prediction import Prediction
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from hasten.practices.app.run import Timeline, Watching
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.help.facts import DevicesFound, DoctorFound
+    from hasten.practices.profile.exports import ProfileTimeline
     from hasten.practices.threads.facts import ThreadsFound
     from hasten.show.blocks import Block
 
@@ -51,6 +53,7 @@ _VIEWS: Final = {
     "ComparisonResult": "hasten.report.timing",
     "Measurement": "hasten.report.timing",
     "Prediction": "hasten.report.prediction",
+    "Profile": "hasten.practices.profile.view",
     "SustainedFound": "hasten.report.timing",
 }
 
@@ -72,11 +75,14 @@ __all__ = [
     "markdown",
     "new_delegate",
     "practice",
+    "profile",
+    "profile_export",
     "run_once",
     "session_lines",
     "session_report",
     "sustain",
     "threads",
+    "trace",
     "watch",
 ]
 
@@ -272,6 +278,40 @@ def devices() -> DevicesFound:
     return within_reach()
 
 
+def profile(
+    model: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    roofline: bool = True,
+    effort: Effort = Effort(),
+) -> Profile:
+    """Each operator's time, mapped to the graph; with its headroom below the machine's peak if `roofline`."""
+    from hasten.practices.profile.run import run
+
+    candidate, graph = open_model(model, plan, workload)
+    return _found(run(candidate, graph, effort, roofline=roofline), candidate)
+
+
+def profile_export(found: Profile, form: str) -> str:
+    """The text of a file for other programs: `csv`, or `model-explorer` (node data to lay over a graph)."""
+    from hasten.practices.profile.exports import FORMS
+
+    if form not in FORMS:
+        raise UsageError(f"There is no form {form!r} of a profile.", f"Use one of: {', '.join(FORMS)}.")
+    return FORMS[form](found)
+
+
+def trace(
+    model: Path, plan: Plan = Plan(), workload: Workload = Workload(), *, effort: Effort = Effort()
+) -> ProfileTimeline:
+    """Profiled runs as a timeline; its `trace_json()` opens in Perfetto and Chrome."""
+    from hasten.practices.profile.run import record_timeline
+
+    candidate, graph = open_model(model, plan, workload)
+    return _found(record_timeline(candidate, graph, effort), candidate)
+
+
 def run_once(
     model: Path,
     source: Path,
@@ -315,9 +355,9 @@ def practice(
     return _found(run(candidate, effort=effort, **options), candidate)
 
 
-def blocks(found: object) -> list[Block]:
-    """What a record shows: the same blocks on a terminal, on a page and in Markdown."""
-    shown: list[Block] = _view_of(found).view(found)
+def blocks(found: object, **options: Any) -> list[Block]:
+    """What a record shows: the same blocks on a terminal, on a page and in Markdown. Some views have options."""
+    shown: list[Block] = _view_of(found).view(found, **options)
     return shown
 
 

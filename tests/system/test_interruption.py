@@ -59,7 +59,7 @@ entry_point()
 
 
 def test_control_c_with_json_is_json(tmp_path: Path) -> None:
-    process = start("profile", MODEL, *LONG, "--json", "--no-roofline", "--csv", tmp_path / "operators.csv")
+    process = start("trace", MODEL, *LONG, "--json", "-o", tmp_path / "trace.json")
     wait_for_runners(process, 2)
     interrupt(process)
     output, _ = finish(process, QUICKLY_SECONDS)

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hasten.library.changing import explain, inputs_to_explain, quantize, run_quantize, study_quantize
     from hasten.library.opening import open_model
-    from hasten.library.timing import profile, profile_with_runs
     from hasten.library.tuning import run_tune, study_tune, tune
 
 _MODULES = {
     "explain": "changing",
     "inputs_to_explain": "changing",
     "open_model": "opening",
-    "profile": "timing",
-    "profile_with_runs": "timing",
     "quantize": "changing",
     "run_quantize": "changing",
     "run_tune": "tuning",
@@ -32,8 +29,6 @@ __all__ = [
     "explain",
     "inputs_to_explain",
     "open_model",
-    "profile",
-    "profile_with_runs",
     "quantize",
     "run_quantize",
     "run_tune",

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.codec import checked_from_data, to_data
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan
@@ -97,12 +97,11 @@ def _cache_file(machine: Machine, threads: int) -> Path:
 
 
 def _read(path: Path) -> Peaks | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        data = json.loads(path.read_text())
-        bandwidth = tuple((int(size), float(gbs)) for size, gbs in data["bandwidth"])
-        rates = (float(data["float_gflops"]), float(data["int8_gops"]), *(gbs for _, gbs in bandwidth))
-        if bandwidth and all(0 < rate < math.inf for rate in rates):
-            return Peaks(int(data["threads"]), rates[0], rates[1], bandwidth)
+    """Peaks from the cache; None if it has none, or was damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        peaks = checked_from_data(Peaks, json.loads(path.read_text()))
+        rates = (peaks.float_gflops, peaks.int8_gops, *(gbs for _, gbs in peaks.bandwidth))
+        return peaks if peaks.bandwidth and min(rates) > 0 else None
     return None
 
 
@@ -110,10 +109,4 @@ def _write(path: Path, peaks: Peaks) -> None:
     """A cache that cannot be written costs time, nothing else."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        data = {
-            "threads": peaks.threads,
-            "float_gflops": peaks.float_gflops,
-            "int8_gops": peaks.int8_gops,
-            "bandwidth": peaks.bandwidth,
-        }
-        path.write_text(json.dumps(data))
+        path.write_text(json.dumps(to_data(peaks)))

@@ -121,11 +121,16 @@ def _table(sheet: Table, width: int, *, verbose: bool) -> str:
     ]
     heads = [printable(sheet.columns[place].title) for place in shown]
     numeric = [sheet.columns[place].numeric for place in shown]
-    rows = [[printable(row[place].text).strip() for place in shown] for row in sheet.rows]
+    # To say that one row is left out takes as much room as the row itself.
+    fits = verbose or not sheet.most or len(sheet.rows) <= sheet.most + 1
+    most = len(sheet.rows) if fits else sheet.most
+    rows = [[printable(row[place].text).strip() for place in shown] for row in sheet.rows[:most]]
     widths = _widths(heads, rows, numeric, width)
     lines = _row_lines(heads, widths, numeric)
     for row in rows:
         lines += _row_lines(row, widths, numeric)
+    if (more := len(sheet.rows) - most) > 0:
+        lines.append(f"… {more} more (--verbose shows them)")
     return "\n".join(lines)
 
 

@@ -11,9 +11,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from examples import comparison, measurement, operator, profile
+from examples import comparison, measurement
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.practices.profile.examples import operator, profile
 from tune_session import PRACTICES, Line, session_of, tune_lines
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
@@ -302,8 +303,8 @@ _SESSIONS: dict[str, tuple[list[Line], str]] = {
     "bench": ([("measurement", "folder/model.tflite", to_data(measurement(2.5)))], "2.50 ms a run"),
     "compare": ([("comparison", "a b", comparison([0.69, 0.70, 0.68, 0.69, 0.7]).as_data())], "95 % interval"),
     "profile": (
-        [("profile", "model.tflite", profile([operator(0), operator(1, "ADD", 0.1)]).as_data())],
-        "of the time is spent in",
+        [("profile", "model.tflite", to_data(profile([operator(0), operator(1, "ADD", 0.1)])))],
+        "of the time.",
     ),
     "quantize": ([("finding", "quantize", _finding())], "int8 keeps the floor"),
     "failure": ([("failure", "m.tflite", {"message": "the model is damaged", "hint": ""})], "the model is damaged"),

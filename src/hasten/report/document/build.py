@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hasten.report.document import practices, trials
-from hasten.report.document.profile import profile_section
 from hasten.show.blocks import Cell, Facts, Prose, Section, Table, Verdicts, columns
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ def sections_of(summary: Summary) -> list[Section]:
         trials.front_section(summary),
         practices.steps_section(summary),
         practices.explanations_section(summary),
-        profile_section(summary),
         *(section for section in summary.sections if section.name not in _FIRST),
         practices.sensitivities_section(summary),
         trials.timeline_section(summary),
