@@ -68,7 +68,7 @@ def _profiling(facts: Mapping[str, Any]) -> str:
     if not facts["inside"]:
         return text
     names = " and ".join(facts["inside"])
-    return f"{text} Most of that is inside {names}; their time here is what the other operators leave of a plain run."
+    return f"{text} Most of that is inside {names}, whose time here is what the other operators leave of a plain run."
 
 
 PHRASES: Final[dict[str, Phrase]] = {

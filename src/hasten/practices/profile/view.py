@@ -147,7 +147,7 @@ def _by_operator(profile: Profile, place: int, label: str, most: int) -> Chart:
     operators = sorted(profile.operators, key=lambda operator: -operator.ms)
     rows = tuple(_operator(operator) for operator in operators)
     title = f"Operators, {label}" if label else "Operators"
-    said = f"Each of {len(rows)} tiles is an operator. Its area is the time that the operator takes."
+    said = "Each tile is an operator. Its area is the time that the operator takes."
     sheet = Table(
         f"profile-table-{place}", f"{title}, by time", headings, rows, filterable=len(rows) > _FILTER_FROM, most=most
     )
