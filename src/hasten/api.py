@@ -27,11 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from hasten.bundle.record import Bundle
+    from hasten.core.comparison import Comparison
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Profile
     from hasten.core.sustained import SustainedFound
     from hasten.data.preprocess import Preprocess
     from hasten.evaluate.prediction import Prediction
+    from hasten.explain.facts import ExplainFound
+    from hasten.explain.numbers import GivenInputs
     from hasten.gate.facts import CheckFound
     from hasten.gate.request import CheckRequest
     from hasten.measure.compare import ComparisonResult
@@ -72,6 +75,8 @@ __all__ = [
     "devices",
     "doctor",
     "document",
+    "explain",
+    "explain_inputs",
     "markdown",
     "new_delegate",
     "practice",
@@ -166,6 +171,47 @@ def compare(
     one, other = (open_model(path, plan, workload)[0] for path, plan in (first, second))
     result = run(effort.target, one, other, effort.seconds_or(DEFAULT_SECONDS), margin, effort.progress)
     return _found(result, one)
+
+
+def explain(
+    original: tuple[Path, Plan],
+    changed: tuple[Path, Plan],
+    workload: Workload = Workload(),
+    *,
+    inputs: GivenInputs | None = None,
+    comparison: Comparison | None = None,
+    roofline: bool = False,
+    effort: Effort = Effort(),
+) -> ExplainFound:
+    """Why the changed model is faster, slower or wrong: both side by side, node by node.
+
+    Numbers are compared on `inputs` (see `explain_inputs`), or on random ones. A comparison of these two that was made
+    before saves making one here.
+    """
+    from hasten.explain.inner_tensors import Subject
+    from hasten.explain.run import Known, run
+    from hasten.library.timing import peaks_of
+
+    first, second = (Subject(*open_model(path, plan, workload)) for path, plan in (original, changed))
+    peaks = peaks_of(effort.target, changed[1], effort.progress) if roofline else None
+    return _found(run(first, second, effort, Known(comparison, inputs, peaks)), first.candidate)
+
+
+def explain_inputs(
+    original: Path,
+    data: str,
+    workload: Workload = Workload(),
+    *,
+    preprocess: Preprocess | None = None,
+    skip_bad: bool = False,
+) -> GivenInputs:
+    """Samples of the data on which `explain` compares two models, prepared for the original."""
+    from hasten.data.preprocess import Preprocess
+    from hasten.data.sources import open_dataset
+    from hasten.explain.numbers import inputs_from_data
+
+    _, graph = open_model(original, workload=workload)
+    return inputs_from_data(graph, workload, open_dataset(data), preprocess or Preprocess(), skip_bad=skip_bad)
 
 
 def threads(

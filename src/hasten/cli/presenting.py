@@ -65,9 +65,7 @@ def present(
     from hasten import api
     from hasten.cli.options import as_json
 
-    if session is not None:
-        for line in api.session_lines(found):
-            session.add(*line)
+    keep(session, found)
     if arguments.json:
         show(as_json(api.document(found)))
     elif on_error_stream:
@@ -76,6 +74,15 @@ def present(
     else:
         show(shown(found, verbose=arguments.verbose, **options))
     return INTERRUPTED if interrupted else 0
+
+
+def keep(session: SessionWriter | None, found: object, label: str = "") -> None:
+    """Save a record, under another label than its own if one is given."""
+    from hasten import api
+
+    if session is not None:
+        for kind, own, data in api.session_lines(found):
+            session.add(kind, label or own, data)
 
 
 def shown(found: object, *, verbose: bool, **options: Any) -> str:

@@ -23,7 +23,6 @@ def sections_of(summary: Summary) -> list[Section]:
         *(section for section in summary.sections if section.name in _FIRST),
         trials.front_section(summary),
         practices.steps_section(summary),
-        practices.explanations_section(summary),
         *(section for section in summary.sections if section.name not in _FIRST),
         practices.sensitivities_section(summary),
         trials.timeline_section(summary),

@@ -29,7 +29,7 @@ from hasten.report.summary.trials import (
     with_chosen,
     with_front,
 )
-from hasten.report.summary.views import practice_views, sensitivity_views, short
+from hasten.report.summary.views import sensitivity_views, short
 from hasten.report.summary.words import headline, latency_text, measured_facts, tune_facts
 from hasten.report.timing import FINAL, comparisons_in
 from hasten.show.blocks import Prose, Section, VerdictRow, verdict_row
@@ -48,7 +48,7 @@ _KNOWN: Final = {
     *("check", "explanation", "sustained"),
 }
 # Rooms that are no section of the guide, and offer sections like one.
-_OTHER_ROOMS: Final = {"gate": "Limits"}
+_OTHER_ROOMS: Final = {"gate": "Limits", "explain": "Why"}
 _NOTHING: Final = "This session holds nothing yet."
 
 
@@ -73,7 +73,6 @@ def summarise(session: Session, source: str = "") -> Summary:
         trials=tuple(tried),
         steps=_steps(lines, result),
         sections=tuple(_sections(merged)),
-        explanations=practice_views(lines, "explanation", "causes"),
         sensitivities=sensitivity_views(lines),
         events=_events(lines, tried),
         doubts=all_doubts(lines, tried, compared),

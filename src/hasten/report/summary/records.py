@@ -134,7 +134,6 @@ class Summary:
     steps: tuple[StepRow, ...] = ()
     sections: tuple[Section, ...] = ()
     """What single practices show, in the guide's order."""
-    explanations: tuple[PracticeView, ...] = ()
     sensitivities: tuple[PracticeView, ...] = ()
     events: tuple[Event, ...] = ()
     doubts: tuple[DoubtRow, ...] = ()
