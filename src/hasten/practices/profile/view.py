@@ -86,8 +86,8 @@ def _blocks(profiles: Mapping[str, Profile], most: int = _OPERATORS_SHOWN) -> li
 
 
 def _facts(profile: Profile) -> Facts:
-    seen, cost = min(profile.seen, 1.0), max(profile.profiling_cost, 0.0)
-    rows = [("profile", f"operators add up to {percent(seen)} of a run; profiling adds {percent(cost)}")]
+    cost = percent(max(profile.profiling_cost, 0.0))
+    rows = [("profile", f"operators explain {percent(profile.coverage)} of a profiled run; profiling adds {cost}")]
     if profile.model.sha256:
         rows.insert(0, ("model", f"{PurePath(profile.model.path).name}, {profile.plan.describe()}"))
     rows.append(("delegated", BOOK.text(placement(profile))))
