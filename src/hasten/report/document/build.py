@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.phrases import as_sentence
 from hasten.report.document import practices, trials
 from hasten.show.blocks import Cell, Facts, Prose, Section, Table, Verdicts, columns
 
@@ -38,13 +39,9 @@ def _verdicts(summary: Summary) -> Section | None:
     if not summary.verdicts:
         return None
     title = "The nine practices" if len(summary.verdicts) == 9 else "Verdicts"
-    return Section("verdicts", title, (Verdicts(summary.verdicts), *(Prose(_sentence(note)) for note in summary.notes)))
-
-
-def _sentence(text: str) -> str:
-    """A remark with a capital, unless it begins with a name, and a full stop."""
-    capital = text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
-    return capital + ("" if text.endswith((".", "!", "?")) else ".")
+    return Section(
+        "verdicts", title, (Verdicts(summary.verdicts), *(Prose(as_sentence(note)) for note in summary.notes))
+    )
 
 
 def _reproduce(summary: Summary) -> Section | None:
