@@ -190,10 +190,10 @@ def explain(
     """
     from hasten.explain.inner_tensors import Subject
     from hasten.explain.run import Known, run
-    from hasten.library.timing import peaks_of
+    from hasten.measure.peaks import peaks_first
 
     first, second = (Subject(*open_model(path, plan, workload)) for path, plan in (original, changed))
-    peaks = peaks_of(effort.target, changed[1], effort.progress) if roofline else None
+    peaks = _found(peaks_first(effort, changed[1].threads), second.candidate) if roofline else None
     return _found(run(first, second, effort, Known(comparison, inputs, peaks)), first.candidate)
 
 

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hasten.core.machine import Machine
+    from hasten.measure.effort import Effort
     from hasten.targets.base import Target
 
 _FORMAT: Final = 1
 _SECONDS_EACH: Final = 0.35
+# Of a progress bar that then begins anew.
+_PART: Final = 0.3
 _ROWS, _UNITS, _LAYERS = 256, 512, 4
 _MATMUL_FLOPS: Final = 2 * _LAYERS * _ROWS * _UNITS * _UNITS
 # Bytes that one ADD touches: two vectors read, one written. From well inside a core's own cache to main memory.
@@ -51,6 +54,11 @@ def measure_peaks(target: Target, threads: int, progress: Progress = no_progress
     if isinstance(found, Peaks):
         _write(cache, found)
     return found
+
+
+def peaks_first(effort: Effort, threads: int) -> Peaks | Failure:
+    """The peaks, measured once for a machine, on the way to something else whose progress begins anew."""
+    return measure_peaks(effort.target, threads, lambda share, text: effort.progress(share * _PART, text))
 
 
 def _measure(target: Target, threads: int, progress: Progress) -> Peaks | Failure:

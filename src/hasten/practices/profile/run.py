@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.measure.peaks import measure_peaks
+from hasten.measure.peaks import peaks_first
 from hasten.measure.profiling import DEFAULT_SECONDS, Recording, build_profile, profile_model
 from hasten.practices.profile.exports import ProfileTimeline
 
 if TYPE_CHECKING:
-    from hasten.core.profile import Peaks, Profile
+    from hasten.core.profile import Profile
     from hasten.measure.effort import Effort
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
 
-_PART_OF_PEAKS: Final = 0.3
-
 
 def run(candidate: Candidate, graph: Graph, effort: Effort, *, roofline: bool) -> Profile | Failure:
     """Profile a candidate; with the machine's peaks if `roofline`. After Ctrl-C, from the runs until then."""
-    peaks = _peaks(candidate, effort) if roofline else None
+    peaks = peaks_first(effort, candidate.plan.threads) if roofline else None
     if isinstance(peaks, Failure):
         return peaks
     recording = Recording(effort.target, candidate)
@@ -44,10 +42,3 @@ def record_timeline(candidate: Candidate, graph: Graph, effort: Effort) -> Profi
     seconds = effort.seconds_or(DEFAULT_SECONDS)
     found = profile_model(effort.target, candidate, graph, seconds, None, effort.progress)
     return found if isinstance(found, Failure) else ProfileTimeline(*found)
-
-
-def _peaks(candidate: Candidate, effort: Effort) -> Peaks | Failure:
-    # They are measured once for a machine, on the way to something else, whose share begins anew.
-    return measure_peaks(
-        effort.target, candidate.plan.threads, lambda share, text: effort.progress(share * _PART_OF_PEAKS, text)
-    )
