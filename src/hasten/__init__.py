@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         check,
         compare,
         copies,
+        profile,
         session_report,
         sustain,
         threads,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
     from hasten.deploy.runner import Runner
-    from hasten.library import profile
     from hasten.practices.app.facts import TraceFound, WatchedFound
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.threads.facts import ThreadsFound
@@ -65,7 +65,7 @@ _PUBLIC = {
     "check": "hasten.api",
     "compare": "hasten.api",
     "copies": "hasten.api",
-    "profile": "hasten.library",
+    "profile": "hasten.api",
     "read_bundle": "hasten.bundle.folder",
     "session_report": "hasten.api",
     "sustain": "hasten.api",

@@ -27,10 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from hasten.bundle.record import Bundle
+    from hasten.core.comparison import Comparison
     from hasten.core.measurement import Measurement
+    from hasten.core.profile import Profile
     from hasten.core.sustained import SustainedFound
     from hasten.data.preprocess import Preprocess
     from hasten.evaluate.prediction import Prediction
+    from hasten.explain.facts import ExplainFound
+    from hasten.explain.numbers import GivenInputs
     from hasten.gate.facts import CheckFound
     from hasten.gate.request import CheckRequest
     from hasten.measure.compare import ComparisonResult
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from hasten.practices.app.run import Timeline, Watching
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.help.facts import DevicesFound, DoctorFound
+    from hasten.practices.profile.exports import ProfileTimeline
     from hasten.practices.threads.facts import ThreadsFound
     from hasten.show.blocks import Block
 
@@ -51,6 +56,7 @@ _VIEWS: Final = {
     "ComparisonResult": "hasten.report.timing",
     "Measurement": "hasten.report.timing",
     "Prediction": "hasten.report.prediction",
+    "Profile": "hasten.practices.profile.view",
     "SustainedFound": "hasten.report.timing",
 }
 
@@ -69,14 +75,19 @@ __all__ = [
     "devices",
     "doctor",
     "document",
+    "explain",
+    "explain_inputs",
     "markdown",
     "new_delegate",
     "practice",
+    "profile",
+    "profile_export",
     "run_once",
     "session_lines",
     "session_report",
     "sustain",
     "threads",
+    "trace",
     "watch",
 ]
 
@@ -160,6 +171,47 @@ def compare(
     one, other = (open_model(path, plan, workload)[0] for path, plan in (first, second))
     result = run(effort.target, one, other, effort.seconds_or(DEFAULT_SECONDS), margin, effort.progress)
     return _found(result, one)
+
+
+def explain(
+    original: tuple[Path, Plan],
+    changed: tuple[Path, Plan],
+    workload: Workload = Workload(),
+    *,
+    inputs: GivenInputs | None = None,
+    comparison: Comparison | None = None,
+    roofline: bool = False,
+    effort: Effort = Effort(),
+) -> ExplainFound:
+    """Why the changed model is faster, slower or wrong: both side by side, node by node.
+
+    Numbers are compared on `inputs` (see `explain_inputs`), or on random ones. A comparison of these two that was made
+    before saves making one here.
+    """
+    from hasten.explain.inner_tensors import Subject
+    from hasten.explain.run import Known, run
+    from hasten.measure.peaks import peaks_first
+
+    first, second = (Subject(*open_model(path, plan, workload)) for path, plan in (original, changed))
+    peaks = _found(peaks_first(effort, changed[1].threads), second.candidate) if roofline else None
+    return _found(run(first, second, effort, Known(comparison, inputs, peaks)), first.candidate)
+
+
+def explain_inputs(
+    original: Path,
+    data: str,
+    workload: Workload = Workload(),
+    *,
+    preprocess: Preprocess | None = None,
+    skip_bad: bool = False,
+) -> GivenInputs:
+    """Samples of the data on which `explain` compares two models, prepared for the original."""
+    from hasten.data.preprocess import Preprocess
+    from hasten.data.sources import open_dataset
+    from hasten.explain.numbers import inputs_from_data
+
+    _, graph = open_model(original, workload=workload)
+    return inputs_from_data(graph, workload, open_dataset(data), preprocess or Preprocess(), skip_bad=skip_bad)
 
 
 def threads(
@@ -272,6 +324,40 @@ def devices() -> DevicesFound:
     return within_reach()
 
 
+def profile(
+    model: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    roofline: bool = True,
+    effort: Effort = Effort(),
+) -> Profile:
+    """Each operator's time, mapped to the graph; with its headroom below the machine's peak if `roofline`."""
+    from hasten.practices.profile.run import run
+
+    candidate, graph = open_model(model, plan, workload)
+    return _found(run(candidate, graph, effort, roofline=roofline), candidate)
+
+
+def profile_export(found: Profile, form: str) -> str:
+    """The text of a file for other programs: `csv`, or `model-explorer` (node data to lay over a graph)."""
+    from hasten.practices.profile.exports import FORMS
+
+    if form not in FORMS:
+        raise UsageError(f"There is no form {form!r} of a profile.", f"Use one of: {', '.join(FORMS)}.")
+    return FORMS[form](found)
+
+
+def trace(
+    model: Path, plan: Plan = Plan(), workload: Workload = Workload(), *, effort: Effort = Effort()
+) -> ProfileTimeline:
+    """Profiled runs as a timeline; its `trace_json()` opens in Perfetto and Chrome."""
+    from hasten.practices.profile.run import record_timeline
+
+    candidate, graph = open_model(model, plan, workload)
+    return _found(record_timeline(candidate, graph, effort), candidate)
+
+
 def run_once(
     model: Path,
     source: Path,
@@ -315,9 +401,9 @@ def practice(
     return _found(run(candidate, effort=effort, **options), candidate)
 
 
-def blocks(found: object) -> list[Block]:
-    """What a record shows: the same blocks on a terminal, on a page and in Markdown."""
-    shown: list[Block] = _view_of(found).view(found)
+def blocks(found: object, **options: Any) -> list[Block]:
+    """What a record shows: the same blocks on a terminal, on a page and in Markdown. Some views have options."""
+    shown: list[Block] = _view_of(found).view(found, **options)
     return shown
 
 

@@ -156,7 +156,7 @@ def test_control_c_ends_it_and_every_runner(runners: int) -> None:
     interrupt(process)
     output, errors = finish(process, 15)
     assert process.returncode == 130
-    assert errors.splitlines()[-1] == "hasten: interrupted"
+    assert errors.splitlines()[-1] == "hasten: Interrupted."
     assert output == ""
     wait_until_gone(seen)
 

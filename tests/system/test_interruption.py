@@ -34,7 +34,7 @@ def test_control_c_ends_it_at_once(command: str, runners: int) -> None:
     output, errors = finish(process, QUICKLY_SECONDS)
     assert process.returncode == 130
     *progress, last = errors.splitlines()
-    assert last == "hasten: interrupted"
+    assert last == "hasten: Interrupted."
     assert all(line.startswith(("hasten: timing", "hasten: comparing")) for line in progress)
     assert output == ""
     wait_until_gone(seen)
@@ -55,11 +55,11 @@ from hasten.cli.start import entry_point
 entry_point()
 """
     done = subprocess.run([sys.executable, "-c", press], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "hasten: interrupted\n")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "hasten: Interrupted.\n")
 
 
 def test_control_c_with_json_is_json(tmp_path: Path) -> None:
-    process = start("profile", MODEL, *LONG, "--json", "--no-roofline", "--csv", tmp_path / "operators.csv")
+    process = start("trace", MODEL, *LONG, "--json", "-o", tmp_path / "trace.json")
     wait_for_runners(process, 2)
     interrupt(process)
     output, _ = finish(process, QUICKLY_SECONDS)
@@ -148,7 +148,7 @@ def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
             process = start("bench", model_file(tmp_path, "one_operator"), *QUICK, *extra, stdout=full)
             _, errors = finish(process, 60)
         assert process.returncode == 3
-        assert errors.startswith("hasten: the output cannot be written")
+        assert errors.startswith("hasten: The output cannot be written")
         assert "Traceback" not in errors
 
 

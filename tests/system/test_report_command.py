@@ -67,11 +67,11 @@ def test_a_cut_off_session_is_told_of(tuned: Path) -> None:
     [
         (["nothing.jsonl", "-o", "r.html"], 3, "cannot be read"),
         (["README.md", "-o", "r.html"], 2, "not a session file"),
-        (["{session}"], 2, "no file is named"),
-        (["{session}", "--format", "png"], 2, "no folder is named"),
+        (["{session}"], 2, "No file is named"),
+        (["{session}", "--format", "png"], 2, "No folder is named"),
         (["{session}", "-o", "no/such/folder/r.html"], 2, "no folder"),
         (["{session}", "-o", "{session}", "--force"], 2, "is the session itself"),
-        (["{session}", "--format", "pdf"], 2, "invalid choice"),
+        (["{session}", "--format", "pdf"], 2, "must be one of"),
         (["{session}", "--watch", "--port", "99999"], 2, "65535"),
     ],
 )

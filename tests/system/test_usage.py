@@ -107,9 +107,9 @@ def test_wrong_usage_is_a_sentence_and_exit_code_2(case: str, tmp_path: Path) ->
         (("tune", "demo", "-o", "out", "--budget", "-2m"), "-2m"),
         (("bench", "demo", "--threads", "-2x"), "must be a whole number from 1, not '-2x'"),
         (("bench", "demo", "--shape", "-x=1"), "--shape needs a value, and '-x=1' looks like an option"),
-        (("bench", "demo", "--threads"), "--threads needs a value\n"),
-        (("bench", "demo", "--threads", "--json"), "--threads needs a value\n"),
-        (("trace", "demo", "-o"), "-o/--output needs a value\n"),
+        (("bench", "demo", "--threads"), "--threads needs a value."),
+        (("bench", "demo", "--threads", "--json"), "--threads needs a value."),
+        (("trace", "demo", "-o"), "-o/--output needs a value."),
     ],
 )
 def test_a_value_that_is_missing_or_begins_with_a_minus(arguments: tuple[str, ...], said: str) -> None:

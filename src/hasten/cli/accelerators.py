@@ -65,7 +65,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("No model is named.", "Give the path of a .tflite file, or demo for the embedded model.")
 
     from hasten import api
-    from hasten.data.preprocess import preprocess_from_text
 
     model, _ = options.model_and_plan(arguments.model, Plan())
     workload, target = options.workload_from(arguments), options.target_from(arguments)
@@ -73,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     asked = api.AcceleratorOptions(
         tuple(arguments.delegate),
         options.data_named(arguments.data),
-        preprocess_from_text(arguments.preprocess),
+        arguments.preprocess,
         arguments.cache,
         arguments.pays_from,
         arguments.all,

@@ -6,14 +6,13 @@ The ratio is the latency of B divided by that of A: at 0.8, B takes 80 % of the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hasten.cli import options
-from hasten.cli.keeping import Keeper
 from hasten.cli.output import complain, show
-from hasten.cli.presenting import shown
+from hasten.cli.presenting import keep, present, recorded, shown
 from hasten.cli.progress import progress_bar
-from hasten.core.errors import HastenError, Interrupted, UsageError
+from hasten.core.errors import HastenError, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +25,8 @@ hasten compare old.tflite new.tflite --seconds 60 --json
 hasten compare float.tflite int8.tflite --explain --data images.npz
 hasten compare a.tflite b.tflite --explain --data images/ --preprocess std=255
 """
+
+_MOST_SECONDS_TO_EXPLAIN: Final = 8.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,9 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="smallest difference that matters (default: 1%%)",
     )
     parser.add_argument(
-        "--explain",
-        action="store_true",
-        help="say why: both node by node, in time and in numbers; B is the changed one",
+        "--explain", action="store_true", help="explain the change from A to B, node by node, in time and in numbers"
     )
     data = parser.add_argument_group("inputs for --explain")
     data.add_argument(
@@ -71,63 +70,44 @@ def run(arguments: argparse.Namespace) -> int:
 
     from hasten import api
     from hasten.data.preprocess import preprocess_from_text
-    from hasten.explain.run import DEFAULT_SECONDS
-    from hasten.library import explain, inputs_to_explain
-    from hasten.report.explain_text import explanation_text
 
-    data_name = options.data_named(arguments.data)
-    preprocess, skip_bad = preprocess_from_text(arguments.preprocess), arguments.skip_bad
-    # Bad data are said before the work, not after.
-    inputs = (
-        inputs_to_explain(first[0], data_name, workload, preprocess=preprocess, skip_bad=skip_bad) if data_name else ""
-    )
+    inputs = None
+    if data_name := options.data_named(arguments.data):  # bad data ends the command before the work, not after
+        preprocess = preprocess_from_text(arguments.preprocess)
+        inputs = api.explain_inputs(first[0], data_name, workload, preprocess=preprocess, skip_bad=arguments.skip_bad)
     session = options.session_from(arguments, "compare")
     label = f"{arguments.first} {arguments.second}"
-    with Keeper(session, "comparison", label) as keeper, progress_bar("comparing") as progress:
+    with recorded(session, label), progress_bar("comparing") as progress:
         effort = api.Effort(arguments.seconds, target, progress)
-        try:
-            found = api.compare(first, second, workload, margin=arguments.margin, effort=effort)
-        except Interrupted as interrupted:
-            keeper.keep(interrupted.found.as_data())
-            raise
-        keeper.keep(found.as_data())
-    data = api.document(found)
+        found = api.compare(first, second, workload, margin=arguments.margin, effort=effort)
+    keep(session, found, label)
     if not arguments.explain:
-        show(options.as_json(data) if arguments.json else shown(found, verbose=arguments.verbose))
-        return 0
+        return present(arguments, found)
     if not arguments.json:
         show(shown(found, verbose=arguments.verbose) + "\n")  # the verdict need not wait for its reasons
     try:
-        with Keeper(session, "explanation", label) as keeper, progress_bar("explaining") as progress:
-            explanation = explain(
-                first[0],
-                second[0],
-                second[1],
-                workload,
-                original_plan=first[1],
-                target=target,
-                seconds=min(arguments.seconds, DEFAULT_SECONDS),
-                data=inputs,
-                comparison=found.comparison,
-                progress=progress,
-            )
-            keeper.keep(explanation.as_data())
+        with recorded(session, label), progress_bar("explaining") as progress:
+            effort = api.Effort(min(arguments.seconds, _MOST_SECONDS_TO_EXPLAIN), target, progress)
+            reasons = api.explain(first, second, workload, inputs=inputs, comparison=found.comparison, effort=effort)
     except HastenError as error:
         if not arguments.json:
             raise
         # The comparison was made, and is not lost: one document has both.
         complain(error.message, error.hint)
         said = {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}
-        show(options.as_json({**data, "explanation": None, "error": said}))
+        show(options.as_json({**api.document(found), "explanation": None, "error": said}))
         return error.exit_code
-    with_reasons = {**data, "explanation": explanation.as_data()}
-    show(options.as_json(with_reasons) if arguments.json else explanation_text(explanation))
+    keep(session, reasons, label)
+    if arguments.json:
+        show(options.as_json({**api.document(found), "explanation": api.document(reasons)}))
+    else:
+        show(shown(reasons, verbose=arguments.verbose))
     return 0
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
     if arguments.data and not arguments.explain:
-        raise UsageError("--data is for --explain only", "Add --explain, or leave --data out.")
+        raise UsageError("--data is for --explain only.", "Add --explain, or leave --data out.")
     for name, given in (("--preprocess", arguments.preprocess), ("--skip-bad", arguments.skip_bad)):
         if given and not arguments.data:
-            raise UsageError(f"{name} is about --data, and there is none", f"Add --data, or leave {name} out.")
+            raise UsageError(f"{name} needs --data.", f"Add --data, or leave {name} out.")

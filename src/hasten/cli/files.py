@@ -21,22 +21,22 @@ def refuse_existing(*paths: Path | None, force: bool, model: str) -> None:
     given = [path for path in paths if path is not None]
     for path in given:
         if given.count(path) > 1:
-            raise UsageError(f"{path} is named for two results", "Give each a name of its own.")
+            raise UsageError(f"{path} is named for two results.", "Give each a name of its own.")
         _refuse(path, force=force, model=Path(model))
 
 
 def _refuse(path: Path, *, force: bool, model: Path) -> None:
     if is_there(path):
         if path.is_dir():
-            raise UsageError(f"{path} is a folder", "Give the name of a file.")
+            raise UsageError(f"{path} is a folder.", "Give the name of a file.")
         if is_there(model) and path.samefile(model):
-            raise UsageError(f"{path} is the model itself", "Choose another name for the result.")
+            raise UsageError(f"{path} is the model itself.", "Choose another name for the result.")
         if not force:
-            raise UsageError(f"{path} exists already", "Choose another name, or add --force to replace it.")
+            raise UsageError(f"{path} exists already.", "Choose another name, or add --force to replace it.")
     if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent}", "Make it first, or choose another place.")
+        raise UsageError(f"There is no folder {path.parent}.", "Make it first, or choose another place.")
     if not os.access(path if is_there(path) else path.parent, os.W_OK):
-        raise DataError(f"{path} cannot be written: permission denied", "Choose another place.")
+        raise DataError(f"{path} cannot be written: permission denied.", "Choose another place.")
 
 
 def write_new(path: Path, text: str, *, force: bool) -> None:
@@ -45,6 +45,6 @@ def write_new(path: Path, text: str, *, force: bool) -> None:
         with path.open("w" if force else "x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
-        raise UsageError(f"{path} exists already", "Choose another name, or add --force to replace it.") from None
+        raise UsageError(f"{path} exists already.", "Choose another name, or add --force to replace it.") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror}") from error
+        raise DataError(f"{path} cannot be written: {error.strerror}.") from error

@@ -36,7 +36,15 @@ COMMANDS: Final = {
 _INTERRUPTED: Final = 130
 _BUG: Final = 70
 _HELP: Final = ("-h", "--help", "help")
-_NO_VALUE: Final = re.compile(r"argument (\S+): expected one argument")
+# What argparse says → the same as a sentence.
+_USAGE: Final = {
+    re.compile(r"^argument (\S+): expected one argument$"): r"\1 needs a value.",
+    re.compile(r"^argument (\S+): (must .+)$", re.DOTALL): r"\1 \2.",
+    re.compile(r"^the following arguments are required: (.+)$"): r"The command needs \1.",
+    re.compile(r"^unrecognized arguments: (.+)$", re.DOTALL): r"The command does not know \1.",
+}
+_CHOICE: Final = re.compile(r"argument (\S+): invalid choice: (.*) \(choose from (.+)\)", re.DOTALL)
+_QUOTE: Final = "'"
 _NEGATIVE: Final = re.compile(r"-\.?\d")
 
 
@@ -45,9 +53,11 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise in place of printing all options and leaving."""
-        if missing := _NO_VALUE.fullmatch(message):
-            message = f"{missing[1]} needs a value"
-        raise UsageError(message, f"{self.prog} --help shows all options and some examples.")
+        for pattern, words in _USAGE.items():
+            message = pattern.sub(words, message)
+        if choices := _CHOICE.fullmatch(message):
+            message = f"{choices[1]} must be one of {choices[3].replace(_QUOTE, '')}, not {choices[2]}."
+        raise UsageError(message, f"Run {self.prog} --help for all options and examples.")
 
     def with_values(self, words: list[str]) -> list[str]:
         """The words, in which a value that begins with a minus hangs on its option: argparse takes others than plain
@@ -61,7 +71,8 @@ class _Parser(argparse.ArgumentParser):
             elif _NEGATIVE.match(word):
                 joined[-1] = f"{option}={word}"
             else:
-                self.error(f"{option} needs a value, and {word!r} looks like an option: {option}={word} if it is none")
+                told = f"{option} needs a value, and {word!r} looks like an option."
+                self.error(f"{told} Write {option}={word} if it is a value.")
         return joined + words[len(own) :]
 
     def _lacks_value(self, word: str) -> bool:
@@ -92,14 +103,14 @@ def _run_or_explain(arguments: list[str]) -> int:
         return _fail(arguments, error.message, error.hint, error.exit_code)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end is near; a second Ctrl-C must not tear it
-        return _fail(arguments, "interrupted", "", _INTERRUPTED)
+        return _fail(arguments, "Interrupted.", "", _INTERRUPTED)
     except BrokenPipeError:
         raise
     except Exception as error:
         if os.environ.get("HASTEN_DEBUG"):
             raise
         hint = "Please report it with the output of: HASTEN_DEBUG=1 hasten " + shlex.join(arguments)
-        return _fail(arguments, f"this is a bug in hasten: {type(error).__name__}: {error}", hint, _BUG)
+        return _fail(arguments, f"This is a bug in hasten: {type(error).__name__}: {error}", hint, _BUG)
 
 
 def _run(arguments: list[str]) -> int:
@@ -113,7 +124,7 @@ def _run(arguments: list[str]) -> int:
         show(f"hasten {hasten.__version__}")
         return 0
     if name not in COMMANDS:
-        raise UsageError(f"there is no command {name!r}", _meant(name))
+        raise UsageError(f"There is no command {name!r}.", _meant(name))
     module = importlib.import_module(f"hasten.cli.{name}")
     parser = _Parser(
         prog=f"hasten {name}",
@@ -155,7 +166,7 @@ def _help() -> str:
 
 def _meant(name: str) -> str:
     close = difflib.get_close_matches(name, COMMANDS, 1)
-    return f"Did you mean {close[0]}?" if close else f"The commands are: {', '.join(COMMANDS)}."
+    return f"Did you mean {close[0]}?" if close else f"Use one of: {', '.join(COMMANDS)}."
 
 
 def _filled(text: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hasten.core.session import Keep
     from hasten.targets.base import Target
 
-MODEL_HELP: Final = "a .tflite file, perhaps with a plan (model.tflite@threads=2), a bundle's folder, or demo"
+MODEL_HELP: Final = "a .tflite file, a bundle or demo; a plan may follow, as in model.tflite@threads=2"
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
@@ -39,14 +39,14 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="GROUP.KEY=VALUE",
-        help="an engine option as it is, e.g. cpu.flags=1 (groups: runtime, cpu, gpu, npu)",
+        help="an engine option, for example cpu.flags=1 (groups: runtime, cpu, gpu, npu)",
     )
 
 
 def add_workload(parser: argparse.ArgumentParser) -> None:
     """What to run of the model."""
-    group = parser.add_argument_group("what to run of it")
-    group.add_argument("--signature", default="", metavar="KEY", help="default: the model's first")
+    group = parser.add_argument_group("what to run")
+    group.add_argument("--signature", default="", metavar="KEY", help="signature to run (default: the first)")
     group.add_argument(
         "--shape", action="append", default=[], metavar="INPUT=1x224x224x3", help="shape of an input; may be repeated"
     )
@@ -54,17 +54,17 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Where to run it, and the limits there."""
-    group = parser.add_argument_group("where")
-    group.add_argument("--target", default="local", help="the device (default: local; see hasten devices)")
+    group = parser.add_argument_group("where to run it")
+    group.add_argument("--target", default="local", help="device to use (default: local; see hasten devices)")
     group.add_argument(
         "--time-limit",
         type=positive_float,
         default=120.0,
         metavar="S",
-        help="for one answer of the runner (default: 120)",
+        help="seconds that one request may take (default: 120)",
     )
     group.add_argument(
-        "--memory-limit", type=positive_int, default=0, metavar="MB", help="for the runner (default: 3/4 of the memory)"
+        "--memory-limit", type=positive_int, default=0, metavar="MB", help="memory for the runner (default: 3/4 of all)"
     )
 
 
@@ -76,20 +76,20 @@ def add_data(parser: argparse.ArgumentParser, *, calibration: bool = True) -> No
     )
     if calibration:
         group.add_argument(
-            "--calibration", default="", metavar="D", help="the same for ranges (default: a part of --data)"
+            "--calibration", default="", metavar="D", help="data for calibration (default: a part of --data)"
         )
-    group.add_argument("--preprocess", default="", metavar="K=V,…", help="e.g. mean=127.5,std=127.5 (default: as is)")
+    group.add_argument("--preprocess", default="", metavar="K=V,…", help="for example mean=127.5,std=127.5")
     group.add_argument(
         "--label-offset", type=int, default=0, metavar="N", help="add N to labels: 1 if output 0 is the background"
     )
     group.add_argument(
         "--metric",
         default="",
-        help="top-1, top-5, miou, mae, cosine or module:function, of which higher is better unless it has an attribute "
-        "higher_is_better = False",
+        help="top-1, top-5, miou, mae, cosine or module:function (higher is better, unless the function has "
+        "higher_is_better = False)",
     )
     group.add_argument("--skip-bad", action="store_true", help="leave out samples that cannot be used")
-    group.add_argument("--samples", type=positive_int, metavar="N", help="at most so many, drawn at random")
+    group.add_argument("--samples", type=positive_int, metavar="N", help="use at most N samples, drawn at random")
 
 
 def data_named(text: str, *, calibration: bool = False) -> str:
@@ -105,9 +105,11 @@ def add_output(parser: argparse.ArgumentParser, *, session: bool = True) -> None
     """What to print and keep."""
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print one JSON document on standard output")
-    group.add_argument("--verbose", action="store_true", help="show details that the report has")
+    group.add_argument("--verbose", action="store_true", help="show details that are otherwise only in the report")
     if session:
-        group.add_argument("--session", type=Path, metavar="FILE", help="save raw samples there; goes on if it exists")
+        group.add_argument(
+            "--session", type=Path, metavar="FILE", help="save raw samples to this session file, or add to it"
+        )
 
 
 def plan_from(arguments: argparse.Namespace) -> Plan:
@@ -116,7 +118,7 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
     for text in arguments.option:
         key, separator, value = text.partition("=")
         if not separator or "." not in key:
-            raise UsageError(f"--option {text!r} is not of the form GROUP.KEY=VALUE")
+            raise UsageError(f"--option {text!r} is not of the form GROUP.KEY=VALUE.", "Example: --option cpu.flags=1")
         options.append((key, value))
     return Plan(
         accelerator=arguments.accelerator,
@@ -176,7 +178,7 @@ def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str,
         key, has_value, value = item.partition("=")
         if not has_value:
             raise UsageError(
-                f"{item!r} in {text!r} is not of the form setting=value", "Example: model.tflite@threads=2"
+                f"{item!r} in {text!r} is not of the form setting=value.", "Example: model.tflite@threads=2"
             )
         pairs[key.strip()] = value.strip()
     model, base = _with_bundle(path or default_model, base)
@@ -211,7 +213,7 @@ def _named(text: str) -> str:
     from hasten.demo import MODEL
 
     if not text:
-        raise UsageError("no model is named", "Give the path of a .tflite file, or demo for the embedded model.")
+        raise UsageError("No model is named.", "Give the path of a .tflite file, or demo for the embedded model.")
     return str(MODEL) if text == "demo" and not Path(text).exists() else text
 
 
@@ -265,7 +267,7 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     except ValueError:
         shape = ()
     if not separator or not name or not shape or min(shape) < 1:
-        raise UsageError(f"--shape {text!r} is not of the form INPUT=1x224x224x3")
+        raise UsageError(f"--shape {text!r} is not of the form INPUT=SIZES.", "Example: --shape image=1x224x224x3")
     return name, shape
 
 

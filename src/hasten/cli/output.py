@@ -57,7 +57,7 @@ def show(text: str) -> None:
         raise
     except OSError as error:
         _silence_output()
-        raise DataError(f"the output cannot be written: {error.strerror}") from error
+        raise DataError(f"The output cannot be written: {error.strerror}.") from error
 
 
 def give_up_output() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hasten.cli.output import WIDTH, complain, show
 from hasten.core.errors import HastenError, Interrupted
@@ -56,28 +56,39 @@ def present(
     session: SessionWriter | None = None,
     interrupted: bool = False,
     on_error_stream: bool = False,
+    **options: Any,
 ) -> int:
-    """Save and show a record; the exit code. Text goes to standard error where standard output is somebody else's."""
+    """Save and show a record, as text with the options of its view; the exit code.
+
+    Text goes to standard error where standard output is somebody else's.
+    """
     from hasten import api
     from hasten.cli.options import as_json
 
-    if session is not None:
-        for line in api.session_lines(found):
-            session.add(*line)
+    keep(session, found)
     if arguments.json:
         show(as_json(api.document(found)))
     elif on_error_stream:
         with contextlib.suppress(OSError):
-            print(f"\n{shown(found, verbose=arguments.verbose)}", file=sys.stderr, flush=True)
+            print(f"\n{shown(found, verbose=arguments.verbose, **options)}", file=sys.stderr, flush=True)
     else:
-        show(shown(found, verbose=arguments.verbose))
+        show(shown(found, verbose=arguments.verbose, **options))
     return INTERRUPTED if interrupted else 0
 
 
-def shown(found: object, *, verbose: bool) -> str:
+def keep(session: SessionWriter | None, found: object, label: str = "") -> None:
+    """Save a record, under another label than its own if one is given."""
+    from hasten import api
+
+    if session is not None:
+        for kind, own, data in api.session_lines(found):
+            session.add(kind, label or own, data)
+
+
+def shown(found: object, *, verbose: bool, **options: Any) -> str:
     """A record as text for this terminal."""
     from hasten import api
     from hasten.show.terminal import terminal_text
 
     width = max(WIDTH, min(_WIDEST, shutil.get_terminal_size((WIDTH, 24)).columns))
-    return terminal_text(api.blocks(found), width=width, verbose=verbose)
+    return terminal_text(api.blocks(found, **options), width=width, verbose=verbose)

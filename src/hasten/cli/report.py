@@ -1,7 +1,7 @@
-"""The report of a session again: one HTML file that needs no network, Markdown, JSON, or its charts as pictures.
+"""Write the report of a session: one HTML file that needs no network, Markdown, JSON, or the charts as pictures.
 
-SESSION is a session file, or a folder that has one (of tune or quantize). --watch serves the page on this machine while
-the session grows; Ctrl-C ends it.
+SESSION is a session file, or the folder of a tune or quantize. --watch serves the page on this machine while the
+session grows, until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hasten.cli import options
 from hasten.cli.files import is_there, refuse_existing, write_new
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
+from hasten.core import units
 from hasten.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -36,18 +37,18 @@ _LARGEST_PORT: Final = 65535
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("session", type=Path, metavar="SESSION", help="a session file, or a folder that has one")
+    parser.add_argument("session", type=Path, metavar="SESSION", help="a session file, or a folder that contains one")
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="F",
-        help="the file to write, or the folder for pictures (Markdown and JSON: default is to print)",
+        help="file to write, or folder for pictures (Markdown and JSON are printed by default)",
     )
-    parser.add_argument("--format", choices=(*_TEXTS, *_PICTURES), help="default: what the file's name says, else html")
-    parser.add_argument("--force", action="store_true", help="replace files that exist")
-    parser.add_argument("--watch", action="store_true", help="serve the page on this machine, as the session grows")
-    parser.add_argument("--port", type=_port, default=0, metavar="N", help="for --watch (default: a free one)")
+    parser.add_argument("--format", choices=(*_TEXTS, *_PICTURES), help="default: by the file name, or else html")
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
+    parser.add_argument("--watch", action="store_true", help="serve the page on this machine while the session grows")
+    parser.add_argument("--port", type=_port, default=0, metavar="N", help="port for --watch (default: any free one)")
     options.add_output(parser, session=False)
 
 
@@ -59,15 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
     form = _form(arguments)
     if form == "html" and arguments.output is None:
         raise UsageError(
-            "no file is named for the report", f"Example: hasten report {arguments.session} -o report.html"
+            "No file is named for the report.", f"Example: hasten report {arguments.session} -o report.html"
         )
     if arguments.json and arguments.output is None:
-        raise UsageError("--json needs a file to write", "Use --format json to print the report itself as JSON.")
+        raise UsageError("--json needs a file to write.", "Use --format json to print the report itself as JSON.")
     if form in _PICTURES:
         return _draw(path, form, arguments)
     if arguments.output is not None:
         if is_there(arguments.output) and is_there(path) and arguments.output.samefile(path):
-            raise UsageError(f"{arguments.output} is the session itself", "Choose another name for the report.")
+            raise UsageError(f"{arguments.output} is the session itself.", "Choose another name for the report.")
         refuse_existing(arguments.output, force=arguments.force, model="")
 
     from hasten.report.forms import report_text
@@ -82,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     write_new(arguments.output, text, force=arguments.force)
     size = len(text.encode())
-    lines = f"{len(session.trials):,} line{'s' if len(session.trials) != 1 else ''}"
-    said = f"{arguments.output}: {lines} of {path.name}, {size / 1e6:.2f} MB"
+    lines = units.several(len(session.trials), "line")
+    said = f"Wrote {arguments.output} ({units.size(size)}) from {lines} of {path.name}."
     document = {
         "report": str(arguments.output),
         "format": form,
@@ -100,7 +101,7 @@ def _draw(path: Path, form: str, arguments: argparse.Namespace) -> int:
     folder = arguments.output
     if folder is None:
         raise UsageError(
-            "no folder is named for the pictures", f"Example: hasten report {path} --format {form} -o charts"
+            "No folder is named for the pictures.", f"Example: hasten report {path} --format {form} -o charts"
         )
 
     from hasten.report.pictures import pictures
@@ -115,7 +116,7 @@ def _draw(path: Path, form: str, arguments: argparse.Namespace) -> int:
     if arguments.json:
         show(options.as_json({"written": written, "lost_lines": session.lost_lines}))
     else:
-        show("\n".join(written) or f"{path.name} holds nothing that a chart could show")
+        show("\n".join(written) or f"{path.name} has nothing to draw.")
     return 0
 
 
@@ -126,9 +127,9 @@ def _write_picture(folder: Path, name: str, content: bytes, *, force: bool) -> N
         with target.open("wb" if force else "xb") as stream:
             stream.write(content)
     except FileExistsError:
-        raise UsageError(f"{target} exists already", "Choose another folder, or add --force to replace it.") from None
+        raise UsageError(f"{target} exists already.", "Choose another folder, or add --force to replace it.") from None
     except OSError as error:
-        raise DataError(f"{target} cannot be written: {error.strerror}") from error
+        raise DataError(f"{target} cannot be written: {error.strerror}.") from error
 
 
 def _watch(path: Path, arguments: argparse.Namespace) -> int:
@@ -137,7 +138,11 @@ def _watch(path: Path, arguments: argparse.Namespace) -> int:
     if path.exists():
         _read(path)  # what is no session is said now, and not on the page
     with serve(path, arguments.port) as server:
-        show(options.as_json({"url": server.url}) if arguments.json else f"{server.url} shows {path}; Ctrl-C ends it")
+        show(
+            options.as_json({"url": server.url})
+            if arguments.json
+            else f"{server.url} shows {path}. Press Ctrl-C to end."
+        )
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
     return 0
@@ -168,7 +173,7 @@ def _has_charts(form: str) -> bool:
 
 def _without(form: str) -> str:
     missing = form == "html" and not _has_charts(form)
-    return "\nIt has tables and no charts; to get them: pip install 'hasten[report]'" if missing else ""
+    return "\nIt has no charts. To get them, run pip install 'hasten[report]'." if missing else ""
 
 
 def _port(text: str) -> int:

@@ -10,6 +10,6 @@ def entry_point() -> None:
 
         code = main(sys.argv[1:])
     except KeyboardInterrupt:  # while modules are loading; later ones are dealt with where they come
-        sys.stderr.write("hasten: interrupted\n")
+        sys.stderr.write("hasten: Interrupted.\n")
         code = 130
     sys.exit(code)

@@ -9,6 +9,7 @@ from hasten.cli import options
 from hasten.cli.files import refuse_existing, write_new
 from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
+from hasten.core.units import several
 
 if TYPE_CHECKING:
     import argparse
@@ -23,9 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the trace to write (.json)")
-    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
     parser.add_argument(
-        "--seconds", type=options.positive_float, default=2.0, metavar="S", help="about how long to record (default: 2)"
+        "--seconds", type=options.positive_float, default=2.0, metavar="S", help="approximate time limit (default: 2)"
     )
     options.add_plan(parser)
     options.add_workload(parser)
@@ -35,21 +36,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Record and write."""
+    from hasten import api
+
     model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments))
     refuse_existing(arguments.output, force=arguments.force, model=model)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
-
-    from hasten.library import profile_with_runs
-    from hasten.report.trace import MOST_RUNS, trace_json
-
     with progress_bar("recording") as progress:
-        found, raw = profile_with_runs(
-            model, plan, workload, target=target, seconds=arguments.seconds, roofline=False, progress=progress
-        )
-    write_new(arguments.output, trace_json(found, raw), force=arguments.force)
-    runs = min(len(raw.runs), MOST_RUNS)
+        found = api.trace(model, plan, workload, effort=api.Effort(arguments.seconds, target, progress))
+    write_new(arguments.output, found.trace_json(), force=arguments.force)
+    operators = len(found.profile.operators)
     if arguments.json:
-        show(options.as_json({"trace": str(arguments.output), "runs": runs, "operators": len(found.operators)}))
+        show(options.as_json({"trace": str(arguments.output), "runs": found.runs, "operators": operators}))
     else:
-        show(f"{arguments.output}: {runs} runs of {len(found.operators)} operators; open it in ui.perfetto.dev")
+        runs = f"{several(found.runs, 'run')} of {several(operators, 'operator')}"
+        show(f"{arguments.output} holds {runs}. Open it in ui.perfetto.dev or chrome://tracing.")
     return 0

@@ -20,7 +20,7 @@ def cores_from_text(text: str) -> tuple[int, ...]:
         first, is_range, last = part.partition("-")
         ends = (first, last if is_range else first)
         if not all(end.strip().isdecimal() and int(end) < _MOST_CORES for end in ends) or int(ends[0]) > int(ends[1]):
-            raise UsageError(f"cores {text!r} cannot be read", "Write core numbers and ranges as in 0-3+6.")
+            raise UsageError(f"The cores {text!r} cannot be read.", "Write core numbers and ranges, for example 0-3+6.")
         found.update(range(int(ends[0]), int(ends[1]) + 1))
     return tuple(sorted(found))
 
@@ -40,5 +40,5 @@ def checked_cores(cores: Iterable[int]) -> tuple[int, ...]:
     """The cores in order, each once."""
     found = tuple(sorted(set(cores)))
     if any(not isinstance(core, int) or not 0 <= core < _MOST_CORES for core in found):
-        raise UsageError(f"{found} are not core numbers", "Write core numbers and ranges as in 0-3+6.")
+        raise UsageError(f"{found} are not core numbers.", "Write core numbers and ranges, for example 0-3+6.")
     return found

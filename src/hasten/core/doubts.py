@@ -57,7 +57,7 @@ def _throttling(facts: Mapping[str, Any]) -> str:
 def _unseen(facts: Mapping[str, Any]) -> str:
     reasons = {
         "delegate": "A delegate does not report its time.",
-        "short": f"{facts.get('short')} of {facts.get('operators')} take less than the profiler's step of 1 µs.",
+        "short": f"{facts.get('short')} of {facts.get('operators')} take less than 1 µs, the profiler's resolution.",
         "engine": "The rest is the engine's own work around them.",
     }
     return f"The operators add up to {percent(facts['seen'])} of the run. {reasons[facts['rest']]}"
@@ -68,7 +68,7 @@ def _profiling(facts: Mapping[str, Any]) -> str:
     if not facts["inside"]:
         return text
     names = " and ".join(facts["inside"])
-    return f"{text} Most of that is inside {names}; their time here is what the other operators leave of a plain run."
+    return f"{text} Most of that is inside {names}, whose time here is what the other operators leave of a plain run."
 
 
 PHRASES: Final[dict[str, Phrase]] = {
@@ -112,8 +112,8 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Check the plan; the latency is that of the threads in use.",
     ),
     PARTIAL: Phrase(_partial, lambda facts: "" if "failure" in facts else "Run hasten profile to see what ran where."),
-    UNSEEN: Phrase(_unseen),
-    PROFILING: Phrase(_profiling),
+    UNSEEN: Phrase(_unseen, "The latency was measured without the profiler and includes all of it."),
+    PROFILING: Phrase(_profiling, "Compare operators with each other, not with the latency."),
     MORE_CORES: Phrase(
         "{cores:.1f} cores were busy, although the plan has {threads:count thread}.",
         "Compare it with a CPU plan of as many threads.",

@@ -45,8 +45,7 @@ class Failure:
         """The failure as an error. Trouble of the engine is the model's on the plain CPU, else the accelerator's."""
         kind = _ERRORS.get(self.kind)
         if kind is None:
-            on_cpu = plan.accelerator == "cpu" and not plan.delegate
-            kind = ModelError if on_cpu and self.stage != "start" else AcceleratorError
+            kind = ModelError if plan.runs_on_cpu and self.stage != "start" else AcceleratorError
         if self.kind == "bug" or (self.stage == "start" and self.kind == "crash"):
             kind = TargetError
         telling = [line for line in self.log if not line.startswith("INFO:")]

@@ -68,7 +68,7 @@ class Measurement:
 def effective_doubts(plan: Plan, effective: Effective) -> list[Remark]:
     """Doubts from what was asked for against what the engine did."""
     found = []
-    if (plan.accelerator != "cpu" or plan.delegate) and effective.fully_accelerated is False:
+    if not plan.runs_on_cpu and effective.fully_accelerated is False:
         found.append(remark(doubts.PARTIAL, asked="delegate" if plan.delegate else plan.accelerator.upper()))
     if effective.threads is not None and effective.threads != plan.threads and plan.accelerator == "cpu":
         found.append(remark(doubts.FALLBACK, asked=plan.threads, seen=effective.threads))

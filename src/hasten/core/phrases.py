@@ -86,6 +86,12 @@ def filled(template: Template, facts: Mapping[str, Any]) -> str:
     return _FORMATTER.vformat(template, (), facts) if isinstance(template, str) else template(facts)
 
 
+def as_sentence(text: str) -> str:
+    """What an engine or an older session said, with a full stop, and a capital unless it begins with a name."""
+    capital = text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
+    return capital if not text or text.endswith((".", "!", "?", "…")) else f"{capital}."
+
+
 class _Formatter(string.Formatter):
     """`{fact:how}`: `how` is one of the ways below, or else what Python's own format takes."""
 

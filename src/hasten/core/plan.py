@@ -36,7 +36,7 @@ class Plan:
         _one_of("kernel", self.kernel, KERNELS)
         _one_of("precision", self.precision, PRECISIONS)
         if not 1 <= self.threads <= 1024:
-            raise UsageError(f"threads must be between 1 and 1024, not {self.threads}")
+            raise UsageError(f"A plan has 1 to 1024 threads, not {self.threads}.")
         object.__setattr__(self, "cores", checked_cores(self.cores))
 
     @property
@@ -105,21 +105,19 @@ def workload_from_mapping(values: dict[str, Any]) -> Workload:
 
 def _no_unknown_keys(given: set[str], known: set[str]) -> None:
     if unknown := sorted(given - known):
-        raise UsageError(
-            f"a plan has no setting called {unknown[0]!r}", f"The settings are: {', '.join(sorted(known))}."
-        )
+        raise UsageError(f"A plan has no setting {unknown[0]!r}.", f"Use one of: {', '.join(sorted(known))}.")
 
 
 def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise UsageError(f"{what} {value!r} is not known", f"Use one of: {', '.join(allowed)}.")
+        raise UsageError(f"There is no {what} {value!r}.", f"Use one of: {', '.join(allowed)}.")
 
 
 def _whole_number(what: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError(f"{what} must be a whole number, not {text!r}") from None
+        raise UsageError(f"{what} must be a whole number, not {text!r}.") from None
 
 
 # A plan from elsewhere is checked: a misspelt setting must not be lost.

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Final
 
-from hasten.core.doubts import doubts_data
+from hasten.core.codec import key, record
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
+from hasten.core.remark import Remark
 
-if TYPE_CHECKING:
-    from hasten.core.measurement import Model
-    from hasten.core.plan import Plan
-    from hasten.core.remark import Remark
+# With less of the run found in operators, nothing can be said of where the rest goes.
+_MOSTLY: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Peaks:
-    """What this machine can do at most with so many threads, measured through the engine itself."""
+    """What this machine can do at most with this many threads, measured through the engine itself."""
 
     threads: int
     float_gflops: float
@@ -24,14 +24,14 @@ class Peaks:
     """(bytes touched, GB/s) from small (inside the caches) to large (main memory)."""
 
     def gbs_for(self, touched_bytes: int) -> float:
-        """The bandwidth within reach of an operator that touches so many bytes."""
+        """The bandwidth within reach of an operator that touches this many bytes."""
         for size, gbs in self.bandwidth:
             if touched_bytes <= size:
                 return gbs
         return self.bandwidth[-1][1]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OperatorTime:
     """One operator of the graph and the time that it takes in a run."""
 
@@ -62,8 +62,13 @@ class OperatorTime:
     headroom_ms: float | None = None
     """What a run would win if this operator ran at the machine's peak."""
 
+    @property
+    def kernel(self) -> str:
+        """Its kernels in one text."""
+        return " + ".join(self.kernels)
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class PartitionTime:
     """A part of the graph that runs together, on a delegate or by the engine's own kernels."""
 
@@ -74,7 +79,18 @@ class PartitionTime:
     ms: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
+class KindTime:
+    """All operators of one kind."""
+
+    op: str
+    count: int
+    ms: float
+    macs: int | None
+    """None where that of one of them is not known."""
+
+
+@record
 class Profile:
     """A whole profile. Shares and coverage refer to `invoke_ms`."""
 
@@ -89,12 +105,13 @@ class Profile:
     """The time inside the engine's Invoke, with profiling on, less `profiler_ms`."""
     coverage: float
     runs: int
-    operators: tuple[OperatorTime, ...]
+    operators: tuple[OperatorTime, ...] = key("ops")
     partitions: tuple[PartitionTime, ...]
     peaks: Peaks | None = None
     profiler_ms: float = 0.0
     """What the profiler itself took inside operators that run other graphs (loops, branches), as far as it is known."""
-    doubts: tuple[Remark, ...] = field(default=())
+    doubts: tuple[Remark, ...] = ()
+    interrupted: bool = False
 
     @property
     def profiling_cost(self) -> float:
@@ -102,76 +119,33 @@ class Profile:
         return (self.invoke_ms + self.profiler_ms) / self.plain_ms - 1 if self.plain_ms else 0.0
 
     @property
+    def seen_ms(self) -> float:
+        """What all operators take."""
+        return sum(operator.ms for operator in self.operators)
+
+    @property
     def seen(self) -> float:
         """Which part of a run the operators add up to; what only profiling takes is no part of it nor of theirs."""
         whole_ms = min(self.invoke_ms, self.plain_ms or self.invoke_ms)
-        return sum(operator.ms for operator in self.operators) / whole_ms if whole_ms else 0.0
+        return self.seen_ms / whole_ms if whole_ms else 0.0
 
-    def by_kind(self) -> list[tuple[str, int, float, int | None]]:
-        """(operator, how many, milliseconds, MACs) by kind of operator, most time first."""
+    @property
+    def is_mostly_seen(self) -> bool:
+        """Whether enough of the run is in operators to say where its time goes."""
+        return self.seen >= _MOSTLY
+
+    def share(self, ms: float) -> float:
+        """A time as a share of the run."""
+        return ms / self.invoke_ms if self.invoke_ms else 0.0
+
+    def by_kind(self) -> list[KindTime]:
+        """The kinds of operators, most time first."""
         groups: dict[str, list[OperatorTime]] = {}
         for operator in self.operators:
             groups.setdefault(operator.op, []).append(operator)
-        rows = []
-        for kind, members in groups.items():
+        kinds = []
+        for op, members in groups.items():
             macs = [member.macs for member in members if member.macs is not None]
-            rows.append(
-                (kind, len(members), sum(m.ms for m in members), sum(macs) if len(macs) == len(members) else None)
-            )
-        return sorted(rows, key=lambda row: -row[2])
-
-    def as_data(self) -> dict[str, Any]:
-        """The profile as JSON can hold it, with the keys that the command line promises."""
-        return {
-            "invoke_ms": self.invoke_ms,
-            "latency_ms": self.latency_ms,
-            "plain_ms": self.plain_ms,
-            "profiled_ms": self.profiled_ms,
-            "profiler_ms": self.profiler_ms,
-            "coverage": self.coverage,
-            "runs": self.runs,
-            "ops": [_operator_data(operator) for operator in self.operators],
-            "partitions": [_partition_data(partition) for partition in self.partitions],
-            "peaks": None if self.peaks is None else _peaks_data(self.peaks),
-            "doubts": doubts_data(self.doubts),
-        }
-
-
-def _operator_data(operator: OperatorTime) -> dict[str, Any]:
-    return {
-        "index": operator.index,
-        "op": operator.op,
-        "kernel": " + ".join(operator.kernels) or None,
-        "location": operator.location,
-        "shapes": operator.shapes,
-        "ms": operator.ms,
-        "share": operator.share,
-        "macs": operator.macs,
-        "flops": operator.flops,
-        "bytes": operator.bytes,
-        "gflops": operator.gflops,
-        "bound": operator.bound,
-        "headroom_ms": operator.headroom_ms,
-        "mapped": operator.mapped,
-        "partition": operator.partition,
-        "fused": list(operator.fused),
-    }
-
-
-def _partition_data(partition: PartitionTime) -> dict[str, Any]:
-    return {
-        "number": partition.number,
-        "delegated": partition.delegated,
-        "nodes": list(partition.nodes),
-        "operators": list(partition.operators),
-        "ms": partition.ms,
-    }
-
-
-def _peaks_data(peaks: Peaks) -> dict[str, Any]:
-    return {
-        "threads": peaks.threads,
-        "float_gflops": peaks.float_gflops,
-        "int8_gops": peaks.int8_gops,
-        "bandwidth": [list(entry) for entry in peaks.bandwidth],
-    }
+            known = sum(macs) if len(macs) == len(members) else None
+            kinds.append(KindTime(op, len(members), sum(member.ms for member in members), known))
+        return sorted(kinds, key=lambda kind: -kind.ms)

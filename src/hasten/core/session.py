@@ -96,8 +96,8 @@ class SessionWriter:
 
     def _trouble(self, error: OSError) -> DataError:
         return DataError(
-            f"the session file {self.path} cannot be written: {error.strerror}",
-            "What was saved before is still there; choose another place with --session.",
+            f"The session file {self.path} cannot be written: {error.strerror}.",
+            "Choose another place with --session. What was saved before is still there.",
         )
 
     def _open(self) -> IO[bytes]:
@@ -160,13 +160,13 @@ def _check_is_session(path: Path) -> None:
             header = json.loads(stream.readline(1 << 20))
             version = header[_MARK]
     except OSError as error:
-        raise DataError(f"the session file {path} cannot be read: {error.strerror}") from error
+        raise DataError(f"The session file {path} cannot be read: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError):
         raise UsageError(
-            f"{path} exists and is not a session file", "Choose another name; nothing was changed."
+            f"{path} exists and is not a session file.", "Choose another name. Nothing was changed."
         ) from None
     if version != FORMAT:
-        raise DataError(f"{path} is a session of format {version}; this hasten knows format {FORMAT}", "Update hasten.")
+        raise DataError(f"{path} is a session of format {version}; hasten reads format {FORMAT}.", "Update hasten.")
 
 
 def _now() -> str:

@@ -178,7 +178,7 @@ def _load(path: Path, plan: Plan, workload: Workload) -> CompiledModel | Classic
     except EngineError as error:
         raise _trouble(error, plan) from error
     placement = model.placement()
-    if (plan.accelerator != "cpu" or plan.delegate) and placement is not None and not placement.accelerated:
+    if not plan.runs_on_cpu and placement is not None and not placement.accelerated:
         model.close()
         raise AcceleratorError(
             f"The plan's accelerator runs none of the model's {several(placement.total, 'operator')}.",
@@ -234,6 +234,6 @@ def _buffers(model: CompiledModel | ClassicModel, side: str) -> tuple[Buffer, ..
 
 
 def _trouble(error: EngineError, plan: Plan) -> HastenError:
-    on_cpu = plan.accelerator == "cpu" and not plan.delegate
+    on_cpu = plan.runs_on_cpu
     kind = ModelError if on_cpu else AcceleratorError
     return kind(f"LiteRT cannot run this model on {plan.describe()}: {error}.", "Run hasten bench for the reason.")

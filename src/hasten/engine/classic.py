@@ -68,7 +68,7 @@ class ClassicModel:
 
     def __init__(self, path: Path, plan: Plan, workload: Workload) -> None:
         classic = import_interpreter()
-        if plan.accelerator != "cpu" or plan.delegate:
+        if not plan.runs_on_cpu:
             raise AcceleratorError(
                 "LiteRT 2.3 runs this model only through its classic interface, on the CPU. The model has variable "
                 "tensors, outputs of changing size, or element types that the newer interface does not support.",

@@ -37,7 +37,7 @@ def load_model(path: Path, plan: Plan, workload: Workload, *, profiling: bool) -
     """
     if plan.cache:
         Path(plan.cache).mkdir(parents=True, exist_ok=True)
-    if plan.kernel == "reference" and plan.accelerator == "cpu" and not plan.delegate:
+    if plan.kernel == "reference" and plan.runs_on_cpu:
         if profiling:
             raise UsageError(
                 "LiteRT 2.3 cannot profile its reference kernels.", "Use --kernel builtin or --kernel delegate."

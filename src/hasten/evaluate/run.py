@@ -282,7 +282,7 @@ class _Work:
 def _spread(target: Target, candidate: Candidate, options: EvaluationOptions) -> tuple[Candidate, int]:
     """The plan for each of several runners, and how many."""
     plan = candidate.plan
-    if plan.accelerator != "cpu" or plan.delegate:
+    if not plan.runs_on_cpu:
         return candidate, options.runners or 1
     candidate = replace(candidate, plan=replace(plan, threads=1))
     return candidate, options.runners or target.machine().cores

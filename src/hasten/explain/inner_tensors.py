@@ -1,4 +1,4 @@
-"""What inner tensors of a model hold on given inputs: read from copies of it, through runners, some at a time."""
+"""The values of a model's inner tensors on given inputs: read from copies of it, through runners, some at a time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.failure import RunnerFailed
+from hasten.core.remark import Remark, remark, said
 from hasten.data.forms import TensorForm, forms_from_graph, real_from_bytes
-from hasten.explain.node_errors import ErrorMeter
+from hasten.explain.tensor_errors import ErrorMeter
 from hasten.model.graph import BITS_OF_DTYPE, FLOAT_DTYPES
 from hasten.model.inner_outputs import shown_names, with_outputs
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from hasten.explain.tensor_errors import Reals
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph, Subgraph, Tensor
     from hasten.targets.base import Target
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
     Inputs = Sequence[Sequence[bytes]]
     """For each sample the bytes of each input."""
-    Found = list[NDArray[Any]]
-    """Real values, for each sample."""
 
 _MOST_TENSORS_A_COPY: Final = 64
 _MOST_BYTES_A_COPY: Final = 64 * 2**20
@@ -38,27 +38,39 @@ _CLASSIC: Final = "Interpreter"
 _READABLE_FLOATS: Final = FLOAT_DTYPES - {"float8_e4m3fn", "float8_e5m2"}
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model to look into: how to run it, and its graph."""
+
+    candidate: Candidate
+    graph: Graph
+
+    @property
+    def subgraph(self) -> Subgraph:
+        """The graph that the workload's signature runs."""
+        signature = self.graph.signature(self.candidate.workload.signature or None)
+        return self.graph.subgraphs[signature.subgraph] if signature else self.graph.main
+
+
 @dataclass(slots=True)
 class InnerTensors:
     """Reads tensors of one model; what cannot be read is kept with the reason."""
 
     target: Target
-    candidate: Candidate
-    graph: Graph
-    subgraph: Subgraph
-    expected: dict[str, Found] = field(default_factory=dict)
+    subject: Subject
+    expected: dict[str, Reals] = field(default_factory=dict)
     """Outputs of the model as it is, by name: copies of it should still have them."""
-    unread: dict[int, str] = field(default_factory=dict)
+    unread: dict[int, Remark] = field(default_factory=dict)
     disturbance: ErrorMeter = field(default_factory=ErrorMeter)
     """How far the copies' own outputs are off from those of the model as it is."""
     _failures: int = 0
 
-    def read(self, tensors: Sequence[int], inputs: Inputs) -> dict[int, Found]:
+    def read(self, tensors: Sequence[int], inputs: Inputs) -> dict[int, Reals]:
         """The real values of these tensors on each sample. Tensors that resist are left out, and noted in `unread`.
 
         A model that cannot be copied at all is a ModelError.
         """
-        found: dict[int, Found] = {}
+        found: dict[int, Reals] = {}
         with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
             for batch in self._batches(tensors):
                 found.update(self._read_batch(batch, inputs, Path(folder)))
@@ -68,7 +80,7 @@ class InnerTensors:
         batch: list[int] = []
         room = _MOST_BYTES_A_COPY
         for index in tensors:
-            tensor = self.subgraph.tensors[index]
+            tensor = self.subject.subgraph.tensors[index]
             size = (tensor.elements or 0) * BITS_OF_DTYPE.get(tensor.dtype, 8) // 8
             if batch and (len(batch) == _MOST_TENSORS_A_COPY or size > room):
                 yield batch
@@ -78,53 +90,53 @@ class InnerTensors:
         if batch:
             yield batch
 
-    def _read_batch(self, batch: list[int], inputs: Inputs, folder: Path) -> dict[int, Found]:
+    def _read_batch(self, batch: list[int], inputs: Inputs, folder: Path) -> dict[int, Reals]:
         if self._failures >= _MOST_FAILURES:
-            self.unread.update(dict.fromkeys(batch, "the engine refused too many copies of the model"))
+            self.unread.update(dict.fromkeys(batch, remark("explain.many-refusals")))
             return {}
         try:
             return self._run_copy(batch, inputs, folder)
         except RunnerFailed as failed:
             self._failures += 1
             if len(batch) == 1:
-                self.unread[batch[0]] = failed.failure.message
+                self.unread[batch[0]] = said(failed.failure.message)
                 return {}
         middle = len(batch) // 2
         halves = (self._read_batch(half, inputs, folder) for half in (batch[:middle], batch[middle:]))
         return {index: values for half in halves for index, values in half.items()}
 
-    def _run_copy(self, batch: list[int], inputs: Inputs, folder: Path) -> dict[int, Found]:
+    def _run_copy(self, batch: list[int], inputs: Inputs, folder: Path) -> dict[int, Reals]:
         copy = folder / "copy.tflite"
-        copy.write_bytes(with_outputs(self.graph, batch, self.subgraph.index))
-        key = self.candidate.workload.signature or None
-        names = shown_names(self.graph, batch, self.subgraph.index, key)
-        found: dict[int, Found] = {index: [] for index in batch}
-        with self.target.start(self.candidate.plan) as runner:
-            load = runner.load(copy, self.candidate.workload)
+        copy.write_bytes(with_outputs(self.subject.graph, batch, self.subject.subgraph.index))
+        key = self.subject.candidate.workload.signature or None
+        names = shown_names(self.subject.graph, batch, self.subject.subgraph.index, key)
+        found: dict[int, Reals] = {index: [] for index in batch}
+        with self.target.start(self.subject.candidate.plan) as runner:
+            load = runner.load(copy, self.subject.candidate.workload)
             places = self._places(load, names)
             own = self._own_outputs(load)
             for number, sample in enumerate(inputs):
                 answers = runner.evaluate(sample)
                 for index, place in places.items():
-                    tensor = replace(self.subgraph.tensors[index], shape=load.outputs[place].shape)
+                    tensor = replace(self.subject.subgraph.tensors[index], shape=load.outputs[place].shape)
                     found[index].append(real_values(answers[place], tensor))
                 for place, form in own.items():
                     self.disturbance.add(self.expected[form.name][number], real_from_bytes(answers[place], form))
-        self.unread.update({index: "the engine does not show it" for index in batch if index not in places})
+        self.unread.update({index: remark("explain.not-shown") for index in batch if index not in places})
         return {index: values for index, values in found.items() if index in places}
 
     def _places(self, load: LoadReport, names: dict[int, str]) -> dict[int, int]:
         """Where a copy's outputs show these tensors. The classic interface has no names of signatures, but the order of
         the file."""
         if load.api == _CLASSIC:
-            order = list(dict.fromkeys([*self.subgraph.outputs, *names]))
+            order = list(dict.fromkeys([*self.subject.subgraph.outputs, *names]))
             return {index: order.index(index) for index in names}
         at = {tensor.name: place for place, tensor in enumerate(load.outputs)}
         return {index: at[name] for index, name in names.items() if name in at}
 
     def _own_outputs(self, load: LoadReport) -> dict[int, TensorForm]:
-        """The outputs that the model has without our doing, by their place among those of a copy."""
-        outputs = forms_from_graph(self.graph, self.candidate.workload).outputs
+        """The outputs that the model has itself, by their place among those of a copy."""
+        outputs = forms_from_graph(self.subject.graph, self.subject.candidate.workload).outputs
         forms = {name: form for form in outputs for name in (form.tensor_name, form.name)}
         return {
             place: replace(forms[tensor.name], shape=tensor.shape)

@@ -9,15 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hasten.explain.rules import CONVERSIONS, SideBySide
-from hasten.explain.run import Subject, profile_in_turns
+from hasten.explain.rules import SideBySide
+from hasten.explain.run import profile_in_turns
 from hasten.measure.rounds import FailedCandidate
+from hasten.model.graph import CONVERSIONS
 from hasten.model.matching import match_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from hasten.explain.facts import NodeRow
+    from hasten.explain.inner_tensors import Subject
     from hasten.measure.rounds import Progress
     from hasten.model.graph import Subgraph
     from hasten.targets.base import Target
@@ -69,18 +71,17 @@ class Gains:
 
 def measure_gains(target: Target, original: Subject, variant: Subject, progress: Progress) -> Gains | None:
     """Profile both in turns; None where one of them cannot be profiled."""
-    turns = profile_in_turns(target, original, variant, SECONDS, None, progress)
+    turns = profile_in_turns(target, (original, variant), SECONDS, None, progress)
     if isinstance(turns, FailedCandidate):
         return None
     sides = SideBySide(match_nodes(original.subgraph, variant.subgraph), turns.whole, turns.rounds)
-    rows = sides.rows()
     slower = {
-        row.match.before
-        for cause, members in sides.fates(rows)
-        if cause.is_clear and cause.change_ms.estimate > 0
-        for row in members
+        match.before
+        for cause, matches in sides.fates()
+        if cause.change_ms.is_clear and cause.change_ms.estimate > 0
+        for match in matches
     }
-    nodes = gains_from_rows(rows, original.subgraph, variant.subgraph, slower)
+    nodes = gains_from_rows(sides.rows(), original.subgraph, variant.subgraph, slower)
     return Gains(nodes, turns.whole[0].invoke_ms)
 
 
@@ -95,18 +96,18 @@ def gains_from_rows(
     each_ms = _conversion_ms_a_value(rows, variant)
     found = {}
     for row in rows:
-        node = row.match.before
-        if node is None or node < 0 or row.before is None or row.after is None:
+        node = row.before
+        if node is None or node < 0 or row.ms_before is None or row.ms_after is None:
             continue
         change = row.change_ms
         found[node] = NodeGain(
             node,
-            row.match.op,
+            row.op,
             -change.estimate,
-            change.low > 0 or change.high < 0 or (change.estimate > 0 and node in slower),
+            change.is_clear or (change.estimate > 0 and node in slower),
             each_ms * _values_around(original, node),
-            row.before.kernel,
-            row.after.kernel,
+            row.kernel_before or "",
+            row.kernel_after or "",
         )
     return found
 
@@ -114,9 +115,9 @@ def gains_from_rows(
 def _conversion_ms_a_value(rows: Sequence[NodeRow], variant: Subgraph) -> float:
     spent, values = 0.0, 0
     for row in rows:
-        node = row.match.after
-        if row.match.op in CONVERSIONS and row.after is not None and node is not None and node >= 0:
-            spent += row.after.ms
+        node = row.after
+        if row.op in CONVERSIONS and row.ms_after is not None and node is not None and node >= 0:
+            spent += row.ms_after
             values += sum(variant.tensors[index].elements or 0 for index in variant.nodes[node].outputs)
     return spent / values if values else 0.0
 

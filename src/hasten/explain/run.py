@@ -1,4 +1,4 @@
-"""Why is the changed model slower, or wrong? Both models in turns, their operators and their numbers side by side."""
+"""Why a changed model is faster, slower or wrong: both in turns, their operators and their numbers side by side."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.statistics import Interval
-from hasten.explain.errors import compare_numbers
-from hasten.explain.facts import Explanation, NodeRow, Side
-from hasten.explain.rules import SideBySide
-from hasten.explain.sentences import hints_of, instructions_of, speed_sentence, verdict_sentences
+from hasten.core.remark import Remark, remark
+from hasten.explain.facts import Change, ExplainFound, NodeRow, Side
+from hasten.explain.numbers import compare_numbers
+from hasten.explain.rules import SideBySide, hints_of, instructions_of, verdict_of
 from hasten.measure.compare import compare
 from hasten.measure.profiling import RawProfile, build_profile, profile_model
 from hasten.measure.rounds import FailedCandidate, no_progress
@@ -22,55 +21,41 @@ if TYPE_CHECKING:
 
     from hasten.core.comparison import Comparison
     from hasten.core.profile import Peaks, Profile
-    from hasten.core.remark import Remark
     from hasten.explain.facts import Instructions
-    from hasten.explain.inputs import GivenInputs
-    from hasten.measure.rounds import Candidate, Progress
-    from hasten.model.graph import Graph, Subgraph
+    from hasten.explain.inner_tensors import Subject
+    from hasten.explain.numbers import GivenInputs
+    from hasten.measure.effort import Effort
+    from hasten.measure.rounds import Progress
     from hasten.targets.base import Target
 
 DEFAULT_SECONDS: Final = 8.0
 _ROUNDS: Final = 6
-_UNKNOWN: Final = Interval(math.nan, -math.inf, math.inf)
 _NO_REFERENCE: Final = Failure(
     "profile",
     "usage",
-    "LiteRT 2.3 cannot profile its reference kernels: it runs the built-in ones in their place",
+    "LiteRT 2.3 cannot profile its reference kernels: it runs the built-in ones in their place.",
     "Explain with --kernel delegate or --kernel builtin.",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A model to explain: how to run it, and its graph."""
+class Known:
+    """What was measured before, or is given: an explanation takes it from there."""
 
-    candidate: Candidate
-    graph: Graph
-
-    @property
-    def subgraph(self) -> Subgraph:
-        """The graph that the workload's signature runs."""
-        signature = self.graph.signature(self.candidate.workload.signature or None)
-        return self.graph.subgraphs[signature.subgraph] if signature else self.graph.main
+    comparison: Comparison | None = None
+    """Of these two models; one is made where there is none."""
+    inputs: GivenInputs | None = None
+    """On which numbers are compared; random ones without them."""
+    peaks: Peaks | None = None
 
 
-def explain(
-    target: Target,
-    original: Subject,
-    changed: Subject,
-    *,
-    seconds: float = DEFAULT_SECONDS,
-    peaks: Peaks | None = None,
-    inputs: GivenInputs | None = None,
-    comparison: Comparison | None = None,
-    progress: Progress = no_progress,
-) -> Explanation | FailedCandidate:
-    """Lay two models side by side; or say which one failed, and how.
+def run(original: Subject, changed: Subject, effort: Effort, known: Known) -> ExplainFound | FailedCandidate:
+    """Two models side by side; or which one failed, and how.
 
-    Times come from profiles that take turns, numbers from inner tensors on the inputs given (random ones without them).
-    The verdict is that of a `comparison` made before, of these two, or of one made here. Models that the engine can run
-    and not profile are compared in numbers only.
+    Times come from profiles that take turns, numbers from inner tensors. Models that the engine can run and not profile
+    are compared in numbers only.
     """
+    target, progress, seconds = effort.target, effort.progress, effort.seconds_or(DEFAULT_SECONDS)
     for candidate in (original.candidate, changed.candidate):
         if candidate.plan.kernel == "reference":
             return FailedCandidate(candidate, _NO_REFERENCE)
@@ -78,12 +63,13 @@ def explain(
         instructions = instructions_of(target.machine())
     except RunnerFailed as failed:
         return FailedCandidate(original.candidate, failed.failure)
+    comparison = known.comparison
     if comparison is None:
         raced = compare(target, original.candidate, changed.candidate, seconds / 2, progress=_part(progress, 0.0, 0.3))
         if isinstance(raced, FailedCandidate):
             return raced
         comparison = raced.comparison
-    turns = profile_in_turns(target, original, changed, seconds, peaks, _part(progress, 0.3, 0.9))
+    turns = profile_in_turns(target, (original, changed), seconds, known.peaks, _part(progress, 0.3, 0.9))
     if not isinstance(turns, FailedCandidate):
         timed = _timed(original, changed, turns, comparison, instructions)
     elif turns.failure.stage == "profile":
@@ -91,26 +77,27 @@ def explain(
     else:
         return turns
     progress(0.9, "comparing numbers")
-    errors = compare_numbers(target, original, changed, timed.rows, inputs)
+    numbers = compare_numbers(target, original, changed, timed.rows, known.inputs)
     progress(1.0, "done")
-    return replace(timed, rows=tuple(errors.rows), peaks=peaks, errors=errors.view, why_no_errors=errors.why_not)
+    return replace(
+        timed, rows=tuple(numbers.rows), peaks=known.peaks, errors=numbers.errors, why_no_errors=numbers.why_not
+    )
 
 
 def _timed(
     original: Subject, changed: Subject, turns: Turns, comparison: Comparison, instructions: Instructions
-) -> Explanation:
+) -> ExplainFound:
     """What the profiles tell, before anything is known of the numbers."""
     sides = SideBySide(match_nodes(original.subgraph, changed.subgraph), turns.whole, turns.rounds)
-    rows = sides.rows()
-    causes = sides.causes(rows)
+    causes = sides.causes()
     before, after = sides.side(0), sides.side(1)
-    return Explanation(
+    return ExplainFound(
         plan=changed.candidate.plan,
         before=before,
         after=after,
         comparison=comparison,
-        verdict=verdict_sentences(comparison, causes, before.invoke_ms),
-        rows=tuple(rows),
+        verdict=verdict_of(comparison, causes, before.invoke_ms),
+        rows=tuple(sides.rows()),
         causes=tuple(causes),
         outside_ms=sides.outside(),
         instructions=instructions,
@@ -121,23 +108,24 @@ def _timed(
 
 def _untimed(
     original: Subject, changed: Subject, refused: FailedCandidate, comparison: Comparison, instructions: Instructions
-) -> Explanation:
+) -> ExplainFound:
     """The nodes side by side without times, as one of the models cannot be profiled."""
     before, after = (
-        Side(subject.candidate.model, math.nan, math.nan, len(subject.subgraph.nodes), 0, 0, ())
+        Side(subject.candidate.model, math.nan, math.nan, len(subject.subgraph.nodes))
         for subject in (original, changed)
     )
-    return Explanation(
+    matches = match_nodes(original.subgraph, changed.subgraph)
+    return ExplainFound(
         plan=changed.candidate.plan,
         before=before,
         after=after,
         comparison=comparison,
-        verdict=speed_sentence(comparison),
-        rows=tuple(NodeRow(m, None, None, _UNKNOWN) for m in match_nodes(original.subgraph, changed.subgraph)),
+        verdict=verdict_of(comparison, None, math.nan),
+        rows=tuple(NodeRow(m.before, m.after, m.certainty, m.op, m.location, m.shape) for m in matches),
         causes=(),
-        outside_ms=_UNKNOWN,
+        outside_ms=Change(),
         instructions=instructions,
-        why_no_times=f"{refused.candidate.label}: {refused.failure.message}",
+        why_no_times=remark("explain.not-timed", model=refused.candidate.label, failure=refused.failure.message),
     )
 
 
@@ -150,17 +138,16 @@ class Turns:
 
 
 def profile_in_turns(
-    target: Target, original: Subject, changed: Subject, seconds: float, peaks: Peaks | None, progress: Progress
+    target: Target, subjects: tuple[Subject, Subject], seconds: float, peaks: Peaks | None, progress: Progress
 ) -> Turns | FailedCandidate:
     """Profiles in fresh processes; who comes first changes from round to round."""
-    subjects = (original, changed)
     each = seconds / _ROUNDS / 2
     found: list[list[tuple[Profile, RawProfile]]] = [[], []]
+    # Every round is run, whatever it takes: with fewer, the intervals would mean nothing.
     for number in range(_ROUNDS):
         for turn in (0, 1) if number % 2 == 0 else (1, 0):
             subject = subjects[turn]
-            done = len(found[0]) + len(found[1])
-            progress(done / (_ROUNDS * 2), f"profiling {subject.candidate.label}")
+            progress((len(found[0]) + len(found[1])) / (_ROUNDS * 2), f"profiling {subject.candidate.label}")
             result = profile_model(target, subject.candidate, subject.graph, each, peaks, no_progress)
             if isinstance(result, Failure):
                 return FailedCandidate(subject.candidate, result)

@@ -9,17 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hasten.library.changing import explain, inputs_to_explain, quantize, run_quantize, study_quantize
+    from hasten.library.changing import quantize, run_quantize, study_quantize
     from hasten.library.opening import open_model
-    from hasten.library.timing import profile, profile_with_runs
     from hasten.library.tuning import run_tune, study_tune, tune
 
 _MODULES = {
-    "explain": "changing",
-    "inputs_to_explain": "changing",
     "open_model": "opening",
-    "profile": "timing",
-    "profile_with_runs": "timing",
     "quantize": "changing",
     "run_quantize": "changing",
     "run_tune": "tuning",
@@ -28,19 +23,7 @@ _MODULES = {
     "tune": "tuning",
 }
 
-__all__ = [
-    "explain",
-    "inputs_to_explain",
-    "open_model",
-    "profile",
-    "profile_with_runs",
-    "quantize",
-    "run_quantize",
-    "run_tune",
-    "study_quantize",
-    "study_tune",
-    "tune",
-]
+__all__ = ["open_model", "quantize", "run_quantize", "run_tune", "study_quantize", "study_tune", "tune"]
 
 
 def __getattr__(name: str) -> Any:

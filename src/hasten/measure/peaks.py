@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.codec import checked_from_data, to_data
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hasten.core.machine import Machine
+    from hasten.measure.effort import Effort
     from hasten.targets.base import Target
 
 _FORMAT: Final = 1
 _SECONDS_EACH: Final = 0.35
+# Of a progress bar that then begins anew.
+_PART: Final = 0.3
 _ROWS, _UNITS, _LAYERS = 256, 512, 4
 _MATMUL_FLOPS: Final = 2 * _LAYERS * _ROWS * _UNITS * _UNITS
 # Bytes that one ADD touches: two vectors read, one written. From well inside a core's own cache to main memory.
@@ -51,6 +54,11 @@ def measure_peaks(target: Target, threads: int, progress: Progress = no_progress
     if isinstance(found, Peaks):
         _write(cache, found)
     return found
+
+
+def peaks_first(effort: Effort, threads: int) -> Peaks | Failure:
+    """The peaks, measured once for a machine, on the way to something else whose progress begins anew."""
+    return measure_peaks(effort.target, threads, lambda share, text: effort.progress(share * _PART, text))
 
 
 def _measure(target: Target, threads: int, progress: Progress) -> Peaks | Failure:
@@ -97,12 +105,11 @@ def _cache_file(machine: Machine, threads: int) -> Path:
 
 
 def _read(path: Path) -> Peaks | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        data = json.loads(path.read_text())
-        bandwidth = tuple((int(size), float(gbs)) for size, gbs in data["bandwidth"])
-        rates = (float(data["float_gflops"]), float(data["int8_gops"]), *(gbs for _, gbs in bandwidth))
-        if bandwidth and all(0 < rate < math.inf for rate in rates):
-            return Peaks(int(data["threads"]), rates[0], rates[1], bandwidth)
+    """Peaks from the cache; None if it has none, or was damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        peaks = checked_from_data(Peaks, json.loads(path.read_text()))
+        rates = (peaks.float_gflops, peaks.int8_gops, *(gbs for _, gbs in peaks.bandwidth))
+        return peaks if peaks.bandwidth and min(rates) > 0 else None
     return None
 
 
@@ -110,10 +117,4 @@ def _write(path: Path, peaks: Peaks) -> None:
     """A cache that cannot be written costs time, nothing else."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        data = {
-            "threads": peaks.threads,
-            "float_gflops": peaks.float_gflops,
-            "int8_gops": peaks.int8_gops,
-            "bandwidth": peaks.bandwidth,
-        }
-        path.write_text(json.dumps(data))
+        path.write_text(json.dumps(to_data(peaks)))

@@ -6,7 +6,7 @@ Profiled and plain runs alternate so that the cost of profiling itself can be se
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from hasten.core.block import Block, ProfiledRun
     from hasten.core.plan import Workload
+    from hasten.measure.schedule import Clock
     from hasten.model.graph import Graph, Node, Shape, Subgraph
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport
@@ -51,35 +52,59 @@ class RawProfile:
     load: LoadReport
 
 
+@dataclass(slots=True)
+class Recording:
+    """Profiled and plain runs of a candidate in turns; what there is so far can be had at any time."""
+
+    target: Target
+    candidate: Candidate
+    _runs: list[ProfiledRun] = field(default_factory=list)
+    _blocks: list[Block] = field(default_factory=list)
+    _load: LoadReport | None = None
+    _timer_ns: int = 0
+
+    @property
+    def raw(self) -> RawProfile | None:
+        """What was recorded; None before the first turn has ended."""
+        if self._load is None or not self._runs:
+            return None
+        return RawProfile(tuple(self._runs), Samples(tuple(self._blocks), self._timer_ns), self._load)
+
+    def run(self, seconds: float, progress: Progress = no_progress, clock: Clock | None = None) -> None:
+        """Record for about this long, one turn at least."""
+        candidate = self.candidate
+        with contextlib.ExitStack() as stack:
+            progress(0.0, "loading")
+            plain = stack.enter_context(self.target.start(candidate.plan))
+            profiled = stack.enter_context(self.target.start(candidate.plan))
+            self._timer_ns = self.target.machine().timer_ns
+            self._load = plain.load(candidate.path, candidate.workload)
+            profiled.load(candidate.path, candidate.workload, profiling=True)
+            warm_up(plain)
+            profiled.profile(2)  # the first ones are cold
+            schedule = Schedule(seconds, clock=clock)
+            while schedule.has_round() and len(self._runs) < _MOST_RUNS:
+                with schedule.round():
+                    block = plain.block(BLOCK_SECONDS, MOST_RUNS_A_BLOCK, lead=1)
+                    in_a_turn = max(1, min(_MOST_RUNS_A_TURN, len(block.nanoseconds)))
+                    runs = profiled.profile(in_a_turn + 1)[1:]
+                    self._blocks.append(block)
+                    self._runs.extend(runs)
+                progress(schedule.share, f"{len(self._runs)} profiled runs")
+
+
 def collect_profile(
     target: Target, candidate: Candidate, seconds: float = DEFAULT_SECONDS, progress: Progress = no_progress
 ) -> RawProfile | Failure:
-    """Profile one candidate for about so many seconds."""
+    """Profile one candidate for about this long."""
+    recording = Recording(target, candidate)
     try:
-        return _collect(target, candidate, seconds, progress)
+        recording.run(seconds, progress)
     except RunnerFailed as failed:
         return failed.failure
-
-
-def _collect(target: Target, candidate: Candidate, seconds: float, progress: Progress) -> RawProfile:
-    with contextlib.ExitStack() as stack:
-        progress(0.0, "loading")
-        plain = stack.enter_context(target.start(candidate.plan))
-        profiled = stack.enter_context(target.start(candidate.plan))
-        load = plain.load(candidate.path, candidate.workload)
-        profiled.load(candidate.path, candidate.workload, profiling=True)
-        warm_up(plain)
-        profiled.profile(2)  # the first ones are cold
-        blocks: list[Block] = []
-        runs: list[ProfiledRun] = []
-        schedule = Schedule(seconds)
-        while not runs or (schedule.left_s > 0 and len(runs) < _MOST_RUNS):
-            block = plain.block(BLOCK_SECONDS, MOST_RUNS_A_BLOCK, lead=1)
-            blocks.append(block)
-            in_a_turn = max(1, min(_MOST_RUNS_A_TURN, len(block.nanoseconds)))
-            runs.extend(profiled.profile(in_a_turn + 1)[1:])
-            progress(schedule.share, f"{len(runs)} profiled runs")
-        return RawProfile(tuple(runs), Samples(tuple(blocks), target.machine().timer_ns), load)
+    raw = recording.raw
+    assert raw is not None, "a recording has one turn at least"
+    return raw
 
 
 def profile_model(

@@ -160,7 +160,7 @@ class Rounds:
         plans = [track.candidate.plan for track in self.alive]
         threads = plans[0].threads
         alike = all(plan == replace(plans[0], options=plan.options, kernel=plan.kernel) for plan in plans)
-        if len(plans) < 2 or len(clusters) != 1 or not alike or plans[0].accelerator != "cpu" or plans[0].delegate:
+        if len(plans) < 2 or len(clusters) != 1 or not alike or not plans[0].runs_on_cpu:
             return ()
         cores = clusters[0].cores
         if threads >= len(cores):
@@ -195,7 +195,7 @@ class Rounds:
 
 
 def _effective(plan: Plan, load: LoadReport) -> Effective:
-    off_cpu = plan.accelerator != "cpu" or bool(plan.delegate)
+    off_cpu = not plan.runs_on_cpu
     # Threads that other back ends start for themselves say nothing about the setting.
     seen = 1 + load.extra_threads if load.api == "CompiledModel" and not off_cpu and plan.kernel == "delegate" else None
     name = "delegate" if plan.delegate else plan.accelerator

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.quantization import BUT, FAILED, KEPT, SIZE, SLOW, VariantRow
 from hasten.core.units import several
+from hasten.explain.inner_tensors import Subject
 from hasten.explain.node_gains import Gains, measure_gains
-from hasten.explain.run import Subject
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.variants.io_types import FLOAT_IO

@@ -27,7 +27,7 @@ class ClassicEngine:
     """An Interpreter on the same inputs, and the ways that it offers."""
 
     def __init__(self, path: Path, plan: Plan, workload: Workload, values: list[Any]) -> None:
-        if plan.accelerator != "cpu" or plan.delegate:
+        if not plan.runs_on_cpu:
             raise RuntimeError("LiteRT's classic interface is timed on the CPU only")
         self._open = functools.partial(_interpreter, path, plan)
         self._interpreter = interpreter = self._open()

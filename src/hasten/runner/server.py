@@ -197,7 +197,7 @@ def _predict(model: CompiledModel | ClassicModel, frames: tuple[bytes | memoryvi
 
 def _refuse_unused(plan: Plan, placement: Placement | None) -> None:
     """The CPU would do all the work, and its time would be printed as the accelerator's."""
-    if (plan.accelerator == "cpu" and not plan.delegate) or placement is None or placement.accelerated:
+    if plan.runs_on_cpu or placement is None or placement.accelerated:
         return
     name = f"delegate {Path(plan.delegate.partition(':')[0]).name}" if plan.delegate else plan.accelerator
     raise AcceleratorError(

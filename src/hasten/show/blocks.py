@@ -66,6 +66,8 @@ class Table:
     filterable: bool = False
     marks: tuple[str, ...] = ()
     """A word for each row (its status), which may be colored and filtered by; empty for none."""
+    most: int = 0
+    """The number of rows that a terminal shows without --verbose; 0 for all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ WIDTH: Final = 80
 _GAP: Final = "  "
 # A column of text is never squeezed below this, nor below a word of its own up to the second figure.
 _NARROWEST, _LONGEST_WORD = 12, 28
+_UNITS: Final = frozenset(("%", "s", "ms", "µs", "min", "B", "kB", "MB", "GB", "pp", "GFLOP/s", "GOP/s", "GB/s"))
 # A name that has to be broken is broken behind one of these.
 _JOINTS: Final = "/_.,;:+-@="
 
@@ -40,7 +41,7 @@ def wrapped(text: str, width: int = WIDTH, first: str = "", rest: str = "") -> l
     """Lines no wider than the terminal; words (paths, options, names) stay whole."""
     lines: list[str] = []
     line = ""
-    for word in printable(text).split():
+    for word in _words(printable(text)):
         indent = rest if lines else first
         if line and cells_of(f"{indent}{line} {word}") > width:
             lines.append(f"{indent}{line}")
@@ -48,6 +49,17 @@ def wrapped(text: str, width: int = WIDTH, first: str = "", rest: str = "") -> l
         else:
             line = f"{line} {word}".lstrip()
     return [*lines, f"{rest if lines else first}{line}"] if line else []
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text; a number and its unit are one."""
+    words: list[str] = []
+    for word in text.split():
+        if words and words[-1][-1].isdigit() and word.rstrip(".,;:)") in _UNITS:
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return words
 
 
 def cells_of(text: str) -> int:
@@ -121,11 +133,16 @@ def _table(sheet: Table, width: int, *, verbose: bool) -> str:
     ]
     heads = [printable(sheet.columns[place].title) for place in shown]
     numeric = [sheet.columns[place].numeric for place in shown]
-    rows = [[printable(row[place].text).strip() for place in shown] for row in sheet.rows]
+    # To say that one row is left out takes as much room as the row itself.
+    fits = verbose or not sheet.most or len(sheet.rows) <= sheet.most + 1
+    most = len(sheet.rows) if fits else sheet.most
+    rows = [[printable(row[place].text).strip() for place in shown] for row in sheet.rows[:most]]
     widths = _widths(heads, rows, numeric, width)
     lines = _row_lines(heads, widths, numeric)
     for row in rows:
         lines += _row_lines(row, widths, numeric)
+    if (more := len(sheet.rows) - most) > 0:
+        lines.append(f"… {more} more (--verbose shows them)")
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.codec import to_data
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
 from hasten.measure.effort import Effort
@@ -73,7 +74,7 @@ class Extras:
                 self.folder.keep("failure", f"profile {label}", {"message": found.message, "hint": found.hint})
                 continue
             self.profiles[place] = found[0]
-            self.folder.keep("profile", label, found[0].as_data())
+            self.folder.keep("profile", label, to_data(found[0]))
         if same:
             self.profiles[1] = self.profiles[0]
 

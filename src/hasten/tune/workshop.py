@@ -12,8 +12,8 @@ from hasten.core.measurement import Model
 from hasten.core.quantization import FAILED, KEPT, VariantRow
 from hasten.core.tuning import ORIGINAL, trial_id
 from hasten.evaluate.fingerprint import file_hash
+from hasten.explain.inner_tensors import Subject
 from hasten.explain.node_gains import measure_gains
-from hasten.explain.run import Subject
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.quantize.run import QuantizePractice

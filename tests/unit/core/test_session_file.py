@@ -116,7 +116,7 @@ def test_a_foreign_file_is_left_alone(tmp_path: Path, content: bytes) -> None:
 def test_a_session_of_the_future_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "s.hasten"
     path.write_text(json.dumps({"hasten_session": FORMAT + 1}) + "\n")
-    with pytest.raises(DataError, match="this hasten knows format"):
+    with pytest.raises(DataError, match="reads format"):
         write(path, {"n": 0})
     assert path.read_text().count("\n") == 1
 

@@ -18,6 +18,7 @@ from hasten.core.doubts import DOUBTS
 from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
 from hasten.core.failure import KINDS, STAGES, Failure, failure_from_error
 from hasten.core.measurement import Effective, Measurement, Model, effective_doubts
+from hasten.core.phrases import filled
 from hasten.core.plan import (
     ACCELERATORS,
     KERNELS,
@@ -159,9 +160,7 @@ class TestUnits:
 class TestDoubts:
     @pytest.mark.parametrize("code", doubts.PHRASES)
     def test_each_has_a_hint_that_is_a_sentence(self, code: str) -> None:
-        hint = doubts.PHRASES[code].hint
-        assert isinstance(hint, str)
-        assert hint.endswith(".")
+        assert filled(doubts.PHRASES[code].hint, {}).endswith(".")
 
     def test_one_of_an_older_session_keeps_its_words(self) -> None:
         old = {"reason": "noisy", "evidence": "the interval is ±9.0% wide", "hint": "Give it more time."}

@@ -345,6 +345,6 @@ def test_kinds_add_up(chain: Graph) -> None:
         run_of(invoke(300), kernel("Convolution", 0, 100), operator("TANH", 1, 80), kernel("Convolution", 0, 110))
     )
     kinds = profile_of(chain, raw).by_kind()
-    assert [(kind, number) for kind, number, _, _ in kinds] == [("CONV_2D", 2), ("TANH", 1)]
-    assert kinds[0][2] == pytest.approx(0.211)
-    assert kinds[0][3] == 2 * 8 * 8 * 2 * 2 * 9
+    assert [(kind.op, kind.count) for kind in kinds] == [("CONV_2D", 2), ("TANH", 1)]
+    assert kinds[0].ms == pytest.approx(0.211)
+    assert kinds[0].macs == 2 * 8 * 8 * 2 * 2 * 9

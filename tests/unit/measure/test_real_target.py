@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import hasten.library as library
 from hasten import api
 from hasten.api import Effort
 from hasten.core.comparison import Verdict
@@ -69,7 +68,7 @@ def test_sustain(network: Path) -> None:
 
 def test_profile_with_peaks(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    found = library.profile(network, seconds=0.3)
+    found = api.profile(network, effort=Effort(0.3))
     assert found.peaks is not None
     assert found.peaks.float_gflops > 0.1
     assert list((tmp_path / "cache" / "hasten").glob("peaks-*.json"))
@@ -82,7 +81,7 @@ def test_other_signature(tmp_path: Path) -> None:
     path.write_bytes(example_models.two_signatures())
     assert api.bench(path, workload=Workload("multiply"), effort=Effort(0.3)).samples.count > 0
     with pytest.raises(UsageError, match="divide"):
-        library.profile(path, workload=Workload("divide"), seconds=0.3, roofline=False)
+        api.profile(path, workload=Workload("divide"), roofline=False, effort=Effort(0.3))
 
 
 def test_model_that_kills_its_process_is_an_error_and_not_a_crash(tmp_path: Path) -> None:

@@ -8,12 +8,19 @@ import pytest
 from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 
 from hasten.core.codec import to_data
+from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure
 from hasten.core.sustained import Sustained
+from hasten.measure.effort import Effort
 from hasten.measure.profiling import RawProfile, collect_profile
 from hasten.measure.sustained import sustain
+from hasten.model.example_models import one_operator
+from hasten.model.reader import read_graph
+from hasten.practices.profile.run import run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from simulated import Clock
 
 
@@ -87,4 +94,24 @@ def test_profile_keeps_to_its_time_and_has_one_run_at_least(clock: Clock, latenc
 def test_profile_that_fails_is_a_value(clock: Clock, stage: str) -> None:
     target = SimulatedTarget(clock, {"a": Behaviour(fails=dict.fromkeys(range(2), stage))})
     assert isinstance(collect_profile(target, candidate("a")), Failure)
+    assert all(runner.closed for runner in target.runners)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3])
+def test_ctrl_c_leaves_the_profile_of_the_runs_until_then(clock: Clock, tmp_path: Path, turns: int) -> None:
+    (tmp_path / "a.tflite").write_bytes(one_operator())
+    told: list[str] = []
+
+    def press(share: float, text: str) -> None:
+        told.append(text)
+        if len(told) > turns:
+            raise KeyboardInterrupt
+
+    target = SimulatedTarget(clock)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        run(candidate("a"), read_graph(tmp_path / "a.tflite"), Effort(9.0, target, press), roofline=False)
+    assert isinstance(raised.value, Interrupted) == (turns > 0)
+    if isinstance(raised.value, Interrupted):
+        assert raised.value.found.interrupted
+        assert raised.value.found.runs == 12 * turns
     assert all(runner.closed for runner in target.runners)

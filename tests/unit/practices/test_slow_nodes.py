@@ -9,13 +9,12 @@ import pytest
 
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.quantization import BROKEN, FAILED, KEPT, SIZE, VariantRow
-from hasten.core.statistics import Interval
 from hasten.demo import CALIBRATION, DATA, MODEL
-from hasten.explain.facts import NodeRow, Timing
+from hasten.explain.facts import Change, NodeRow
 from hasten.explain.node_gains import Gains, NodeGain, gains_from_rows
 from hasten.library import quantize
 from hasten.model.example_models import mobilenet_like
-from hasten.model.matching import Certainty, NodeMatch
+from hasten.model.matching import Certainty
 from hasten.model.reader import read_graph
 from hasten.practices.pruned_variants import kernel_note
 from hasten.practices.quantize_records import QuantizeSettings
@@ -29,11 +28,17 @@ if TYPE_CHECKING:
 
 def row(node: int, before: float, after: float, spread: float = 0.001, *, op: str = "CONV_2D") -> NodeRow:
     change = after - before
+    changed = Change(change, change - spread, change + spread)
     return NodeRow(
-        NodeMatch(node, node, Certainty.EXACT, op),
-        Timing(before, "float kernel", delegated=True),
-        Timing(after, "int8 kernel", delegated=True),
-        Interval(change, change - spread, change + spread),
+        node,
+        node,
+        Certainty.EXACT,
+        op,
+        ms_before=before,
+        ms_after=after,
+        change_ms=changed,
+        kernel_before="float kernel",
+        kernel_after="int8 kernel",
     )
 
 
@@ -41,11 +46,9 @@ def test_a_node_is_a_loss_if_surely_slower_by_more_than_its_conversions(tmp_path
     (tmp_path / "m.tflite").write_bytes(mobilenet_like(8, 1, 16))
     graph = read_graph(tmp_path / "m.tflite").main
     rows = [row(0, 1.0, 0.4), row(1, 1.0, 1.5), row(2, 1.0, 1.5, spread=1.0), row(3, 1.0, 1.0001, spread=0.00001)]
-    converting = NodeMatch(None, 4, Certainty.NONE, "QUANTIZE")
     values = sum(graph.tensors[index].elements or 0 for index in graph.nodes[4].outputs)
-    rows.append(
-        NodeRow(converting, None, Timing(values * 1e-6, "Convert", delegated=True), Interval(0, 0, 0))
-    )  # a millionth of a millisecond for each value
+    # A millionth of a millisecond for each value.
+    rows.append(NodeRow(None, 4, Certainty.NONE, "QUANTIZE", ms_after=values * 1e-6, kernel_after="Convert"))
     found = Gains(gains_from_rows(rows, graph, graph), 4.0)
     assert found.losses == (1,)
     assert found.nodes[0].saved_ms == pytest.approx(0.6)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from hasten.core.block import Block, Conditions, ProfiledRun, RawEvent
+from hasten.core.block import Block, Conditions
 from hasten.core.comparison import compare_rounds
 from hasten.core.doubts import PHRASES
 from hasten.core.measurement import Effective, Measurement, Model
 from hasten.core.plan import Plan, Workload
-from hasten.core.profile import OperatorTime, PartitionTime, Peaks, Profile
 from hasten.core.remark import Remark, said
 from hasten.core.samples import Samples
 from hasten.measure.compare import ComparisonResult
-from hasten.measure.profiling import RawProfile
-from hasten.targets.client import LoadReport
 
 HOSTILE = [
     "plain",
@@ -76,48 +73,3 @@ ALL_DOUBTS = tuple(said("evidence that takes quite a few words to put down prope
 
 def comparison(log_ratios: list[float], **changes: Any) -> ComparisonResult:
     return ComparisonResult(compare_rounds(log_ratios), measurement(**changes), measurement(2.0, **changes), 14.2)
-
-
-def operator(index: int, op: str = "CONV_2D", ms: float = 0.5, **changes: Any) -> OperatorTime:
-    fields: dict[str, Any] = {
-        "kernels": ("Convolution (NHWC, F32) IGEMM",),
-        "location": f"layer_{index}/out",
-        "shapes": "1x8x8x2 → 1x8x8x2",
-        "share": 0.25,
-        "partition": 0,
-        "mapped": "exact",
-        "events": (index + 1,),
-        "macs": 4608,
-        "flops": 9216,
-        "bytes": 1200,
-        "gflops": 18.4,
-        "bound": "compute",
-        "headroom_ms": 0.1,
-    }
-    return OperatorTime(index=index, op=op, ms=ms, **{**fields, **changes})
-
-
-def profile(operators: list[OperatorTime], name: str = "model.tflite", **changes: Any) -> Profile:
-    nodes = tuple(op.index for op in operators if op.index >= 0)
-    labels = tuple(op.op for op in operators if op.index >= 0)
-    fields: dict[str, Any] = {
-        "latency_ms": 2.0,
-        "plain_ms": 2.0,
-        "profiled_ms": 2.1,
-        "invoke_ms": 2.05,
-        "coverage": 0.97,
-        "runs": 40,
-        "partitions": (PartitionTime(0, True, nodes, labels, 2.0),),
-        "peaks": Peaks(1, 57.0, 212.0, ((196608, 80.0), (10**8, 12.0))),
-    }
-    model = Model(f"folder/{name}", 4_200_000, "ab" * 32)
-    return Profile(model=model, plan=Plan(), operators=tuple(operators), **{**fields, **changes})
-
-
-def raw(*runs: ProfiledRun) -> RawProfile:
-    load = LoadReport(30.0, {"environment_ms": 10.0, "compile_ms": 20.0}, 5.0, "CompiledModel", 0, True, True, (), ())
-    return RawProfile(runs, samples(), load)
-
-
-def event(kind: str, tag: str, index: int, start_us: int, elapsed_us: int, subgraph: int = 0) -> RawEvent:
-    return RawEvent(kind, tag, index, subgraph, start_us, elapsed_us)

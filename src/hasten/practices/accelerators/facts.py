@@ -11,7 +11,6 @@ from hasten.core.failure import Failure
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark
 from hasten.core.statistics import Interval
-from hasten.data.preprocess import Preprocess
 
 BASE = "xnnpack"
 """The row that all others are compared with: XNNPACK on the CPU."""
@@ -38,7 +37,8 @@ class AcceleratorOptions:
     """External delegates, as `LIB[:KEY=VALUE;…]`."""
     data: str = ""
     """Real inputs to compare outputs on; empty for seeded noise."""
-    preprocess: Preprocess = Preprocess()
+    preprocess: str = ""
+    """How to prepare them, as `--preprocess` takes it."""
     cache: str = ""
     """A folder for caches, to see what they save at the start."""
     pays_from: bool = False

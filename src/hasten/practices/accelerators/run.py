@@ -17,6 +17,7 @@ from hasten.core.failure import NOT_INSTALLED, UNSUPPORTED, Failure, RunnerFaile
 from hasten.core.json_numbers import finite
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
+from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
 from hasten.measure.race import comparison, run_race
 from hasten.measure.rounds import Candidate, Rounds, Track
@@ -76,7 +77,8 @@ def run(candidate: Candidate, graph: Graph, options: AcceleratorOptions, effort:
     """Every accelerator within reach; a failure if not even the CPU runs the model."""
     make: MakeInputs = make_inputs
     if options.data:
-        make = inputs_from_data(graph, candidate.workload, open_dataset(options.data), options.preprocess)
+        preprocess = preprocess_from_text(options.preprocess)
+        make = inputs_from_data(graph, candidate.workload, open_dataset(options.data), preprocess)
     compared_on = options.data or NOISE
     plans = plans_to_examine(candidate.plan.threads, options.delegates)
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import doubts
 from hasten.core.comparison import Verdict
-from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.phrases import Phrase, Phrasebook, as_sentence
 from hasten.core.remark import Remark
 from hasten.core.units import count, milliseconds, percent, several, speedup, times
 
@@ -34,8 +34,7 @@ def _failed(facts: Mapping[str, Any]) -> str:
     message = facts["message"]
     if len(message) > _LONGEST_MESSAGE:
         message = message[:_LONGEST_MESSAGE].rsplit(" ", 1)[0] + " …"
-    closed = message if message.endswith((".", "!", "?", "…")) else f"{message}."
-    return f"{closed[:1].upper()}{closed[1:]} {facts['hint']}".strip()
+    return f"{as_sentence(message)} {facts['hint']}".strip()
 
 
 def _imprecise(facts: Mapping[str, Any]) -> str:
@@ -131,7 +130,7 @@ def _raced(facts: Mapping[str, Any]) -> str:
 
 def _raced_row(row: Mapping[str, Any]) -> str:
     if row["median_ms"] is None:
-        return f"{row['why'].rstrip('.') or 'it did not run'}."
+        return as_sentence(row["why"] or "it did not run")
     ratio = row["ratio"]
     than = "" if ratio is None else f" ({percent(abs(ratio - 1))} {'slower' if ratio > 1 else 'faster'})"
     return f"{milliseconds(row['median_ms'])}{than}."

@@ -236,7 +236,7 @@ class Inferences:
 
 
 @record
-class Scheduling:
+class SchedulerTimes:
     """What the scheduler did with the threads while they were inside inference."""
 
     running_ms: float
@@ -256,7 +256,7 @@ class TraceFound(AppFound):
     loads: int | None
     allocations: int | None
     inferences: Inferences | None
-    scheduling: Scheduling | None
+    scheduling: SchedulerTimes | None
     """None where the trace does not tell."""
     partitions: int
     operators: tuple[OperatorRow, ...]

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
+from hasten.core.phrases import as_sentence
 from hasten.core.units import interval_ms, milliseconds, percent, size, times
 from hasten.practices.copies.facts import BOTH, IN, OUT, CopiesFound, CopyRow
 from hasten.practices.copies.rules import NAME, finding_of, recommended_way
@@ -144,13 +145,10 @@ def _refused(rows: Sequence[CopyRow]) -> list[Block]:
     for row in rows:
         if row.us is None:
             reasons.setdefault(BOOK.text(row.reason), []).append(row.way)
-    said = tuple(Note(f"Not possible here: {', '.join(ways)}. {_sentence(reason)}") for reason, ways in reasons.items())
+    said = tuple(
+        Note(f"Not possible here: {', '.join(ways)}. {as_sentence(reason)}") for reason, ways in reasons.items()
+    )
     return [Notes(said)] if said else []
-
-
-def _sentence(text: str) -> str:
-    """What an engine said, with a capital and a full stop."""
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
 def _code(found: CopiesFound) -> list[Block]:

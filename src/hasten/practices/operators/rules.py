@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 NAME: Final = "operators"
 # An operator with less to win than this share of the run is not worth a kernel of one's own.
 _WORTH: Final = 0.10
-_MOSTLY_SEEN: Final = 0.5
 
 
 def verdict(known: Evidence) -> Finding:
@@ -22,13 +21,13 @@ def verdict(known: Evidence) -> Finding:
     profile = known.profiles[1] or known.profiles[0]
     if profile is None:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("operators.not-examined"))
-    if profile.seen < _MOSTLY_SEEN:
+    if not profile.is_mostly_seen:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("operators.unseen"))
     judged = [operator for operator in profile.operators if operator.headroom_ms is not None]
     if not judged:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("operators.no-headroom"))
     top = max(judged, key=_headroom_ms)
-    share = _headroom_ms(top) / profile.invoke_ms if profile.invoke_ms else 0.0
+    share = profile.share(_headroom_ms(top))
     facts = {"op": top.op, "location": top.location, "share": share, "headroom_ms": _headroom_ms(top)}
     if share < _WORTH:
         return Finding(NAME, Standing.GOOD, remark("operators.little", **facts))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.finding import Finding, Standing
-from hasten.core.remark import remark
+from hasten.core.remark import Remark, remark
 
 if TYPE_CHECKING:
+    from hasten.core.profile import OperatorTime, Profile
     from hasten.practices.practice import Evidence
 
 NAME: Final = "profile"
-MOSTLY_SEEN: Final = 0.5
-"""With less of the run found in operators, nothing can be said of where the rest goes."""
 _KINDS_TOLD: Final = 3
 
 
@@ -23,9 +22,47 @@ def verdict(known: Evidence) -> Finding:
     if profile is None:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("profile.not-examined"))
     earlier_ms = before.latency_ms if before is not None and after is not None and before is not after else None
+    return Finding(NAME, Standing.GOOD, where_time_goes(profile, earlier_ms))
+
+
+def where_time_goes(profile: Profile, earlier_ms: float | None = None) -> Remark:
+    """The kinds of operators that take most of a run, or that too little of it is seen."""
     facts = {"latency_ms": profile.latency_ms, "earlier_ms": earlier_ms}
-    if profile.seen < MOSTLY_SEEN:
-        seen_ms = sum(operator.ms for operator in profile.operators)
-        return Finding(NAME, Standing.GOOD, remark("profile.unseen", **facts, seen_ms=seen_ms))
-    kinds = [{"op": op, "share": ms / profile.invoke_ms} for op, _, ms, _ in profile.by_kind()[:_KINDS_TOLD]]
-    return Finding(NAME, Standing.GOOD, remark("profile.kinds", **facts, kinds=kinds))
+    if not profile.is_mostly_seen:
+        return remark("profile.unseen", **facts, seen_ms=profile.seen_ms)
+    kinds = [{"op": kind.op, "share": profile.share(kind.ms)} for kind in profile.by_kind()[:_KINDS_TOLD]]
+    return remark("profile.kinds", **facts, kinds=kinds)
+
+
+def remarks_on_mapping(profile: Profile) -> list[Remark]:
+    """What to know about how kernels were mapped to the nodes of the graph."""
+    found = []
+    if any(partition.delegated for partition in profile.partitions) and not _delegated_nodes(profile):
+        found.append(remark("profile.rewritten"))
+    for mapped, code in (("ambiguous", "profile.ambiguous"), ("guess", "profile.guess")):
+        if nodes := [operator.index for operator in profile.operators if operator.mapped == mapped]:
+            found.append(remark(code, nodes=nodes))
+    if any(operator.index < 0 and operator.fused for operator in profile.operators):
+        found.append(remark("profile.opaque"))
+    return found
+
+
+def placement(profile: Profile) -> Remark:
+    """How many operators delegates run, in how many partitions, and which kinds are left."""
+    delegated = [partition for partition in profile.partitions if partition.delegated]
+    left: dict[str, int] = {}
+    for partition in profile.partitions:
+        for op in () if partition.delegated else partition.operators:
+            left[op] = left.get(op, 0) + 1
+    nodes = _delegated_nodes(profile)
+    total = sum(len(partition.nodes) for partition in profile.partitions)
+    return remark("profile.placement", delegated=nodes, total=total, partitions=len(delegated), left=left)
+
+
+def by_headroom(profile: Profile) -> list[OperatorTime]:
+    """The operators that have headroom, the most first."""
+    return sorted((it for it in profile.operators if it.headroom_ms), key=lambda it: -(it.headroom_ms or 0.0))
+
+
+def _delegated_nodes(profile: Profile) -> int:
+    return sum(len(partition.nodes) for partition in profile.partitions if partition.delegated)

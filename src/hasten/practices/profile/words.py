@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.phrases import Phrase
-from hasten.core.units import milliseconds, percent
+from hasten.core import doubts
+from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.units import milliseconds, percent, several
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_NODES_NAMED: Final = 8
 
 
 def _kinds(facts: Mapping[str, Any]) -> str:
@@ -27,8 +30,39 @@ def _earlier(facts: Mapping[str, Any]) -> str:
     return f" The original takes {milliseconds(facts['earlier_ms'])}." if facts["earlier_ms"] is not None else ""
 
 
+def _placement(facts: Mapping[str, Any]) -> str:
+    if not facts["partitions"]:
+        return "none: LiteRT's built-in kernels run every operator"
+    partitions = several(facts["partitions"], "partition")
+    if not facts["delegated"]:  # nodes of a rewritten graph are not those of the file
+        return partitions
+    text = f"{facts['delegated']} of {several(facts['total'], 'operator')}, in {partitions}"
+    left = ", ".join(f"{op} ({count})" if count > 1 else op for op, count in facts["left"].items())
+    return f"{text}; LiteRT's built-in kernels run {left}" if left else text
+
+
+def _nodes(text: str) -> Phrase:
+    """A sentence about some nodes; `{nodes}` is `node 3` or `nodes 3, 5 and 9 more`."""
+
+    def told(facts: Mapping[str, Any]) -> str:
+        nodes = [str(node) for node in facts["nodes"]]
+        more = len(nodes) - _NODES_NAMED
+        named = ", ".join(nodes[:_NODES_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return text.format(nodes=f"{'node' if len(nodes) == 1 else 'nodes'} {named}")
+
+    return Phrase(told)
+
+
 PHRASES: Final[dict[str, Phrase]] = {
     "profile.not-examined": Phrase("The time did not suffice for a profile.", "Run hasten profile."),
     "profile.kinds": Phrase(_kinds),
     "profile.unseen": Phrase(_unseen),
+    "profile.placement": Phrase(_placement),
+    "profile.rewritten": Phrase(
+        "The accelerator's compiler rewrote the graph. Its operators do not correspond to nodes of the model file."
+    ),
+    "profile.ambiguous": _nodes("The mapping of kernels to {nodes} is ambiguous: other nodes fit as well."),
+    "profile.guess": _nodes("The mapping of kernels to {nodes} is a guess: no rule explains them."),
+    "profile.opaque": Phrase("A delegate reports its time as a whole, not by operator: see DELEGATE."),
 }
+BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)

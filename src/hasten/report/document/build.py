@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.phrases import as_sentence
 from hasten.report.document import practices, trials
-from hasten.report.document.profile import profile_section
 from hasten.show.blocks import Cell, Facts, Prose, Section, Table, Verdicts, columns
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ def sections_of(summary: Summary) -> list[Section]:
         *(section for section in summary.sections if section.name in _FIRST),
         trials.front_section(summary),
         practices.steps_section(summary),
-        practices.explanations_section(summary),
-        profile_section(summary),
         *(section for section in summary.sections if section.name not in _FIRST),
         practices.sensitivities_section(summary),
         trials.timeline_section(summary),
@@ -41,13 +39,9 @@ def _verdicts(summary: Summary) -> Section | None:
     if not summary.verdicts:
         return None
     title = "The nine practices" if len(summary.verdicts) == 9 else "Verdicts"
-    return Section("verdicts", title, (Verdicts(summary.verdicts), *(Prose(_sentence(note)) for note in summary.notes)))
-
-
-def _sentence(text: str) -> str:
-    """A remark with a capital, unless it begins with a name, and a full stop."""
-    capital = text[:1].upper() + text[1:] if text.partition(" ")[0].isalpha() else text
-    return capital + ("" if text.endswith((".", "!", "?")) else ".")
+    return Section(
+        "verdicts", title, (Verdicts(summary.verdicts), *(Prose(as_sentence(note)) for note in summary.notes))
+    )
 
 
 def _reproduce(summary: Summary) -> Section | None:

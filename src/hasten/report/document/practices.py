@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from hasten.core.units import milliseconds, percent
 from hasten.report.charts.bars import waterfall_spec
-from hasten.report.summary.reading import items, number, text, whole
+from hasten.report.summary.reading import number, text
 from hasten.report.summary.words import PRACTICES, speed_words
-from hasten.show.blocks import Cell, Chart, Prose, Section, Table, cell, columns
+from hasten.show.blocks import Cell, Chart, Section, Table, cell, columns
 
 if TYPE_CHECKING:
     from hasten.report.summary.records import StepRow, Summary
@@ -44,32 +44,6 @@ def _step_words(step: StepRow) -> str:
     return f"{PRACTICES.get(step.practice, step.practice)} {sign} {milliseconds(abs(change))}"
 
 
-def explanations_section(summary: Summary) -> Section | None:
-    """Why a changed model is faster or slower."""
-    blocks: list[Block] = []
-    for place, view in enumerate(summary.explanations):
-        blocks.append(Prose(view.why))
-        rows = tuple(
-            (
-                Cell(text(row, "kind").replace("-", " ")),
-                Cell(text(row, "op")),
-                cell(whole(row, "nodes")),
-                _ms(number(row, "ms_before")),
-                _ms(number(row, "ms_after")),
-                Cell(f"{number(row, 'change_ms', 'estimate') or 0.0:+.4g} ms", number(row, "change_ms", "estimate")),
-                Cell(" → ".join(filter(None, (text(row, "kernel_before"), text(row, "kernel_after")))), code=True),
-            )
-            for row in view.rows
-        )
-        if why := text(view.more, "why_no_times"):
-            blocks.append(Prose(f"The operators were not timed. {why}."))
-        if rows:
-            headings = columns("cause", "operator", "#nodes", "#before", "#after", "#change", "kernels")
-            blocks.append(Table(f"explanation-table-{place}", "Causes of the change", headings, rows))
-        blocks += [Prose(str(hint)) for hint in items(view.more, "hints")]
-    return Section("explanations", "Why", tuple(blocks)) if blocks else None
-
-
 def sensitivities_section(summary: Summary) -> Section | None:
     """What quantising single nodes does to the output."""
     blocks: list[Block] = []
@@ -86,7 +60,3 @@ def sensitivities_section(summary: Summary) -> Section | None:
         headings = columns("where", "operator", "#error at the output", "#share")
         blocks.append(Table(f"sensitivity-table-{place}", f"Quantised alone: {view.model}", headings, rows))
     return Section("sensitivities", "What quantising each part does", tuple(blocks)) if blocks else None
-
-
-def _ms(value: float | None) -> Cell:
-    return Cell("" if value is None else milliseconds(value), value)

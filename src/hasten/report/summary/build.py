@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.finding import Finding, Standing, finding_from_data, told_finding
 from hasten.core.session import merged_rounds
+from hasten.core.units import percent
 from hasten.practices.registry import NAMES, TITLES, phrasebook, practice_named
 from hasten.report import timing
 from hasten.report.summary import trials as rows
@@ -28,7 +29,7 @@ from hasten.report.summary.trials import (
     with_chosen,
     with_front,
 )
-from hasten.report.summary.views import practice_views, profile_views, sensitivity_views, short
+from hasten.report.summary.views import sensitivity_views, short
 from hasten.report.summary.words import headline, latency_text, measured_facts, tune_facts
 from hasten.report.timing import FINAL, comparisons_in
 from hasten.show.blocks import Prose, Section, VerdictRow, verdict_row
@@ -47,7 +48,7 @@ _KNOWN: Final = {
     *("check", "explanation", "sustained"),
 }
 # Rooms that are no section of the guide, and offer sections like one.
-_OTHER_ROOMS: Final = {"gate": "Limits"}
+_OTHER_ROOMS: Final = {"gate": "Limits", "explain": "Why"}
 _NOTHING: Final = "This session holds nothing yet."
 
 
@@ -71,9 +72,7 @@ def summarise(session: Session, source: str = "") -> Summary:
         verdicts=verdicts,
         trials=tuple(tried),
         steps=_steps(lines, result),
-        profiles=profile_views(lines),
         sections=tuple(_sections(merged)),
-        explanations=practice_views(lines, "explanation", "causes"),
         sensitivities=sensitivity_views(lines),
         events=_events(lines, tried),
         doubts=all_doubts(lines, tried, compared),
@@ -138,7 +137,7 @@ def _fallback(lines: Sequence[Line]) -> str:
             kinds[text(op, "op")] += number(op, "ms") or 0.0  # type: ignore[assignment]  # milliseconds, not counts
         kind, spent = kinds.most_common(1)[0]
         whole = number(profiles[-1], "invoke_ms") or sum(kinds.values())
-        return f"{spent / whole:.0%} of the time is spent in {kind}." if whole else f"Most time is spent in {kind}."
+        return f"{kind} takes {percent(spent / whole)} of the time." if whole else f"{kind} takes most of the time."
     if any(line.kind == "sustained" for line in lines):
         return "Latency over minutes, below."
     return f"{len(lines)} lines, and no latency among them." if lines else _NOTHING

@@ -90,20 +90,6 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileView:
-    """A profile: its label, what it says of the whole, and a row for each operator as the session has it."""
-
-    label: str
-    invoke_ms: float | None
-    latency_ms: float | None
-    coverage: float | None
-    runs: int | None
-    operators: tuple[dict[str, Any], ...]
-    peaks: dict[str, Any] | None = None
-    partitions: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class PracticeView:
     """What a practice left as rows of plain data, with its own conclusion."""
 
@@ -146,10 +132,8 @@ class Summary:
     verdicts: tuple[VerdictRow, ...] = ()
     trials: tuple[TrialRow, ...] = ()
     steps: tuple[StepRow, ...] = ()
-    profiles: tuple[ProfileView, ...] = ()
     sections: tuple[Section, ...] = ()
     """What single practices show, in the guide's order."""
-    explanations: tuple[PracticeView, ...] = ()
     sensitivities: tuple[PracticeView, ...] = ()
     events: tuple[Event, ...] = ()
     doubts: tuple[DoubtRow, ...] = ()

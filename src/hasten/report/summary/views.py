@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.report.summary.reading import at, number, records, text, whole
-from hasten.report.summary.records import PracticeView, ProfileView
+from hasten.report.summary.reading import records, text
+from hasten.report.summary.records import PracticeView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,25 +21,6 @@ _RAW: Final = ("blocks", "samples")
 def short(path: str) -> str:
     """A path's last part; other words as they are."""
     return PurePath(path).name or path
-
-
-def profile_views(lines: Iterable[Line]) -> tuple[ProfileView, ...]:
-    """The profiles; a later one of the same label takes the earlier one's place."""
-    found = {line.label: line for line in lines if line.kind == "profile"}
-    order = {"before": 0, "after": 1}
-    return tuple(
-        ProfileView(
-            label=short(label),
-            invoke_ms=number(line.data, "invoke_ms"),
-            latency_ms=number(line.data, "latency_ms"),
-            coverage=number(line.data, "coverage"),
-            runs=whole(line.data, "runs"),
-            operators=tuple(entry for entry in records(line.data, "ops") if number(entry, "ms") is not None),
-            peaks=peaks if isinstance(peaks := at(line.data, "peaks"), dict) else None,
-            partitions=sum(1 for entry in records(line.data, "partitions") if entry.get("delegated")),
-        )
-        for label, line in sorted(found.items(), key=lambda item: order.get(item[0], 2))
-    )
 
 
 def practice_views(lines: Iterable[Line], kind: str, rows: str = "rows") -> tuple[PracticeView, ...]:

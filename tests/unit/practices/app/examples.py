@@ -18,7 +18,7 @@ from hasten.practices.app.facts import (
     OperatorRow,
     OperatorShare,
     Overhead,
-    Scheduling,
+    SchedulerTimes,
     SlowFrame,
     Split,
     ThreadSplit,
@@ -91,7 +91,7 @@ def recorded() -> TraceFound:
         loads=1,
         allocations=1,
         inferences=Inferences(20, 9.1, 8.0, 8.4),
-        scheduling=Scheduling(120.0, 40.0, 0.0),
+        scheduling=SchedulerTimes(120.0, 40.0, 0.0),
         partitions=1,
         operators=(OperatorRow("TfLiteXNNPackDelegate", 66, 0, True, 20, 100.0, 0.625),),
         instead=(

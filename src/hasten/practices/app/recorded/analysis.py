@@ -9,7 +9,15 @@ import numpy as np
 
 from hasten.core.platform_trace import FEW_SAMPLES, NO_OPERATORS, NO_SYMBOLS, NO_TFLITE, RUNNABLE, RUNNING, STARTED_LATE
 from hasten.core.remark import remark
-from hasten.practices.app.facts import Inferences, InsteadRow, OperatorRow, Scheduling, Split, ThreadSplit, TraceFound
+from hasten.practices.app.facts import (
+    Inferences,
+    InsteadRow,
+    OperatorRow,
+    SchedulerTimes,
+    Split,
+    ThreadSplit,
+    TraceFound,
+)
 from hasten.practices.app.recorded.rules import Subject, faults_of, is_cold_start
 from hasten.practices.app.recorded.sections import ThreadActivity, activity_of_sections, has_tflite, how_often
 from hasten.practices.app.recorded.stack_samples import Stacks, activity_of_samples
@@ -107,13 +115,13 @@ def _inferences(activities: list[ThreadActivity]) -> Inferences | None:
     return Inferences(len(runs), first.ms, float(np.median(times)), float(np.percentile(times, 95)))
 
 
-def _scheduling(activities: list[ThreadActivity]) -> Scheduling | None:
+def _scheduling(activities: list[ThreadActivity]) -> SchedulerTimes | None:
     known = [activity for activity in activities if len(activity.thread.states) and activity.of_kind("invoke")]
     if not known:
         return None
     times = np.concatenate([activity.scheduled() for activity in known])
     running, ready, waiting = (times.sum(axis=0) / 1e6).tolist()
-    return Scheduling(running, ready, waiting)
+    return SchedulerTimes(running, ready, waiting)
 
 
 def _operators(activities: list[ThreadActivity], inference_ns: float) -> tuple[OperatorRow, ...]:

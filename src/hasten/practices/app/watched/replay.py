@@ -113,7 +113,7 @@ class Replay:
             return models
         profile = found[0]
         total = max(sum(operator.ms for operator in profile.operators), 1e-9)
-        operators = tuple(OperatorShare(kind, count, ms / total) for kind, count, ms, _ in profile.by_kind())
+        operators = tuple(OperatorShare(kind.op, kind.count, kind.ms / total) for kind in profile.by_kind())
         path = str(group.candidate.path)
         return [replace(use, operators=operators) if use.path == path else use for use in models]
 

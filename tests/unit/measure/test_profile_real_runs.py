@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hasten import library
+from hasten import api
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def profiled(data: bytes, folder: Path, seconds: float = 0.6) -> Profile:
     path = folder / "m.tflite"
     path.write_bytes(data)
-    return library.profile(path, seconds=seconds, roofline=False)
+    return api.profile(path, roofline=False, effort=api.Effort(seconds))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.unit.fake_target import MACHINE
 
+from hasten.core.codec import from_data, to_data
 from hasten.core.comparison import Verdict, compare_rounds
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, PartitionTime, Profile
-from hasten.core.statistics import Interval
-from hasten.explain.facts import Cause, CauseKind
-from hasten.explain.node_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
-from hasten.explain.rules import SideBySide
-from hasten.explain.sentences import cause_words, hints_of, instructions_of, verdict_sentences
+from hasten.core.remark import Remark, remark
+from hasten.explain.facts import Cause, CauseKind, Change, NodeRow
+from hasten.explain.rules import SideBySide, hints_of, instructions_of, verdict_of
+from hasten.explain.tensor_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
+from hasten.explain.words import BOOK, cause_words
 from hasten.model.matching import Certainty, NodeMatch
+from tests.unit.fake_target import MACHINE
 
 if TYPE_CHECKING:
     from hasten.core.machine import Machine
@@ -75,8 +76,7 @@ def side_by_side(matches: list[NodeMatch], before: Profile, after: Profile) -> S
 
 
 def causes(matches: list[NodeMatch], before: Profile, after: Profile) -> list[Cause]:
-    sides = side_by_side(matches, before, after)
-    return sides.causes(sides.rows())
+    return side_by_side(matches, before, after).causes()
 
 
 def test_operators_that_left_the_delegate_are_one_cause() -> None:
@@ -96,7 +96,7 @@ def test_conversions_inside_a_node_are_told_from_its_kernel() -> None:
     after = profile(operator(0, 3.0, kernels=tags, kernel_ms=(2.0, 1.0)))
     first, second = causes(same("CONV_2D"), profile(operator(0, 1.5)), after)
     assert (first.kind, first.change_ms.estimate) == (CauseKind.CONVERSIONS, 2.0)
-    assert cause_words(first) == "1 node converts the input at each run"
+    assert cause_words(first) == "1 node converts its input at each run"
     assert (second.kind, second.change_ms.estimate, second.ms_after) == (CauseKind.KERNEL, -0.5, 1.0)
     assert second.kernel_after == tags[1]
 
@@ -133,25 +133,23 @@ def test_every_millisecond_is_in_one_cause_or_outside() -> None:
         invoke_ms=7.0,
     )
     sides = side_by_side(matches, before, after)
-    total = sum(cause.change_ms.estimate for cause in sides.causes(sides.rows())) + sides.outside().estimate
+    total = sum(cause.change_ms.estimate for cause in sides.causes()) + sides.outside().estimate
     assert total == pytest.approx(7.0 - 3.4)
 
 
 def test_a_node_inside_another_ones_kernel_counts_there() -> None:
     before = profile(operator(0, 1.0, "LOGISTIC"), operator(1, 1.0, "MUL"))
     after = profile(operator(0, 0.5, "LOGISTIC", fused=("1 MUL",)))
-    rows = side_by_side(same("LOGISTIC", "MUL"), before, after).rows()
-    assert rows[1].after is not None
-    assert (rows[1].after.ms, rows[1].after.kernel, rows[1].after.delegated) == (0.0, "inside #0", True)
-    assert rows[1].change_ms.estimate == -1.0
+    row = side_by_side(same("LOGISTIC", "MUL"), before, after).rows()[1]
+    assert (row.ms_after, row.kernel_after, row.change_ms.estimate) == (0.0, "inside #0", -1.0)
 
 
 def test_partitions_that_cannot_be_looked_into_are_rows_of_their_own() -> None:
     whole = operator(-1, 4.0, "DELEGATE", mapped="partition", fused=("0 CONV_2D",), kernels=("DELEGATE",))
     sides = side_by_side(same("CONV_2D"), profile(operator(0, 1.0)), profile(whole))
     rows = sides.rows()
-    assert [(row.match.op, row.change_ms.estimate) for row in rows] == [("CONV_2D", -1.0), ("DELEGATE", 4.0)]
-    (only,) = sides.causes(rows)
+    assert [(row.op, row.change_ms.estimate) for row in rows] == [("CONV_2D", -1.0), ("DELEGATE", 4.0)]
+    (only,) = sides.causes()
     assert (only.kind, only.nodes, only.ms_before, only.ms_after) == (CauseKind.OPAQUE, 1, 1.0, 4.0)
 
 
@@ -160,20 +158,26 @@ def test_a_cause_is_clear_when_all_rounds_agree() -> None:
     steady = SideBySide(same("CONV_2D"), (quick, slow), [(quick, slow)] * 6)
     disturbed = SideBySide(same("CONV_2D"), (quick, slow), [(quick, slow)] * 5 + [(slow, quick)])
     alone = SideBySide(same("CONV_2D"), (quick, slow), [(quick, slow)])
-    clear = [sides.causes(sides.rows())[0].is_clear for sides in (steady, disturbed, alone)]
+    clear = [sides.causes()[0].change_ms.is_clear for sides in (steady, disturbed, alone)]
     assert clear == [True, False, False]
 
 
 def cause(kind: CauseKind, ms: float, nodes: int = 1, op: str = "CONV_2D", **changes: Any) -> Cause:
-    interval = changes.pop("interval", Interval(ms, ms, ms))
+    interval = changes.pop("interval", Change(ms, ms, ms))
     kernels = {"kernel_before": "a", "kernel_after": "b", **changes}
     return Cause(kind, op, kernels["kernel_before"], kernels["kernel_after"], nodes, 1.0, 1.0 + ms, interval)
+
+
+def named(verdict: Remark) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+    """The causes that a verdict names, and those against it, by operator and milliseconds."""
+    main, other = ([from_data(Cause, entry) for entry in verdict.facts[key]] for key in ("main", "other"))
+    return [(one.op, one.change_ms.estimate) for one in main], [(one.op, one.change_ms.estimate) for one in other]
 
 
 def test_the_verdict_names_what_cost_most_first() -> None:
     slower = compare_rounds([math.log(1.9)] * 5)
     assert slower.verdict is Verdict.SLOWER
-    found = verdict_sentences(
+    found = verdict_of(
         slower,
         [
             cause(CauseKind.CONVERSIONS, 3.1, 24, "inputs of layers"),
@@ -183,41 +187,46 @@ def test_the_verdict_names_what_cost_most_first() -> None:
         ],
         5.0,
     )
-    assert found == (
-        "It is 1.9 times slower: 24 nodes convert the input at each run (+3.10 ms) and 9 DEPTHWISE_CONV_2D slower in "
-        "another kernel (a → b, +1.20 ms). Against that, 3 CONV_2D quicker in another kernel (a → b, -0.400 ms)."
+    assert found.code == "explain.slower"
+    assert named(found) == ([("inputs of layers", 3.1), ("DEPTHWISE_CONV_2D", 1.2)], [("CONV_2D", -0.4)])
+    assert BOOK.text(found) == (
+        "The changed model is 1.90× slower: 24 nodes convert their input at each run (+3.10 ms) and 9 DEPTHWISE_CONV_2D"
+        " slower in another kernel (a → b, +1.20 ms). In return, 3 CONV_2D faster in another kernel (a → b, −0.400 ms)."
     )
 
 
 def test_the_verdict_names_nothing_that_is_not_clear() -> None:
-    vague = cause(CauseKind.KERNEL, 3.0, interval=Interval(3.0, -1.0, 5.0))
-    assert verdict_sentences(compare_rounds([0.5] * 5), [vague], 5.0) == (
-        "It is 1.6 times slower; no single group of operators explains it."
-    )
-    assert "more than 2.0%" in verdict_sentences(compare_rounds([0.0] * 5), [], 5.0)
+    vague = cause(CauseKind.KERNEL, 3.0, interval=Change(3.0, -1.0, 5.0))
+    unexplained = verdict_of(compare_rounds([0.5] * 5), [vague], 5.0)
+    assert (unexplained.code, named(unexplained)) == ("explain.slower", ([], []))
+    same = verdict_of(compare_rounds([0.0] * 5), [], 5.0)
+    assert (same.code, named(same)) == ("explain.same", ([], []))
 
 
 def test_a_clear_ratio_of_too_few_processes_is_called_what_it_is() -> None:
     causes = [cause(CauseKind.LEFT_DELEGATE, 0.3, 2), cause(CauseKind.KERNEL, -0.2, 1)]
-    slower = verdict_sentences(compare_rounds([3.35, 3.36]), causes, 1.0)
-    assert slower.startswith("It looks 28.6 times slower by 2 pairs of processes, too few for a verdict: 2 CONV_2D")
-    faster = verdict_sentences(compare_rounds([-0.61, -0.60]), causes, 1.0)
-    assert faster.startswith("It looks 1.8 times faster by 2 pairs of processes, too few for a verdict: one CONV_2D")
+    slower = verdict_of(compare_rounds([3.35, 3.36]), causes, 1.0)
+    assert (slower.code, slower.facts["pairs"]) == ("explain.slower", 2)
+    assert named(slower)[0] == [("CONV_2D", 0.3)]
+    faster = verdict_of(compare_rounds([-0.61, -0.60]), causes, 1.0)
+    assert (faster.code, faster.facts["pairs"]) == ("explain.faster", 2)
+    assert named(faster)[0] == [("CONV_2D", -0.2)]
     for unclear in ([0.1, -0.1], [0.0315, 0.0316]):
-        unknown = verdict_sentences(compare_rounds(unclear), causes, 1.0)
-        assert unknown.startswith("Whether it is faster or slower is undecided; what changed: 2 CONV_2D left")
+        unknown = verdict_of(compare_rounds(unclear), causes, 1.0)
+        assert unknown.code == "explain.undecided"
+        assert named(unknown) == ([("CONV_2D", 0.3)], [("CONV_2D", -0.2)])
 
 
 def test_operators_that_lost_by_leaving_the_delegate_are_a_hint() -> None:
     left = [cause(CauseKind.LEFT_DELEGATE, 1.0, op="TANH"), cause(CauseKind.LEFT_DELEGATE, 0.001, op="SOFTMAX")]
-    (hint,) = hints_of([*left, cause(CauseKind.KERNEL, 2.0)], 2.0)
-    assert hint == "leave TANH as it was in the original, where the delegate took it, and measure again"
+    hints = hints_of([*left, cause(CauseKind.KERNEL, 2.0)], 2.0)
+    assert hints == (remark("explain.keep-in-delegate", operators=["TANH"]),)
     assert hints_of([cause(CauseKind.KERNEL, 2.0)], 2.0) == ()
 
 
 def test_a_faster_model_is_explained_by_what_it_won() -> None:
-    found = verdict_sentences(compare_rounds([math.log(0.5)] * 5), [cause(CauseKind.ENTERED_DELEGATE, -2.0)], 4.0)
-    assert found == "It is 2.0 times faster: one CONV_2D came into the delegate (-2.00 ms)."
+    found = verdict_of(compare_rounds([math.log(0.5)] * 5), [cause(CauseKind.ENTERED_DELEGATE, -2.0)], 4.0)
+    assert (found.code, named(found)) == ("explain.faster", ([("CONV_2D", -2.0)], []))
 
 
 def _machine(architecture: str, *instructions: str) -> Machine:
@@ -228,11 +237,11 @@ def test_instruction_sets_by_architecture() -> None:
     x86 = instructions_of(_machine("x86_64", "avx2", "f16c"))
     assert "AVX-512 VNNI" in x86.lacks
     assert x86.has == ("F16C conversions",)
-    assert "dot-product" in x86.hint
+    assert x86.hint.code == "explain.no-int8-dot-product"
     arm = instructions_of(_machine("aarch64", "asimd", "asimddp", "asimdhp"))
-    assert (arm.has, arm.lacks, arm.hint) == (("dot product", "fp16"), ("i8mm", "bf16"), "")
+    assert (arm.has, arm.lacks, arm.hint.code) == (("dot product", "fp16"), ("i8mm", "bf16"), "")
     unknown = instructions_of(_machine(""))
-    assert (unknown.has, unknown.lacks, unknown.hint) == ((), (), "")
+    assert (unknown.has, unknown.lacks, unknown.hint.code) == ((), (), "")
 
 
 def snr(expected: list[float], got: list[float]) -> float:
@@ -274,5 +283,6 @@ def test_a_match_without_a_counterpart_must_say_so() -> None:
 
 def test_rows_as_data_hold_no_infinities() -> None:
     row = side_by_side(same("CONV_2D"), profile(operator(0, 1.0)), profile(operator(0, 2.0))).rows()[0]
-    data = json.dumps(row.as_data(), allow_nan=False)
-    assert json.loads(data)["change_ms"] == {"estimate": 1.0, "low": 1.0, "high": 1.0}
+    data = json.loads(json.dumps(to_data(row), allow_nan=False))
+    assert data["change_ms"] == {"estimate": 1.0, "low": 1.0, "high": 1.0}
+    assert from_data(NodeRow, data) == row

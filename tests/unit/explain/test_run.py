@@ -5,24 +5,25 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from hasten import library
+from hasten import api, library
+from hasten.core.accuracy_notes import GUESSED_FLOAT
 from hasten.core.comparison import compare_rounds
 from hasten.core.errors import DataError, ModelError
-from hasten.core.statistics import Interval
+from hasten.core.plan import Plan
+from hasten.core.remark import remark
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.preprocess import preprocess_from_text
 from hasten.demo import CALIBRATION, DATA, MODEL
-from hasten.explain.errors import Numbers, compare_numbers
-from hasten.explain.facts import CauseKind, Explanation, NodeRow
-from hasten.explain.inner_tensors import InnerTensors, real_values
-from hasten.explain.inputs import inputs_from_data, samples_for
-from hasten.explain.node_errors import DROP_DB
-from hasten.explain.run import Subject
+from hasten.explain.facts import CauseKind, ExplainFound, NodeRow
+from hasten.explain.inner_tensors import InnerTensors, Subject, real_values
+from hasten.explain.numbers import Numbers, compare_numbers, inputs_from_data, samples_for
+from hasten.explain.tensor_errors import DROP_DB
+from hasten.explain.view import document
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.build_bytes import serialized
@@ -62,13 +63,15 @@ def numbers(original: Path, changed: Path, dataset: Dataset | None = None) -> Nu
     """The comparison of numbers alone, which needs no profile."""
     first, second = subject(original), subject(changed)
     matches = match_nodes(first.subgraph, second.subgraph)
-    rows = [NodeRow(match, None, None, Interval(0.0, 0.0, 0.0)) for match in matches]
+    rows = [NodeRow(match.before, match.after, match.certainty, match.op) for match in matches]
     given = None if dataset is None else inputs_from_data(first.graph, first.candidate.workload, dataset)
     return compare_numbers(LocalTarget(), first, second, rows, given)
 
 
-def explained(original: Path, changed: Path, **options: Any) -> Explanation:
-    return library.explain(original, changed, seconds=1.0, comparison=COMPARISON, **options)
+def explained(original: Path, changed: Path, data: str = "") -> ExplainFound:
+    inputs = api.explain_inputs(original, data) if data else None
+    effort = api.Effort(1.0)
+    return api.explain((original, Plan()), (changed, Plan()), inputs=inputs, comparison=COMPARISON, effort=effort)
 
 
 def depthwise_network(weights: str, folder: Path) -> Path:
@@ -81,15 +84,15 @@ def depthwise_network(weights: str, folder: Path) -> Path:
 
 
 def test_depthwise_layers_of_dynamic_range_leave_the_delegate(tmp_path: Path) -> None:
-    found = explained(depthwise_network("float32", tmp_path), depthwise_network("int8", tmp_path), data="")
+    found = explained(depthwise_network("float32", tmp_path), depthwise_network("int8", tmp_path))
     first = found.causes[0]
     assert (first.kind, first.op, first.nodes) == (CauseKind.LEFT_DELEGATE, "DEPTHWISE_CONV_2D", 3)
     assert first.ms_after > 2 * first.ms_before
-    assert first.is_clear
-    assert "3 DEPTHWISE_CONV_2D left the delegate" in found.verdict
-    assert "leave DEPTHWISE_CONV_2D" in found.hints[0]
+    assert first.change_ms.is_clear
+    assert found.verdict.facts["main"][0]["op"] == "DEPTHWISE_CONV_2D"
+    assert found.hints[0].facts["operators"] == ["DEPTHWISE_CONV_2D"]
     assert (found.before.left, len(found.after.left)) == ((), 3)
-    assert found.after.delegated_partitions > found.before.delegated_partitions == 1
+    assert (found.after.delegated_partitions or 0) > (found.before.delegated_partitions or 0) == 1
     total = sum(cause.change_ms.estimate for cause in found.causes) + found.outside_ms.estimate
     assert total == pytest.approx(found.after.invoke_ms - found.before.invoke_ms)
     assert found.errors is not None
@@ -107,7 +110,7 @@ def test_the_demo_quantised_by_googles_quantiser(tmp_path: Path) -> None:
     first = found.causes[0]
     assert (first.kind, first.op, first.nodes) == (CauseKind.LEFT_DELEGATE, "DEPTHWISE_CONV_2D", 11)
     assert first.change_ms.estimate > 0.5 * (found.after.invoke_ms - found.before.invoke_ms)
-    assert {row.match.certainty.value for row in found.rows} == {"exact"}
+    assert {row.match.value for row in found.rows} == {"exact"}
     assert found.errors is not None
     assert (found.errors.compared, found.errors.unread) == (66, ())
     assert found.row_of(0).snr_db == math.inf  # a MUL of floats, as before
@@ -120,10 +123,10 @@ def test_the_demo_quantised_by_googles_quantiser(tmp_path: Path) -> None:
         warnings.simplefilter("ignore")  # of the quantiser's own interpreter
         calibrated = made.calibrate({"serving_default": [{"image": image[None]} for image in images]})
         made.quantize(calibrated).export_model(str(static))
-    view = numbers(MODEL, static).view
+    view = numbers(MODEL, static).errors
     assert view is not None
     assert view.compared == 66
-    assert view.inputs == "random inputs over the range of the changed model's own"
+    assert view.inputs.code == "explain.inputs-range"
 
 
 @pytest.mark.parametrize("node", [0, 5, 10])
@@ -133,9 +136,9 @@ def test_error_enters_at_just_the_layer_that_was_made_wrong(node: int, tmp_path:
     assert library.open_model(original)[1].main.nodes[node].op in ("CONV_2D", "DEPTHWISE_CONV_2D")
     changed = written(with_scaled_weights(data, node, 1.5), tmp_path, "changed.tflite")
     found = numbers(original, changed)
-    assert found.view is not None
-    assert (found.view.first_drop, found.view.largest_drop) == (node, node)
-    by_node = {row.match.after: row for row in found.rows}
+    assert found.errors is not None
+    assert (found.errors.first_drop, found.errors.largest_drop) == (node, node)
+    by_node = {row.after: row for row in found.rows}
     dropped = [index for index, row in by_node.items() if row.drop_db is not None and row.drop_db >= DROP_DB]
     assert dropped == [node]
     assert all(row.snr_db == math.inf for index, row in by_node.items() if index is not None and index < node)
@@ -150,9 +153,9 @@ def test_a_wrong_layer_stands_out_among_the_errors_of_eight_bits(tmp_path: Path)
     source = np.random.default_rng(0)
     images = [Sample("normal", (source.standard_normal((1, 32, 32, 3)).astype(np.float32),)) for _ in range(2)]
     found = numbers(original, changed, Dataset("normal numbers", images, labelled=False))
-    assert found.view is not None
-    assert found.view.largest_drop == 6
-    assert found.view.first_below == 6
+    assert found.errors is not None
+    assert found.errors.largest_drop == 6
+    assert found.errors.first_below == 6
 
 
 def standard_normal(samples: int) -> Dataset:
@@ -164,12 +167,12 @@ def standard_normal(samples: int) -> Dataset:
 def test_error_of_an_eight_bit_input_is_found_at_the_input(tmp_path: Path) -> None:
     original = written(example_models.mobilenet_like(), tmp_path, "original.tflite")
     changed = written(example_models.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
-    view = numbers(original, changed, standard_normal(2)).view
+    view = numbers(original, changed, standard_normal(2)).errors
     assert view is not None
     (lossy,) = view.lossy_inputs
     assert lossy.dtype == "int8"
     assert 30 < lossy.snr_db < 50
-    same = numbers(original, original, standard_normal(2)).view
+    same = numbers(original, original, standard_normal(2)).errors
     assert same is not None
     assert same.lossy_inputs == ()
 
@@ -184,11 +187,11 @@ def test_error_of_an_input_that_is_quantised_at_once_is_found_at_the_input(tmp_p
         g.output(y if kind == "float32" else g.dequantize(y), "y")
         inputs[kind] = written(g.build(), tmp_path, f"{kind}.tflite")
     found = numbers(inputs["float32"], inputs["int8"], standard_normal(2))
-    assert found.view is not None
-    (lossy,) = found.view.lossy_inputs
+    assert found.errors is not None
+    (lossy,) = found.errors.lossy_inputs
     assert (lossy.name, lossy.dtype, lossy.node) == ("x", "int8", 0)
     assert 30 < lossy.snr_db < 50
-    layer = next(row for row in found.rows if row.match.op == "CONV_2D")
+    layer = next(row for row in found.rows if row.op == "CONV_2D")
     assert layer.snr_db is not None
     assert layer.drop_db == pytest.approx(lossy.snr_db - layer.snr_db)
 
@@ -196,24 +199,23 @@ def test_error_of_an_input_that_is_quantised_at_once_is_found_at_the_input(tmp_p
 def test_a_layer_without_room_for_the_values_of_the_original_is_found(tmp_path: Path) -> None:
     original = written(with_scaled_weights(example_models.mobilenet_like(), 7, 10.0), tmp_path, "original.tflite")
     changed = written(example_models.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
-    view = numbers(original, changed, standard_normal(40)).view
+    view = numbers(original, changed, standard_normal(40)).errors
     assert view is not None
     assert view.samples == 32  # of a model this small
-    cut = next(cut for cut in view.cut_off if cut.node == 7)
+    cut = next(cut for cut in view.clipped if cut.node == 7)
     assert cut.share > 0.05
     assert cut.original[1] > cut.held[1]
-    assert not any(one.node is not None and one.node < 7 for one in view.cut_off)
-    assert view.as_data()["cut_off"][0]["share"] > 0
+    assert not any(one.node is not None and one.node < 7 for one in view.clipped)
 
 
 def test_an_input_without_room_for_what_the_original_is_fed_is_found(tmp_path: Path) -> None:
     original = written(example_models.mobilenet_like(), tmp_path, "original.tflite")
     changed = written(example_models.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
     large = Sample("large", (np.full((32, 32, 3), 1000.0, np.float32),))
-    view = numbers(original, changed, Dataset("large", [large], labelled=False)).view
+    view = numbers(original, changed, Dataset("large", [large], labelled=False)).errors
     assert view is not None
-    assert (view.cut_off[0].node, view.cut_off[0].share) == (None, 1.0)
-    assert view.cut_off[0].original == (1000.0, 1000.0)
+    assert (view.clipped[0].node, view.clipped[0].share) == (None, 1.0)
+    assert view.clipped[0].original == (1000.0, 1000.0)
 
 
 def test_large_models_are_looked_at_on_few_samples(tmp_path: Path) -> None:
@@ -226,8 +228,8 @@ def test_large_models_are_looked_at_on_few_samples(tmp_path: Path) -> None:
 def test_the_same_model_has_no_error(tmp_path: Path) -> None:
     path = written(example_models.efficientnet_like(), tmp_path, "m.tflite")
     found = numbers(path, path)
-    assert found.view is not None
-    assert (found.view.first_drop, found.view.largest_drop, found.view.output_snr_db) == (None, None, math.inf)
+    assert found.errors is not None
+    assert (found.errors.first_drop, found.errors.largest_drop, found.errors.output_snr_db) == (None, None, math.inf)
     assert {row.snr_db for row in found.rows} == {math.inf}
 
 
@@ -236,27 +238,28 @@ def test_given_inputs_are_used_for_both(tmp_path: Path) -> None:
     changed = written(example_models.mobilenet_like(dtype="int8"), tmp_path, "changed.tflite")
     zeros = Sample("zeros", (np.zeros((1, 32, 32, 3), np.float32),))
     found = numbers(original, changed, Dataset("two zeros", [zeros, zeros], labelled=False))
-    assert found.view is not None
-    assert (found.view.samples, found.view.inputs, found.view.is_random) == (2, "two zeros", False)
+    assert found.errors is not None
+    assert (found.errors.samples, found.errors.is_random) == (2, False)
+    assert found.errors.inputs == remark("explain.inputs-data", source="two zeros")
 
 
 def test_models_with_other_inputs_cannot_be_compared_in_numbers(tmp_path: Path) -> None:
     original = written(example_models.mobilenet_like(size=32), tmp_path, "original.tflite")
     changed = written(example_models.mobilenet_like(size=64), tmp_path, "changed.tflite")
     found = numbers(original, changed)
-    assert found.view is None
-    assert "another shape" in found.why_not
+    assert found.errors is None
+    assert found.why_not.code == "explain.other-shape"
     two = numbers(written(example_models.one_operator(), tmp_path, "two.tflite"), original)
-    assert "2 inputs" in two.why_not
+    assert two.why_not == remark("explain.other-inputs", before=2, after=1)
 
 
 def test_many_tensors_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hasten.practices.inner_tensors._MOST_TENSORS_A_COPY", 4)
+    monkeypatch.setattr("hasten.explain.inner_tensors._MOST_TENSORS_A_COPY", 4)
     one = subject(written(example_models.mobilenet_like(blocks=1), tmp_path, "m.tflite"))
     tensors = [node.outputs[0] for node in one.subgraph.nodes]
     assert len(tensors) > 8
     inputs = [[np.ones((1, 32, 32, 3), np.float32).tobytes()]] * 2
-    read = InnerTensors(LocalTarget(), one.candidate, one.graph, one.subgraph).read(tensors, inputs)
+    read = InnerTensors(LocalTarget(), one).read(tensors, inputs)
     assert list(read) == tensors
     assert {len(values) for values in read.values()} == {2}
 
@@ -290,14 +293,14 @@ def test_models_that_cannot_be_profiled_are_compared_in_numbers(tmp_path: Path) 
     original = written(with_a_variable(data), tmp_path, "original.tflite")
     changed = written(with_a_variable(with_scaled_weights(data, 0, 1.5)), tmp_path, "changed.tflite")
     found = explained(original, changed)
-    assert "original.tflite: " in found.why_no_times
-    assert "has no profiler" in found.why_no_times
-    assert found.verdict == "It is 2.0 times slower."
+    assert found.why_no_times.facts["model"] == "original.tflite"
+    assert "profiler" in found.why_no_times.facts["failure"]
+    assert (found.verdict.code, found.verdict.facts["main"]) == ("explain.slower", None)
     assert found.causes == ()
     assert found.errors is not None
     assert (found.errors.first_drop, found.errors.compared) == (0, len(found.rows))
     assert found.errors.disturbance_db > 0
-    shown = found.as_data()
+    shown = document(found)
     assert shown["before"]["invoke_ms"] is shown["before"]["delegated_nodes"] is None
     assert shown["nodes"][0]["change_ms"] == {"estimate": None, "low": None, "high": None}
 
@@ -306,9 +309,9 @@ def test_data_are_fed_as_asked_and_what_was_guessed_is_said(tmp_path: Path) -> N
     model = written(example_models.mobilenet_like(), tmp_path, "m.tflite")
     data = tmp_path / "data.npz"
     np.savez(data, x=np.full((2, 32, 32, 3), 255, np.uint8))
-    guessed = library.inputs_to_explain(model, str(data))
-    assert "which range its float input takes" in guessed.notes[0]
-    asked = library.inputs_to_explain(model, str(data), preprocess=preprocess_from_text("std=255"))
+    guessed = api.explain_inputs(model, str(data))
+    assert [note.code for note in guessed.notes] == [GUESSED_FLOAT]
+    asked = api.explain_inputs(model, str(data), preprocess=preprocess_from_text("std=255"))
     assert asked.notes == ()
     for given, value in ((guessed, 255.0), (asked, 1.0)):
         assert np.frombuffer(given.samples[0][0], np.float32).max() == value
@@ -325,8 +328,8 @@ def test_bad_samples_are_an_error_unless_they_are_to_be_left_out(tmp_path: Path)
         inputs_from_data(one.graph, one.candidate.workload, mixed)
     given = inputs_from_data(one.graph, one.candidate.workload, mixed, skip_bad=True)
     assert len(given.samples) == 2
-    assert given.notes[0].startswith("1 bad sample was left out: bad has the shape")
-    with pytest.raises(DataError, match="no sample that can be used: bad has"):
+    assert (given.notes[0].code, given.notes[0].facts["samples"]) == ("explain.skipped", 1)
+    with pytest.raises(DataError, match="no usable sample: bad has"):
         inputs_from_data(one.graph, one.candidate.workload, replace(mixed, samples=[bad]), skip_bad=True)
 
 

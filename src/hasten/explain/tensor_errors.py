@@ -1,4 +1,4 @@
-"""How far a node's numbers are off: signal over error in decibels, and the nodes where error enters."""
+"""How far a tensor's numbers are off: signal-to-noise ratio in decibels, clipping, and the nodes where error enters."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.explain.facts import Clipping
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from hasten.data.forms import TensorForm
+    from hasten.model.graph import Subgraph, Tensor
+
+    Reals = list[NDArray[Any]]
+    """Real values of a tensor, for each sample."""
 
 # Float32 itself is no better than about 140 dB: what lies above is rounding, and drops up there mean nothing.
 ROUNDING_DB: Final = 120.0
 DROP_DB: Final = 6.0
-"""A drop to tell of: the error's power grows four times in one node."""
+"""A drop worth a word: the error's power grows four times in one node."""
 HARMLESS_DB: Final = 40.0
 """An error of a hundredth of the signal, which eight bits always cost."""
-CUT_OFF_DB: Final = 30.0
+CLIPPING_DB: Final = 30.0
 """An error of a thirtieth of the signal."""
 LARGE_ERROR_DB: Final = 20.0
 """An error of a tenth of the signal."""
@@ -58,14 +66,22 @@ class ErrorMeter:
         return 10 * math.log10(self.signal / self.error) if self.signal > 0 else -math.inf
 
 
+def snr_between(expected: Reals, got: Reals) -> float:
+    """The signal-to-noise ratio over all samples."""
+    meter = ErrorMeter()
+    for one, other in zip(expected, got, strict=True):
+        meter.add(one, other)
+    return meter.snr_db
+
+
 @dataclass(slots=True)
-class CutOffMeter:
-    """Sums up over samples which values of a tensor lie beyond the range that another one can hold."""
+class ClippingMeter:
+    """Sums up over samples which values of a tensor lie out of the range of another one."""
 
     low: float
     high: float
     step: float
-    """Between neighbours in that range: what lies within half of it beyond an end is rounded, not cut off."""
+    """Between neighbors in that range: what lies within half of it beyond an end is rounded, not clipped."""
     smallest: float = math.inf
     largest: float = -math.inf
     values: int = 0
@@ -86,19 +102,64 @@ class CutOffMeter:
         self.error += float(np.square(excess).sum())
 
     @property
-    def share(self) -> float:
-        """Of the values, those beyond."""
-        return self.beyond / self.values if self.values else 0.0
-
-    @property
     def snr_db(self) -> float:
-        """Signal over what is cut off."""
+        """Signal over what is clipped."""
         return 10 * math.log10(self.signal / self.error) if self.error else math.inf
 
     @property
     def is_notable(self) -> bool:
-        """Whether cutting off alone costs clearly more than rounding to eight bits does."""
-        return self.beyond > 0 and self.snr_db < CUT_OFF_DB
+        """Whether clipping alone costs clearly more than rounding to eight bits does."""
+        return self.beyond > 0 and self.snr_db < CLIPPING_DB
+
+    def found(self, node: int | None, name: str | None) -> Clipping:
+        """What was clipped."""
+        share = self.beyond / self.values if self.values else 0.0
+        return Clipping(node, name, share, (self.smallest, self.largest), (self.low, self.high))
+
+
+def clipped_nodes(
+    changed: Subgraph, pairs: Mapping[int, tuple[int, int]], found: Mapping[int, Reals]
+) -> list[Clipping]:
+    """Nodes of the changed model whose output's range excludes values of the original's, worst first."""
+    metered = []
+    for node, (before, after) in pairs.items():
+        meter = _meter_of_tensor(changed.tensors[after])
+        if meter is not None and before in found:
+            metered.append((node, None, _metered(found[before], meter)))
+    return _worst_first(metered)
+
+
+def clipped_inputs(fed: Sequence[Reals], counterparts: Sequence[tuple[int, TensorForm]]) -> list[Clipping]:
+    """Inputs whose range excludes values that the original is fed."""
+    metered: list[tuple[int | None, str | None, ClippingMeter]] = []
+    for place, form in counterparts:
+        if form.is_quantized:
+            meter = _meter(form.dtype, form.scale, form.zero_point)
+            metered.append((None, form.name, _metered((sample[place] for sample in fed), meter)))
+    return _worst_first(metered)
+
+
+def _metered(values: Iterable[NDArray[Any]], meter: ClippingMeter) -> ClippingMeter:
+    for sample in values:
+        meter.add(sample)
+    return meter
+
+
+def _worst_first(metered: Sequence[tuple[int | None, str | None, ClippingMeter]]) -> list[Clipping]:
+    notable = sorted((entry for entry in metered if entry[2].is_notable), key=lambda entry: entry[2].snr_db)
+    return [meter.found(node, name) for node, name, meter in notable]
+
+
+def _meter_of_tensor(tensor: Tensor) -> ClippingMeter | None:
+    quantization = tensor.quantization
+    if quantization is None or quantization.per_channel or "int" not in tensor.dtype:
+        return None
+    return _meter(tensor.dtype, quantization.scales[0], (*quantization.zero_points, 0)[0])
+
+
+def _meter(dtype: str, scale: float, zero_point: int) -> ClippingMeter:
+    limits = np.iinfo(dtype)
+    return ClippingMeter((limits.min - zero_point) * scale, (limits.max - zero_point) * scale, scale)
 
 
 def drops(snr_db: Mapping[int, float], inputs_of: Mapping[int, Sequence[float]]) -> dict[int, float]:

@@ -1,134 +1,190 @@
-"""Where the error enters: both models on the same inputs, and the outputs of matching nodes against each other."""
+"""Where numerical error enters: both models on the same inputs, and the outputs of matching nodes compared."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.errors import ModelError
+from hasten.core.errors import DataError, ModelError
 from hasten.core.failure import RunnerFailed
-from hasten.data.forms import forms_as_loaded, real_from_bytes, stored_from_real
+from hasten.core.remark import Remark, remark, said
+from hasten.data.forms import forms_as_loaded, forms_from_graph, real_from_bytes, stored_from_real
+from hasten.data.prepare import Preparer
+from hasten.data.preprocess import Preprocess
 from hasten.data.sources import random_dataset
-from hasten.explain.clipping import cut_off_inputs, cut_off_nodes
-from hasten.explain.facts import ErrorView, LossyInput
-from hasten.explain.inner_tensors import InnerTensors, is_comparable
-from hasten.explain.inputs import GivenInputs, inputs_from_data, samples_for
-from hasten.explain.node_errors import ErrorMeter, drops, first_below, first_drop, is_lossy, largest_drop
+from hasten.explain.facts import LossyInput, NumericalErrors, Unread
+from hasten.explain.inner_tensors import InnerTensors, Subject, is_comparable
+from hasten.explain.tensor_errors import (
+    ErrorMeter,
+    clipped_inputs,
+    clipped_nodes,
+    drops,
+    first_below,
+    first_drop,
+    is_lossy,
+    largest_drop,
+    snr_between,
+)
 from hasten.model.matching import Feeders
+from hasten.model.metadata import read_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from hasten.core.plan import Workload
+    from hasten.data.dataset import Dataset
     from hasten.data.forms import LoadedForms, TensorForm
-    from hasten.explain.facts import CutOff, NodeRow
-    from hasten.explain.run import Subject
+    from hasten.explain.facts import Clipping, NodeRow
+    from hasten.explain.tensor_errors import Reals
+    from hasten.model.graph import Graph
     from hasten.targets.base import Target
     from hasten.targets.client import RunnerClient
 
-    Reals = list[NDArray[Any]]
+_FEWEST_SAMPLES: Final = 4
+_MOST_SAMPLES: Final = 32
+# What all samples together may touch: they are run several times, and the values of inner tensors are kept.
+_MOST_BYTES: Final = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class GivenInputs:
+    """For each sample the bytes of each of the original's inputs, and what a reader should know of them."""
+
+    source: str
+    samples: tuple[tuple[bytes, ...], ...]
+    is_random: bool = False
+    notes: tuple[Remark, ...] = ()
+    """What had to be guessed, and what was left out."""
+
+
+def samples_for(graph: Graph, workload: Workload) -> int:
+    """How many samples are looked at: more of a small model, where they take a moment only."""
+    if workload.shapes:
+        return _FEWEST_SAMPLES  # the file does not tell how large inner tensors become
+    inner = sum(
+        (tensor.elements or 0) * 4 for part in graph.subgraphs for tensor in part.tensors if not tensor.is_constant
+    )
+    return max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, _MOST_BYTES // max(1, graph.size_bytes + inner)))
+
+
+def inputs_from_data(
+    graph: Graph, workload: Workload, dataset: Dataset, preprocess: Preprocess = Preprocess(), *, skip_bad: bool = False
+) -> GivenInputs:
+    """A few samples, drawn at random. One that cannot be used is a DataError, unless such ones are to be left out."""
+    preparer = Preparer(forms_from_graph(graph, workload).inputs, preprocess, read_metadata(graph))
+    found: list[tuple[bytes, ...]] = []
+    bad: list[str] = []
+    wanted = samples_for(graph, workload)
+    for _, sample in dataset.drawn():
+        if len(found) == wanted:
+            break
+        try:
+            found.append(tuple(np.ascontiguousarray(values).tobytes() for values in preparer.prepare(sample)))
+        except DataError as error:
+            if not skip_bad:
+                raise
+            bad.append(error.message)
+    if not found:
+        raise DataError(f"{dataset.source} has no usable sample{f': {bad[0]}' if bad else '.'}")
+    left_out = [remark("explain.skipped", samples=len(bad), first=bad[0])] if bad else []
+    notes = (*dataset.notes, *preparer.notes, *left_out)
+    return GivenInputs(dataset.source, tuple(found), dataset.is_random, notes)
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The rows with their errors, and the view on the whole; or why there is none."""
+    """The rows with their errors, and the errors as a whole; or why there are none."""
 
     rows: Sequence[NodeRow]
-    view: ErrorView | None
-    why_not: str = ""
-
-
-class _Unlike(Exception):
-    """The two models cannot be fed the same."""
+    errors: NumericalErrors | None
+    why_not: Remark = field(default=Remark(""))
 
 
 @dataclass(frozen=True, slots=True)
 class _Feed:
-    """The same samples for both models, in bytes and in the engine's order, and both models' outputs as they are."""
+    """The same samples for both models, in bytes and in the engine's order, and both models' own outputs."""
 
     before: list[list[bytes]]
     after: list[list[bytes]]
     input_snr_db: Mapping[str, float]
-    """What the changed model's inputs lose already by their types, by tensor."""
+    """The SNR that the types of the changed model's inputs leave, by tensor."""
     lossy_inputs: tuple[LossyInput, ...]
-    cut_off: list[CutOff]
+    clipped: list[Clipping]
     outputs: tuple[dict[str, Reals], dict[str, Reals]]
-    source: str
-    is_random: bool
-    notes: tuple[str, ...]
+    source: Remark
 
 
 def compare_numbers(
     target: Target, original: Subject, changed: Subject, rows: Sequence[NodeRow], given: GivenInputs | None
 ) -> Numbers:
-    """The rows with signal over error in each node that both models have, on the inputs given or on random ones.
-
-    What a model refuses is told in the result; trouble with anything else is the caller's.
-    """
+    """The rows with the SNR of each node that both models have, on the inputs given or on random ones."""
     try:
-        return _compare(target, original, changed, rows, given)
-    except _Unlike as unlike:
-        return Numbers(rows, None, str(unlike))
+        feed = _feed(target, original, changed, given)
+        if isinstance(feed, Remark):
+            return Numbers(rows, None, feed)
+        return _compare(target, (original, changed), rows, given, feed)
     except RunnerFailed as failed:
-        return Numbers(rows, None, failed.failure.message)
+        return Numbers(rows, None, said(failed.failure.message))
     except ModelError as error:
-        return Numbers(rows, None, error.message)
+        return Numbers(rows, None, said(error.message))
 
 
 def _compare(
-    target: Target, original: Subject, changed: Subject, rows: Sequence[NodeRow], given: GivenInputs | None
+    target: Target, subjects: tuple[Subject, Subject], rows: Sequence[NodeRow], given: GivenInputs | None, feed: _Feed
 ) -> Numbers:
-    feed = _feed(target, original, changed, given)
+    original, changed = subjects
     pairs = _tensor_pairs(original, changed, rows)
-    readers = [
-        InnerTensors(target, subject.candidate, subject.graph, subject.subgraph, expected)
-        for subject, expected in zip((original, changed), feed.outputs, strict=True)
-    ]
+    readers = [InnerTensors(target, *one) for one in zip(subjects, feed.outputs, strict=True)]
     found = readers[0].read([before for before, _ in pairs.values()], feed.before)
     got = readers[1].read([after for _, after in pairs.values()], feed.after)
     snr_db = {
-        node: _snr(found[before], got[after])
+        node: snr_between(found[before], got[after])
         for node, (before, after) in pairs.items()
         if before in found and after in got
     }
     drop_db = drops(snr_db, _inputs_of(changed, snr_db, feed.input_snr_db))
-    unread = tuple(
-        (node, readers[0].unread.get(before) or readers[1].unread.get(after, ""))
+    unread = [
+        Unread(node, readers[0].unread.get(before) or readers[1].unread.get(after, Remark("")))
         for node, (before, after) in pairs.items()
         if node not in snr_db
-    )
-    view = ErrorView(
+    ]
+    output_snr_db = _output_snr(*feed.outputs)
+    errors = NumericalErrors(
         samples=len(feed.before),
         inputs=feed.source,
-        is_random=feed.is_random,
+        is_random=given is None or given.is_random,
         compared=len(snr_db),
-        output_snr_db=_output_snr(*feed.outputs),
+        output_snr_db=output_snr_db,
         first_drop=first_drop(drop_db),
         largest_drop=largest_drop(snr_db, drop_db),
         first_below=first_below(snr_db),
-        unread=unread,
+        outputs_equal=output_snr_db == math.inf,
+        unread=tuple(unread),
         disturbance_db=min(reader.disturbance.snr_db for reader in readers),
-        notes=feed.notes,
+        notes=() if given is None else given.notes,
         lossy_inputs=feed.lossy_inputs,
-        cut_off=(*feed.cut_off, *cut_off_nodes(changed.subgraph, pairs, found)),
+        clipped=(*feed.clipped, *clipped_nodes(changed.subgraph, pairs, found)),
     )
-    return Numbers([_with_error(row, snr_db, drop_db) for row in rows], view)
+    return Numbers([_with_error(row, snr_db, drop_db) for row in rows], errors)
 
 
 def _with_error(row: NodeRow, snr_db: Mapping[int, float], drop_db: Mapping[int, float]) -> NodeRow:
-    node = row.match.after
-    return row if node is None else replace(row, snr_db=snr_db.get(node), drop_db=drop_db.get(node))
+    if row.after is None:
+        return row
+    snr = snr_db.get(row.after)
+    return replace(row, snr_db=snr, same_to_the_bit=snr == math.inf, drop_db=drop_db.get(row.after))
 
 
 def _tensor_pairs(original: Subject, changed: Subject, rows: Sequence[NodeRow]) -> dict[int, tuple[int, int]]:
     """Tensors to compare, of the original and of the changed model, by the node of the changed one."""
     pairs = {}
-    for before, after in ((row.match.before, row.match.after) for row in rows):
+    for before, after in ((row.before, row.after) for row in rows):
         if before is None or after is None or before < 0:
             continue
         first = next((index for index in original.subgraph.nodes[before].outputs if index >= 0), None)
@@ -141,11 +197,13 @@ def _tensor_pairs(original: Subject, changed: Subject, rows: Sequence[NodeRow]) 
     return pairs
 
 
-def _feed(target: Target, original: Subject, changed: Subject, given: GivenInputs | None) -> _Feed:
+def _feed(target: Target, original: Subject, changed: Subject, given: GivenInputs | None) -> _Feed | Remark:
     with contextlib.ExitStack() as stack:
         runners = [stack.enter_context(target.start(subject.candidate.plan)) for subject in (original, changed)]
         forms = [_load(runner, subject) for runner, subject in zip(runners, (original, changed), strict=True)]
         counterparts = _counterparts(forms[0].inputs, forms[1].inputs)
+        if isinstance(counterparts, Remark):
+            return counterparts
         source, samples = _samples(forms[0], counterparts, given, original)
         before = [_stored(sample, forms[0].inputs) for sample in samples]
         # What the original is really fed, in its own type, is what the changed model has to be fed.
@@ -156,7 +214,9 @@ def _feed(target: Target, original: Subject, changed: Subject, given: GivenInput
         for sample in fed:
             for at, form, _ in held:
                 meters[form.tensor_name].add(sample[at], _held(sample[at], form))
-        before, after = ([side.fed(sample) for sample in fed] for side, fed in zip(forms, (before, after), strict=True))
+        before, after = (
+            [form.fed(sample) for sample in side] for form, side in zip(forms, (before, after), strict=True)
+        )
         outputs = (_outputs(runners[0], forms[0], before), _outputs(runners[1], forms[1], after))
     snr_db = {name: meter.snr_db for name, meter in meters.items()}
     lossy = [
@@ -164,18 +224,8 @@ def _feed(target: Target, original: Subject, changed: Subject, given: GivenInput
         for _, form, node in held
         if is_lossy(snr_db[form.tensor_name])
     ]
-    cut_off = cut_off_inputs(fed, [(at, form) for at, form, _ in held])
-    return _Feed(
-        before,
-        after,
-        snr_db,
-        tuple(lossy),
-        cut_off,
-        outputs,
-        source,
-        is_random=given is None or given.is_random,
-        notes=() if given is None else given.notes,
-    )
+    clipped = clipped_inputs(fed, [(at, form) for at, form, _ in held])
+    return _Feed(before, after, snr_db, tuple(lossy), clipped, outputs, source)
 
 
 def _load(runner: RunnerClient, subject: Subject) -> LoadedForms:
@@ -183,22 +233,23 @@ def _load(runner: RunnerClient, subject: Subject) -> LoadedForms:
     return forms_as_loaded(subject.graph, subject.candidate.workload, load)
 
 
-def _counterparts(before: Sequence[TensorForm], after: Sequence[TensorForm]) -> list[tuple[int, TensorForm]]:
-    """For each input of the changed model its own form, and the place of the original's input that it stands for."""
+def _counterparts(before: Sequence[TensorForm], after: Sequence[TensorForm]) -> list[tuple[int, TensorForm]] | Remark:
+    """For each input of the changed model its own form, and the place of the original's input that it stands for; or
+    why the two cannot be fed the same."""
     if len(before) != len(after):
-        raise _Unlike(f"the original takes {len(before)} inputs and the changed model {len(after)}")
+        return remark("explain.other-inputs", before=len(before), after=len(after))
     places = {form.name: place for place, form in enumerate(before)}
     by_name = all(form.name in places for form in after)
     found = [(places[form.name] if by_name else place, form) for place, form in enumerate(after)]
     for place, form in found:
         if before[place].elements != form.elements:
-            raise _Unlike(f"input {form.name!r} of the changed model has another shape than the original's")
+            return remark("explain.other-shape", name=form.name)
     return found
 
 
 def _held_form(changed: Subject, form: TensorForm) -> tuple[TensorForm, int | None]:
     """The form that an input's values have in the model, and the node that brings them into it: a float input may be
-    quantised before anything else reads it."""
+    quantized before anything else reads it."""
     subgraph = changed.subgraph
     at = next((index for index in subgraph.inputs if subgraph.tensors[index].name == form.tensor_name), None)
     readers = [node for node in subgraph.nodes if at in node.inputs]
@@ -217,10 +268,12 @@ def _held(values: NDArray[Any], form: TensorForm) -> NDArray[Any]:
 
 def _samples(
     forms: LoadedForms, counterparts: Sequence[tuple[int, TensorForm]], given: GivenInputs | None, original: Subject
-) -> tuple[str, list[Reals]]:
+) -> tuple[Remark, list[Reals]]:
     """Where they come from, and the real values of the original's inputs."""
     if given is not None:
-        return given.source, [_reals_from(sample, forms.inputs) for sample in given.samples]
+        return remark("explain.inputs-data", source=given.source), [
+            _reals_from(sample, forms.inputs) for sample in given.samples
+        ]
     workload = original.candidate.workload
     random_inputs = random_dataset(forms.inputs, samples_for(original.graph, workload))
     drawn = inputs_from_data(original.graph, workload, random_inputs)
@@ -230,8 +283,7 @@ def _samples(
     for sample in samples:
         for place, form in wanted.items():
             sample[place] = _over_range(form, random).reshape(sample[place].shape)
-    source = "random inputs over the range of the changed model's own" if wanted else "random inputs of 0 to 1"
-    return source, samples
+    return remark("explain.inputs-range" if wanted else "explain.inputs-unit"), samples
 
 
 def _over_range(form: TensorForm, random: np.random.Generator) -> NDArray[Any]:
@@ -262,14 +314,7 @@ def _output_snr(before: Mapping[str, Reals], after: Mapping[str, Reals]) -> floa
         return None
     names = list(after) if before.keys() == after.keys() else list(before)
     pairs = zip((before[name] for name in names), after.values(), strict=True)
-    return min((_snr(one, other) for one, other in pairs), default=None)
-
-
-def _snr(expected: Reals, got: Reals) -> float:
-    meter = ErrorMeter()
-    for one, other in zip(expected, got, strict=True):
-        meter.add(one, other)
-    return meter.snr_db
+    return min((snr_between(one, other) for one, other in pairs), default=None)
 
 
 def _inputs_of(

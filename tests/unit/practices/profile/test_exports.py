@@ -9,12 +9,11 @@ import json
 from typing import Any
 
 import pytest
-from examples import HOSTILE, event, operator, profile, raw
 
 from hasten.core.block import ProfiledRun
-from hasten.report.model_explorer import node_data
-from hasten.report.profile_csv import profile_csv
-from hasten.report.trace import MOST_RUNS, trace_json
+from hasten.practices.profile.exports import MOST_RUNS, node_data, profile_csv, trace_json
+from tests.unit.practices.profile.examples import event, operator, profile, raw
+from tests.unit.show.hostile import HOSTILE
 
 OPERATORS = [
     operator(i, op=name or "EMPTY", location=f"{i} {name}", kernels=(name, name)) for i, name in enumerate(HOSTILE)

@@ -1,14 +1,19 @@
-"""Profiled runs as a timeline in Chrome's trace format, which Perfetto and chrome://tracing open."""
+"""Profiles as files for other programs: CSV, node data for Model Explorer, a timeline for Perfetto and Chrome."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.codec import to_data
 from hasten.core.units import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from hasten.core.block import ProfiledRun
     from hasten.core.profile import OperatorTime, Profile
@@ -18,10 +23,81 @@ if TYPE_CHECKING:
 MOST_RUNS: Final = 50
 _PROCESS: Final = 1
 _ENGINE, _START = 1, 2
+_COLUMNS: Final = (
+    "index",
+    "op",
+    "kernel",
+    "location",
+    "shapes",
+    "ms",
+    "share",
+    "macs",
+    "flops",
+    "bytes",
+    "gflops",
+    "bound",
+    "headroom_ms",
+    "mapped",
+    "partition",
+    "fused",
+)
+_GRADIENT: Final = [
+    {"stop": 0, "bgColor": "#ffffff"},
+    {"stop": 0.5, "bgColor": "#ffd9a0"},
+    {"stop": 1, "bgColor": "#e4572e", "textColor": "#ffffff"},
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileTimeline:
+    """Profiled runs, and the operators behind their events."""
+
+    profile: Profile
+    raw: RawProfile
+
+    @property
+    def runs(self) -> int:
+        """How many runs the timeline shows."""
+        return min(len(self.raw.runs), MOST_RUNS)
+
+    def trace_json(self) -> str:
+        """The timeline in Chrome's trace format."""
+        return trace_json(self.profile, self.raw)
+
+
+def profile_csv(profile: Profile) -> str:
+    """All operators in execution order, a row each. An unknown value is an empty field."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for operator in profile.operators:
+        joined = {"kernel": operator.kernel, "fused": "; ".join(operator.fused)}
+        writer.writerow({**to_data(operator), **joined})
+    return stream.getvalue()
+
+
+def node_data(profile: Profile) -> str:
+    """Milliseconds of each operator as one graph's node data for Google's Model Explorer.
+
+    Values stand under the names of the nodes' output tensors, which is how Model Explorer finds the nodes of a .tflite
+    file. Where several nodes share a name, or have none, each stands under its own identifier there, which is its index
+    in the graph. Operators without a time of their own (fused ones) are left uncolored.
+    """
+    operators = [operator for operator in profile.operators if operator.index >= 0]
+    uses = Counter(operator.location for operator in operators)
+    results = {}
+    for operator in operators:
+        is_name = operator.location and uses[operator.location] == 1
+        results[operator.location if is_name else str(operator.index)] = {"value": round(operator.ms, 6)}
+    name = f"hasten: ms on {profile.plan.describe()}"
+    return json.dumps({"name": name, "results": results, "gradient": _GRADIENT}, indent=2)
 
 
 def trace_json(profile: Profile, raw: RawProfile) -> str:
-    """The start-up and the first profiled runs, with every operator where and when it ran."""
+    """The start-up and the first profiled runs, with every operator where and when it ran.
+
+    The format is Chrome's, which Perfetto and chrome://tracing open.
+    """
     owners = {position: operator for operator in profile.operators for position in operator.events}
     events = [*_names(profile), *_start_events(raw.load)]
     origin = _begin_us(raw.runs[0])
@@ -29,6 +105,10 @@ def trace_json(profile: Profile, raw: RawProfile) -> str:
         events.extend(_run_events(number, run, owners, origin))
     other = {"model": profile.model.path, "sha256": profile.model.sha256, "plan": profile.plan.describe()}
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events, "otherData": other})
+
+
+FORMS: Final[dict[str, Callable[[Profile], str]]] = {"csv": profile_csv, "model-explorer": node_data}
+"""What a profile can be exported as, beside a timeline."""
 
 
 def _names(profile: Profile) -> Iterator[dict[str, Any]]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.units import milliseconds
-from hasten.report.summary.reading import items, number, text
+from hasten.core.units import milliseconds, percent
 from hasten.show.charts import CONFIG, LINE_SHAPES, SERIES, log_scale, tooltip, vega_lite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from hasten.report.summary.records import ProfileView
+    from hasten.core.profile import OperatorTime, Peaks, Profile
 
 _MOST_KINDS: Final = 5
+_MOST_KINDS_AS_BARS: Final = 12
 _MOST_TILES: Final = 400
 # Kinds of operators that take less than this of a run are in the table only.
 _LEAST_SHARE: Final = 0.005
@@ -21,37 +21,29 @@ _LEAST_SHARE: Final = 0.005
 _TILE_WIDTH, _TILE_HEIGHT = 58, 20
 
 
-def kinds_of(view: ProfileView) -> list[tuple[str, int, float]]:
-    """(operator, how many, milliseconds), most time first."""
-    groups: dict[str, list[float]] = {}
-    for operator in view.operators:
-        groups.setdefault(text(operator, "op"), []).append(number(operator, "ms") or 0.0)
-    return sorted(((kind, len(times), sum(times)) for kind, times in groups.items()), key=lambda row: -row[2])
-
-
-def kinds_spec(views: Sequence[ProfileView]) -> dict[str, Any]:
+def kinds_spec(profiles: Mapping[str, Profile]) -> dict[str, Any]:
     """Time by kind of operator, the profiles side by side."""
-    values, order = [], []
-    for view in views:
-        for kind, count, spent in kinds_of(view):
-            order.append((spent, kind))
-            values.append(
-                {"kind": kind, "profile": view.label, "ms": spent, "count": count, "told": milliseconds(spent)}
-            )
-    least = _LEAST_SHARE * max((sum(row[2] for row in kinds_of(view)) for view in views), default=0.0)
-    kinds = list(dict.fromkeys(kind for spent, kind in sorted(order, reverse=True) if spent >= least))[:12]
-    values = [value for value in values if value["kind"] in kinds]
-    labels = [view.label for view in views]
-    rows = max(1, len(kinds)) * max(1, len(labels))
+    by_label = {label: profile.by_kind() for label, profile in profiles.items()}
+    least = _LEAST_SHARE * max(profile.seen_ms for profile in profiles.values())
+    order = sorted(((kind.ms, kind.op) for kinds in by_label.values() for kind in kinds), reverse=True)
+    shown = list(dict.fromkeys(op for ms, op in order if ms >= least))[:_MOST_KINDS_AS_BARS]
+    values = [
+        {"kind": kind.op, "profile": label, "ms": kind.ms, "count": kind.count, "told": milliseconds(kind.ms)}
+        for label, kinds in by_label.items()
+        for kind in kinds
+        if kind.op in shown
+    ]
+    labels = list(profiles)
+    rows = max(1, len(shown)) * len(labels)
     return vega_lite(
-        max(90, 20 * rows + 8 * len(kinds)),
+        max(90, 20 * rows + 8 * len(shown)),
         values,
         mark={"type": "bar", "cornerRadius": 2},
         encoding={
             "y": {
                 "field": "kind",
                 "type": "nominal",
-                "sort": kinds,
+                "sort": shown,
                 "title": None,
                 "scale": {"paddingInner": 0.25},
                 "axis": {"ticks": False, "domain": False, "labelLimit": 150},
@@ -69,31 +61,28 @@ def kinds_spec(views: Sequence[ProfileView]) -> dict[str, Any]:
                 "legend": {"title": None} if len(labels) > 1 else None,
                 "scale": {"domain": labels, "range": list(SERIES[: len(labels)])},
             },
-            "tooltip": tooltip(kind="operator", profile="profile", count="how many", told="time"),
+            "tooltip": tooltip(kind="operator", profile="profile", count="count", told="time"),
         },
     )
 
 
-def treemap_spec(view: ProfileView) -> dict[str, Any]:
-    """Each operator as a tile whose area is its time, coloured by kind. (Vega: Vega-Lite has no treemap.)"""
-    kinds = [kind for kind, _, _ in kinds_of(view)]
+def treemap_spec(profile: Profile) -> dict[str, Any]:
+    """Each operator as a tile whose area is its time, colored by kind. (Vega: Vega-Lite has no treemap.)"""
+    kinds = [kind.op for kind in profile.by_kind()]
     named = [*kinds[:_MOST_KINDS], *(["other"] if len(kinds) > _MOST_KINDS else [])]
     tiles: list[dict[str, Any]] = [{"id": 0, "parent": None}]
-    operators = sorted(view.operators, key=lambda entry: -(number(entry, "ms") or 0.0))[:_MOST_TILES]
-    for number_, operator in enumerate(operators, start=1):
-        spent = number(operator, "ms") or 0.0
-        kind = text(operator, "op")
-        group = kind if kind in kinds[:_MOST_KINDS] else "other"
+    operators = sorted(profile.operators, key=lambda operator: -operator.ms)[:_MOST_TILES]
+    for number, operator in enumerate(operators, start=1):
         tiles.append(
             {
-                "id": number_,
+                "id": number,
                 "parent": 0,
-                "ms": spent,
-                "op": kind,
-                "kind": group,
-                "where": text(operator, "location"),
-                "told": milliseconds(spent),
-                "share": f"{number(operator, 'share') or 0.0:.1%}",
+                "ms": operator.ms,
+                "op": operator.op,
+                "kind": operator.op if operator.op in kinds[:_MOST_KINDS] else "other",
+                "where": operator.location,
+                "told": milliseconds(operator.ms),
+                "share": percent(operator.share),
             }
         )
     width = "isFinite(containerSize()[0]) && containerSize()[0] > 0 ? containerSize()[0] : 760"
@@ -170,10 +159,15 @@ def treemap_spec(view: ProfileView) -> dict[str, Any]:
     }
 
 
-def roofline_spec(views: Sequence[ProfileView]) -> dict[str, Any] | None:
+def roofline_spec(profiles: Mapping[str, Profile]) -> dict[str, Any] | None:
     """Each operator's speed against its work for each byte, under what the machine can do at most."""
-    values = [point for view in views for operator in view.operators if (point := _roof_point(view.label, operator))]
-    peaks = next((view.peaks for view in views if view.peaks), None)
+    values = [
+        point
+        for label, profile in profiles.items()
+        for operator in profile.operators
+        if (point := _roof_point(label, operator))
+    ]
+    peaks = next((profile.peaks for profile in profiles.values() if profile.peaks), None)
     if not values or peaks is None:
         return None
     intensities = [value["intensity"] for value in values]
@@ -182,14 +176,14 @@ def roofline_spec(views: Sequence[ProfileView]) -> dict[str, Any] | None:
         "field": "intensity",
         "type": "quantitative",
         "scale": log_scale([value["intensity"] for value in [*values, *roofs]]),
-        "title": "operations for each byte touched (logarithmic)",
+        "title": "operations per byte touched (logarithmic)",
         "axis": {"format": "~g", "tickCount": 6},
     }
     y = {
         "field": "gflops",
         "type": "quantitative",
         "scale": log_scale([value["gflops"] for value in [*values, *roofs]]),
-        "title": "10⁹ operations a second (logarithmic)",
+        "title": "10⁹ operations per second (logarithmic)",
         "axis": {"format": "~g", "tickCount": 6},
     }
     labels = list(dict.fromkeys(value["profile"] for value in values))
@@ -223,32 +217,28 @@ def roofline_spec(views: Sequence[ProfileView]) -> dict[str, Any] | None:
     )
 
 
-def _roof_point(label: str, operator: dict[str, Any]) -> dict[str, Any] | None:
-    flops, touched, speed = (number(operator, key) for key in ("flops", "bytes", "gflops"))
-    spent = number(operator, "ms")
-    if not flops or not touched or not speed or not spent:
+def _roof_point(label: str, operator: OperatorTime) -> dict[str, Any] | None:
+    if not (operator.flops and operator.bytes and operator.gflops and operator.ms):
         return None
     return {
         "profile": label,
-        "op": text(operator, "op"),
-        "where": text(operator, "location"),
-        "ms": spent,
-        "intensity": flops / touched,
-        "gflops": speed,
-        "bound": text(operator, "bound"),
-        "told": milliseconds(spent),
+        "op": operator.op,
+        "where": operator.location,
+        "ms": operator.ms,
+        "intensity": operator.flops / operator.bytes,
+        "gflops": operator.gflops,
+        "bound": operator.bound or "",
+        "told": milliseconds(operator.ms),
     }
 
 
-def _roofs(peaks: dict[str, Any], low: float, high: float) -> list[dict[str, Any]]:
+def _roofs(peaks: Peaks, low: float, high: float) -> list[dict[str, Any]]:
     """For each kind of arithmetic a line: as fast as memory delivers, then as fast as the cores compute."""
-    bandwidths = [gbs for entry in items(peaks, "bandwidth") if (gbs := number(entry, 1))]
+    slope = max((gbs for _, gbs in peaks.bandwidth), default=0.0)
     roofs = []
-    for name, key in (("float", "float_gflops"), ("int8", "int8_gops")):
-        peak = number(peaks, key)
-        if not peak or not bandwidths:
+    for name, peak in (("float", peaks.float_gflops), ("int8", peaks.int8_gops)):
+        if not peak or not slope:
             continue
-        slope = max(bandwidths)
         ridge = peak / slope
         places = sorted({low, *([ridge] if low < ridge < high else []), high})
         roofs += [
