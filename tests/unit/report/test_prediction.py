@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.core.plan import Plan
+from hasten.core.remark import said
 from hasten.evaluate.prediction import Prediction, TopClass
 from hasten.report.prediction import document, view
 from hasten.show.terminal import terminal_text
@@ -14,7 +15,7 @@ _SCORES = np.array([[0.1, 0.9]], np.float32)
 
 def _found(top: tuple[TopClass, ...], **parts: object) -> Prediction:
     outputs = parts.pop("outputs", {"scores": _SCORES})
-    return Prediction("folder/model.tflite", Plan(threads=2), outputs, top, "raw", ("A note.",), **parts)  # type: ignore[arg-type]
+    return Prediction("folder/model.tflite", Plan(threads=2), outputs, top, "raw", (said("A note."),), **parts)  # type: ignore[arg-type]
 
 
 def test_the_most_likely_class_comes_first() -> None:
