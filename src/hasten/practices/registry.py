@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
@@ -45,6 +46,7 @@ def practice_named(name: str) -> Practice:
     return cast("Practice", importlib.import_module(f"hasten.practices.{name}"))
 
 
+@functools.cache
 def phrasebook() -> Phrasebook:
     """The phrases of all practices, for whoever shows what several of them said."""
     return Phrasebook(*(practice_named(name).PHRASES for name in NAMES), _IMPROVED, doubts.PHRASES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-MISSING: Final = "Charts are not in this report, only their numbers: install pip install 'hasten[report]' to get them."
+MISSING: Final = "This report has no charts, only their numbers. Run pip install 'hasten[report]' to get charts."
 # Only what the page calls, under one name.
 _SNIPPET: Final = "window.hastenEmbed = vegaEmbed;"
 

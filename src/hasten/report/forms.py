@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import UsageError
-from hasten.report.summary.build import summarise
+from hasten.report.summary import summarize
 
 if TYPE_CHECKING:
     from hasten.core.session import Session
@@ -25,5 +25,5 @@ def report_text(session: Session, form: str = "html", source: str = "") -> str:
 
         return markdown_report(session, source=source)
     if form == "json":
-        return json.dumps(summarise(session, source).as_data(), indent=2, allow_nan=False)
-    raise UsageError(f"there is no report in the form {form!r}", f"Use one of: {', '.join(TEXTS)}.")
+        return json.dumps(summarize(session, source).as_data(), indent=2, allow_nan=False)
+    raise UsageError(f"There is no report in the form {form!r}.", f"Use one of: {', '.join(TEXTS)}.")

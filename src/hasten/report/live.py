@@ -16,13 +16,13 @@ from urllib.parse import parse_qs, urlsplit
 from hasten.core.errors import HastenError, TargetError
 from hasten.core.session import Session, read_session
 from hasten.report.page import content, whole_page
-from hasten.report.summary.build import summarise
+from hasten.report.summary import summarize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hasten.report.summary.records import Summary
+    from hasten.report.summary import Summary
 
 HOST: Final = "127.0.0.1"
 
@@ -41,7 +41,7 @@ class LiveReport:
         with self._lock:
             signature = self._read_signature()
             if self._summary is None or signature != self._signature:
-                self._signature, self._summary = signature, summarise(self._session(), str(self.path))
+                self._signature, self._summary = signature, summarize(self._session(), str(self.path))
             return self._signature, self._summary
 
     def _read_signature(self) -> str:
@@ -72,7 +72,7 @@ def serve(session_path: Path, port: int = 0) -> Iterator[Serving]:
     try:
         server = ThreadingHTTPServer((HOST, port), _handler(report))
     except (OSError, OverflowError) as error:
-        raise TargetError(f"port {port} cannot be used: {error}", "Choose another one, or 0 for any.") from None
+        raise TargetError(f"Port {port} cannot be used: {error}.", "Choose another one, or 0 for any.") from None
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()

@@ -7,9 +7,9 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.units import several
 from hasten.report.chart_library import MISSING, chart_library
-from hasten.report.document.build import sections_of
-from hasten.report.summary.build import summarise
+from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
 from hasten.show.charts import PALETTES, coloured
 from hasten.show.html import section_html
@@ -17,13 +17,14 @@ from hasten.show.markup import Html, element, joined, script_json
 
 if TYPE_CHECKING:
     from hasten.core.session import Session
-    from hasten.report.summary.records import Fact, Summary
+    from hasten.report.headline import Fact
+    from hasten.report.summary import Summary
     from hasten.show.blocks import Section
 
 _HERE: Final = Path(__file__).parent
 _STATES: Final = {
-    "interrupted": "Interrupted: this is what was found until then.",
-    "unfinished": "Not finished: this is what there is so far.",
+    "interrupted": "The session was interrupted. This is what was found until then.",
+    "unfinished": "The session is not finished. This is what there is so far.",
 }
 # Colours by name: the page's styles say what they are, so that dark mode and paper need no drawing again.
 _BY_STYLE: Final = {name: f"var(--chart-{name})" for name in PALETTES["light"]}
@@ -31,7 +32,7 @@ _BY_STYLE: Final = {name: f"var(--chart-{name})" for name in PALETTES["light"]}
 
 def html_report(session: Session, *, source: str = "") -> str:
     """A session as one HTML file that needs nothing else."""
-    return whole_page(summarise(session, source))
+    return whole_page(summarize(session, source))
 
 
 def whole_page(summary: Summary, signature: str = "") -> str:
@@ -65,7 +66,7 @@ def whole_page(summary: Summary, signature: str = "") -> str:
 
 def content(summary: Summary) -> tuple[Html, dict[str, Any]]:
     """What changes as a session grows: the page between its scripts, and the charts' specifications."""
-    sections = sections_of(summary)
+    sections = summary.sections
     charts = bool(chart_library())
     names = {section.name for section in sections}
     inside = [section_html(section, names, charts=charts) for section in sections]
@@ -85,8 +86,9 @@ def content(summary: Summary) -> tuple[Html, dict[str, Any]]:
 def _header(summary: Summary, *, without_charts: bool) -> Html:
     notes = [_STATES[summary.state]] if summary.state in _STATES else []
     if summary.lost_lines:
-        many = f"{summary.lost_lines} lines" if summary.lost_lines > 1 else "1 line"
-        notes.append(f"{many} of the session file could not be read; all others are here.")
+        notes.append(
+            f"{several(summary.lost_lines, 'line')} of the session file could not be read. All others are here."
+        )
     notes += summary.warnings
     notes += [MISSING] if without_charts else []
     inside = [
@@ -115,7 +117,7 @@ def _contents(sections: list[Section]) -> Html:
 
 def _footer(summary: Summary) -> Html:
     origin = f"Made from {summary.source}. " if summary.source else ""
-    words = f"{origin}Intervals are 95 %. Latency is the median of undisturbed runs in fresh processes."
+    words = f"{origin}Intervals have 95 % confidence. Latency is the median of undisturbed runs in fresh processes."
     return element("footer", element("p", words))
 
 

@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import UsageError
-from hasten.report.document.build import sections_of
-from hasten.report.summary.build import summarise
+from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
 from hasten.show.charts import PALETTES, WIDTH, coloured
 
@@ -23,12 +22,12 @@ _SHARPNESS: Final = 2.0
 def pictures(session: Session, form: str) -> Iterator[tuple[str, bytes]]:
     """(file name, content) of each chart, one after the other as they are drawn."""
     if form not in FORMS:
-        raise UsageError(f"there are no pictures in the form {form!r}", f"Use one of: {', '.join(FORMS)}.")
+        raise UsageError(f"There are no pictures in the form {form!r}.", f"Use one of: {', '.join(FORMS)}.")
     try:
         import vl_convert
     except ImportError:
-        raise UsageError("pictures need the package vl-convert-python", "Run: pip install 'hasten[report]'") from None
-    for chart in charts_of(sections_of(summarise(session))):
+        raise UsageError("Pictures need the package vl-convert-python.", "Run pip install 'hasten[report]'.") from None
+    for chart in charts_of(summarize(session).sections):
         spec = json.dumps(picture_spec(chart.spec))
         vega = spec if "marks" in chart.spec else json.dumps(vl_convert.vegalite_to_vega(spec))
         if form == "svg":

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.accuracy import Kind
 from hasten.core.quantization import FAILED, ORIGINAL, UNKNOWN
 from hasten.core.units import interval_ms, milliseconds, percent, several, size
-from hasten.report.summary.words import likeness
 from hasten.report.text import WIDTH, printable, wrapped
 from hasten.show.tables import rendered, table
 
@@ -112,7 +111,7 @@ def _heading(found: Accuracy | None) -> str:
     if found is None:
         return "score"
     if found.kind is not Kind.ACCURACY:
-        return likeness(found.metric)
+        return _likeness(found.metric)
     name = printable(found.metric.rpartition(":")[2])
     return name if len(name) <= _MOST_OF_HEADING else f"{name[: _MOST_OF_HEADING - 1]}…"
 
@@ -200,9 +199,9 @@ def _left_out(skipped: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _accuracy(found: Accuracy) -> str:
-    what = found.metric if found.kind is Kind.ACCURACY else f"{likeness(found.metric)} ({found.metric})"
+    what = found.metric if found.kind is Kind.ACCURACY else f"{_likeness(found.metric)} ({found.metric})"
     if found.kind is Kind.UNKNOWN:
-        what = f"{UNKNOWN} accuracy, {likeness(found.metric)} on random inputs ({found.metric})"
+        what = f"{UNKNOWN} accuracy, {_likeness(found.metric)} on random inputs ({found.metric})"
     interval = f"{_value(found, found.low)} to {_value(found, found.high)}"
     return f"{what} {_value(found, found.value)} ({interval}) on {several(found.samples, 'sample')}"
 
@@ -261,3 +260,7 @@ def _short(name: str, room: int) -> str:
 
 def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 1]}…"
+
+
+def _likeness(metric: str) -> str:
+    return "deviation" if metric == "mae" else "agreement"

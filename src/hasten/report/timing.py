@@ -278,13 +278,26 @@ def _sustained_section(lines: Sequence[Line]) -> list[Section]:
     return [Section("sustained", "Sustained speed", blocks)] if blocks else []
 
 
-def _lasting(model: str, found: Sustained, place: int = 0) -> list[Block]:
+def sustained_answer(lines: Sequence[Line]) -> str:
+    """What the last sustained run of a session came to; empty where there is none."""
+    try:
+        runs = [(line.label, from_data(Sustained, line.data)) for line in lines if line.kind == "sustained"]
+    except (KeyError, TypeError, ValueError):
+        return "The session has a sustained run."
+    return _lasting_answer(*runs[-1]) if runs else ""
+
+
+def _lasting_answer(model: str, found: Sustained) -> str:
     name = PurePath(model).name
     if found.onset is None:
-        answer = f"{name} showed no lasting slowdown ({percent(found.slowdown)} from the first to the last slice)."
-    else:
-        since = duration((found.onset - 1) * found.slice_seconds)
-        answer = f"{name} throttles after {since}: it ends {percent(found.slowdown)} slower than it began."
+        return f"{name} showed no lasting slowdown ({percent(found.slowdown)} from the first to the last slice)."
+    since = duration((found.onset - 1) * found.slice_seconds)
+    return f"{name} throttles after {since}: it ends {percent(found.slowdown)} slower than it began."
+
+
+def _lasting(model: str, found: Sustained, place: int = 0) -> list[Block]:
+    name = PurePath(model).name
+    answer = _lasting_answer(model, found)
     stopped: list[Block] = [Notes((Note(f"The run ended early: {found.cut_short}"),))] if found.cut_short else []
     told = f"Median latency in slices of {duration(found.slice_seconds)}, without a pause between runs."
     sheet = Table(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.units import several
 from hasten.show.blocks import Chart, Detail, Facts, Headline, Notes, Prose, Snippet, Table
 from hasten.show.markup import Html, element, joined
 
@@ -49,7 +50,7 @@ def _chart(chart: Chart, *, charts: bool) -> Html:
     words = [element("h3", chart.title, id=title), element("p", chart.description, id=f"{chart.name}-words")]
     table = element(
         "details",
-        element("summary", f"The numbers as a table ({len(chart.table.rows)} rows)"),
+        element("summary", f"The numbers as a table ({several(len(chart.table.rows), 'row')})"),
         table_html(chart.table),
         id=f"{chart.name}-numbers",
         open=not charts,

@@ -15,7 +15,7 @@ from examples import comparison, measurement
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.practices.profile.examples import operator, profile
-from tune_session import PRACTICES, Line, session_of, tune_lines
+from tune_session import Line, session_of, tune_lines
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.codec import to_data
@@ -26,7 +26,7 @@ from hasten.core.session import Session
 from hasten.core.statistics import Interval
 from hasten.report.chart_library import MISSING, chart_library
 from hasten.report.page import content, html_report
-from hasten.report.summary.build import summarise
+from hasten.report.summary import summarize
 
 _HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028\"'&amp;"
 
@@ -80,7 +80,7 @@ def page_of(lines: list[Line], lost_lines: int = 0) -> Page:
 
 def body_of(session: Session) -> Page:
     """The page without its scripts, which are the same for all sessions and take long to parse."""
-    body, specs = content(summarise(session))
+    body, specs = content(summarize(session))
     json.dumps(specs, allow_nan=False)
     return Page(body)
 
@@ -93,12 +93,12 @@ def tuned() -> Page:
 def test_it_opens_with_the_verdict_and_the_numbers_behind_it(tuned: Page) -> None:
     opening = tuned.text[:700]
     assert "4.0 times faster, 95 % interval 4.0-4.1, top-1 92.1 %" in opening
-    assert "12.4 ms → 3.07 ms a run" in opening
+    assert "12.4 ms → 3.07 ms per inference" in opening
     assert "14.0 MB before" in opening
 
 
 def test_nine_verdicts_each_with_its_standing(tuned: Page) -> None:
-    for title in ("Model choice", "Quantisation", "Application", "Accelerators"):
+    for title in ("Model choice", "Quantization", "Application", "Accelerators"):
         assert title in tuned.text
     assert len([1 for tag, attributes in tuned.tags if (attributes.get("class") or "").startswith("badge")]) == 9
     assert "To do: Fuse the padding: worth about 2 %." in tuned.text
@@ -187,9 +187,9 @@ def test_five_hundred_trials_fit_without_their_raw_samples() -> None:
 def test_thousands_of_trials_are_all_in_json_and_the_telling_ones_on_the_page() -> None:
     session = session_of(tune_lines(5000))
     page = body_of(session)
-    assert "Every trial (5,000)" in page.text
-    assert "3000 slower trials are left out here; --format json has them all." in page.text
-    assert len(summarise(session).trials) == 5000
+    assert "All trials (5,000)" in page.text
+    assert "3000 slower trials are left out here. --format json has them all." in page.text
+    assert len(summarize(session).trials) == 5000
 
 
 def test_a_later_line_of_a_trial_takes_the_place_of_the_earlier_one() -> None:
@@ -206,10 +206,10 @@ def test_a_result_that_more_trials_follow_is_not_the_last_word() -> None:
     interim = {**result[2], "verdict": "about 2 times faster so far"}
     page = page_of([*before[:6], ("result", "tune", interim), *before[6:10]])
     assert "About 2 times faster so far" in page.text
-    assert "Not finished: this is what there is so far." in page.text
+    assert "The session is not finished." in page.text
     stopped = page_of([*before, ("result", "tune", {**result[2], "interrupted": True})])
-    assert "Interrupted: this is what was found until then." in stopped.text
-    assert "Not finished" not in page_of(lines).text
+    assert "The session was interrupted." in stopped.text
+    assert "not finished" not in page_of(lines).text
 
 
 def variant_lines(metric: str = "top-1", kind: Kind = Kind.ACCURACY) -> list[Line]:
@@ -244,10 +244,10 @@ def test_accuracies_of_other_samples_are_drawn_as_changes_against_the_original()
     spec = page.specs()["front"]
     told = {value["name"]: (value["y"], value["told_y"], value["label"]) for value in spec["data"]["values"]}
     assert told == {
-        "original": (0.0, "+0.0 %", "original"),
-        "static_int8": (-0.004, "-0.4 %", ""),
-        "float16": (0.0, "+0.0 %", ""),
-        "static_int16": (-0.125, "-12.5 %", ""),
+        "original": (0.0, "+0.0 pp", "original"),
+        "static_int8": (-0.004, "−0.4 pp", ""),
+        "float16": (0.0, "+0.0 pp", ""),
+        "static_int16": (-0.125, "−12.5 pp", ""),
     }
     assert "change of top-1 against the original" in json.dumps(spec)
     assert "judged by different samples" in page.text
@@ -280,7 +280,7 @@ def test_the_card_of_a_tuning_without_labels_says_agreement() -> None:
         if isinstance(accuracy, dict):
             accuracy["kind"] = "agreement"
     assert "Agreement (top-1)" in page_of(lines).text
-    (card,) = (fact for fact in summarise(session_of(lines)).facts if fact.title == "Agreement (top-1)")
+    (card,) = (fact for fact in summarize(session_of(lines)).facts if fact.title == "Agreement (top-1)")
     assert card.before == ""
 
 
@@ -300,8 +300,8 @@ def _finding() -> dict[str, Any]:
 
 _SESSIONS: dict[str, tuple[list[Line], str]] = {
     "nothing": ([], "This session holds nothing yet."),
-    "bench": ([("measurement", "folder/model.tflite", to_data(measurement(2.5)))], "2.50 ms a run"),
-    "compare": ([("comparison", "a b", comparison([0.69, 0.70, 0.68, 0.69, 0.7]).as_data())], "95 % interval"),
+    "bench": ([("measurement", "folder/model.tflite", to_data(measurement(2.5)))], "2.50 ms per inference"),
+    "compare": ([("comparison", "a b", comparison([0.69, 0.70, 0.68, 0.69, 0.7]).as_data())], "95 % CI"),
     "profile": (
         [("profile", "model.tflite", to_data(profile([operator(0), operator(1, "ADD", 0.1)])))],
         "of the time.",
@@ -310,7 +310,7 @@ _SESSIONS: dict[str, tuple[list[Line], str]] = {
     "failure": ([("failure", "m.tflite", {"message": "the model is damaged", "hint": ""})], "the model is damaged"),
     "sustained": (
         [("sustained", "m.tflite", {"minutes": [{"minute": 1, "median_ms": 2.0, "ci95_ms": [None, None]}]})],
-        "Latency over minutes",
+        "sustained run",
     ),
     "accelerators": (
         [line for line in tune_lines(2) if line[0] in ("accelerators", "finding") and line[1] != "help"],
@@ -337,7 +337,7 @@ def test_rounds_of_one_measurement_become_one_row() -> None:
             beside = {"load": "quiet", "load_kind": "", "load_workers": 0, "round": number}
             rounds.append(("measurement", f"{threads} threads alone", {**data, **beside}))
     page = page_of(rounds)
-    assert "Every trial (2)" in page.text
+    assert "All trials (2)" in page.text
     assert len(page.specs()["threads"]["data"]["values"]) == 2
 
 
@@ -421,9 +421,3 @@ def test_lines_of_nonsense_give_a_page(kind: str, data: Any) -> None:
 
 def test_an_old_header_is_enough() -> None:
     assert "This session holds nothing yet." in html_report(Session({}, ()))
-
-
-def test_practices_are_those_of_the_guide() -> None:
-    from hasten.report.summary.words import PRACTICES as KNOWN
-
-    assert tuple(KNOWN) == PRACTICES

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from hasten.core.session import read_session
-from hasten.report.document.build import sections_of
 from hasten.report.page import html_report
-from hasten.report.summary.build import summarise
+from hasten.report.summary import summarize
 
 SESSIONS = Path(__file__).parents[2] / "data" / "sessions"
 ALWAYS = {"doubts", "environment"}
@@ -37,10 +36,10 @@ def test_there_is_a_session_of_every_command() -> None:
 @pytest.mark.parametrize("name", SECTIONS)
 def test_every_part_of_an_older_session_is_shown(name: str) -> None:
     session = read_session(SESSIONS / f"{name}.jsonl")
-    summary = summarise(session)
+    summary = summarize(session)
     assert summary.unreadable == ()
     assert summary.state == "complete"
-    assert {section.name for section in sections_of(summary)} == SECTIONS[name] | ALWAYS
+    assert {section.name for section in summary.sections} == SECTIONS[name] | ALWAYS
     page = html_report(session)
     assert "cannot be read" not in page
     assert "could not be understood" not in page
@@ -48,4 +47,4 @@ def test_every_part_of_an_older_session_is_shown(name: str) -> None:
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_session_has_a_report_as_data(name: str) -> None:
-    json.dumps(summarise(read_session(SESSIONS / f"{name}.jsonl")).as_data(), allow_nan=False)
+    json.dumps(summarize(read_session(SESSIONS / f"{name}.jsonl")).as_data(), allow_nan=False)

@@ -13,12 +13,11 @@ from tune_session import Line, session_of, tune_lines
 
 from hasten.core.codec import to_data
 from hasten.core.errors import UsageError
-from hasten.report.document.build import sections_of
+from hasten.report.commands import candidate
 from hasten.report.forms import report_text
 from hasten.report.markdown import markdown_report
 from hasten.report.pictures import picture_spec, pictures
-from hasten.report.summary.build import summarise
-from hasten.report.summary.commands import candidate
+from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
 from hasten.show.charts import PALETTES
 from hasten.show.markdown import plain
@@ -65,7 +64,7 @@ def test_an_unknown_form_is_a_wrong_call() -> None:
 
 def test_each_chart_becomes_a_picture() -> None:
     session = session_of(tune_lines(20))
-    wanted = [chart.name for chart in charts_of(sections_of(summarise(session)))]
+    wanted = [chart.name for chart in charts_of(summarize(session).sections)]
     drawn = dict(pictures(session, "svg"))
     assert list(drawn) == [f"{name}.svg" for name in wanted]
     for name, content in drawn.items():
@@ -91,7 +90,7 @@ def test_without_the_library_pictures_say_what_to_install(monkeypatch: pytest.Mo
 
 def test_every_colour_of_a_chart_is_in_both_palettes() -> None:
     assert PALETTES["light"].keys() == PALETTES["dark"].keys()
-    for chart in charts_of(sections_of(summarise(session_of(tune_lines(20))))):
+    for chart in charts_of(summarize(session_of(tune_lines(20))).sections):
         assert '"@' not in json.dumps(picture_spec(chart.spec) | {"data": None})
 
 

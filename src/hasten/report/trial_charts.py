@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hasten.core.units import size as size_text
-from hasten.report.summary.commands import ORIGINAL
-from hasten.report.summary.records import Figure
-from hasten.report.summary.words import (
+from hasten.report.commands import ORIGINAL
+from hasten.report.figures import (
+    Figure,
     accuracy_name,
     accuracy_range,
     accuracy_text,
@@ -23,7 +23,7 @@ from hasten.show.charts import log_scale, status_colour, status_of, tooltip, veg
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.report.summary.records import TrialRow
+    from hasten.report.figures import TrialRow
 
 _LOG_FROM: Final = 5.0
 _MOST_POINTS: Final = 2000

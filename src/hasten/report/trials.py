@@ -1,45 +1,52 @@
-"""Lines of a session as rows of one table: tune's trials, measurements, variants, sides of a comparison, failures."""
+"""Trials: a row for each thing that was tried, and the sections that show them: front, timeline, all trials."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data
-from hasten.core.doubts import DOUBTS, doubts_data
-from hasten.core.errors import HastenError
+from hasten.core.doubts import doubts_data
 from hasten.core.measurement import Measurement
 from hasten.core.pareto import pareto_front
 from hasten.core.plan import plan_from_mapping
 from hasten.core.remark import remark_from_data
-from hasten.report.summary.commands import ORIGINAL, command_of
-from hasten.report.summary.reading import at, items, number, records, text, whole
-from hasten.report.summary.records import DoubtRow, Figure, TrialRow
+from hasten.core.units import milliseconds, several, size, times
+from hasten.practices.registry import phrasebook
+from hasten.report.commands import ORIGINAL, command_of
+from hasten.report.doubts import doubt_rows
+from hasten.report.figures import (
+    UNREADABLE,
+    Figure,
+    TrialRow,
+    accuracy_figure,
+    accuracy_text,
+    at,
+    figure,
+    interval_text,
+    items,
+    latency_figure,
+    latency_text,
+    number,
+    records,
+    text,
+    whole,
+)
+from hasten.report.trial_charts import comparable, front_spec, timeline_spec
+from hasten.show.blocks import Cell, Chart, Prose, Section, Table, cell, columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from hasten.core.session import Line
+    from hasten.report.figures import Event
+    from hasten.show.blocks import Block
 
 KINDS: Final = ("trial", "measurement", "variant", "comparison", "failure")
-UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, HastenError)
-
-
-def figure(data: object, value: str = "value", bounds: str = "ci95") -> Figure | None:
-    """A number with the interval that stands beside it."""
-    found = number(data, value)
-    return None if found is None else Figure(found, number(data, bounds, 0), number(data, bounds, 1))
-
-
-def latency_figure(data: object) -> Figure | None:
-    """A latency in milliseconds."""
-    return figure(data, "median_ms", "ci95_ms")
-
-
-def accuracy_figure(data: object) -> Figure | None:
-    """An accuracy, as a record or as a bare number."""
-    bare = number({"it": data}, "it")
-    return Figure(bare) if bare is not None else figure(data)
+# More rows than this make a page slow to open, and nobody reads them there.
+MOST_ROWS: Final = 2000
+_FILTER_FROM: Final = 12
 
 
 def plan_words(data: object) -> str:
@@ -50,18 +57,6 @@ def plan_words(data: object) -> str:
         return plan_from_mapping(data).describe()
     except UNREADABLE:
         return ", ".join(f"{key}={value}" for key, value in data.items())
-
-
-def doubt_rows(data: object, where: str) -> tuple[DoubtRow, ...]:
-    """Doubts that stand beside a number, as records or as plain sentences."""
-    found = []
-    for entry in items(data):
-        if isinstance(entry, str):
-            found.append(DoubtRow("", entry, "", (where,)))
-        elif isinstance(entry, dict):
-            doubt = remark_from_data(entry)
-            found.append(DoubtRow(doubt.code, DOUBTS.text(doubt), DOUBTS.hint(doubt), (where,)))
-    return tuple(found)
 
 
 def trial_rows(trials: Iterable[Line], paths: Mapping[str, str]) -> tuple[list[TrialRow], list[str]]:
@@ -120,20 +115,22 @@ def measured_row(label: str, data: dict[str, Any]) -> TrialRow:
     latency, plan = found.samples.latency, found.plan.describe()
     model = found.model.path.rsplit("/", 1)[-1]
     name = label if label and label != found.model.path else f"{model}, {plan}"
-    ends = {"latency": {"median_ms": latency.estimate, "ci95_ms": [latency.low, latency.high]}}
-    doubts = doubts_data(found.doubts)
     return TrialRow(
         name=name,
         kind="measurement",
         variant=model,
         plan=plan,
         status="interrupted" if data.get("interrupted") else "timed",
-        latency=latency_figure(ends["latency"]),
+        latency=Figure(latency.estimate, _finite(latency.low), _finite(latency.high)),
         size=found.model.size_bytes,
         memory_mb=found.peak_memory_mb,
         init_ms=found.init_ms,
-        doubts=doubt_rows(doubts, name),
+        doubts=doubt_rows(doubts_data(found.doubts), name),
     )
+
+
+def _finite(bound: float) -> float | None:
+    return bound if math.isfinite(bound) else None
 
 
 def _tried(label: str, data: dict[str, Any]) -> TrialRow:
@@ -146,18 +143,23 @@ def _tried(label: str, data: dict[str, Any]) -> TrialRow:
         status=text(data, "status"),
         stage=text(data, "stage"),
         latency=latency_figure(at(data, "latency")),
-        ratio=figure(at(data, "against_original"), "ratio"),
-        verdict=text(data, "against_original", "verdict"),
+        ratio=figure(at(data, "against") or at(data, "against_original"), "ratio"),
+        verdict=text(data, "against", "verdict") or text(data, "against_original", "verdict"),
         **_judged(data),
         lost=number(data, "drop"),
         size=whole(data, "size"),
         zipped_size=whole(data, "zipped_size"),
         memory_mb=number(data, "peak_memory_mb"),
         init_ms=number(data, "init_ms"),
-        why=text(data, "why"),
+        why=_said(at(data, "why")),
         doubts=doubt_rows(at(data, "doubts"), name),
         elapsed_s=number(data, "elapsed_s"),
     )
+
+
+def _said(data: object) -> str:
+    """A reason or a note in words: by its code, or as an earlier release wrote it."""
+    return phrasebook().text(remark_from_data(data)) if isinstance(data, dict | str) and data else ""
 
 
 def _judged(data: dict[str, Any]) -> dict[str, Any]:
@@ -174,7 +176,7 @@ def _judged(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _variant(label: str, data: dict[str, Any]) -> TrialRow:
-    notes = " ".join(str(note) for note in items(data, "notes"))
+    notes = " ".join(map(_said, items(data, "notes")))
     return TrialRow(
         name=text(data, "recipe") or label,
         kind="variant",
@@ -187,7 +189,7 @@ def _variant(label: str, data: dict[str, Any]) -> TrialRow:
         lost=0.0 if label == ORIGINAL else number(data, "drop"),
         size=whole(data, "size"),
         zipped_size=whole(data, "zipped_size"),
-        why=f"{text(data, 'why')} {notes}".strip(),
+        why=f"{_said(at(data, 'why'))} {notes}".strip(),
     )
 
 
@@ -227,3 +229,128 @@ def _badness(row: TrialRow, by_loss: bool) -> float:
 def front_names(result: dict[str, Any] | None) -> list[str]:
     """The trials that a result names as its front."""
     return [name for entry in records(result, "front") if (name := text(entry, "id"))]
+
+
+def front_section(trials: Sequence[TrialRow]) -> list[Section]:
+    """Latency, accuracy and size of every trial."""
+    rows = [row for row in trials if row.kind == "trial"] or [row for row in trials if row.kind == "variant"]
+    spec = front_spec(rows)
+    if spec is None:
+        return []
+    front = sorted((row for row in rows if row.on_front and row.latency), key=_latency_of)
+    told = (
+        f"{several(len(rows), 'trial')}. On the Pareto front, where no other is better in every respect: {len(front)}."
+    )
+    chosen = next((row for row in rows if row.status == "chosen"), None)
+    if chosen is not None:
+        told += f" Chosen: {chosen.name}, {_in_words(chosen)}."
+    sheet = Table("front-table", "The trials on the Pareto front, the fastest first", _COLUMNS, _cells(front))
+    lead = "Left is faster, up is more accurate. Larger marks are larger files. Whiskers are 95 % confidence intervals."
+    if comparable([row for row in rows if row.latency is not None]).changes:
+        lead += " Trials were judged by different samples: each is compared with the original on its own samples."
+    chart = Chart("front", "Accuracy, latency and size of the trials", told, spec, sheet)
+    return [Section("front", "Accuracy, latency and size", (Prose(lead), chart))]
+
+
+def _latency_of(row: TrialRow) -> float:
+    return row.latency.value if row.latency else 0.0
+
+
+def _in_words(row: TrialRow) -> str:
+    accuracy = accuracy_text(row.accuracy, row.metric)
+    if accuracy and row.accuracy_on:
+        accuracy += f" on the {row.accuracy_on} half of the data"
+    parts = [latency_text(row.latency), accuracy, size(row.size) if row.size else ""]
+    return ", ".join(part for part in parts if part)
+
+
+_COLUMNS = columns(
+    "trial",
+    "status",
+    "#latency",
+    "#95 % CI",
+    "#speedup",
+    "#accuracy",
+    "half of the data",
+    "#size",
+    "#init",
+    "#memory",
+    "why",
+    "command",
+)
+
+
+def _cells(rows: Sequence[TrialRow]) -> tuple[tuple[Cell, ...], ...]:
+    return tuple(
+        (
+            Cell(row.name),
+            Cell(row.status),
+            Cell(latency_text(row.latency), row.latency.value if row.latency else None),
+            Cell(interval_text(row.latency), row.latency.low if row.latency else None),
+            _faster(row.ratio),
+            Cell(accuracy_text(row.accuracy, row.metric), row.accuracy.value if row.accuracy else None),
+            Cell(row.accuracy_on),
+            Cell(size(row.size) if row.size else "", row.size),
+            Cell("" if row.init_ms is None else milliseconds(row.init_ms), row.init_ms),
+            Cell("" if row.memory_mb is None else f"{row.memory_mb:.1f} MB", row.memory_mb),
+            Cell(_why(row)),
+            Cell(row.command, code=True),
+        )
+        for row in rows
+    )
+
+
+def _faster(ratio: Figure | None) -> Cell:
+    if ratio is None or not ratio.value:
+        return Cell("")
+    speed = ratio.inverse.value
+    return Cell(times(speed), speed)
+
+
+def _why(row: TrialRow) -> str:
+    return " ".join(filter(None, (row.why, *(doubt.evidence for doubt in row.doubts))))
+
+
+def trials_section(trials: Sequence[TrialRow]) -> list[Section]:
+    """Every trial, to sort and to filter."""
+    if not trials:
+        return []
+    shown = _most_telling(trials)
+    sheet = Table(
+        "trials-table",
+        "Every trial of the session",
+        _COLUMNS,
+        _cells(shown),
+        filterable=len(shown) > _FILTER_FROM,
+        marks=tuple(row.status for row in shown),
+    )
+    blocks: list[Block] = [sheet]
+    if len(shown) < len(trials):
+        left = len(trials) - len(shown)
+        blocks.insert(0, Prose(f"{left} slower trials are left out here. --format json has them all."))
+    return [Section("trials", f"All trials ({len(trials):,})", tuple(blocks))]
+
+
+def _most_telling(rows: Sequence[TrialRow]) -> Sequence[TrialRow]:
+    if len(rows) <= MOST_ROWS:
+        return rows
+    return sorted(rows, key=lambda row: (row.latency is None, _latency_of(row)))[:MOST_ROWS]
+
+
+def timeline_section(events: Sequence[Event], trials: Sequence[TrialRow]) -> list[Section]:
+    """When each line of the session was written."""
+    if len(events) < 2:
+        return []
+    rows = tuple(
+        (cell(f"{event.seconds:.0f} s", event.seconds), Cell(event.kind), Cell(event.label), Cell(event.what))
+        for event in events[:MOST_ROWS]
+    )
+    caption = f"The {len(rows)} lines of the session, in order"
+    sheet = Table("timeline-table", caption, columns("#after", "kind", "of", "result"), rows)
+    timed = [row for row in trials if row.kind == "trial"]
+    spec = timeline_spec(timed)
+    if spec is None:
+        return [Section("timeline", "Timeline", (sheet,))]
+    last = max(event.seconds for event in events)
+    told = f"{len(timed)} trials in {last:.0f} s. The line is the lowest latency so far that keeps the accuracy."
+    return [Section("timeline", "Timeline", (Chart("timeline", "Latency of each trial over time", told, spec, sheet),))]

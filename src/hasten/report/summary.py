@@ -1,4 +1,7 @@
-"""Session → Summary: pure, and content with whatever a session holds."""
+"""Session → Summary: a session in short, the one record that every form of the report is made from.
+
+Pure, and content with whatever a session holds: what cannot be read is named, and hides nothing else.
+"""
 
 from __future__ import annotations
 
@@ -9,50 +12,141 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.codec import record, to_data
 from hasten.core.finding import Finding, Standing, finding_from_data, told_finding
+from hasten.core.phrases import as_sentence
 from hasten.core.session import merged_rounds
-from hasten.core.units import percent
+from hasten.core.units import percent, several
 from hasten.practices.registry import NAMES, TITLES, phrasebook, practice_named
 from hasten.report import timing
-from hasten.report.summary import trials as rows
-from hasten.report.summary.commands import variant_paths
-from hasten.report.summary.doubts import BUSY, all_doubts, contradiction
-from hasten.report.summary.reading import at, items, number, records, text
-from hasten.report.summary.records import Event, StepRow, Summary
-from hasten.report.summary.reproduce import reproductions
-from hasten.report.summary.trials import (
+from hasten.report.commands import Reproduction, reproduce_section, reproductions, variant_paths
+from hasten.report.doubts import BUSY, all_doubts, contradiction, doubts_section
+from hasten.report.figures import (
     UNREADABLE,
-    figure,
-    front_names,
+    DoubtRow,
+    Event,
+    TrialRow,
+    at,
+    items,
     latency_figure,
+    latency_text,
+    number,
+    records,
+    short,
+    text,
+)
+from hasten.report.headline import Fact, headline, measured_facts, tune_facts
+from hasten.report.steps import StepRow, steps_of, steps_section
+from hasten.report.timing import FINAL, comparisons_in
+from hasten.report.trials import (
+    KINDS,
+    front_names,
+    front_section,
+    timeline_section,
     trial_rows,
+    trials_section,
     with_chosen,
     with_front,
 )
-from hasten.report.summary.views import sensitivity_views, short
-from hasten.report.summary.words import headline, latency_text, measured_facts, tune_facts
-from hasten.report.timing import FINAL, comparisons_in
-from hasten.show.blocks import Prose, Section, VerdictRow, verdict_row
+from hasten.show.blocks import Cell, Facts, Prose, Section, Table, VerdictRow, Verdicts, columns, verdict_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from hasten.core.session import Line, Session
-    from hasten.report.summary.records import Fact, TrialRow
     from hasten.report.timing import ComparedPair
+    from hasten.show.blocks import Block
 
 _KNOWN: Final = {
-    *rows.KINDS,
+    *KINDS,
     *NAMES,
     *("settings", "environment", "result", "step", "finding", "chosen", "floor", "note", "accuracy", "sensitivity"),
     *("check", "explanation", "sustained"),
 }
 # Rooms that are no section of the guide, and offer sections like one.
-_OTHER_ROOMS: Final = {"gate": "Limits", "explain": "Why"}
+_OTHER_ROOMS: Final = {"gate": "Limits", "report.timing": "Timing", "explain": "Why"}
+_FIRST: Final = ("checks",)
+"""What a reader came for, where a session holds it."""
 _NOTHING: Final = "This session holds nothing yet."
 
 
-def summarise(session: Session, source: str = "") -> Summary:
+@record
+class Summary:
+    """A whole session in short, without raw samples."""
+
+    title: str
+    headline: str
+    state: str
+    """`complete`, `interrupted`, `unfinished` or `empty`."""
+    facts: tuple[Fact, ...] = ()
+    verdicts: tuple[VerdictRow, ...] = ()
+    trials: tuple[TrialRow, ...] = ()
+    steps: tuple[StepRow, ...] = ()
+    found: tuple[Section, ...] = ()
+    """What practices and other rooms show, in the guide's order."""
+    events: tuple[Event, ...] = ()
+    doubts: tuple[DoubtRow, ...] = ()
+    reproductions: tuple[Reproduction, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    other_kinds: tuple[tuple[str, int], ...] = ()
+    """Kinds of lines that this report knows nothing about, and how many of each there are."""
+    unreadable: tuple[str, ...] = ()
+    """Lines whose data are not as they should be."""
+    warnings: tuple[str, ...] = ()
+    """What a reader must know beside the headline."""
+    notes: tuple[str, ...] = ()
+    """What the command itself remarked."""
+    lost_lines: int = 0
+    source: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        """The summary as JSON can hold it. Charts are left out: their tables have the same numbers."""
+        data: dict[str, Any] = _without_specs(to_data(self))
+        return data
+
+    @property
+    def sections(self) -> list[Section]:
+        """The sections of a report, in the order in which a reader wants them."""
+        return [
+            *_verdicts_section(self.verdicts, self.notes),
+            *(section for section in self.found if section.name in _FIRST),
+            *front_section(self.trials),
+            *steps_section(self.steps),
+            *(section for section in self.found if section.name not in _FIRST),
+            *timeline_section(self.events, self.trials),
+            doubts_section(self.doubts, self.unreadable, self.lost_lines),
+            *trials_section(self.trials),
+            *reproduce_section(self.reproductions),
+            _environment_section(self.environment, self.other_kinds),
+        ]
+
+
+def _without_specs(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_specs(entry) for key, entry in value.items() if key != "spec"}
+    return [_without_specs(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _verdicts_section(verdicts: Sequence[VerdictRow], notes: Sequence[str]) -> list[Section]:
+    title = "The nine practices" if len(verdicts) == len(NAMES) else "Verdicts"
+    return (
+        [Section("verdicts", title, (Verdicts(tuple(verdicts)), *(Prose(as_sentence(note)) for note in notes)))]
+        if verdicts
+        else []
+    )
+
+
+def _environment_section(environment: Sequence[tuple[str, str]], other_kinds: Sequence[tuple[str, int]]) -> Section:
+    blocks: list[Block] = [Facts(tuple(environment))] if environment else []
+    if other_kinds:
+        named = ", ".join(f"{kind or 'without a name'} ({count})" for kind, count in other_kinds)
+        blocks.append(Prose(f"The session also holds lines that this report has no section for: {named}."))
+    if not blocks:
+        blocks.append(Prose("The session does not say where it was measured."))
+    return Section("environment", "Where this was measured", tuple(blocks))
+
+
+def summarize(session: Session, source: str = "") -> Summary:
     """The session in short."""
     lines = [line for line in session.trials if isinstance(line.data, dict)]
     merged = merged_rounds(lines)
@@ -60,7 +154,7 @@ def summarise(session: Session, source: str = "") -> Summary:
     model = text(settings, "model") if "command" in settings else _first_model(lines)
     tried, unreadable = trial_rows(merged, variant_paths(lines, result, model))
     tried = with_front(with_chosen(tried, lines), front_names(result))
-    compared = _readable(comparisons_in, lines)
+    compared = _comparisons(lines)
     verdicts = _verdicts(lines, result, whole_guide=result is not None or "budget_s" in settings)
     odd = [f"{line.kind} {line.label}: not a record" for line in session.trials if not isinstance(line.data, dict)]
     final = next((view for view in reversed(compared) if view.label == FINAL), None)
@@ -71,9 +165,8 @@ def summarise(session: Session, source: str = "") -> Summary:
         facts=_facts(result, settings, tried, final),
         verdicts=verdicts,
         trials=tuple(tried),
-        steps=_steps(lines, result),
-        sections=tuple(_sections(merged)),
-        sensitivities=sensitivity_views(lines),
+        steps=steps_of(lines, result),
+        found=tuple(_found(merged)),
         events=_events(lines, tried),
         doubts=all_doubts(lines, tried, compared),
         reproductions=reproductions(lines, tried, compared, settings, model),
@@ -114,7 +207,7 @@ def _state(lines: Sequence[Line], result: dict[str, Any] | None, settings: dict[
     if result is not None:
         # A result is written whenever there is a better one; what comes after it tells that more was to follow.
         last = max(place for place, line in enumerate(lines) if line.kind == "result")
-        return "unfinished" if any(line.kind in rows.KINDS for line in lines[last:]) else "complete"
+        return "unfinished" if any(line.kind in KINDS for line in lines[last:]) else "complete"
     if "budget_s" in settings:
         return "unfinished"
     return "interrupted" if lines[-1].data.get("interrupted") else "complete"
@@ -139,8 +232,8 @@ def _fallback(lines: Sequence[Line]) -> str:
         whole = number(profiles[-1], "invoke_ms") or sum(kinds.values())
         return f"{kind} takes {percent(spent / whole)} of the time." if whole else f"{kind} takes most of the time."
     if any(line.kind == "sustained" for line in lines):
-        return "Latency over minutes, below."
-    return f"{len(lines)} lines, and no latency among them." if lines else _NOTHING
+        return timing.sustained_answer(lines)
+    return f"The session has {several(len(lines), 'line')} and no latency." if lines else _NOTHING
 
 
 def _facts(
@@ -172,40 +265,48 @@ def _finding(data: dict[str, Any]) -> Finding:
         return told_finding("?", Standing.NOT_EXAMINED, "This finding cannot be read.")
 
 
-def _sections(lines: Sequence[Line]) -> Iterable[Section]:
-    """What each practice shows of the session; what cannot be read says so, and hides nothing else."""
-    rooms: list[tuple[str, str, Any]] = [
-        *((name, title, importlib.import_module(f"hasten.{name}")) for name, title in _OTHER_ROOMS.items()),
-        ("timing", "Timing", timing),
-        *((name, TITLES[name], practice_named(name)) for name in NAMES),
-    ]
-    for name, title, room in rooms:
+def _found(lines: Sequence[Line]) -> Iterable[Section]:
+    """What each room and practice shows of the session; what cannot be read says so, and hides nothing else."""
+    rooms = [(name, title, importlib.import_module(f"hasten.{name}")) for name, title in _OTHER_ROOMS.items()]
+    practices = [(name, TITLES[name], practice_named(name)) for name in NAMES]
+    for name, title, room in [*rooms, *practices]:
         try:
             yield from room.sections(lines)
         except UNREADABLE as error:  # noqa: PERF203 - one practice must not hide the others
             said = f"What the session holds of this cannot be read ({type(error).__name__}: {error})."
-            yield Section(name, title, (Prose(said),))
+            yield Section(name.rpartition(".")[2], title, (Prose(said),))
+    yield from _sensitivities(lines)
 
 
-def _readable(read: Callable[[Iterable[Line]], list[ComparedPair]], lines: Iterable[Line]) -> list[ComparedPair]:
-    """What can be read, line by line."""
+def _sensitivities(lines: Sequence[Line]) -> Iterable[Section]:
+    """What quantizing single nodes does to the output, a table for each recipe."""
+    groups: dict[str, dict[str, dict[str, Any]]] = {}
+    for line in lines:
+        if line.kind == "sensitivity":
+            groups.setdefault(text(line.data, "recipe"), {})[line.label] = line.data
+    tables = []
+    for place, (recipe, nodes) in enumerate(groups.items()):
+        rows = tuple(
+            (
+                Cell(text(row, "location"), code=True),
+                Cell(text(row, "op")),
+                *(Cell("" if (it := number(row, key)) is None else percent(it), it) for key in ("error", "share")),
+            )
+            for row in nodes.values()
+        )
+        headings = columns("where", "operator", "#error at the output", "#share")
+        tables.append(Table(f"sensitivity-table-{place}", f"Each node quantized alone: {recipe}", headings, rows))
+    if tables:
+        yield Section("sensitivities", "Sensitivity of each node", tuple(tables))
+
+
+def _comparisons(lines: Iterable[Line]) -> list[ComparedPair]:
+    """The comparisons that can be read."""
     found: list[ComparedPair] = []
     for line in lines:
         with contextlib.suppress(*UNREADABLE):
-            found += read([line])
+            found += comparisons_in([line])
     return found
-
-
-def _steps(lines: Iterable[Line], result: dict[str, Any] | None) -> tuple[StepRow, ...]:
-    """The result's own steps; before there are any, those that were saved so far."""
-    so_far = {line.label: {"practice": line.label, **line.data} for line in lines if line.kind == "step"}
-    steps = []
-    for data in records(result, "steps") or so_far.values():
-        before, after = number(data, "from_ms"), number(data, "to_ms")
-        if before is not None and after is not None:
-            practice = text(data, "practice")
-            steps.append(StepRow(practice, before, after, figure(data, "ratio"), text(data, "what")))
-    return tuple(steps)
 
 
 def _events(lines: Sequence[Line], tried: Sequence[TrialRow]) -> tuple[Event, ...]:

@@ -1,1 +1,0 @@
-"""What a report says, section by section, in whatever form it is printed."""

@@ -1,0 +1,150 @@
+"""A session in a sentence, and the few numbers that tell the story."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.codec import record
+from hasten.core.units import duration, milliseconds, percent, several, size, times
+from hasten.report.commands import ORIGINAL
+from hasten.report.figures import (
+    Figure,
+    accuracy_figure,
+    accuracy_name,
+    accuracy_range,
+    accuracy_text,
+    at,
+    figure,
+    interval_text,
+    latency_text,
+    number,
+    text,
+    whole,
+)
+from hasten.report.timing import comparison_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.report.figures import TrialRow
+    from hasten.report.timing import ComparedPair
+    from hasten.show.blocks import VerdictRow
+
+
+@record
+class Fact:
+    """One of the few numbers that tell the story: before, after, and what it means."""
+
+    title: str
+    value: str
+    before: str = ""
+    note: str = ""
+
+
+def headline(
+    result: dict[str, Any] | None,
+    trials: Sequence[TrialRow],
+    comparisons: Sequence[ComparedPair],
+    verdicts: Sequence[VerdictRow],
+) -> str:
+    """The whole in a sentence: the result's own, or what the session's most telling line says."""
+    if said := text(result, "verdict"):
+        return said[:1].upper() + said[1:]
+    tried = [row for row in trials if row.kind == "trial" and row.latency is not None]
+    if tried:
+        best = min(tried, key=lambda row: row.latency.value if row.latency else 0.0)
+        fastest = f"The fastest is {best.name}: {latency_text(best.latency)} per inference."
+        return f"No verdict yet: {several(len(tried), 'trial')} so far. {fastest}"
+    if comparisons:
+        last = comparisons[-1]
+        return f"{last.names[1]}, against {last.names[0]}: {comparison_words(last.comparison)}."
+    if verdicts:
+        return f"{verdicts[-1].title}: {verdicts[-1].evidence}"
+    measured = [row for row in trials if row.latency is not None]
+    if measured:
+        return _measured_sentence(measured)
+    if trials:
+        return f"Nothing could be measured: {trials[-1].why}" if trials[-1].why else "Nothing was measured."
+    return ""
+
+
+def _measured_sentence(rows: Sequence[TrialRow]) -> str:
+    last = rows[-1]
+    interval = interval_text(last.latency)
+    bounds = f" (95 % CI {interval})" if interval else ""
+    more = f" {several(len(rows) - 1, 'more measurement')} below." if len(rows) > 1 else ""
+    return f"{last.name}: {latency_text(last.latency)} per inference{bounds}.{more}"
+
+
+def tune_facts(
+    result: dict[str, Any], settings: dict[str, Any], trials: Sequence[TrialRow], final: ComparedPair | None
+) -> tuple[Fact, ...]:
+    """Speed, accuracy and size of the result against the original."""
+    original = next((row for row in trials if row.variant == ORIGINAL), None)
+    chosen = next((row for row in reversed(trials) if row.status == "chosen"), None)
+    facts = [
+        _speed(result, final, original, chosen),
+        _accuracy(result, original, chosen),
+        _size(result, settings, original, chosen),
+    ]
+    if (tried := whole(result, "trials")) is not None or trials:
+        seconds = number(result, "seconds")
+        note = "" if seconds is None else f"in {duration(seconds)}"
+        facts.append(Fact("Tried", f"{tried if tried is not None else len(trials)} trials", note=note))
+    return tuple(fact for fact in facts if fact is not None)
+
+
+def _speed(
+    result: dict[str, Any], final: ComparedPair | None, original: TrialRow | None, chosen: TrialRow | None
+) -> Fact | None:
+    speedup = figure(at(result, "best"), "speedup") or (
+        Figure(final.comparison.ratio, *final.comparison.ci95).inverse if final else None
+    )
+    if speedup is None:
+        return None
+    before, after = (row.latency.value if row and row.latency else None for row in (original, chosen))
+    if final and final.first and final.second:
+        before, after = final.first.samples.median_ms, final.second.samples.median_ms
+    change = f"{milliseconds(before)} → {milliseconds(after)} per inference" if before and after else ""
+    known = speedup.low is not None and speedup.high is not None
+    note = f"95 % CI {speedup.low:.2f}–{speedup.high:.2f}" if known else ""
+    return Fact("Speedup", times(speedup.value), change, note)
+
+
+def _accuracy(result: dict[str, Any], original: TrialRow | None, chosen: TrialRow | None) -> Fact | None:
+    before = accuracy_figure(at(result, "best", "original_accuracy")) or (original.accuracy if original else None)
+    after = accuracy_figure(at(result, "best", "accuracy")) or (chosen.accuracy if chosen else None)
+    metric = text(result, "best", "accuracy", "metric") or (chosen.metric if chosen else "")
+    kind = text(result, "best", "accuracy", "kind") or (chosen.accuracy_kind if chosen else "")
+    if after is None:
+        return None
+    note = "" if after.low is None else f"95 % CI {accuracy_range(after, metric)}"
+    name = accuracy_name(metric, kind)
+    # Without labels, the original's own figure is that it agrees with itself.
+    told = f"{accuracy_text(before, metric)} before" if before and kind in ("", "accuracy") else ""
+    return Fact(name[:1].upper() + name[1:] if name != metric else name, accuracy_text(after, metric), told, note)
+
+
+def _size(
+    result: dict[str, Any], settings: dict[str, Any], original: TrialRow | None, chosen: TrialRow | None
+) -> Fact | None:
+    before = whole(settings, "size") or (original.size if original else None)
+    after = whole(result, "best", "size") or (chosen.size if chosen else None)
+    if not after:
+        return None
+    if not before:
+        return Fact("Size", size(after))
+    change = 1 - after / before
+    word = "the same size" if abs(change) < 0.005 else f"{percent(abs(change))} {'smaller' if change > 0 else 'larger'}"
+    return Fact("Size", size(after), f"{size(before)} before", word)
+
+
+def measured_facts(row: TrialRow) -> tuple[Fact, ...]:
+    """The numbers of one measurement."""
+    interval = interval_text(row.latency)
+    facts = [Fact("Latency", latency_text(row.latency), note=f"95 % CI {interval}" if interval else "")]
+    if row.init_ms is not None:
+        facts.append(Fact("Init", milliseconds(row.init_ms), note="from the file to a model that is ready to run"))
+    if row.memory_mb is not None:
+        facts.append(Fact("Memory", f"{row.memory_mb:.1f} MB", note="peak, above that of a process without the model"))
+    return (*facts, Fact("Size", size(row.size))) if row.size else tuple(facts)
