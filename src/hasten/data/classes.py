@@ -50,8 +50,9 @@ class LabelReader:
 
     def __init__(self, dataset: Dataset, packed: Sequence[str] = (), offset: int = 0) -> None:
         names, self.source, self._offset = dataset.classes, dataset.classes_from, offset
-        if names and self.source != CLASSES_FILE and set(names) <= set(packed):
-            # The model itself says in which order its outputs come, background and all.
+        # The model itself says in which order its outputs come, background and all.
+        self._by_model = bool(names) and self.source != CLASSES_FILE and set(names) <= set(packed)
+        if self._by_model:
             names, self.source, self._offset = tuple(packed), "the model's labels", 0
         self._names = names
         self._numbers = {name: number for number, name in reversed(list(enumerate(names)))}
@@ -59,7 +60,7 @@ class LabelReader:
     def check_count(self, outputs: int) -> None:
         """Refuse names that are not as many as the model's outputs, as their order would then be a guess."""
         count = len(self._names)
-        if not count or self.source == "the model's labels" or count + self._offset == outputs or outputs == 1:
+        if not count or self._by_model or count + self._offset == outputs or outputs == 1:
             return
         classes = "1 class" if count == 1 else f"{count} classes"
         beyond = f" and --label-offset {self._offset}" if self._offset else ""
