@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.cli import options
 from hasten.cli.files import is_there, refuse_existing, write_new
-from hasten.cli.presenting import completed, present
+from hasten.cli.presenting import completed, present, recorded
 from hasten.cli.progress import progress_bar
-from hasten.core.errors import DataError, HastenError, UsageError
+from hasten.core.errors import DataError, UsageError
 from hasten.core.plan import Workload
 
 if TYPE_CHECKING:
@@ -81,14 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.markdown is not None and not _is_step_summary(arguments.markdown):
         refuse_existing(arguments.markdown, force=arguments.force, model=model)
     session = options.session_from(arguments, "check")
-    try:
-        with progress_bar("checking") as progress:
-            effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))
-            found, interrupted = completed(lambda: api.check(model, request, effort=effort))
-    except HastenError as error:
-        if session is not None:
-            session.add("failure", model, {"message": error.message, "hint": error.hint})
-        raise
+    with recorded(session, model), progress_bar("checking") as progress:
+        effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))
+        found, interrupted = completed(lambda: api.check(model, request, effort=effort))
     if arguments.markdown is not None:
         _write_markdown(arguments, api.markdown(found))
     code = present(arguments, found, session=session, interrupted=interrupted)

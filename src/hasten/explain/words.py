@@ -139,9 +139,10 @@ def headroom_words(found: ExplainFound) -> str:
 
 def numbers_words(errors: NumericalErrors) -> str:
     """What was compared, and how far the outputs are off."""
+    named = PurePath(errors.inputs.facts["source"]).name if "source" in errors.inputs.facts else ""
     text = (
         f"Compared the outputs of {several(errors.compared, 'node')} with the original's on"
-        f" {several(errors.samples, 'sample')} of {BOOK.text(errors.inputs)}."
+        f" {several(errors.samples, 'sample')} of {named or BOOK.text(errors.inputs)}."
     )
     if errors.outputs_equal:
         return f"{text} The outputs are equal to the last bit."
@@ -221,10 +222,6 @@ def snr_words(row: NodeRow) -> str:
     return "equal" if row.same_to_the_bit else "-" if row.snr_db is None else db_words(row.snr_db)
 
 
-def _source(facts: Mapping[str, Any]) -> str:
-    return PurePath(facts["source"]).name
-
-
 PHRASES: Final[dict[str, Phrase]] = {
     "explain.slower": _verdict(lambda facts: f"The changed model is {speedup(facts['ratio'])}"),
     "explain.faster": _verdict(lambda facts: f"The changed model is {speedup(facts['ratio'])}"),
@@ -240,7 +237,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "explain.not-timed": Phrase("The operators were not timed. {model}: {failure}"),
     "explain.other-inputs": Phrase("The original takes {before:count input}, the changed model {after}."),
     "explain.other-shape": Phrase("The input {name!r} of the changed model differs in shape from the original's."),
-    "explain.inputs-data": Phrase(_source),
+    "explain.inputs-data": Phrase("{source}"),
     "explain.inputs-range": Phrase("random inputs over the range of the changed model's inputs"),
     "explain.inputs-unit": Phrase("random inputs from 0 to 1"),
     "explain.random": Phrase("The model was not made for random inputs.", "Read this as a hint, or give --data."),
