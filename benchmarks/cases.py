@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten import demo
-from hasten.data.preprocess import preprocess_from_text
-from hasten.library import study_quantize
+from hasten.data.given import Data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from hasten.practices.quantize.run import QuantizePractice
-    from hasten.practices.quantize_records import QuantizeSettings
 
 ROOT = Path(__file__).parents[2] / "shared" / "cases"
 
@@ -35,22 +31,11 @@ class Case:
     metric: str = ""
 
 
-def opened_case(case: Case, folder: Path, settings: QuantizeSettings) -> QuantizePractice:
-    """A search on the case that has not begun; its data is made ready beside the folder."""
-    from dataclasses import replace
-
-    beside = folder.with_name(f"{folder.name}-data")
-    beside.mkdir(parents=True)
-    data, calibration = case.prepared(beside)
-    return study_quantize(
-        case.model,
-        folder,
-        data=data,
-        calibration=calibration,
-        preprocess=preprocess_from_text(case.preprocess),
-        metric=case.metric,
-        settings=replace(settings, label_offset=case.label_offset),
-    )
+def data_of(case: Case, folder: Path) -> Data:
+    """The data of a case, made ready in a new folder."""
+    folder.mkdir(parents=True)
+    data, calibration = case.prepared(folder)
+    return Data(data, calibration, case.preprocess, case.metric, label_offset=case.label_offset)
 
 
 def _demo(_folder: Path) -> tuple[str, str]:

@@ -21,22 +21,21 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.cases import CASES, Case
 from benchmarks.common import record
-from hasten.api import Effort, compare
+from hasten.api import Data, Effort, SearchSettings, compare, document, tune
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, plan_from_mapping
-from hasten.core.tuning import ORIGINAL, trial_id
+from hasten.core.trial import ORIGINAL, trial_id
 from hasten.data.metrics import metric_from_text
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
 from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
-from hasten.library import open_model, tune
+from hasten.library import open_model
 from hasten.measure.bench import bench
 from hasten.targets.local import LocalTarget
 from hasten.tune.plans import numbers_of, plans_to_try
-from hasten.tune.settings import TuneSettings
 from hasten.variants.maker import VariantMaker
 from hasten.variants.recipes import RECIPES
 
@@ -95,20 +94,16 @@ def _examined(case: Case, seconds_a_cell: float) -> dict[str, Any]:
         best = min((cell for cell in cells if _keeps_floor(cell)), key=_milliseconds)
         grid_s = time.monotonic() - begin
         begin = time.monotonic()
-        settings = TuneSettings(
-            max_drop=_MAX_DROP, budget_s=_BUDGET_SHARE * grid_s, extras=False, label_offset=case.label_offset
-        )
+        settings, effort = SearchSettings(max_drop=_MAX_DROP, extras=False), Effort(_BUDGET_SHARE * grid_s)
         found = tune(
             case.model,
             place / "tuned",
-            data=data,
-            calibration=calibration,
-            preprocess=preprocess_from_text(case.preprocess),
-            metric=case.metric,
+            data=Data(data, calibration, case.preprocess, case.metric, label_offset=case.label_offset),
             settings=settings,
+            effort=effort,
         )
         tune_s = time.monotonic() - begin
-        chosen = found.as_data()["best"]
+        chosen = document(found)["best"]
         regret = _regret(best, Path(chosen["model"]), plan_from_mapping(chosen["plan"]))
     figures = {
         "grid_best": best.id,
@@ -119,7 +114,7 @@ def _examined(case: Case, seconds_a_cell: float) -> dict[str, Any]:
         "cost": round(tune_s / grid_s, 3),
         "cells": len(cells),
         "tune_trials": found.trials,
-        "verdict": found.verdict,
+        "verdict": document(found)["verdict"],
         "cells_ms": {cell.id: {"median_ms": cell.median_ms, "drop": cell.drop, "why": cell.why} for cell in cells},
     }
     told = f"regret {figures['regret']:.1%}, cost {figures['cost']:.0%}"

@@ -28,6 +28,7 @@ import numpy as np
 from benchmarks.cases import CASES, Case
 from benchmarks.common import record
 from benchmarks.grid import HalvesJudge
+from hasten.api import Data, Effort, SearchSettings, document, tune
 from hasten.core.comparison import Verdict, compare_rounds
 from hasten.core.errors import HastenError
 from hasten.core.failure import RunnerFailed
@@ -36,10 +37,9 @@ from hasten.data.forms import forms_from_graph, real_from_bytes
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
 from hasten.evaluate.split import calibration_samples
-from hasten.library import open_model, tune
+from hasten.library import open_model
 from hasten.measure.warmup import warm_up
 from hasten.targets.local import LocalTarget
-from hasten.tune.settings import TuneSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,17 +80,15 @@ def _examined(case: Case, budget_s: float) -> dict[str, Any]:
         place = Path(folder)
         (place / "data").mkdir()
         data, calibration = case.prepared(place / "data")
-        settings = TuneSettings(max_drop=_MAX_DROP, budget_s=budget_s, extras=False, label_offset=case.label_offset)
+        settings, effort = SearchSettings(max_drop=_MAX_DROP, extras=False), Effort(budget_s)
         found = tune(
             case.model,
             place / "tuned",
-            data=data,
-            calibration=calibration,
-            preprocess=preprocess_from_text(case.preprocess),
-            metric=case.metric,
+            data=Data(data, calibration, case.preprocess, case.metric, label_offset=case.label_offset),
             settings=settings,
+            effort=effort,
         )
-        best = found.as_data()["best"]
+        best = document(found)["best"]
         ours, _ = open_model(best["model"], plan_from_mapping(best["plan"]))
         plain, _ = open_model(case.model)
         rivals = [

@@ -18,26 +18,28 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from benchmarks.cases import CASES, Case, opened_case
+from benchmarks.cases import CASES, Case, data_of
 from benchmarks.common import RESULTS, record
 from benchmarks.planted import plant
-from hasten.api import Effort, compare
-from hasten.core.plan import Plan
-from hasten.core.quantization import BROKEN, KEPT, SIZE, VariantRow
-from hasten.evaluate.evaluation import compare_evaluations
-from hasten.practices.mixed_precision import search_mix
-from hasten.practices.quantize_judge import REPORTING
-from hasten.practices.quantize_records import QuantizeSettings
-from hasten.practices.sensitivity import MOST_SAMPLES, sensitivities
-from hasten.variants.recipes import recipe_from_name
-
-if TYPE_CHECKING:
-    from hasten.practices.quantize.run import QuantizePractice
+from hasten.api import Effort, SearchSettings, compare
+from hasten.core.plan import Plan, Workload
+from hasten.core.trial import FloorState, Purpose, Trial
+from hasten.data.forms import forms_from_graph
+from hasten.data.given import open_data
+from hasten.library.opening import open_model
+from hasten.practices.quantize.facts import SIZE, SPEED
+from hasten.targets.local import LocalTarget
+from hasten.tune.folder import QUANTIZE, SearchFolder
+from hasten.tune.quantizing import QuantizeSearch
+from hasten.tune.sensitivity import MOST_SAMPLES, sensitivities
+from hasten.tune.settings import compared_settings
+from hasten.tune.workshop import Order, Workshop
 
 _WANTED_EVALUATIONS, _WANTED_SLOWER, _WANTED_INTEGERS = 0.25, 1.03, 0.6
 _SECONDS = 20.0
+_TIMING_SECONDS = 5.0
 _NNCF_RANKING_SAMPLES = 300
 _RESULTS = RESULTS / "mixing.json"
 # (case, recipe, the most to lose): where the recipe keeps the floor there is nothing to mix, and that is said.
@@ -58,7 +60,7 @@ _NAMED = "01 static_int8_min_max at 1.0%"
 class Cost:
     """What a search took, beyond the variant that it started from, and what it came to."""
 
-    row: VariantRow | None
+    row: Trial | None
     evaluations: int
     samples: int
     small_evaluations: int
@@ -125,14 +127,13 @@ def _race(case: Case, recipe: str, max_drop: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         ways = {}
         for way in ("ours", "one_by_one"):
-            settings = QuantizeSettings((recipe,), max_drop, mix=False, seconds=5.0)
-            if way == "one_by_one":
-                settings = replace(settings, goal=SIZE)  # no profile: only errors count
-            practice = opened_case(case, Path(folder) / way, settings)
+            # One by one needs no profile: only errors count.
+            settings = SearchSettings((recipe,), max_drop, mix=False, goal=SIZE if way == "one_by_one" else SPEED)
+            search = _opened(case, Path(folder) / way, settings)
             try:
-                found = _searched(practice, recipe, way)
+                found = _searched(search, recipe, way)
             finally:
-                practice.close()
+                search.workshop.close()
             if found is None:
                 return {"floor": "kept without a mix"}
             ways[way] = found
@@ -151,35 +152,41 @@ def _race(case: Case, recipe: str, max_drop: float) -> dict[str, Any]:
         return data
 
 
-def _searched(practice: QuantizePractice, recipe: str, way: str) -> Cost | None:
-    practice._begin()
-    row = practice.judge(recipe, recipe_from_name(recipe))
-    if row.floor != BROKEN:
+def _opened(case: Case, folder: Path, settings: SearchSettings) -> QuantizeSearch:
+    """A search on the case that has not begun."""
+    candidate, graph = open_model(case.model)
+    data = open_data(data_of(case, folder.with_name(f"{folder.name}-data")), forms_from_graph(graph, Workload()).inputs)
+    place = SearchFolder(folder, QUANTIZE, compared_settings(candidate, data, settings))
+    return QuantizeSearch(Workshop(LocalTarget(), candidate, graph, data, settings, place), _TIMING_SECONDS)
+
+
+def _searched(search: QuantizeSearch, recipe: str, way: str) -> Cost | None:
+    search._begin()
+    if search.attempt(Order(recipe)).floor is not FloorState.BROKEN:
         return None
-    practice.time_all(0.0)
-    row = practice.folder.rows[recipe]
-    begin, evaluations, samples = time.monotonic(), practice.judges.evaluations, practice.judges.samples_run
+    search.time_all()
+    judge, trial = search.workshop.judge, search.folder.variants[recipe]
+    begin, evaluations, samples = time.monotonic(), judge.evaluations, judge.samples_run
     if way == "ours":
-        search_mix(practice, row)
+        search.mixer.search(trial)
     else:
-        _one_by_one(practice, row)
+        _one_by_one(search, trial)
     seconds = time.monotonic() - begin
-    evaluations, samples = practice.judges.evaluations - evaluations, practice.judges.samples_run - samples
-    mixes = [entry for entry in practice.rows if entry.is_mix and entry.floor == KEPT and entry.path]
+    evaluations, samples = judge.evaluations - evaluations, judge.samples_run - samples
+    mixes = [entry for entry in search.trials if entry.is_mix and entry.floor is FloorState.KEPT and entry.path]
     found = mixes[-1] if mixes else None
     drop = None
     if found is not None:
-        reported = practice.judges.reported(practice.candidate_of(found))
-        drop = round(compare_evaluations(practice.judges.original(REPORTING), reported).drop, 4)
-    return Cost(found, evaluations, samples, len(practice.folder.sensitivities), seconds, drop)
+        reported = judge.reported(found, search.workshop.candidate_of(found, Plan()))
+        drop = None if reported.change is None else round(reported.change.drop, 4)
+    return Cost(found, evaluations, samples, len(search.folder.sensitivities), seconds, drop)
 
 
-def _one_by_one(practice: QuantizePractice, row: VariantRow) -> None:
-    worst_first = sorted(sensitivities(practice, row), key=lambda entry: -entry.error)
+def _one_by_one(search: QuantizeSearch, trial: Trial) -> None:
+    worst_first = sorted(sensitivities(search.workshop, trial, Plan()), key=lambda entry: -entry.error)
     for count in range(1, len(worst_first)):
-        nodes = sorted(node for entry in worst_first[:count] for node in entry.nodes)
-        name = f"{row.recipe}_but_{len(nodes)}"
-        if practice.judge(name, recipe_from_name(row.recipe), float_nodes=nodes).floor == KEPT:
+        nodes = tuple(sorted(node for entry in worst_first[:count] for node in entry.nodes))
+        if search.attempt(Order(trial.recipe, nodes, Purpose.FLOOR, trial.variant)).floor is FloorState.KEPT:
             break
 
 

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cases import CASES, Case, opened_case
+from benchmarks.cases import CASES, Case, data_of
 from benchmarks.common import RESULTS, record
-from hasten.core.quantization import ORIGINAL, VariantRow
-from hasten.library import run_quantize
-from hasten.practices.quantize_records import QuantizeSettings
+from hasten.api import SearchSettings, document, quantize
+from hasten.core.trial import ORIGINAL, Trial
+from hasten.practices.quantize.words import BOOK
 
 _MAX_DROP = 0.01
 _RESULTS = RESULTS / "quantize.json"
@@ -39,23 +39,21 @@ def main() -> int:
 def _figures(case: Case) -> dict[str, Any]:
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        practice = opened_case(case, Path(folder) / "out", QuantizeSettings(max_drop=_MAX_DROP))
-        run_quantize(practice)
-        found = practice.found()
-    original = found.rows[0]
-    chosen = next(row for row in found.rows if row.recipe == found.chosen)
+        settings = SearchSettings(max_drop=_MAX_DROP)
+        found = quantize(case.model, Path(folder) / "out", data=data_of(case, Path(folder) / "data"), settings=settings)
+    original, chosen, told = found.original, found.best, document(found)
     lost = None if chosen.change is None else chosen.change.drop
     figures: dict[str, Any] = {
-        "chosen": chosen.recipe,
+        "chosen": chosen.variant,
         "ratio": None if chosen.against is None else round(chosen.against.ratio, 3),
         "size_ratio": round(chosen.size_bytes / original.size_bytes, 3),
         "integer_weights": chosen.integer_share,
         "drop_on_the_reporting_half": lost,
-        "floor_kept": chosen.recipe == ORIGINAL or (lost is not None and lost <= _MAX_DROP + 1e-9),
+        "floor_kept": chosen.variant == ORIGINAL or (lost is not None and lost <= _MAX_DROP + 1e-9),
         "seconds": round(time.monotonic() - begin),
-        "why": found.why,
-        "notes": list(found.notes),
-        "rows": [_row(row) for row in found.rows],
+        "why": told["why"],
+        "notes": told["notes"],
+        "rows": [_row(trial) for trial in found.trials],
     }
     print(f"{case.name}: {figures['why']} ({figures['seconds']} s)", flush=True)
     for row in figures["rows"]:
@@ -63,18 +61,18 @@ def _figures(case: Case) -> dict[str, Any]:
     return figures
 
 
-def _row(row: VariantRow) -> dict[str, Any]:
-    known = row.known_accuracy
+def _row(row: Trial) -> dict[str, Any]:
+    known = row.accuracy
     return {
-        "recipe": row.recipe,
+        "recipe": row.variant,
         "size": row.size_bytes,
         "zipped": row.zipped_bytes,
-        "floor": row.floor,
+        "floor": row.floor.value,
         "latency_ms": None if row.latency is None else round(row.latency.estimate, 4),
         "against": None if row.against is None else [row.against.verdict.value, round(row.against.ratio, 3)],
         "accuracy": None if known is None else [known.metric, round(known.value, 4), known.samples],
-        "on": "reporting" if row.accuracy else "choosing",
-        "why": row.why,
+        "on": row.accuracy_on,
+        "why": BOOK.text(row.why),
         "integer_weights": None if row.integer_share is None else round(row.integer_share, 3),
         "float_nodes": len(row.float_nodes),
     }

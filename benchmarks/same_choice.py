@@ -14,12 +14,9 @@ from typing import Any
 
 from benchmarks.cases import CASES, Case
 from benchmarks.common import record
-from hasten.api import compare
+from hasten.api import Data, Effort, SearchSettings, compare, document, tune
 from hasten.core.comparison import Verdict
 from hasten.core.plan import Plan, plan_from_mapping
-from hasten.data.preprocess import preprocess_from_text
-from hasten.library import tune
-from hasten.tune.settings import TuneSettings
 
 _RUNS = 3
 _BUDGET_S = 45.0
@@ -43,20 +40,18 @@ def _examined(case: Case, budget_s: float) -> dict[str, Any]:
         place = Path(folder)
         (place / "data").mkdir()
         data, calibration = case.prepared(place / "data")
-        settings = TuneSettings(budget_s=budget_s, extras=False, label_offset=case.label_offset)
+        settings, effort = SearchSettings(extras=False), Effort(budget_s)
         found = [
             tune(
                 case.model,
                 place / f"run{number}",
-                data=data,
-                calibration=calibration,
-                preprocess=preprocess_from_text(case.preprocess),
-                metric=case.metric,
+                data=Data(data, calibration, case.preprocess, case.metric, label_offset=case.label_offset),
                 settings=settings,
+                effort=effort,
             )
             for number in range(_RUNS)
         ]
-        choices = [_choice(entry.as_data()["best"]) for entry in found]
+        choices = [_choice(document(entry)["best"]) for entry in found]
         verdicts = [_against(choices[0], choice) for choice in choices[1:]]
     figures = {
         "choices": [entry.best.id for entry in found],

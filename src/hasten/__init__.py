@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hasten.api import (
+        Data,
         Effort,
+        SearchSettings,
         app,
         app_trace,
         bench,
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
         compare,
         copies,
         profile,
+        quantize,
         session_report,
         sustain,
         threads,
+        tune,
         watch,
     )
     from hasten.bundle.folder import read_bundle
@@ -43,6 +47,7 @@ _PUBLIC = {
     "Bundle": "hasten.bundle.record",
     "Comparison": "hasten.core.comparison",
     "CopiesFound": "hasten.practices.copies.facts",
+    "Data": "hasten.data.given",
     "DataError": "hasten.core.errors",
     "Effort": "hasten.measure.effort",
     "Finding": "hasten.core.finding",
@@ -52,6 +57,7 @@ _PUBLIC = {
     "Plan": "hasten.core.plan",
     "Profile": "hasten.core.profile",
     "Runner": "hasten.deploy.runner",
+    "SearchSettings": "hasten.tune.settings",
     "TargetError": "hasten.core.errors",
     "ThreadsFound": "hasten.practices.threads.facts",
     "TraceFound": "hasten.practices.app.facts",
@@ -66,10 +72,12 @@ _PUBLIC = {
     "compare": "hasten.api",
     "copies": "hasten.api",
     "profile": "hasten.api",
+    "quantize": "hasten.api",
     "read_bundle": "hasten.bundle.folder",
     "session_report": "hasten.api",
     "sustain": "hasten.api",
     "threads": "hasten.api",
+    "tune": "hasten.api",
     "watch": "hasten.api",
 }
 
@@ -78,6 +86,7 @@ __all__ = [
     "Bundle",
     "Comparison",
     "CopiesFound",
+    "Data",
     "DataError",
     "Effort",
     "Finding",
@@ -87,6 +96,7 @@ __all__ = [
     "Plan",
     "Profile",
     "Runner",
+    "SearchSettings",
     "TargetError",
     "ThreadsFound",
     "TraceFound",
@@ -102,10 +112,12 @@ __all__ = [
     "compare",
     "copies",
     "profile",
+    "quantize",
     "read_bundle",
     "session_report",
     "sustain",
     "threads",
+    "tune",
     "watch",
 ]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pathlib
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,6 +17,7 @@ from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.errors import Interrupted, UsageError
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
+from hasten.data.given import Data
 from hasten.library.opening import error_of, open_model
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import FailedCandidate
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from hasten.core.comparison import Comparison
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Profile
+    from hasten.core.session import Session
     from hasten.core.sustained import SustainedFound
+    from hasten.data.given import OpenData
     from hasten.data.preprocess import Preprocess
     from hasten.evaluate.prediction import Prediction
     from hasten.explain.facts import ExplainFound
@@ -39,14 +43,20 @@ if TYPE_CHECKING:
     from hasten.gate.request import CheckRequest
     from hasten.measure.compare import ComparisonResult
     from hasten.measure.rounds import Candidate, Track
+    from hasten.model.graph import Graph
     from hasten.practices.accelerators.facts import AcceleratorsFound
     from hasten.practices.app.facts import TraceFound, WatchedFound
     from hasten.practices.app.run import Timeline, Watching
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.help.facts import DevicesFound, DoctorFound
     from hasten.practices.profile.exports import ProfileTimeline
+    from hasten.practices.quantize.facts import QuantizeFound
     from hasten.practices.threads.facts import ThreadsFound
     from hasten.show.blocks import Block
+    from hasten.tune.facts import TuneFound
+    from hasten.tune.settings import SearchSettings
+    from hasten.variants.io_types import IoTypes
+    from hasten.variants.recipes import RECIPE_NAMES
 
     Path = str | os.PathLike[str]
 
@@ -61,8 +71,12 @@ _VIEWS: Final = {
 }
 
 __all__ = [
+    "RECIPE_NAMES",
     "AcceleratorOptions",
+    "Data",
     "Effort",
+    "IoTypes",
+    "SearchSettings",
     "accelerators",
     "app",
     "app_trace",
@@ -82,12 +96,14 @@ __all__ = [
     "practice",
     "profile",
     "profile_export",
+    "quantize",
     "run_once",
     "session_lines",
     "session_report",
     "sustain",
     "threads",
     "trace",
+    "tune",
     "watch",
 ]
 
@@ -358,6 +374,61 @@ def trace(
     return _found(record_timeline(candidate, graph, effort), candidate)
 
 
+def quantize(
+    model: Path,
+    folder: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    data: Data = Data(),
+    settings: SearchSettings | None = None,
+    effort: Effort = Effort(),
+) -> QuantizeFound:
+    """Variants of a model with measured accuracy, size and speed, and the best that keeps its accuracy.
+
+    The folder keeps all of it: the same call again goes on from there. `effort.seconds` is for timing.
+    """
+    from hasten.tune import quantizing
+    from hasten.tune.folder import QUANTIZE, SearchFolder
+    from hasten.tune.settings import QUANTIZE_SECONDS, SearchSettings, compared_settings
+    from hasten.tune.workshop import Workshop
+
+    asked = settings or SearchSettings()
+    candidate, graph, given = _opened(model, plan, workload, data)
+    place = SearchFolder(pathlib.Path(folder), QUANTIZE, compared_settings(candidate, given, asked))
+    workshop = Workshop(effort.target, candidate, graph, given, asked, place)
+    return _found(quantizing.run(workshop, effort.seconds_or(QUANTIZE_SECONDS), effort.progress), candidate)
+
+
+def tune(
+    model: Path,
+    folder: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    data: Data = Data(),
+    settings: SearchSettings | None = None,
+    effort: Effort = Effort(),
+) -> TuneFound:
+    """The fastest model and plan that keep the accuracy asked for, with proof, in a folder ready to ship.
+
+    `effort.seconds` is the budget; `settings.resume` goes on with what the folder holds.
+    """
+    from hasten.core.version import VERSION
+    from hasten.tune import tuning
+    from hasten.tune.folder import TUNE, SearchFolder
+    from hasten.tune.settings import TUNE_SECONDS, SearchSettings, tune_settings_data
+    from hasten.tune.workshop import Workshop
+
+    asked, target = settings or SearchSettings(), effort.target
+    candidate, graph, given = _opened(model, plan, replace(workload, seed=asked.seed), data)
+    seconds = effort.seconds_or(TUNE_SECONDS)
+    line = tune_settings_data(candidate, given, asked, target.name, seconds)
+    place = SearchFolder(pathlib.Path(folder), TUNE, line, resume=asked.resume, version=VERSION)
+    workshop = Workshop(target, candidate, graph, given, asked, place)
+    return tuning.run(workshop, seconds, _companions, effort.progress)
+
+
 def run_once(
     model: Path,
     source: Path,
@@ -436,6 +507,23 @@ def session_lines(found: object) -> list[tuple[str, str, dict[str, Any]]]:
     return lines
 
 
+def _opened(model: Path, plan: Plan, workload: Workload, data: Data) -> tuple[Candidate, Graph, OpenData]:
+    """A model and the data to judge it by."""
+    from hasten.data.forms import forms_from_graph
+    from hasten.data.given import open_data
+
+    candidate, graph = open_model(model, plan, workload)
+    return candidate, graph, open_data(data, forms_from_graph(graph, workload).inputs)
+
+
+def _companions(bundle: Bundle, session: Session) -> dict[str, str]:
+    """What stands in a bundle beside the model and its plan: code that runs it, and the report."""
+    from hasten.bundle.code import code_files
+    from hasten.report.page import html_report
+
+    return {**code_files(bundle), "report.html": html_report(session, source=str(bundle.folder / "session.jsonl"))}
+
+
 @contextlib.contextmanager
 def _interruptible(so_far: Sequence[object]) -> Iterator[None]:
     """Let Ctrl-C carry what is known by then."""
@@ -460,3 +548,17 @@ def _found(result: T | Failure | FailedCandidate, candidate: Candidate) -> T:
     if isinstance(result, Failure):
         raise error_of(result, candidate)
     return result
+
+
+# Options that need what other commands do not wait for, by the module that has them.
+_LATER: Final = {
+    "IoTypes": "hasten.variants.io_types",
+    "RECIPE_NAMES": "hasten.variants.recipes",
+    "SearchSettings": "hasten.tune.settings",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)

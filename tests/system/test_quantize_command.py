@@ -51,8 +51,8 @@ def test_the_same_command_goes_on_and_fits_80_columns(demo: tuple[Path, Finished
         "quantize", "demo", "--data", "demo", "--calibration", "demo", "-o", folder, *SHORT, "--recipe", "float16"
     )
     assert again.code == 0
-    assert "went on with the search" in " ".join(again.output.split())
-    assert max(map(len, again.output.splitlines())) <= max(80, len(f"Chosen: original, copied to {folder}/x") + 20)
+    assert "continued the search" in " ".join(again.output.split())
+    assert all(len(line) <= 80 or str(folder) in line for line in again.output.splitlines())
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,8 @@ def test_recipes_that_cannot_have_the_types_are_named_as_left_out(tmp_path: Path
     done = hasten(*DEMO, "-o", tmp_path / "out", *SHORT, "--input-type", "int16")
     assert done.code == 0, done.errors
     said = " ".join(done.output.split())
-    assert "variants have int16 inputs; left out, as they cannot: float16, dynamic_int8, weight_only_int8" in said
+    assert "Variants have int16 inputs." in said
+    assert "left out: float16, dynamic_int8, weight_only_int8" in said
 
 
 def test_a_recipe_that_cannot_have_the_types_is_wrong_usage(tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_wrong_labels_are_told_and_nothing_is_chosen_by_them(tmp_path: Path) -> 
     done = hasten(*command)
     assert done.code == 0, done.errors
     said = " ".join(done.output.split())
-    assert "Chosen: original" in said
+    assert "chosen original, copied to" in said
     assert "! The original is right on 0 of 20 samples, no better than chance (1 in 10 classes)" in said
 
     (tmp_path / "out" / ".DS_Store").write_bytes(b"")
@@ -201,8 +202,8 @@ def test_control_c_prints_the_best_and_leaves_a_model_and_a_session(tmp_path: Pa
     interrupt(process)
     output, errors = finish(process, 30)
     assert process.returncode == 130, errors
-    assert "Chosen: original" in output
-    assert "goes on from here" in errors
+    assert "chosen  original, copied to" in output
+    assert "Run the same command again to continue" in errors
     assert (folder / "chosen.tflite").read_bytes() == MODEL.read_bytes()
     assert read_session(session).lost_lines == 0
     assert not (folder / ".making.tflite").exists()

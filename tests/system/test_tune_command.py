@@ -99,9 +99,9 @@ def test_the_text_opens_with_the_verdict_and_fits_80_columns(place: Path, tmp_pa
     done = hasten(*command(place, tmp_path / "o", "--budget", "3s"))
     assert done.code == 0, done.errors
     lines = done.output.splitlines()
-    assert lines[0].startswith("tiny.tflite: ")
+    assert "faster" in lines[0] or "original" in lines[0]
     assert all(len(line) <= 80 or str(tmp_path) in line for line in lines)
-    assert sum(line.startswith(("good", "improved", "to do", "not examined"), 13) for line in lines) == 9
+    assert sum(line.startswith(("good", "improved", "to do", "not examined"), 14) for line in lines) == 9
 
 
 def test_control_c_gives_the_best_so_far_and_a_bundle(place: Path, tmp_path: Path) -> None:
@@ -112,8 +112,8 @@ def test_control_c_gives_the_best_so_far_and_a_bundle(place: Path, tmp_path: Pat
     output, errors = finish(process, 40)
     assert "http://127.0.0.1:" in errors
     assert process.returncode == 130, errors
-    assert "--resume goes on" in errors
-    assert output.startswith("tiny.tflite: ")
+    assert "with --resume" in errors
+    assert "tiny.tflite" in output
     assert read_bundle(out).model_path.is_file()
     assert _results(out)[-1]["interrupted"]
 

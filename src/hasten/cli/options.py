@@ -19,6 +19,7 @@ from hasten.core.session import SessionWriter, keep_nothing
 if TYPE_CHECKING:
     from hasten.bundle.record import Bundle
     from hasten.core.session import Keep
+    from hasten.data.given import Data
     from hasten.targets.base import Target
 
 MODEL_HELP: Final = "a .tflite file, a bundle or demo; a plan may follow, as in model.tflite@threads=2"
@@ -99,6 +100,21 @@ def data_named(text: str, *, calibration: bool = False) -> str:
     if text == "demo" and not Path(text).exists():
         return str(CALIBRATION if calibration else DATA)
     return text
+
+
+def data_from(arguments: argparse.Namespace) -> Data:
+    """The data that the options name."""
+    from hasten.data.given import Data
+
+    return Data(
+        data_named(arguments.data),
+        data_named(arguments.calibration, calibration=True),
+        arguments.preprocess,
+        arguments.metric,
+        arguments.samples,
+        arguments.skip_bad,
+        arguments.label_offset,
+    )
 
 
 def add_output(parser: argparse.ArgumentParser, *, session: bool = True) -> None:

@@ -21,12 +21,12 @@ INTERRUPTED: Final = 130
 _WIDEST: Final = 160
 
 
-def completed(measure: Callable[[], T]) -> tuple[T, bool]:
-    """What was found, and whether Ctrl-C cut it short."""
+def completed(measure: Callable[[], T], hint: str = "") -> tuple[T, bool]:
+    """What was found, and whether Ctrl-C cut it short; the hint then says how to go on."""
     try:
         return measure(), False
     except Interrupted as interrupted:
-        complain("Interrupted. This is what was measured until then.", "")
+        complain("Interrupted. This is what was measured until then.", hint)
         found: T = interrupted.found
         return found, True
 

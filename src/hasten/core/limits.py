@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import UsageError
+from hasten.core.remark import Remark, remark
 from hasten.core.units import milliseconds, size
 
 if TYPE_CHECKING:
@@ -36,13 +37,13 @@ class Limit:
         """Whether a result stays within."""
         return not self.misses(latency_ms, size_bytes)
 
-    def misses(self, latency_ms: float, size_bytes: int) -> list[str]:
+    def misses(self, latency_ms: float, size_bytes: int) -> list[Remark]:
         """Which limits a result breaks, and with what."""
-        found = []
+        code, found = "tune.unreachable", []
         if self.latency_ms is not None and latency_ms > self.latency_ms:
-            found.append(f"latency {milliseconds(self.latency_ms)}: the nearest is {milliseconds(latency_ms)}")
+            found.append(remark(code, limit="latency", asked=self.latency_ms, nearest=latency_ms))
         if self.size_bytes is not None and size_bytes > self.size_bytes:
-            found.append(f"size {size(self.size_bytes)}: the nearest is {size(size_bytes)}")
+            found.append(remark(code, limit="size", asked=self.size_bytes, nearest=size_bytes))
         return found
 
     def as_data(self) -> dict[str, Any]:

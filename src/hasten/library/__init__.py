@@ -9,21 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hasten.library.changing import quantize, run_quantize, study_quantize
     from hasten.library.opening import open_model
-    from hasten.library.tuning import run_tune, study_tune, tune
 
-_MODULES = {
-    "open_model": "opening",
-    "quantize": "changing",
-    "run_quantize": "changing",
-    "run_tune": "tuning",
-    "study_quantize": "changing",
-    "study_tune": "tuning",
-    "tune": "tuning",
-}
+_MODULES = {"open_model": "opening"}
 
-__all__ = ["open_model", "quantize", "run_quantize", "run_tune", "study_quantize", "study_tune", "tune"]
+__all__ = ["open_model"]
 
 
 def __getattr__(name: str) -> Any:

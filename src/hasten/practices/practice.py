@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hasten.core.codec import from_data
+from hasten.core.trial import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from hasten.core.finding import Finding
     from hasten.core.phrases import Phrase
     from hasten.core.profile import Profile
+    from hasten.core.remark import Remark
     from hasten.core.session import Line
-    from hasten.core.tuning import Step, TuneTrial
+    from hasten.core.trial import Step, Trial
     from hasten.show.blocks import Section
 
 T = TypeVar("T")
@@ -24,19 +26,20 @@ T = TypeVar("T")
 class Evidence:
     """What a tuning knows when the verdicts are given."""
 
-    trials: Sequence[TuneTrial]
-    best: TuneTrial
-    base: TuneTrial
+    trials: Sequence[Trial]
+    best: Trial
+    base: Trial
     steps: Sequence[Step] = ()
     confirmed: bool = False
-    already: str = ""
+    already: Remark = NOTHING
+    """Why there is nothing to quantize, where the model is quantized already."""
     profiles: tuple[Profile | None, Profile | None] = (None, None)
     """Of the original and of the result."""
     given: Mapping[str, Finding] = field(default_factory=dict)
     """Findings of practices that ran in full, by practice."""
 
     @property
-    def originals(self) -> list[TuneTrial]:
+    def originals(self) -> list[Trial]:
         """The trials of the original, with whatever plan."""
         return [trial for trial in self.trials if trial.variant == self.base.variant]
 

@@ -7,8 +7,8 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
-from hasten.core import doubts
-from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core import accuracy_notes, doubts
+from hasten.core.phrases import Phrasebook
 
 if TYPE_CHECKING:
     from hasten.practices.practice import Practice
@@ -35,8 +35,6 @@ GUIDE: Final = (
     Entry("accelerators", "Accelerators", "test what each accelerator does with the model"),
     Entry("help", "Help"),
 )
-# What a step of a tuning brought, whatever the practice.
-_IMPROVED: Final = {"tune.improved": Phrase("{what}: {ratio:speedup}.")}
 NAMES: Final = tuple(entry.name for entry in GUIDE)
 TITLES: Final = {entry.name: entry.title for entry in GUIDE}
 
@@ -47,6 +45,13 @@ def practice_named(name: str) -> Practice:
 
 
 @functools.cache
+@functools.cache
 def phrasebook() -> Phrasebook:
     """The phrases of all practices, for whoever shows what several of them said."""
-    return Phrasebook(*(practice_named(name).PHRASES for name in NAMES), _IMPROVED, doubts.PHRASES)
+    from hasten.evaluate import trial_words
+    from hasten.evaluate import words as evaluation
+    from hasten.practices import steps
+    from hasten.variants import words as variants
+
+    others = (steps, trial_words, variants, evaluation, accuracy_notes, doubts)
+    return Phrasebook(*(practice_named(name).PHRASES for name in NAMES), *(room.PHRASES for room in others))

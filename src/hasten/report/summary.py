@@ -48,7 +48,7 @@ from hasten.report.trials import (
     with_chosen,
     with_front,
 )
-from hasten.show.blocks import Cell, Facts, Prose, Section, Table, VerdictRow, Verdicts, columns, verdict_row
+from hasten.show.blocks import Facts, Prose, Section, VerdictRow, Verdicts, verdict_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -275,29 +275,6 @@ def _found(lines: Sequence[Line]) -> Iterable[Section]:
         except UNREADABLE as error:  # noqa: PERF203 - one practice must not hide the others
             said = f"What the session holds of this cannot be read ({type(error).__name__}: {error})."
             yield Section(name.rpartition(".")[2], title, (Prose(said),))
-    yield from _sensitivities(lines)
-
-
-def _sensitivities(lines: Sequence[Line]) -> Iterable[Section]:
-    """What quantizing single nodes does to the output, a table for each recipe."""
-    groups: dict[str, dict[str, dict[str, Any]]] = {}
-    for line in lines:
-        if line.kind == "sensitivity":
-            groups.setdefault(text(line.data, "recipe"), {})[line.label] = line.data
-    tables = []
-    for place, (recipe, nodes) in enumerate(groups.items()):
-        rows = tuple(
-            (
-                Cell(text(row, "location"), code=True),
-                Cell(text(row, "op")),
-                *(Cell("" if (it := number(row, key)) is None else percent(it), it) for key in ("error", "share")),
-            )
-            for row in nodes.values()
-        )
-        headings = columns("where", "operator", "#error at the output", "#share")
-        tables.append(Table(f"sensitivity-table-{place}", f"Each node quantized alone: {recipe}", headings, rows))
-    if tables:
-        yield Section("sensitivities", "Sensitivity of each node", tuple(tables))
 
 
 def _comparisons(lines: Iterable[Line]) -> list[ComparedPair]:

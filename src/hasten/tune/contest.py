@@ -11,11 +11,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.racing import MARGIN, are_alike, best_of, log_ratios, surely_slower
-from hasten.core.tuning import BROKEN, DROPPED, FINAL, KEPT, TIMED
-from hasten.core.units import percent
+from hasten.core.remark import remark
+from hasten.core.trial import NOTHING, FloorState, Stage, Status
 from hasten.tune.field import MOST_AT_ONCE, chunks
 from hasten.tune.plans import simplicity
+from hasten.tune.racing import MARGIN, are_alike, best_of, log_ratios, surely_slower
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,7 +89,9 @@ class Contest:
     def promising_broken(self, by: float) -> list[Lane]:
         """Lanes that break the floor and would be faster than the best by so much (a share), the fastest first."""
         mark = self.field.relative(self.best) + math.log1p(-by)
-        broken = [lane for lane in self.field.lanes.values() if lane.trial.floor == BROKEN and lane.trial.levels]
+        broken = [
+            lane for lane in self.field.lanes.values() if lane.trial.floor is FloorState.BROKEN and lane.trial.levels
+        ]
         found = [lane for lane in broken if self.field.relative(lane) < mark and self.fits(lane)]
         return sorted(found, key=self.field.relative)
 
@@ -103,24 +105,21 @@ class Contest:
                 found += [lane] if len(lane.trial.levels) < 2 else []
                 continue
             if surely_slower(lane.trial.levels, leader.trial.levels, self.field.base.trial.levels):
-                self.field.drop(lane, self._slower_words(lane, leader))
+                ratio = math.exp(self.field.relative(lane) - self.field.relative(leader))
+                self.field.drop(lane, remark("trial.slower", ratio=ratio, than=leader.trial.id))
                 continue
             met = log_ratios(leader.trial.levels, lane.trial.levels)
             if len(met) < most_rounds and not are_alike(lane.trial.levels, leader.trial.levels):
                 found.append(lane)
         return sorted(found, key=self.field.relative)
 
-    def _slower_words(self, lane: Lane, leader: Lane) -> str:
-        times = math.exp(self.field.relative(lane) - self.field.relative(leader))
-        much = f"{percent(times - 1)} longer than" if times < 2 else f"{times:.3g} times as long as"
-        return f"takes {much} {leader.trial.id}"
-
     def revive(self, until: float) -> None:
         """After the leader has failed: who had dropped out because of it is in the race again."""
         lanes = list(self.field.lanes.values())
         for lane in lanes:
-            if lane.trial.status == DROPPED and lane.trial.stage != FINAL and lane.trial.levels:
-                self.field.update(lane, status=KEPT if lane.trial.floor == KEPT else TIMED, why="")
+            if lane.trial.status is Status.DROPPED and lane.trial.stage is not Stage.FINAL and lane.trial.levels:
+                status = Status.KEPT if lane.trial.floor is FloorState.KEPT else Status.TIMED
+                self.field.update(lane, status=status, why=NOTHING)
         self.settle(lanes, until)
 
     def _round(self, lanes: Sequence[Lane], seconds: float, what: str) -> None:
@@ -135,7 +134,9 @@ class Contest:
         return time.monotonic() + self.longest_s / 2 < until
 
     def _kept(self) -> list[Lane]:
-        lanes = [lane for lane in self.field.lanes.values() if lane.trial.floor == KEPT and lane.trial.levels]
+        lanes = [
+            lane for lane in self.field.lanes.values() if lane.trial.floor is FloorState.KEPT and lane.trial.levels
+        ]
         base = self.field.base.trial.plan
         in_race = [lane for lane in lanes if lane.is_racing]
         return sorted(in_race, key=lambda lane: simplicity(lane.trial.variant, lane.trial.plan, base))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
-    from hasten.tune.folder import TuneFolder
+    from hasten.tune.folder import SearchFolder
 
 _PROFILE_SECONDS: Final = 1.5
 # About what each takes; what does not fit any more is left out, and its verdict says so.
@@ -52,7 +52,7 @@ class Extras:
     """Runs what still fits before the end of the budget; each part is saved as it ends."""
 
     target: Target
-    folder: TuneFolder
+    folder: SearchFolder
     until: float
     tell: Callable[[str], None]
     profiles: list[Profile | None] = field(default_factory=lambda: [None, None])
@@ -107,8 +107,7 @@ class Extras:
     def _copies(self, after: Candidate) -> None:
         found = run_copies(after, read_graph(after.path), "", Effort(_COPIES_S / 2, self.target))
         if not isinstance(found, Failure):
-            for kind, label, data in copies_lines(replace(found, blocks=())):
-                self.folder.keep(kind, label, data)
+            self.folder.keep_all(copies_lines(replace(found, blocks=())))
             self.findings["copies"] = finding_of_copies(found)
 
     def _accelerators(self, before: Candidate, graph: Graph) -> None:
@@ -118,11 +117,10 @@ class Extras:
             self.folder.keep(*accelerators_lines(found)[0])
 
     def _threads(self, after: Candidate) -> None:
-        if after.plan.accelerator != "cpu" or after.plan.delegate:
+        if not after.plan.runs_on_cpu:
             return  # the number of threads is not what its time hangs on
         effort = Effort(min(_THREADS_S, self._left()), self.target)
         found = run_threads(after, QUIET, (), effort)
         if not isinstance(found, Failure):
-            for kind, label, data in session_lines(found):
-                self.folder.keep(kind, label, data)
+            self.folder.keep_all(session_lines(found))
             self.findings["threads"] = finding_of_threads(found)

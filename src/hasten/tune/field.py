@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
 from hasten.core.comparison import compare_rounds
-from hasten.core.doubts import doubts_data
 from hasten.core.errors import ModelError
 from hasten.core.failure import Failure
-from hasten.core.racing import log_ratios, relative
+from hasten.core.remark import remark
 from hasten.core.samples import Samples
-from hasten.core.tuning import BROKEN, CHOSEN, DROPPED, FAILED, KEPT, ORIGINAL, TIMED, TuneTrial, trial_id
+from hasten.core.trial import FloorState, Status, trial_id
 from hasten.evaluate.fingerprint import file_hash
 from hasten.measure.rounds import Candidate, Rounds, Track
+from hasten.tune.racing import log_ratios, relative
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,52 +25,52 @@ if TYPE_CHECKING:
 
     from hasten.core.block import Block
     from hasten.core.plan import Plan
+    from hasten.core.remark import Remark
+    from hasten.core.trial import Trial
     from hasten.targets.base import Target
-    from hasten.tune.folder import TuneFolder
+    from hasten.tune.folder import SearchFolder
 
 # Each entrant of a round is a process with the model loaded, all at once: more would not fit into a small machine.
 MOST_AT_ONCE: Final = 6
+_RACING: Final = (Status.TIMED, Status.KEPT, Status.CHOSEN)
 
 
 @dataclass(slots=True)
 class Lane:
     """One candidate, what is known of it, and what was measured of it in this run."""
 
-    trial: TuneTrial
+    trial: Trial
     candidate: Candidate
     track: Track
 
     @property
     def is_racing(self) -> bool:
         """Whether it may still win: not failed, not dropped, and not known to break the floor."""
-        return self.trial.status in (TIMED, KEPT, CHOSEN) and self.trial.floor not in (BROKEN, FAILED)
+        return self.trial.status in _RACING and self.trial.floor not in (FloorState.BROKEN, FloorState.FAILED)
 
 
 class Field:
     """The lanes by id. The first one, the original as it runs now, is in every round: all are compared with it."""
 
-    def __init__(self, target: Target, folder: TuneFolder, base: Candidate, begin: float) -> None:
+    def __init__(self, target: Target, folder: SearchFolder, base: tuple[Trial, Candidate], begin: float) -> None:
         self.lanes: dict[str, Lane] = {}
-        self._folder, self._begin, self._base = folder, begin, base
-        self._stamp = _stamp(base.path)
+        self._folder, self._begin, self._base = folder, begin, base[1]
+        self._stamp = _stamp(self._base.path)
         self._rounds = Rounds(target, [])
         before = [number for trial in folder.trials.values() for number in trial.levels]
         self._number = max(before, default=0)
-        self.base = self.enter(ORIGINAL, base)
+        self.base = self.enter(*base)
 
-    def enter(self, variant: str, candidate: Candidate, zipped_bytes: int = 0) -> Lane:
-        """The candidate's lane; with what an earlier run has found."""
-        plan = candidate.plan
-        name = trial_id(variant, plan)
-        if name not in self.lanes:
-            fresh = TuneTrial(variant, plan, size_bytes=candidate.model.size_bytes, zipped_bytes=zipped_bytes)
-            track = Track(replace(candidate, label=name))
+    def enter(self, trial: Trial, candidate: Candidate) -> Lane:
+        """The trial's lane; with what an earlier run has found."""
+        if trial.id not in self.lanes:
+            track = Track(replace(candidate, label=trial.id))
             self._rounds.tracks.append(track)
-            trial = self._folder.trials.get(name, fresh)
-            if trial.status == CHOSEN:  # by an earlier run: it has to stand the race again
-                trial = replace(trial, status=KEPT)
-            self.lanes[name] = Lane(trial, track.candidate, track)
-        return self.lanes[name]
+            known = self._folder.trials.get(trial.id, trial)
+            if known.status is Status.CHOSEN:  # by an earlier run: it has to stand the race again
+                known = replace(known, status=Status.KEPT)
+            self.lanes[trial.id] = Lane(known, track.candidate, track)
+        return self.lanes[trial.id]
 
     def lane_of(self, variant: str, plan: Plan) -> Lane | None:
         """The lane of a variant with a plan, if it has one."""
@@ -84,7 +84,7 @@ class Field:
     def update(self, lane: Lane, **changes: Any) -> None:
         """Save what has become known of a lane."""
         lane.trial = replace(lane.trial, elapsed_s=self.elapsed_s, **changes)
-        self._folder.save(lane.trial)
+        self._folder.save_trial(lane.trial)
 
     def relative(self, lane: Lane) -> float:
         """The logarithm of its time over the base's; infinite where it is not known."""
@@ -107,7 +107,7 @@ class Field:
             if len(lane.track.rounds) > count:
                 self._save_round(lane)
             elif lane.track.failure is not None:
-                self.update(lane, status=FAILED, why=lane.track.failure.message)
+                self.fail(lane, lane.track.failure.message)
 
     def _save_round(self, lane: Lane) -> None:
         measured = lane.track.result()
@@ -121,12 +121,16 @@ class Field:
             init_ms=measured.init_ms,
             peak_memory_mb=measured.peak_memory_mb,
             against=compare_rounds(ratios) if ratios and lane is not self.base else None,
-            doubts=tuple(doubts_data(measured.doubts)),
+            doubts=tuple(measured.doubts),
         )
 
-    def drop(self, lane: Lane, why: str) -> None:
+    def drop(self, lane: Lane, why: Remark, **changes: Any) -> None:
         """Take a lane out of the race; what was measured stays."""
-        self.update(lane, status=DROPPED, why=why)
+        self.update(lane, status=Status.DROPPED, why=why, **changes)
+
+    def fail(self, lane: Lane, message: str, **changes: Any) -> None:
+        """Take a lane out of the race that does not run."""
+        self.update(lane, status=Status.FAILED, why=remark("trial.failed", message=message), **changes)
 
     def refuse_changed(self) -> None:
         """Figures of two models do not belong in one race."""
@@ -135,13 +139,15 @@ class Field:
             stamp = _stamp(path)
             changed = stamp != self._stamp and file_hash(path) != model.sha256
         except OSError as error:
-            raise ModelError(f"{path} cannot be read any more: {error.strerror}", _GO_ON) from error
+            raise ModelError(f"{path} can no longer be read: {error.strerror}.", _GO_ON) from error
         if changed:
-            raise ModelError(f"{path} has changed since the tuning began", _GO_ON)
+            raise ModelError(f"{path} has changed since the tuning began.", _GO_ON)
         self._stamp = stamp
 
 
-_GO_ON: Final = "What was measured is saved: put the file back and go on with --resume, or begin anew with another -o."
+_GO_ON: Final = (
+    "Put the file back and continue with --resume, or begin again with another -o. Everything measured so far is saved."
+)
 
 
 def round_level(blocks: Sequence[Block]) -> float:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hasten.core.errors import HastenError, UsageError
-from hasten.core.quantization import floor_of
-from hasten.core.tuning import ACCURACY, BROKEN, CHOOSING, FAILED, KEPT, ORIGINAL, REPORTING, TIMED, UNKNOWN
-from hasten.evaluate.evaluation import compare_evaluations
-from hasten.evaluate.sequential_test import Decision
-from hasten.evaluate.words import floor_data, loss_text
+from hasten.core.remark import Remark, remark
+from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Stage, Status
+from hasten.evaluate.words import floor_data
 from hasten.tune.plans import keeps_numbers, numbers_of
 
 if TYPE_CHECKING:
-    from hasten.core.accuracy import PairedAccuracy
+    from hasten.core.trial import Trial
     from hasten.tune.field import Field, Lane
     from hasten.tune.workshop import Workshop
 
@@ -25,18 +22,17 @@ class Guard:
 
     workshop: Workshop
     field: Field
-    max_drop: float
     has_data: bool
 
     def open(self) -> None:
         """What needs no test: the original, computed as it is now. With data, its own accuracy."""
-        base = self.field.base
+        base, judge = self.field.base, self.workshop.judge
         if base.trial.floor and (base.trial.accuracy is not None or not self.has_data):
             return  # an earlier run knows it
-        known: dict[str, Any] = {"floor": KEPT, "status": KEPT}
+        known: dict[str, Any] = {"floor": FloorState.KEPT, "status": Status.KEPT}
         if self.has_data:
-            known |= {"accuracy": self.workshop.judge.original(CHOOSING).accuracy, "accuracy_on": CHOOSING, "drop": 0.0}
-            self.workshop.folder.save_floor(floor_data(self.workshop.judge.floor(CHOOSING)))
+            known |= {"choosing": judge.original(CHOOSING).accuracy, "drop": 0.0}
+            self.workshop.folder.save_floor(floor_data(judge.floor(CHOOSING)))
         self.field.update(base, **known)
 
     def look_up(self, lane: Lane) -> bool:
@@ -45,7 +41,7 @@ class Guard:
             return True
         for other in self.field.lanes.values():
             if other.trial.floor and _alike(lane, other):
-                self._share(other, lane)
+                self._share(other.trial, lane)
                 return True
         return False
 
@@ -55,71 +51,74 @@ class Guard:
             return
         if not self.has_data:
             same = lane.trial.variant == ORIGINAL and keeps_numbers(lane.trial.plan, self.field.base.trial.plan)
-            why = "" if same else "without data nothing shows that it keeps its accuracy"
-            self.field.update(lane, floor=KEPT if same else UNKNOWN, stage=ACCURACY, why=why)
+            why = NOTHING if same else remark("trial.no-data")
+            state = FloorState.KEPT if same else FloorState.UNKNOWN
+            self.field.update(lane, floor=state, stage=Stage.ACCURACY, why=why)
             return
         self.field.refuse_changed()
-        try:
-            found = self.workshop.judge.against_floor(lane.candidate)
-        except UsageError:
-            raise
-        except HastenError as error:
-            self.field.update(lane, status=FAILED, stage=ACCURACY, why=error.message)
+        found = self.workshop.judge.judged(lane.trial, lane.candidate)
+        if found.status is Status.FAILED:
+            self.field.update(lane, status=Status.FAILED, stage=Stage.ACCURACY, why=found.why)
             return
-        decision, drop = (found.decision.decision, found.decision.mean_drop) if found.decision else (None, None)
-        kept = None if decision is Decision.UNSURE else decision is Decision.KEPT
-        floor = floor_of(found.accuracy.kind, kept)
-        why = self._why(lane, floor, drop or 0.0)
-        status = _status(floor) if lane.is_racing else lane.trial.status
-        why = why or ("" if lane.is_racing else lane.trial.why)
+        self._take(found, lane)
+
+    def take(self, judged: Trial, lane: Lane) -> None:
+        """Take over what the search for a mix has found of a variant on this lane's plan."""
+        if not lane.trial.floor and judged.floor:
+            self._take(judged, lane)
+
+    def report(self, lane: Lane) -> bool:
+        """Evaluate the lane on the other half of the data, which had no part in the choice; whether it keeps the floor
+        there. What computes as the original does always keeps it."""
+        self.field.refuse_changed()
+        base, judge = self.field.base, self.workshop.judge
+        original = judge.original(REPORTING)
+        if base.trial.reporting is None:
+            self.field.update(base, reporting=original.accuracy)
+        if _alike(lane, base):
+            if lane is not base:
+                self._share(base.trial, lane)
+            return True
+        found = judge.reported(lane.trial, lane.candidate)
+        self.field.update(
+            lane, reporting=found.reporting, change=found.change, floor=found.floor, status=found.status, why=found.why
+        )
+        if judge.against_choosing != NOTHING:  # seen only now that the original ran on both halves
+            self.field.update(lane, status=Status.TIMED, floor=FloorState.UNKNOWN, why=judge.against_choosing)
+            return False
+        return found.floor is not FloorState.BROKEN
+
+    def _take(self, found: Trial, lane: Lane) -> None:
+        why = self._why(found)
         self.field.update(
             lane,
-            floor=floor,
-            status=status,
-            stage=ACCURACY,
-            accuracy=found.accuracy,
-            accuracy_on=CHOOSING,
-            drop=drop,
-            why=why,
+            floor=found.floor,
+            status=_status(found.floor) if lane.is_racing else lane.trial.status,
+            stage=Stage.ACCURACY,
+            choosing=found.choosing,
+            drop=found.drop,
+            why=lane.trial.why if why == NOTHING and not lane.is_racing else why,
         )
         for other in self.field.lanes.values():
             if other is not lane and not other.trial.floor and other.is_racing and _alike(lane, other):
-                self._share(lane, other)
+                self._share(lane.trial, other)
 
-    def report(self, lane: Lane) -> PairedAccuracy | None:
-        """The lane's accuracy on the other half, which had no part in the choice; None for the original itself."""
-        self.field.refuse_changed()
-        original = self.workshop.judge.original(REPORTING)
-        base = self.field.base
-        if base.trial.accuracy_on != REPORTING:
-            self.field.update(base, accuracy=original.accuracy, accuracy_on=REPORTING)
-        if _alike(lane, base):
-            if lane is not base:
-                self._share(base, lane)
-            return None
-        found = self.workshop.judge.reported(lane.candidate)
-        change = compare_evaluations(original, found)
-        self.field.update(lane, accuracy=found.accuracy, accuracy_on=REPORTING, drop=change.drop)
-        return change
-
-    def _why(self, lane: Lane, floor: str, drop: float) -> str:
+    def _why(self, found: Trial) -> Remark:
         judge = self.workshop.judge
-        if floor == BROKEN:
-            remark = judge.remarks.get(lane.candidate.label)
-            return remark or f"it loses {loss_text(judge.floor(CHOOSING), drop)}, more than the floor allows"
-        return judge.against_choosing if floor == UNKNOWN else ""
+        if found.floor is FloorState.BROKEN and found.why == NOTHING:
+            return remark("trial.loses", lost=judge.lost(CHOOSING, found.drop or 0.0))
+        return judge.against_choosing if found.floor is FloorState.UNKNOWN else found.why
 
-    def _share(self, known: Lane, other: Lane) -> None:
-        trial = known.trial
-        status = _status(trial.floor) if other.is_racing else other.trial.status
+    def _share(self, known: Trial, other: Lane) -> None:
         self.field.update(
             other,
-            floor=trial.floor,
-            status=status,
-            accuracy=trial.accuracy,
-            accuracy_on=trial.accuracy_on,
-            drop=trial.drop,
-            why=trial.why if trial.floor == BROKEN else other.trial.why,
+            floor=known.floor,
+            status=_status(known.floor) if other.is_racing else other.trial.status,
+            choosing=known.choosing,
+            reporting=known.reporting,
+            drop=known.drop,
+            change=known.change,
+            why=known.why if known.floor is FloorState.BROKEN else other.trial.why,
         )
 
 
@@ -128,5 +127,5 @@ def _alike(one: Lane, other: Lane) -> bool:
     return a.variant == b.variant and numbers_of(a.plan) == numbers_of(b.plan)
 
 
-def _status(floor: str) -> str:
-    return {KEPT: KEPT, BROKEN: BROKEN}.get(floor, TIMED)
+def _status(floor: FloorState) -> Status:
+    return {FloorState.KEPT: Status.KEPT, FloorState.BROKEN: Status.BROKEN}.get(floor, Status.TIMED)

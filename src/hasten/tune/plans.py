@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.tuning import ORIGINAL
-from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
+from hasten.core.trial import ORIGINAL
+from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name, same_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,10 +47,10 @@ def plans_to_try(machine: Machine, base: Plan) -> list[Plan]:
 
 
 def numbers_of(plan: Plan) -> str:
-    """Plans with the same word give the same answers, but for rounding: only one of them needs an evaluation."""
+    """Plans of the same family give the same answers, but for rounding: only one of them needs an evaluation."""
     if plan.delegate:
         return f"delegate {plan.delegate}"
-    return plan.accelerator if plan.accelerator != "cpu" or plan.kernel == "delegate" else f"cpu, {plan.kernel} kernels"
+    return plan.accelerator if not plan.runs_on_cpu or plan.kernel == "delegate" else f"cpu, {plan.kernel} kernels"
 
 
 def keeps_numbers(plan: Plan, base: Plan) -> bool:
@@ -60,21 +60,13 @@ def keeps_numbers(plan: Plan, base: Plan) -> bool:
 
 def simplicity(variant: str, plan: Plan, base: Plan) -> tuple[int, int, int, str]:
     """Sorts from the simplest on: among equals the simpler one is the answer."""
-    family = _ACCELERATORS_LAST if plan.accelerator != "cpu" or plan.delegate else int(plan.kernel != "delegate")
+    family = _ACCELERATORS_LAST if not plan.runs_on_cpu else int(plan.kernel != "delegate")
     return int((variant, plan) != (ORIGINAL, base)), _rank(variant), 100 * family + plan.threads, variant
 
 
 def alike_in_speed(recipe: str) -> list[str]:
     """Recipes that run on the same kernels and differ in numbers only, itself left out."""
-    mine = recipe_from_name(recipe)
-    kinds = [recipe_from_name(name) for name in RECIPE_NAMES]
-    return [
-        other.name
-        for other in kinds
-        if other.name != recipe
-        and (other.weights, other.activations, other.computes_in_integers)
-        == (mine.weights, mine.activations, mine.computes_in_integers)
-    ]
+    return [other.name for other in same_kernels(recipe_from_name(recipe))]
 
 
 def first_recipes(recipes: Sequence[str]) -> list[str]:

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.quantization import BUT, SLOW
-from hasten.core.quantization import FAILED as NOT_MADE
+from hasten.core.remark import remark
 from hasten.core.statistics import Interval
-from hasten.core.tuning import BROKEN, DROPPED, FAILED, ORIGINAL
+from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Trial
+from hasten.core.version import VERSION
 from hasten.tune.contest import MOST_ROUNDS, Contest
 from hasten.tune.field import Field
 from hasten.tune.folder import environment_data
 from hasten.tune.guard import Guard
+from hasten.tune.mixing import Mixer
 from hasten.tune.plans import alike_in_speed, first_recipes, numbers_of, plans_to_try
+from hasten.tune.workshop import Order
 from hasten.variants.recipes import recipe_from_name
 
 if TYPE_CHECKING:
@@ -28,11 +30,11 @@ if TYPE_CHECKING:
 
     from hasten.core.machine import Machine
     from hasten.core.plan import Plan
-    from hasten.measure.rounds import Progress
+    from hasten.measure.rounds import Candidate, Progress
     from hasten.targets.client import RunnerClient
     from hasten.tune.field import Lane
-    from hasten.tune.folder import TuneFolder
-    from hasten.tune.settings import TuneSettings
+    from hasten.tune.folder import SearchFolder
+    from hasten.tune.settings import SearchSettings
     from hasten.tune.workshop import Workshop
 
 # A plan that takes so many times as long with the original is not tried with variants.
@@ -51,13 +53,8 @@ _BEST_VARIANTS: Final = 2
 # A recipe that breaks the floor is worth a mix if it would win so much; a mix takes its time.
 _WORTH_A_MIX: Final = 0.05
 _MIX_SECONDS: Final = 45.0
-_MIX_TIMING: Final = 10.0
 # Profiles of both models, a variant made by them, and rounds that show what it is worth.
 _SLOW_NODES_SECONDS: Final = 20.0
-
-
-class _OutOfTime(Exception):
-    """The time for a mix is spent; what it has found is in its folder."""
 
 
 @dataclass(slots=True)
@@ -65,16 +62,29 @@ class Search:
     """Everything between the first process and the confirmation of the winner."""
 
     workshop: Workshop
-    settings: TuneSettings
-    folder: TuneFolder
-    version: str
-    begin: float
+    budget_s: float
     until: float
     """When (of the monotonic clock) the search ends, so that the proof has its time."""
     progress: Progress
+    begin: float = field(default_factory=time.monotonic)
     machine: Machine = field(init=False)
     contest: Contest = field(init=False)
     stage: str = "starting"
+
+    @property
+    def settings(self) -> SearchSettings:
+        """What is asked for."""
+        return self.workshop.settings
+
+    @property
+    def folder(self) -> SearchFolder:
+        """Where everything is kept."""
+        return self.workshop.folder
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there is data to judge by."""
+        return not self.workshop.data.dataset.is_random
 
     def open(self) -> None:
         """Look at the machine, time the original once, and evaluate it: from here on there is an answer."""
@@ -83,17 +93,16 @@ class Search:
             self.machine = self.workshop.target.machine()
         except RunnerFailed as failed:
             raise failed.failure.error(self.workshop.candidate.plan) from failed
-        self.folder.keep("environment", "", environment_data(self.machine, self.version))
-        base = self.workshop.candidate_of(ORIGINAL, self.workshop.candidate.plan)
-        lanes = Field(self.workshop.target, self.folder, base, self.begin)
-        lanes.base.trial = replace(lanes.base.trial, zipped_bytes=self.workshop.zipped_bytes_of(ORIGINAL))
-        guard = Guard(self.workshop, lanes, self.settings.max_drop, self.settings.has_data)
+        self.folder.keep("environment", "", environment_data(self.machine, VERSION))
+        plan = self.workshop.candidate.plan
+        lanes = Field(self.workshop.target, self.folder, self._entrant(ORIGINAL, plan), self.begin)
+        guard = Guard(self.workshop, lanes, self.has_data)
         self.contest = Contest(lanes, guard, self.settings.limit, self.tell)
         if not lanes.base.trial.levels:
             lanes.run_round([], 0.15)
             failure = lanes.base.track.result()
             if isinstance(failure, Failure):
-                raise failure.error(base.plan)
+                raise failure.error(plan)
         guard.open()
 
     @property
@@ -108,7 +117,7 @@ class Search:
 
     def tell(self, text: str) -> None:
         """What is under way, with the best so far."""
-        share = (time.monotonic() - self.begin) / self.settings.budget_s
+        share = (time.monotonic() - self.begin) / self.budget_s
         best = f"; best so far: {self.best.trial.id}" if hasattr(self, "contest") else ""
         self.progress(min(share, 0.99), f"{self.stage}: {text}{best}")
 
@@ -120,7 +129,7 @@ class Search:
         for lane in lanes:
             if lane.trial.plan.accelerator != "cpu" and not lane.trial.levels and lane.is_racing:
                 self._probe(lane)
-        until = min(self.until, self.begin + _PLAN_SHARE * self.settings.budget_s)
+        until = min(self.until, self.begin + _PLAN_SHARE * self.budget_s)
         self.contest.settle(lanes, until, _PLAN_ROUNDS)
 
     def _probe(self, lane: Lane) -> None:
@@ -134,15 +143,15 @@ class Search:
                     return
                 run_ms = _quickest_ms(runner, _FAR_RUN * usual_ms)
         except RunnerFailed as failed:
-            self.lanes.update(lane, status=FAILED, why=failed.failure.message)
+            self.lanes.fail(lane, failed.failure.message)
             return
         if run_ms > _FAR_RUN * usual_ms:
-            why = f"a run takes {run_ms / usual_ms:.3g} times as long as {self.lanes.base.trial.id}"
-            self.lanes.update(lane, status=DROPPED, latency=Interval(run_ms, -math.inf, math.inf), why=why)
+            why = remark("trial.slower", ratio=run_ms / usual_ms, than=self.lanes.base.trial.id)
+            self.lanes.drop(lane, why, latency=Interval(run_ms, -math.inf, math.inf))
 
     def race_variants(self) -> None:
         """Variants on the plans that paid; where one that would win breaks the floor, its like; then other threads."""
-        if self.workshop.already:
+        if self.workshop.already != NOTHING:
             return
         self.stage = "variants"
         plans = self._plans_for_variants()
@@ -150,7 +159,7 @@ class Search:
         for name in first_recipes(self.settings.recipes):
             if time.monotonic() >= self.until:
                 break
-            lanes += self._made(name, plans)
+            lanes += self._made(Order(name), plans)
         self.contest.settle(lanes, self.until, _FIRST_ROUNDS)
         lanes += self._without_slow_nodes()
         self.contest.settle(lanes, self.until)
@@ -164,45 +173,86 @@ class Search:
         self.stage = "mixed precision"
         wanted = [lane for lane in self.contest.promising_broken(_WORTH_A_MIX) if lane.trial.variant in self._recipes]
         left = self.until - time.monotonic()
-        if not wanted or not self.settings.mix or not self.settings.has_data or left < _MIX_SECONDS:
+        if not wanted or not self.settings.mix or not self.has_data or left < _MIX_SECONDS:
             return
-        lane = wanted[0]
-        until = self.until - left / 4
+        plan = wanted[0].trial.plan
+        mixer = self._mixer(plan, self.until - left / 4)
+        found = self._mixes_of(mixer, self.workshop.variant(wanted[0].trial.variant))
+        if found:
+            self.contest.settle([self.best, *(self._enter_judged(mix, plan) for mix in found)], self.until)
+        elif mixer.is_out_of_time:
+            self.folder.note(remark("search.mix-out-of-time", variant=wanted[0].trial.variant))
 
-        def tell(share: float, text: str) -> None:
-            if time.monotonic() > until:
-                raise _OutOfTime
-            self.tell(text.partition(";")[0])
+    def mix_further(self, trial: Trial, until: float) -> list[Lane]:
+        """A mix that keeps more nodes in float than one that has broken the floor on the other half of the data."""
+        mix = self._mixer(trial.plan, until).further(self.workshop.variant(trial.variant)) if trial.is_step else None
+        return [self._enter_judged(mix, trial.plan)] if mix is not None and mix.path else []
 
-        try:
-            row = self.workshop.mix(lane.trial.variant, lane.trial.plan, _MIX_TIMING, tell)
-        except _OutOfTime:
-            self.workshop.note(f"no time was left for a mix of {lane.trial.variant} with float: --resume goes on")
-            return
-        if row is not None:
-            self.contest.settle([self.best, self._enter(row.recipe, lane.trial.plan)], self.until)
+    def _mixer(self, plan: Plan, until: float) -> Mixer:
+        def attempt(order: Order) -> Trial:
+            known = self.workshop.known(order)
+            if known is not None and known.plan != plan:  # judged elsewhere, if at all
+                self.folder.variants[known.variant] = replace(known, floor=FloorState.NOT_JUDGED)
+            return self.workshop.attempt(order, plan)
+
+        return Mixer(self.workshop, plan, attempt, until)
+
+    def _mixes_of(self, mixer: Mixer, variant: Trial) -> list[Trial]:
+        """Mixes of a broken variant that keep the floor: without the nodes that integers slow down here if that is
+        enough, else with as many more nodes in float as it takes."""
+        lane = self.lanes.lane_of(variant.variant, mixer.plan)
+        broken = [replace(variant, drop=None if lane is None else lane.trial.drop)]
+        if recipe_from_name(variant.recipe).is_static_int8:
+            nodes = self.workshop.slow_nodes(variant, mixer.plan)
+            if nodes and not mixer.is_out_of_time:
+                slow = mixer.attempt(Order(variant.recipe, nodes, Purpose.SLOW_NODES, variant.variant))
+                if slow.floor is FloorState.KEPT:
+                    return [slow]
+                broken = [slow, *broken] if slow.floor is FloorState.BROKEN else broken
+        for trial in broken:
+            mix = mixer.search(trial)
+            if mix is not None and mix.path:
+                return [mix]
+        return []
 
     @property
     def _recipes(self) -> tuple[str, ...]:
         return self.settings.recipes
 
-    def _enter(self, variant: str, plan: Plan) -> Lane:
-        candidate = self.workshop.candidate_of(variant, plan)
-        return self.lanes.enter(variant, candidate, self.workshop.zipped_bytes_of(variant))
+    def _entrant(self, variant: str, plan: Plan) -> tuple[Trial, Candidate]:
+        """A variant with a plan, of which nothing is known yet."""
+        made = self.workshop.variant(variant)
+        fresh = Trial(
+            made.variant,
+            plan,
+            recipe=made.recipe,
+            purpose=made.purpose,
+            parent=made.parent,
+            float_nodes=made.float_nodes,
+            size_bytes=made.size_bytes,
+            zipped_bytes=made.zipped_bytes,
+        )
+        return fresh, self.workshop.candidate_of(made, plan, fresh.id)
 
-    def _made(
-        self, name: str, plans: Sequence[Plan], recipe: str = "", float_nodes: tuple[int, ...] = ()
-    ) -> list[Lane]:
+    def _enter(self, variant: str, plan: Plan) -> Lane:
+        return self.lanes.enter(*self._entrant(variant, plan))
+
+    def _enter_judged(self, variant: Trial, plan: Plan) -> Lane:
+        """The lane of a variant that was judged on this plan when it was made."""
+        lane = self._enter(variant.variant, plan)
+        self.contest.guard.take(variant, lane)
+        return lane
+
+    def _made(self, order: Order, plans: Sequence[Plan]) -> list[Lane]:
         """The lanes of a variant; none where it cannot be made."""
-        self.tell(f"making {name}")
         try:
-            row = self.workshop.make(name, recipe, float_nodes)
+            made = self.workshop.make(order)
         except UsageError as error:  # what makes variants is not installed: plans are worth a tuning, too
-            self.workshop.note(f"no variants: {error.message} {error.hint}".strip())
+            self.folder.note(remark("search.no-variants", message=error.message, hint=error.hint))
             return []
-        if row.floor == NOT_MADE or not row.path:
+        if made.floor is FloorState.FAILED or not made.path:
             return []
-        return [self._enter(name, plan) for plan in plans]
+        return [self._enter(made.variant, plan) for plan in plans]
 
     def _plans_for_variants(self) -> list[Plan]:
         """The best thread count, and what else came near the best with the original."""
@@ -224,26 +274,25 @@ class Search:
         for lane in self.contest.promising_broken(0.0):
             for name in alike_in_speed(lane.trial.variant) if lane.trial.variant in self._recipes else []:
                 if name in self._recipes and time.monotonic() < until:
-                    found += self._made(name, [lane.trial.plan])
+                    found += self._made(Order(name), [lane.trial.plan])
         return found
 
     def _without_slow_nodes(self) -> list[Lane]:
         """The fastest int8 variant on the CPU once more, with those nodes float that integers slow down here."""
-        int8 = [name for name in self._recipes if recipe_from_name(name).activations == "int8"]
+        int8 = [name for name in self._recipes if recipe_from_name(name).is_static_int8]
         lanes = [lane for lane in self.lanes.lanes.values() if lane.trial.variant in int8 and lane.trial.levels]
-        lanes = [lane for lane in lanes if lane.trial.plan.accelerator == "cpu" and lane.trial.floor != BROKEN]
+        lanes = [lane for lane in lanes if lane.trial.plan.runs_on_cpu and lane.trial.floor is not FloorState.BROKEN]
         if not lanes:
             return []
         fastest = min(lanes, key=self.lanes.relative).trial
-        prefix = f"{fastest.variant}{BUT}{SLOW}"
-        known = next((name for name in self.folder.variants if name.startswith(prefix)), "")
-        if known:
-            return self._made(known, [fastest.plan], fastest.variant, self.folder.variants[known].float_nodes)
+        order = Order(fastest.recipe, purpose=Purpose.SLOW_NODES, parent=fastest.variant)
+        for known in self.folder.variants.values():
+            if (known.parent, known.purpose) == (order.parent, order.purpose):
+                return self._made(replace(order, float_nodes=known.float_nodes), [fastest.plan])
         if self.until - time.monotonic() < _SLOW_NODES_SECONDS:
             return []
-        self.tell(f"which operators {fastest.variant} slows down")
-        nodes = self.workshop.slow_nodes(fastest.variant, fastest.plan)
-        return self._made(f"{prefix}{len(nodes)}", [fastest.plan], fastest.variant, nodes) if nodes else []
+        nodes = self.workshop.slow_nodes(self.workshop.variant(fastest.variant), fastest.plan)
+        return self._made(replace(order, float_nodes=nodes), [fastest.plan]) if nodes else []
 
     def _crosses(self) -> list[Lane]:
         """The best variants with the plans that came close to the best one's with the original."""

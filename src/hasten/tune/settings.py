@@ -1,70 +1,161 @@
-"""What a tuning is asked for, and what must be the same for one to go on."""
+"""What a search is asked for, and what must be the same for one to go on."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.errors import UsageError
 from hasten.core.limits import Limit
-from hasten.practices.quantize_records import QuantizeSettings, settings_to_compare
-from hasten.variants.recipes import RECIPE_NAMES
+from hasten.data.preprocess import Preprocess
+from hasten.evaluate.fingerprint import data_fingerprint, metric_fingerprint
+from hasten.practices.quantize.facts import GOALS, SPEED, shape_texts
+from hasten.variants.io_types import FLOAT, FLOAT_IO, IoTypes, fits
+from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
+    from hasten.data.given import OpenData
     from hasten.measure.rounds import Candidate
-    from hasten.practices.quantize_records import QuantizeData
 
-DEFAULT_BUDGET_S: Final = 300.0
+QUANTIZE_SECONDS: Final = 60.0
+"""For the timing of all variants together."""
+TUNE_SECONDS: Final = 300.0
 DEFAULT_MAX_DROP: Final = 0.01
+# Settings that are about the content behind a name; where a session has none, an earlier hasten has begun it.
+DATA_CONTENT: Final = "content of the data"
+CALIBRATION_CONTENT: Final = "content of the calibration data"
+METRIC_CONTENT: Final = "code of the metric"
+NAMED_BY: Final = {DATA_CONTENT: "data", CALIBRATION_CONTENT: "calibration", METRIC_CONTENT: "metric"}
+_SHAPE: Final = "shape"
+_AS_IN_THE_FILE: Final = "as in the file"
+_TYPES: Final = ("input type", "output type")
 
 
 @dataclass(frozen=True, slots=True)
-class TuneSettings:
-    """What is asked for."""
+class SearchSettings:
+    """What is asked for. `quantize` takes a goal, shares to prune and types; `tune` limits, a seed and extras."""
 
-    max_drop: float = DEFAULT_MAX_DROP
-    limit: Limit = field(default=Limit())
-    budget_s: float = DEFAULT_BUDGET_S
-    seed: int = 0
     recipes: tuple[str, ...] = RECIPE_NAMES
+    max_drop: float = DEFAULT_MAX_DROP
     mix: bool = True
+    """Whether to look for a mix of float and integers where a promising recipe breaks the floor."""
+    goal: str = SPEED
+    prune: tuple[float, ...] = ()
+    """Shares of weights to set to zero, each a pair of variants."""
+    io_types: IoTypes = FLOAT_IO
+    """The types of the variants' inputs and outputs. Of all recipes, those that cannot have them are left out."""
+    limit: Limit = field(default=Limit())
+    seed: int = 0
     extras: bool = True
     """Whether time that is left goes into what the report shows besides: profiles, copies, accelerators, threads."""
-    samples: int | None = None
-    skip_bad: bool = False
-    label_offset: int = 0
-    has_data: bool = True
+    resume: bool = False
+    """Whether a tuning goes on with what its folder holds."""
     command: str = ""
 
-    def for_variants(self) -> QuantizeSettings:
-        """The same for the workshop that makes variants."""
-        return QuantizeSettings(
-            recipes=self.recipes,
-            max_drop=self.max_drop,
-            mix=self.mix,
-            samples=self.samples,
-            skip_bad=self.skip_bad,
-            label_offset=self.label_offset,
-        )
+    def __post_init__(self) -> None:
+        for name in self.recipes:
+            recipe_from_name(name)
+        if not 0 <= self.max_drop < math.inf:
+            raise UsageError(f"The largest drop cannot be {self.max_drop}.", "Give a share, such as 0.01 for 1 %.")
+        if self.goal not in GOALS:
+            raise UsageError(f"There is no goal {self.goal!r}.", f"Choose one of {', '.join(GOALS)}.")
+        if not self.recipes and not self.prune:
+            raise UsageError("No recipe was given.", f"Choose one of {', '.join(RECIPE_NAMES)}.")
+        for share in self.prune:
+            if not 0 < share < 1:
+                raise UsageError(f"A share of {share} cannot be pruned.", "Give one between 0 and 1, such as 0.5.")
+        self._check_io_types()
+
+    @property
+    def fitting(self) -> tuple[str, ...]:
+        """The recipes to try: those that can have the types asked for."""
+        return tuple(name for name in self.recipes if fits(recipe_from_name(name), self.io_types))
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The recipes that cannot have them."""
+        return tuple(name for name in self.recipes if name not in self.fitting)
+
+    def _check_io_types(self) -> None:
+        """What was chosen by name is not left out behind the user's back."""
+        able = [name for name in RECIPE_NAMES if fits(recipe_from_name(name), self.io_types)]
+        if not able:
+            raise UsageError(
+                f"No recipe can have {self.io_types.describe()}.",
+                "Choose int8 or uint8 with float32, or int16 with float32, or one of them for both.",
+            )
+        if self.left_out and self.recipes != RECIPE_NAMES:
+            raise UsageError(
+                f"{', '.join(self.left_out)} cannot have {self.io_types.describe()}.", f"These can: {', '.join(able)}."
+            )
+        if self.prune and not self.io_types.is_float:
+            raise UsageError(
+                f"Pruned variants cannot have {self.io_types.describe()}.",
+                "Prune in a search of its own, with float32.",
+            )
 
 
-def settings_data(candidate: Candidate, data: QuantizeData, settings: TuneSettings, target: str) -> dict[str, Any]:
-    """The line of the session that says what was asked for."""
+def compared_settings(candidate: Candidate, data: OpenData, settings: SearchSettings) -> dict[str, Any]:
+    """What must be the same for a search to go on: figures of different settings do not belong in one table.
+
+    Types are named only where they are not float32: sessions from before they could be chosen name none. The same name
+    may stand for other content later, so that this is told apart as well where it can be.
+    """
+    types = dict(zip(_TYPES, (settings.io_types.input_type, settings.io_types.output_type), strict=True))
+    contents = {
+        DATA_CONTENT: data_fingerprint(data.dataset),
+        CALIBRATION_CONTENT: data_fingerprint(data.calibration),
+        METRIC_CONTENT: metric_fingerprint(data.metric),
+    }
+    return {
+        "model": candidate.model.sha256,
+        "data": data.dataset.source,
+        "calibration": data.calibration.source if data.calibration is not None else "",
+        "preprocess": data.preprocess.describe(),
+        "metric": data.metric.name if data.metric is not None else "",
+        "label offset": data.given.label_offset,
+        "number of samples": data.given.samples,
+        "largest drop": settings.max_drop,
+        "plan": candidate.plan.describe(),
+        "signature": candidate.workload.signature,
+        _SHAPE: ", ".join(sorted(shape_texts(candidate.workload))) or _AS_IN_THE_FILE,
+        **{end: dtype for end, dtype in types.items() if dtype != FLOAT},
+        **{what: content for what, content in contents.items() if content},
+    }
+
+
+def value_if_missing(name: str, value: object) -> object:
+    """What a setting means that one of two sessions does not name: types and shapes have a default, and what an earlier
+    release did not compare is not held against its folder."""
+    return FLOAT if name in _TYPES else _AS_IN_THE_FILE if name == _SHAPE else value
+
+
+def tune_settings_data(
+    candidate: Candidate, data: OpenData, settings: SearchSettings, target: str, budget_s: float
+) -> dict[str, Any]:
+    """The line of a tuning's session that says what was asked for."""
+    compared = compared_settings(candidate, data, settings)
+    limit = settings.limit
     return {
         "model": candidate.model.path,
         "sha256": candidate.model.sha256,
         "size": candidate.model.size_bytes,
-        "data": data.dataset.source if settings.has_data else "",
+        "data": data.dataset.source if data.given.source else "",
         "max_drop": settings.max_drop,
-        "limit": settings.limit.as_data(),
-        "budget_s": settings.budget_s,
+        "limit": limit.as_data(),
+        "budget_s": budget_s,
         "target": target,
         "seed": settings.seed,
         "command": settings.command,
-        "compared": to_compare(candidate, data, settings, target),
+        "compared": {**compared, "limit": limit.describe(), "target": target, "seed": settings.seed},
     }
 
 
-def to_compare(candidate: Candidate, data: QuantizeData, settings: TuneSettings, target: str) -> dict[str, Any]:
-    """What must be the same when a tuning goes on; a longer budget is what one goes on for."""
-    known = settings_to_compare(candidate, data, settings.for_variants())
-    return {**known, "limit": settings.limit.describe(), "target": target, "seed": settings.seed}
+def feeding_options(data: OpenData) -> tuple[str, ...]:
+    """The options by which another command is fed the same data; none where it was made up."""
+    if data.dataset.is_random:
+        return ()
+    given = data.given
+    prepared = () if data.preprocess == Preprocess() else ("--preprocess", data.preprocess.describe())
+    return ("--data", data.dataset.source, *prepared, *(("--skip-bad",) if given.skip_bad else ()))

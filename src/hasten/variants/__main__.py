@@ -21,6 +21,7 @@ from hasten.variants.make import calibrate, make_variant
 from hasten.variants.pruning import ENCODED_BLOCK, prune_variant
 from hasten.variants.recipes import Recipe, recipe_from_name
 from hasten.variants.selection import NodeChoice
+from hasten.variants.variant import NothingToChangeError
 
 if TYPE_CHECKING:
     from hasten.variants.calibration import Calibration
@@ -44,6 +45,8 @@ class VariantServer:
         """The answer to one request. Whatever goes wrong is an answer, too."""
         try:
             return Message({"ok": True, **self._handle(request)})
+        except NothingToChangeError as error:  # no trouble: it is told apart from what cannot be made
+            return Message({"ok": True, "nothing_to_change": error.message, "hint": error.hint})
         except HastenError as error:
             failure = failure_from_error(error, _STAGE)
         except MemoryError:

@@ -14,7 +14,7 @@ from hasten.runner.protocol import Message
 from hasten.targets.link import ProcessLink
 from hasten.targets.local import local_program
 from hasten.variants.io_types import FLOAT_IO, IoTypes
-from hasten.variants.variant import Variant
+from hasten.variants.variant import NothingToChangeError, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -82,7 +82,10 @@ class VariantMaker:
         self._link = self._given = None
 
     def _made(self, body: dict[str, Any]) -> Variant:
-        return from_data(Variant, self._ask(Message({**body, "model": self._model})))
+        answer = self._ask(Message({**body, "model": self._model}))
+        if "nothing_to_change" in answer:
+            raise NothingToChangeError(answer["nothing_to_change"], answer["hint"])
+        return from_data(Variant, answer)
 
     def _give(self, samples: Samples) -> None:
         # Unlike ascontiguousarray, this leaves a scalar one.

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hasten.api import Effort, check
+from hasten.api import Data, Effort, SearchSettings, check, quantize
 from hasten.gate.request import CheckRequest
 from hasten.gate.words import BOOK
-from hasten.library import quantize
 from hasten.model.build import ModelBuilder
-from hasten.practices.quantize_records import QuantizeSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,8 +36,9 @@ def test_an_error_may_grow_by_a_part_of_the_older_models(tmp_path: Path, allowed
     floor = quantize(
         old,
         tmp_path / "out",
-        data=data,
-        settings=QuantizeSettings(recipes=("float16",), seconds=0.1, mix=False, max_drop=found.limits.max_drop),
+        data=Data(data),
+        settings=SearchSettings(recipes=("float16",), mix=False, max_drop=found.limits.max_drop),
+        effort=Effort(0.1),
     ).floor
     assert floor["kind"] == "relative"
     assert row.limit == pytest.approx(floor["allowed"], rel=1e-3)

@@ -21,9 +21,9 @@ from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.codec import to_data
 from hasten.core.finding import Standing, told_finding
 from hasten.core.plan import Plan
-from hasten.core.quantization import BROKEN, KEPT, VariantRow
 from hasten.core.session import Session
 from hasten.core.statistics import Interval
+from hasten.core.trial import FloorState, Trial, trial_data
 from hasten.report.chart_library import MISSING, chart_library
 from hasten.report.page import content, html_report
 from hasten.report.summary import summarize
@@ -218,13 +218,15 @@ def variant_lines(metric: str = "top-1", kind: Kind = Kind.ACCURACY) -> list[Lin
     early = [replace(half, value=0.957, samples=232), replace(half, value=0.95, samples=258), replace(half, samples=40)]
     times = [Interval(number, number, number) for number in (4.0, 1.0, 2.0, 3.0)]
     lost = PairedAccuracy(metric, 300, 0.0, -0.01, 0.01)
-    rows = [
-        VariantRow("original", "o.tflite", "aa", 900, 800, KEPT, accuracy=half, latency=times[0]),
-        VariantRow("static_int8", "s.tflite", "bb", 300, 200, KEPT, "", early[0], 0.004, half, lost, times[1]),
-        VariantRow("float16", "f.tflite", "cc", 500, 400, KEPT, "", early[1], 0.0, half, lost, times[2]),
-        VariantRow("static_int16", "i.tflite", "dd", 600, 500, BROKEN, "", early[2], 0.125, latency=times[3]),
+    kept, broken = FloorState.KEPT, FloorState.BROKEN
+    judged: dict[str, Any] = {"reporting": half, "change": lost}
+    trials = [
+        Trial("original", size_bytes=900, floor=kept, reporting=half, latency=times[0]),
+        Trial("static_int8", size_bytes=300, floor=kept, choosing=early[0], drop=0.004, latency=times[1], **judged),
+        Trial("float16", size_bytes=500, floor=kept, choosing=early[1], drop=0.0, latency=times[2], **judged),
+        Trial("static_int16", size_bytes=600, floor=broken, choosing=early[2], drop=0.125, latency=times[3]),
     ]
-    return [("variant", row.recipe, row.as_data()) for row in rows]
+    return [("variant", trial.variant, trial_data(trial)) for trial in trials]
 
 
 def test_accuracies_in_one_chart_are_of_the_same_samples() -> None:

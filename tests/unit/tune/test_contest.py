@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.fake_target import MACHINE
 
 from hasten.core.comparison import compare_rounds
 from hasten.core.limits import Limit
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
-from hasten.core.racing import log_ratios
 from hasten.core.statistics import Interval
-from hasten.core.tuning import BROKEN, DROPPED, KEPT, ORIGINAL, TuneTrial
+from hasten.core.trial import ORIGINAL, FloorState, Status, Trial
 from hasten.measure.rounds import Candidate, Track
 from hasten.tune.contest import Contest
 from hasten.tune.field import Field, Lane
 from hasten.tune.plans import alike_in_speed, first_recipes, numbers_of, plans_to_try, simplicity
+from hasten.tune.racing import log_ratios
+from tests.unit.fake_target import MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FAR = math.inf
 NO_LIMIT = Limit()
+KEPT = {"floor": FloorState.KEPT, "status": Status.KEPT}
+BROKEN = {"floor": FloorState.BROKEN, "status": Status.BROKEN}
 
 
 @dataclass
@@ -56,7 +58,7 @@ class SimulatedField(Field):
 
     def lane(self, name: str) -> Lane:
         candidate = Candidate(name, Path(name), Model(name, self.truths[name].size, ""), Plan())
-        lane = Lane(TuneTrial(name, Plan(), size_bytes=self.truths[name].size), candidate, Track(candidate))
+        lane = Lane(Trial(name, Plan(), size_bytes=self.truths[name].size), candidate, Track(candidate))
         self.lanes[lane.trial.id] = lane
         return lane
 
@@ -91,7 +93,7 @@ class TrueGuard:
     def judge(self, lane: Lane) -> None:
         self.judged.append(lane.trial.variant)
         kept = self.field.truths[lane.trial.variant].drop <= self.max_drop
-        self.field.update(lane, floor=KEPT if kept else BROKEN, status=KEPT if kept else BROKEN)
+        self.field.update(lane, **(KEPT if kept else BROKEN))
 
 
 def raced(
@@ -100,7 +102,7 @@ def raced(
     lanes = SimulatedField(truths, noise, seed)
     guard = TrueGuard(lanes)
     contest = Contest(lanes, cast("Guard", guard), limit, lambda text: None)
-    lanes.update(lanes.base, floor=KEPT, status=KEPT)
+    lanes.update(lanes.base, **KEPT)
     entered = [lanes.lane(truth.name) for truth in truths if truth.name != ORIGINAL]
     contest.settle([lanes.base, *entered], FAR)
     return contest, guard
@@ -112,8 +114,9 @@ def test_the_fastest_that_keeps_the_floor_wins() -> None:
     assert contest.best.trial.variant == "right"
     assert guard.judged == ["broken", "right"], "the fastest first, and none that cannot win"
     lost = {lane.trial.variant: lane.trial for lane in contest.field.lanes.values()}
-    assert lost["slow"].status == DROPPED
-    assert "times as long as right@" in lost["slow"].why
+    assert lost["slow"].status is Status.DROPPED
+    assert lost["slow"].why.code == "trial.slower"
+    assert lost["slow"].why.facts["than"] == contest.best.trial.id
     assert [lane.trial.variant for lane in contest.promising_broken(0.05)] == ["broken"]
 
 
@@ -126,7 +129,7 @@ def test_what_a_broken_one_would_have_pushed_out_stays_in() -> None:
 def test_who_dropped_out_because_of_a_leader_that_failed_later_comes_back() -> None:
     contest, _ = raced([Truth(ORIGINAL, 2.0), Truth("first", 0.5), Truth("second", 1.0)])
     assert contest.best.trial.variant == "first"
-    contest.field.update(contest.best, floor=BROKEN, status=BROKEN)
+    contest.field.update(contest.best, **BROKEN)
     contest.revive(FAR)
     assert contest.best.trial.variant == "second"
 

@@ -7,29 +7,33 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hasten.core.comparison import Comparison, Verdict
 from hasten.core.finding import Finding, Standing
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, Profile
+from hasten.core.remark import remark, said
 from hasten.core.statistics import Interval
-from hasten.core.tuning import BROKEN, DROPPED, FAILED, KEPT, ORIGINAL, UNKNOWN, Step, TuneResult, TuneTrial
+from hasten.core.trial import ORIGINAL, FloorState, Status, Step, Trial
+from hasten.evaluate.trial_words import why_words
 from hasten.practices.practice import Evidence
 from hasten.practices.registry import NAMES, phrasebook
-from hasten.report.tune_text import tune_text
-from hasten.tune.verdicts import nine_findings
+from hasten.tune.tuning import nine_findings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BOOK = phrasebook()
 TWO = Plan(threads=2)
+KEPT = FloorState.KEPT
+NO_DRIVER = said("No driver.")
 NPU = Plan(accelerator="npu", threads=2)
 
 
-def trial(variant: str, ms: float | None, plan: Plan = TWO, floor: str = KEPT, **more: object) -> TuneTrial:
+def trial(
+    variant: str, ms: float | None, plan: Plan = TWO, floor: FloorState = FloorState.KEPT, **more: object
+) -> Trial:
     latency = None if ms is None else Interval(ms, ms, ms)
-    found = TuneTrial(variant, plan, KEPT, floor=floor, latency=latency, size_bytes=100)
+    found = Trial(variant, plan, status=Status.KEPT, floor=floor, latency=latency, size_bytes=100)
     return replace(found, **more)  # type: ignore[arg-type]
 
 
@@ -37,7 +41,7 @@ BASE = trial(ORIGINAL, 4.0, Plan())
 FASTER = trial(ORIGINAL, 2.0)
 
 
-def verdicts(trials: Sequence[TuneTrial], best: TuneTrial = BASE, **more: object) -> dict[str, Finding]:
+def verdicts(trials: Sequence[Trial], best: Trial = BASE, **more: object) -> dict[str, Finding]:
     known = Evidence(trials, best, BASE, **more)  # type: ignore[arg-type]
     found = nine_findings(known)
     assert [finding.practice for finding in found] == list(NAMES)
@@ -51,7 +55,7 @@ def test_without_measurements_nothing_is_examined() -> None:
 
 
 def test_a_confirmed_step_is_an_improvement_with_its_interval() -> None:
-    step = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), "2 threads in place of 1")
+    step = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), remark("step.threads", threads=2, before=1))
     found = verdicts([BASE, FASTER], FASTER, steps=(step,), confirmed=True)
     assert found["threads"].standing is Standing.IMPROVED
     assert found["threads"].remark.code == "tune.improved"
@@ -62,17 +66,16 @@ def test_a_confirmed_step_is_an_improvement_with_its_interval() -> None:
 
 
 def test_quantising_that_breaks_the_floor_says_what_it_would_be_worth() -> None:
-    why = "it loses 0.12 of mae (12% of the original's), more than the floor allows"
-    broken = trial("static_int8", 1.0, floor=BROKEN, drop=0.12, why=why)
+    broken = trial("static_int8", 1.0, floor=FloorState.BROKEN, drop=0.12, why=said("It loses 0.12 of mae."))
     found = verdicts([BASE, broken])["quantize"]
     assert found.standing is Standing.TO_DO
     assert found.remark.code == "quantize.breaks-floor"
     assert found.remark.facts["ratio"]["ratio"] == 0.25
-    assert why in BOOK.text(found.remark)
+    assert "It loses 0.12 of mae." in BOOK.text(found.remark)
 
 
 def test_quantising_without_data_asks_for_data() -> None:
-    found = verdicts([BASE, trial("static_int8", 1.0, floor=UNKNOWN)])["quantize"]
+    found = verdicts([BASE, trial("static_int8", 1.0, floor=FloorState.UNKNOWN)])["quantize"]
     assert found.standing is Standing.TO_DO
     assert found.remark.code == "quantize.no-data"
 
@@ -80,8 +83,10 @@ def test_quantising_without_data_asks_for_data() -> None:
 def test_quantising_that_is_slower_here_is_fine_as_it_is() -> None:
     found = verdicts([BASE, trial("static_int8", 9.0)])["quantize"]
     assert found.standing is Standing.GOOD
-    assert BOOK.text(verdicts([BASE], already="It is int8 already.")["quantize"].remark) == "It is int8 already."
-    failed = trial("static_int8", None, floor="", status=FAILED, why="cannot be made")
+    assert BOOK.text(verdicts([BASE], already=said("It is int8 already."))["quantize"].remark) == "It is int8 already."
+    failed = trial(
+        "static_int8", None, floor=FloorState.NOT_JUDGED, status=Status.FAILED, why=said("It cannot be made.")
+    )
     assert verdicts([BASE, failed])["quantize"].standing is Standing.NOT_EXAMINED
     chosen = trial("float16", 2.0, size_bytes=50)
     assert verdicts([BASE, chosen], chosen)["quantize"].remark.facts["size"] == -0.5
@@ -90,15 +95,19 @@ def test_quantising_that_is_slower_here_is_fine_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("found", "standing", "code"),
     [
-        (trial(ORIGINAL, 9.0, NPU, status=DROPPED), Standing.GOOD, "accelerators.none-faster"),
-        (trial(ORIGINAL, None, NPU, status=FAILED, why="no driver"), Standing.NOT_EXAMINED, "accelerators.none-runs"),
-        (trial(ORIGINAL, 1.0, NPU, floor=UNKNOWN), Standing.TO_DO, "accelerators.no-data"),
+        (trial(ORIGINAL, 9.0, NPU, status=Status.DROPPED), Standing.GOOD, "accelerators.none-faster"),
+        (
+            trial(ORIGINAL, None, NPU, status=Status.FAILED, why=said("No driver.")),
+            Standing.NOT_EXAMINED,
+            "accelerators.none-runs",
+        ),
+        (trial(ORIGINAL, 1.0, NPU, floor=FloorState.UNKNOWN), Standing.TO_DO, "accelerators.no-data"),
     ],
 )
-def test_accelerators(found: TuneTrial, standing: Standing, code: str) -> None:
+def test_accelerators(found: Trial, standing: Standing, code: str) -> None:
     finding = verdicts([BASE, found])["accelerators"]
     assert (finding.standing, finding.remark.code) == (standing, code)
-    assert found.why in BOOK.text(finding.remark)
+    assert why_words(found.why) in BOOK.text(finding.remark)
 
 
 def test_an_operator_with_headroom_is_to_do_with_its_worth() -> None:
@@ -125,36 +134,3 @@ def test_a_run_too_short_for_the_profiler_is_said_to_be() -> None:
     assert "%" not in BOOK.text(found["profile"].remark)
     assert found["operators"].standing is Standing.NOT_EXAMINED
     assert found["operators"].remark.code == "operators.unseen"
-
-
-def test_the_text_has_the_verdict_the_steps_and_all_nine() -> None:
-    final = Comparison(Verdict.FASTER, 0.5, (0.48, 0.52), 0.02, 6)
-    step = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), "2 threads in place of 1")
-    findings = tuple(nine_findings(Evidence([BASE, FASTER], FASTER, BASE, (step,), confirmed=True)))
-    found = TuneResult(
-        "m.tflite",
-        BASE,
-        FASTER,
-        "out/model.tflite",
-        "2.0 times faster.",
-        findings,
-        (FASTER,),
-        (step,),
-        final,
-        2,
-        9.0,
-        folder="out",
-        files=("report.html",),
-        command="hasten tune m.tflite",
-        max_drop=0.01,
-    )
-    doubts = ({"reason": "other-load", "evidence": "others took half"}, {"reason": "noisy", "evidence": "noise"})
-    text = tune_text(replace(found, best=replace(FASTER, doubts=doubts)))
-    assert "! other-load: others took half" in text
-    assert "noise" not in text
-    assert text.startswith("m.tflite: 2.0 times faster.")
-    assert "4.00 ms → 2.00 ms" in text
-    assert all(practice in text for practice in NAMES)
-    assert "out/report.html" in text
-    assert "hasten tune m.tflite" in text
-    assert max(map(len, text.splitlines())) <= 80

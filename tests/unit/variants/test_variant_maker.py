@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.unit.tune.searching import workshop
 
 from hasten.core.errors import DataError, ModelError
-from hasten.core.quantization import FAILED, KEPT
-from hasten.library import run_quantize, study_quantize
+from hasten.core.failure import Failure
+from hasten.core.trial import FloorState
+from hasten.data.given import Data
 from hasten.model.example_models import mobilenet_like
-from hasten.practices.quantize_records import QuantizeSettings
+from hasten.tune.folder import QUANTIZE
+from hasten.tune.quantizing import run
+from hasten.tune.settings import SearchSettings
 from hasten.variants.make import make_variant
 from hasten.variants.maker import VariantMaker
 from hasten.variants.selection import NodeChoice
@@ -82,16 +86,17 @@ def test_a_crash_of_the_quantizer_costs_one_row_of_a_search(model: Path, tmp_pat
     colors = np.random.default_rng(0).normal(0, 4, (24, 1, 1, 3))  # noise alone would always get the same answer
     np.savez(tmp_path / "inputs.npz", x=(colors * np.ones((1, 16, 16, 1))).astype(np.float32))
     recipes = ("float16", "dynamic_int8", "weight_only_int8")
-    settings = QuantizeSettings(recipes=recipes, seconds=0.1, mix=False, max_drop=0.5)
-    practice = study_quantize(model, tmp_path / "out", data=str(tmp_path / "inputs.npz"), settings=settings)
+    settings = SearchSettings(recipes=recipes, mix=False, max_drop=0.5)
+    work = workshop(model, tmp_path / "out", Data(str(tmp_path / "inputs.npz")), settings, rules=QUANTIZE)
 
     def kill(share: float, text: str) -> None:
         if text.startswith("making dynamic_int8"):
-            assert practice.maker.pid is not None
-            os.kill(practice.maker.pid, signal.SIGKILL)
+            assert work.maker.pid is not None
+            os.kill(work.maker.pid, signal.SIGKILL)
 
-    run_quantize(practice, kill)
-    rows = {row.recipe: row for row in practice.found().rows}
-    assert [rows[name].floor for name in recipes] == [KEPT, FAILED, KEPT]
-    assert "killed" in rows["dynamic_int8"].why
-    assert practice.maker.pid is None
+    found = run(work, 0.1, kill)
+    assert not isinstance(found, Failure)
+    trials = {trial.variant: trial for trial in found.trials}
+    assert [trials[name].floor for name in recipes] == [FloorState.KEPT, FloorState.FAILED, FloorState.KEPT]
+    assert "killed" in trials["dynamic_int8"].why.facts["message"]
+    assert work.maker.pid is None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.codec import to_data
 from hasten.core.comparison import Verdict
 from hasten.core.doubts import MORE_CORES
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
-from hasten.core.tuning import KEPT, TIMED, UNKNOWN
+from hasten.core.trial import FloorState
+from hasten.core.trial import Status as TrialStatus
 from hasten.practices.accelerators.facts import BASE, Status
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from hasten.core.comparison import Comparison
     from hasten.core.plan import Plan
-    from hasten.core.tuning import TuneTrial
+    from hasten.core.trial import Trial
     from hasten.practices.accelerators.facts import AcceleratorRow, LadderPoint
     from hasten.practices.practice import Evidence
 
@@ -196,16 +198,16 @@ def verdict(known: Evidence) -> Finding:
     facts = {"rows": [_row(trial, known.best) for trial in tried]}
     if not ran:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-runs", **facts))
-    if any(trial.floor == UNKNOWN and trial.median_ms < known.best.median_ms for trial in ran):
+    if any(trial.floor is FloorState.UNKNOWN and trial.median_ms < known.best.median_ms for trial in ran):
         return Finding(NAME, Standing.TO_DO, remark("accelerators.no-data", **facts))
     return Finding(NAME, Standing.GOOD, remark("accelerators.none-faster", **facts))
 
 
-def _row(trial: TuneTrial, best: TuneTrial) -> dict[str, Any]:
+def _row(trial: Trial, best: Trial) -> dict[str, Any]:
     ran = trial.latency is not None
     return {
         "name": trial.plan.accelerator,
         "median_ms": trial.median_ms if ran else None,
         "ratio": trial.median_ms / best.median_ms if ran and best.median_ms else None,
-        "why": "" if ran and trial.status in (TIMED, KEPT) else trial.why,
+        "why": "" if ran and trial.status in (TrialStatus.TIMED, TrialStatus.KEPT) else to_data(trial.why),
     }

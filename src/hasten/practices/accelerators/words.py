@@ -9,6 +9,7 @@ from hasten.core.comparison import Verdict
 from hasten.core.phrases import Phrase, Phrasebook, as_sentence
 from hasten.core.remark import Remark
 from hasten.core.units import count, milliseconds, percent, several, speedup, times
+from hasten.evaluate.trial_words import why_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -130,7 +131,7 @@ def _raced(facts: Mapping[str, Any]) -> str:
 
 def _raced_row(row: Mapping[str, Any]) -> str:
     if row["median_ms"] is None:
-        return as_sentence(row["why"] or "it did not run")
+        return as_sentence(why_words(row["why"]) or "it did not run")
     ratio = row["ratio"]
     than = "" if ratio is None else f" ({percent(abs(ratio - 1))} {'slower' if ratio > 1 else 'faster'})"
     return f"{milliseconds(row['median_ms'])}{than}."

@@ -1,42 +1,142 @@
-"""Decisions about variants."""
+"""Decisions about variants: which one to use, which are worth a mix with float, how the model stands."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.codec import to_data
+from hasten.core.comparison import DEFAULT_MARGIN, Verdict
 from hasten.core.finding import Finding, Standing
-from hasten.core.remark import Remark, remark, said
-from hasten.core.tuning import BROKEN, FAILED, KEPT, ORIGINAL, UNKNOWN
+from hasten.core.json_numbers import finite
+from hasten.core.remark import Remark, remark
+from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Status
+from hasten.practices.quantize.facts import SIZE
+from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
-    from hasten.core.tuning import TuneTrial
+    from collections.abc import Iterable, Sequence
+
+    from hasten.core.trial import Trial
     from hasten.practices.practice import Evidence
+    from hasten.practices.quantize.facts import QuantizeFound
 
 NAME: Final = "quantize"
 
 
+def is_better(trial: Trial, best: Trial, goal: str) -> bool:
+    """Whether a variant serves the goal better, whatever its accuracy."""
+    if goal == SIZE:
+        return 0 < trial.size_bytes < best.size_bytes
+    if trial.against is None or trial.against.verdict is not Verdict.FASTER:
+        return False
+    # Less than the margin is no news: then the earlier one, which is the simpler recipe, stays.
+    return best.against is None or trial.against.ratio < best.against.ratio * (1 - DEFAULT_MARGIN)
+
+
+def choose(trials: Iterable[Trial], goal: str) -> Trial:
+    """The best that keeps the floor; the original, the first of them, where no other does better."""
+    best, *others = trials
+    for trial in others:
+        if trial.floor is FloorState.KEPT and trial.path and is_better(trial, best, goal):
+            best = trial
+    return best
+
+
+def worth_mixing(trials: Sequence[Trial], goal: str) -> list[Trial]:
+    """Variants that would be better than the choice if they kept the floor, the best first."""
+    best = choose(trials, goal)
+    broken = [one for one in trials if one.floor is FloorState.BROKEN and not one.is_step and len(one.nodes) > 1]
+    promising = [one for one in broken if is_better(one, best, goal) and not runs_like(one, best)]
+    return sorted(promising, key=lambda one: _promise(one, best, goal))
+
+
+def runs_like(trial: Trial, best: Trial) -> bool:
+    """Whether the choice runs the same kernels already: then the trial's lead is noise, and a mix of it has fewer."""
+    if trial.nodes != best.nodes or best.recipe not in RECIPE_NAMES or trial.recipe not in RECIPE_NAMES:
+        return False
+    return recipe_from_name(trial.recipe).kernels == recipe_from_name(best.recipe).kernels
+
+
+def with_slow_nodes(trials: Sequence[Trial]) -> Trial | None:
+    """The static int8 variant to improve on by leaving slow nodes in float: one that keeps the floor if there is one,
+    then the fastest, and among equals the one that loses least."""
+    known = [one for one in trials if one.path and one.purpose is Purpose.RECIPE and one.recipe in RECIPE_NAMES]
+    timed = [one for one in known if one.against is not None and one.floor is not FloorState.FAILED]
+    return min((one for one in timed if recipe_from_name(one.recipe).is_static_int8), key=_preference, default=None)
+
+
+def floor_state(kept: bool | None, *, made_up: bool) -> FloorState:
+    """What may be said of the floor; `kept` is None where the data could not decide."""
+    if made_up or kept is None:
+        return FloorState.UNKNOWN
+    return FloorState.KEPT if kept else FloorState.BROKEN
+
+
+def choice(trials: Sequence[Trial], goal: str) -> Remark:
+    """Why this one."""
+    best, original = choose(trials, goal), trials[0]
+    if best is original:
+        return _why_none(trials, goal)
+    return chosen_remark(best, original)
+
+
+def chosen_remark(best: Trial, original: Trial) -> Remark:
+    """What the chosen variant brings."""
+    known = bool(original.size_bytes and best.size_bytes)
+    return remark(
+        "quantize.chosen",
+        **origin(best),
+        size=best.size_bytes / original.size_bytes - 1 if known else None,
+        verdict=None if best.against is None else best.against.verdict.value,
+        ratio=None if best.against is None else ratio_facts(best.against.ratio, best.against.ci95),
+    )
+
+
+def ratio_facts(ratio: float, ci95: tuple[float, float]) -> dict[str, Any]:
+    """A ratio of times as facts of a remark; after a single process it has no bounds."""
+    return {"ratio": ratio, "ci95": [finite(bound) for bound in ci95]}
+
+
+def origin(trial: Trial) -> dict[str, Any]:
+    """What a variant is made of, as facts of a remark."""
+    return {"variant": trial.variant, "recipe": trial.recipe, "float_nodes": len(trial.float_nodes)}
+
+
+def finding_of(found: QuantizeFound) -> Finding:
+    """How the model stands with this practice, after a search for variants."""
+    trials = found.trials
+    if found.already != NOTHING:
+        return Finding(NAME, Standing.GOOD, found.already)
+    told = choice(trials, found.goal)
+    judged = [trial for trial in trials[1:] if trial.floor not in (FloorState.NOT_JUDGED, FloorState.FAILED)]
+    undecided = trials[0].why != NOTHING or any(trial.floor is FloorState.UNKNOWN for trial in trials)
+    if undecided or not judged:
+        return Finding(NAME, Standing.NOT_EXAMINED, told)
+    return Finding(NAME, Standing.IMPROVED if found.chosen != ORIGINAL else Standing.GOOD, told)
+
+
 def verdict(known: Evidence) -> Finding:
     """Whether a variant pays on this device and keeps the accuracy."""
-    if known.already:
-        return Finding(NAME, Standing.GOOD, said(known.already))
+    if known.already != NOTHING:
+        return Finding(NAME, Standing.GOOD, known.already)
     made = [trial for trial in known.trials if trial.variant != ORIGINAL and trial.latency is not None]
     if not made:
-        failed = [trial for trial in known.trials if trial.variant != ORIGINAL and trial.status == FAILED]
-        code = remark("quantize.none-runs", why=failed[0].why) if failed else remark("quantize.not-examined")
-        return Finding(NAME, Standing.NOT_EXAMINED, code)
+        failed = [trial for trial in known.trials if trial.variant != ORIGINAL and trial.status is Status.FAILED]
+        told = remark("quantize.none-runs", why=to_data(failed[0].why)) if failed else remark("quantize.not-examined")
+        return Finding(NAME, Standing.NOT_EXAMINED, told)
     if known.best.variant != ORIGINAL:
-        change = known.best.size_bytes / max(1, known.base.size_bytes) - 1
-        return Finding(NAME, Standing.IMPROVED, remark("quantize.chosen", variant=known.best.variant, size=change))
+        return Finding(NAME, Standing.IMPROVED, chosen_remark(known.best, known.base))
     return _not_chosen(known, made)
 
 
-def _not_chosen(known: Evidence, made: list[TuneTrial]) -> Finding:
+def _not_chosen(known: Evidence, made: list[Trial]) -> Finding:
     """Why the original stays."""
     fastest = min(made, key=lambda trial: trial.median_ms)
-    if any(trial.floor == UNKNOWN for trial in made) and not any(trial.floor == KEPT for trial in made):
+    floors = {trial.floor for trial in made}
+    if FloorState.UNKNOWN in floors and FloorState.KEPT not in floors:
         return Finding(NAME, Standing.TO_DO, _faster("quantize.no-data", known, fastest))
-    broken = [trial for trial in made if trial.floor == BROKEN and trial.median_ms < known.best.median_ms]
+    broken = [one for one in made if one.floor is FloorState.BROKEN and one.median_ms < known.best.median_ms]
     if broken:
         best = min(broken, key=lambda trial: trial.median_ms)
         return Finding(NAME, Standing.TO_DO, _faster("quantize.breaks-floor", known, best))
@@ -44,6 +144,44 @@ def _not_chosen(known: Evidence, made: list[TuneTrial]) -> Finding:
     return Finding(NAME, Standing.GOOD, remark("quantize.none-faster", count=count))
 
 
-def _faster(code: str, known: Evidence, trial: TuneTrial) -> Remark:
+def _faster(code: str, known: Evidence, trial: Trial) -> Remark:
     ratio = trial.median_ms / known.best.median_ms if known.best.median_ms else math.nan
-    return remark(code, variant=trial.variant, ratio={"ratio": ratio}, why=trial.why)
+    return remark(code, **origin(trial), ratio={"ratio": ratio}, why=to_data(trial.why))
+
+
+def _why_none(trials: Sequence[Trial], goal: str) -> Remark:
+    """Why no variant is chosen."""
+    original, *variants = trials
+    judged = [trial for trial in variants if trial.floor not in (FloorState.NOT_JUDGED, FloorState.FAILED)]
+    if not judged:
+        failed = next((trial for trial in variants if trial.floor is FloorState.FAILED), None)
+        if failed is None:
+            return remark("quantize.none-judged")
+        return remark("quantize.none-made", variant=failed.variant, why=to_data(failed.why))
+    if original.why != NOTHING:
+        return remark("quantize.undecidable", why=to_data(original.why))
+    if any(trial.floor is FloorState.UNKNOWN for trial in judged):
+        return remark("quantize.unknown-accuracy")
+    kept = [trial for trial in judged if trial.floor is FloorState.KEPT and trial.path]
+    if not kept:
+        return remark("quantize.none-keeps-floor")
+    if goal == SIZE:
+        return remark("quantize.none-smaller")
+    smallest = min(kept, key=lambda trial: trial.size_bytes)
+    smaller = smallest.size_bytes < original.size_bytes
+    return remark(
+        "quantize.none-proven-faster",
+        smallest={"variant": smallest.variant, "size": smallest.size_bytes} if smaller else None,
+    )
+
+
+def _promise(trial: Trial, best: Trial, goal: str) -> tuple[float, float]:
+    """The gain in steps of a tenth, then what was lost: among equals, the one nearest to the floor."""
+    by_speed = trial.against.ratio if trial.against else math.inf
+    gain = trial.size_bytes / max(1, best.size_bytes) if goal == SIZE else by_speed
+    return round(gain, 1), math.inf if trial.drop is None else trial.drop
+
+
+def _preference(trial: Trial) -> tuple[bool, float, float]:
+    assert trial.against is not None
+    return trial.floor is not FloorState.KEPT, round(trial.against.ratio, 1), trial.drop or 0.0

@@ -1,16 +1,307 @@
-"""What this practice shows."""
+"""A search for variants as blocks and as the document that `--json` prints."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.accuracy import Kind
+from hasten.core.codec import from_data, to_data
+from hasten.core.comparison import Verdict
+from hasten.core.remark import Remark, each_once, remark
+from hasten.core.trial import NOTHING, ORIGINAL, FloorState, trial_data
+from hasten.core.units import interval_ms, milliseconds, percent, percentage_points, several, size, speedup
+from hasten.practices.quantize.facts import QuantizeFound, Sensitivity
+from hasten.practices.quantize.rules import NAME, choice, finding_of
+from hasten.practices.quantize.words import BOOK
+from hasten.show.blocks import (
+    Cell,
+    Detail,
+    Facts,
+    Headline,
+    Note,
+    Notes,
+    Prose,
+    Section,
+    Snippet,
+    Table,
+    columns,
+    notes,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from hasten.core.accuracy import Accuracy
     from hasten.core.session import Line
-    from hasten.show.blocks import Section
+    from hasten.core.trial import Trial
+    from hasten.show.blocks import Block
+
+_MOST_SENSITIVE: Final = 5
+_MOST_SKIPPED: Final = 3
+_DELTA: Final = "\N{GREEK CAPITAL LETTER DELTA}"
+
+
+def view(found: QuantizeFound) -> list[Block]:
+    """The choice, the variants, and what to know about them."""
+    finding = finding_of(found)
+    if found.already != NOTHING:
+        return [Headline(BOOK.text(finding.remark)), Facts(tuple(_as_it_is(found))), *notes(_remarks(found), BOOK)]
+    # Steps on the way to a mix left no file: programs see them, people see where they led.
+    shown = [trial for trial in found.trials if trial.path or not trial.is_step]
+    common = _common_notes(shown)
+    trouble = tuple(Note(f"{one.variant}: {BOOK.text(one.why)}") for one in shown[1:] if one.why != NOTHING)
+    return [
+        Headline(" ".join((f"{why(found)} {BOOK.hint(finding.remark)}").split())),
+        Facts(tuple(_facts(found))),
+        _table(shown),
+        *([Notes(trouble)] if trouble else []),
+        *notes((*common, *_remarks(found)), BOOK),
+        Detail((_accuracy_table(shown), *_about(shown, common), *_sensitive(found), *_explaining(found))),
+    ]
+
+
+def why(found: QuantizeFound) -> str:
+    """Why this variant is the choice."""
+    told = found.already if found.already != NOTHING else choice(found.trials, found.goal)
+    return " ".join(BOOK.sentences((told, *found.types_still)))
+
+
+def document(found: QuantizeFound) -> dict[str, Any]:
+    """The document of `hasten quantize --json`."""
+    finding = BOOK.finding_data(finding_of(found))
+    return {
+        "model": found.model,
+        "variants": [trial_data(trial, BOOK) for trial in found.trials],
+        "chosen": found.chosen,
+        "path": found.path,
+        "why": why(found),
+        "sensitivity": [to_data(entry) for entry in found.sensitivity],
+        "max_drop": found.max_drop,
+        "floor": dict(found.floor),
+        "goal": found.goal,
+        "data": found.data,
+        "already_quantized": BOOK.text(found.already),
+        "input_type": found.io_types.input_type,
+        "output_type": found.io_types.output_type,
+        "notes": BOOK.sentences(found.notes),
+        "remarks": [BOOK.remark_data(note) for note in found.notes],
+        "resumed": found.resumed,
+        "finding": {**finding, "evidence": why(found)},
+        "hints": [f"{question} {command}" for question, command in _questions(found)],
+        "skipped": [{"name": name, "reason": reason} for name, reason in found.skipped],
+        "interrupted": found.interrupted,
+    }
+
+
+def session_lines(found: QuantizeFound) -> list[tuple[str, str, dict[str, Any]]]:
+    """What a session keeps besides the trials, each of which is saved as it ends."""
+    return [("finding", NAME, to_data(finding_of(found)))]
 
 
 def sections(lines: Sequence[Line]) -> list[Section]:
-    """What a report shows of it."""
-    return []
+    """What a report shows besides the trials: what quantizing single nodes does to the outputs, by recipe."""
+    groups: dict[str, dict[str, Sensitivity]] = {}
+    for line in lines:
+        if line.kind == "sensitivity":
+            entry = from_data(Sensitivity, line.data)
+            groups.setdefault(entry.recipe, {})[line.label] = entry
+    tables = [_sensitivity_table(recipe, list(rows.values())) for recipe, rows in groups.items()]
+    return [Section("sensitivities", "Sensitivity to quantization", tuple(tables))] if tables else []
+
+
+def _facts(found: QuantizeFound) -> Iterable[tuple[str, ...]]:
+    yield "model", f"{PurePath(found.model).name} ({size(found.original.size_bytes)}), {found.plan.describe()}"
+    yield "chosen", f"{found.chosen}, copied to {found.path}"
+    limit = found.floor.get("text") or f"at most {percent(found.max_drop)} lost"
+    yield "floor", f"{limit}, decided on one half of {found.data}; accuracy is of the other half"
+
+
+def _as_it_is(found: QuantizeFound) -> Iterable[tuple[str, ...]]:
+    """What was measured of a model that stays as it is. Without labels it was compared with itself, which says
+    nothing."""
+    original, known = found.original, found.original.reporting
+    yield "chosen", f"{found.chosen}, copied to {found.path}"
+    if original.latency is not None:
+        interval = interval_ms(original.latency.low, original.latency.high)
+        yield "latency", f"{milliseconds(original.latency.estimate)} (95 % CI {interval})"
+    if known is not None and known.kind is Kind.ACCURACY:
+        yield "accuracy", f"{accuracy_words(known)}, one half of {found.data}"
+
+
+def _remarks(found: QuantizeFound) -> tuple[Remark, ...]:
+    if not found.skipped:
+        return found.notes
+    first = [list(entry) for entry in found.skipped[:_MOST_SKIPPED]]
+    return (*found.notes, remark("quantize.skipped", count=len(found.skipped), first=first))
+
+
+def _table(trials: Sequence[Trial]) -> Table:
+    metric = next((metric_name(known) for one in trials if (known := one.accuracy) is not None), "accuracy")
+    headings = columns(
+        "variant", "#size", "#?zipped", "#latency", "#?95 % CI", "against the original", f"#{metric}", "floor"
+    )
+    rows = tuple(
+        (
+            Cell(one.variant, code=True),
+            Cell(size(one.size_bytes) if one.size_bytes else "", one.size_bytes),
+            Cell(size(one.zipped_bytes) if one.zipped_bytes else "", one.zipped_bytes),
+            Cell("" if one.latency is None else milliseconds(one.latency.estimate), one.median_ms),
+            Cell("" if one.latency is None else interval_ms(one.latency.low, one.latency.high)),
+            Cell(_against(one), one.against.ratio if one.against else None),
+            Cell(_figure(one), one.accuracy.value if one.accuracy else None),
+            Cell("" if one.variant == ORIGINAL else one.floor.value),
+        )
+        for one in trials
+    )
+    return Table("variants", "Variants with size, latency and accuracy", headings, rows)
+
+
+def _against(trial: Trial) -> str:
+    if trial.against is None:
+        return ""
+    if trial.against.verdict in (Verdict.FASTER, Verdict.SLOWER):
+        return speedup(trial.against.ratio)
+    return str(trial.against.verdict.value)
+
+
+def _figure(trial: Trial) -> str:
+    """The metric's value. That of a variant that was not reported on is of other samples than the original's, so that
+    only the change says something; agreement is with the original, whatever the samples."""
+    known = trial.accuracy
+    if known is None:
+        return ""
+    change = _only_change(trial)
+    if change is None:
+        return _value(known, known.value)
+    # Values in units of their own may be below 0, so that a sign alone would not tell a change.
+    return f"{'' if _is_share(known) else _DELTA}{_signed(known, change)}"
+
+
+def _only_change(trial: Trial) -> float | None:
+    """The change of a variant that was judged on the choosing half only; an error that grows is a loss as well."""
+    known = trial.choosing
+    if known is None or known.kind is not Kind.ACCURACY or trial.reporting is not None or trial.drop is None:
+        return None
+    return 0.0 - trial.drop if known.higher_is_better else trial.drop
+
+
+def _accuracy_table(trials: Sequence[Trial]) -> Table:
+    headings = columns("variant", "accuracy (95 % CI)", "change (95 % CI)", "#samples", "float nodes")
+    rows = []
+    for one in trials:
+        known = one.accuracy
+        if known is None:
+            continue
+        integers = "" if one.integer_share is None else f", {percent(one.integer_share)} of the weights are integers"
+        interval = f"{_value(known, known.value)} ({_value(known, known.low)} to {_value(known, known.high)})"
+        rows.append(
+            (
+                Cell(one.variant, code=True),
+                Cell(interval if _only_change(one) is None else ""),
+                Cell(_change_words(one, known)),
+                Cell(str(known.samples), known.samples),
+                Cell(f"{len(one.float_nodes)}{integers}" if one.is_mix else ""),
+            )
+        )
+    return Table("variant-accuracy", "Accuracy of each variant", headings, tuple(rows))
+
+
+def _change_words(trial: Trial, known: Accuracy) -> str:
+    if (change := _only_change(trial)) is not None:
+        return f"{_signed(known, change)}, choosing half"
+    if trial.change is None:
+        return ""
+    low, high = (_signed(known, bound) for bound in (trial.change.low, trial.change.high))
+    return f"{_signed(known, trial.change.difference)} ({low} to {high})"
+
+
+def _about(trials: Sequence[Trial], common: Sequence[Remark]) -> list[Block]:
+    """What there is to say of single variants."""
+    rows = [
+        Note(f"{one.variant}: {BOOK.text(note)}")
+        for one in trials
+        if one.floor is not FloorState.FAILED
+        for note in one.notes
+        if note not in common
+    ]
+    return [Notes(tuple(rows))] if rows else []
+
+
+def _common_notes(trials: Sequence[Trial]) -> tuple[Remark, ...]:
+    """Notes that all variants share, which are said once."""
+    made = [trial for trial in trials if trial.floor is not FloorState.FAILED and trial.variant != ORIGINAL]
+    if len(made) < 2:
+        return ()
+    return each_once(note for note in made[0].notes if all(note in trial.notes for trial in made))
+
+
+def _sensitive(found: QuantizeFound) -> list[Block]:
+    """The most sensitive nodes: of the recipe that the chosen mix is of, or else of the first that was looked into."""
+    if not found.sensitivity:
+        return []
+    wanted = found.best.recipe
+    recipe = wanted if any(one.recipe == wanted for one in found.sensitivity) else found.sensitivity[0].recipe
+    mine = [entry for entry in found.sensitivity if entry.recipe == recipe]
+    return [_sensitivity_table(recipe, sorted(mine, key=lambda entry: -entry.error)[:_MOST_SENSITIVE])]
+
+
+def _sensitivity_table(recipe: str, entries: Sequence[Sensitivity]) -> Table:
+    rows = tuple(
+        (
+            Cell(_node_words(entry.nodes), entry.nodes[0] if entry.nodes else None),
+            Cell(entry.op),
+            Cell(entry.location, code=True),
+            Cell(percent(entry.error) if math.isfinite(entry.error) else "unusable", entry.error),
+            Cell(percent(entry.share), entry.share),
+        )
+        for entry in entries
+    )
+    headings = columns("node", "operator", "location", "#error at the output", "#?share")
+    return Table(f"sensitivity-{recipe}", f"Error when {recipe} quantizes only these nodes", headings, rows)
+
+
+def _node_words(nodes: Sequence[int]) -> str:
+    return f"{nodes[0]}-{nodes[-1]}" if len(nodes) > 1 else "".join(map(str, nodes))
+
+
+def _questions(found: QuantizeFound) -> Iterable[tuple[str, str]]:
+    for trial, slower, wrong in found.unexplained:
+        what = " and ".join(word for word, said in (("slower", slower), ("less accurate", wrong)) if said)
+        yield f"Why is {trial.variant} {what}?", found.explaining(trial, wrong=wrong)
+
+
+def _explaining(found: QuantizeFound) -> list[Block]:
+    return [block for question, command in _questions(found) for block in (Prose(question), Snippet(command))]
+
+
+def metric_name(found: Accuracy) -> str:
+    """What the figures are; of a metric of the user's own, the name of the function."""
+    if found.kind is Kind.ACCURACY:
+        return found.metric.rpartition(":")[2]
+    return "deviation" if found.metric == "mae" else "agreement"
+
+
+def accuracy_words(found: Accuracy) -> str:
+    """A figure with its interval and its samples."""
+    interval = f"95 % CI {_value(found, found.low)} to {_value(found, found.high)}"
+    return f"{metric_name(found)} {_value(found, found.value)} ({interval}) on {several(found.samples, 'sample')}"
+
+
+def _value(found: Accuracy, value: float) -> str:
+    """A value of a metric: a share in percent, or three digits."""
+    if not math.isfinite(value):
+        return "unknown"
+    return f"{value * 100:.1f} %" if _is_share(found) else f"{value:.3g}"
+
+
+def _signed(found: Accuracy, change: float) -> str:
+    """A change of a metric, with its sign."""
+    if not math.isfinite(change):
+        return "unknown"
+    return percentage_points(change) if _is_share(found) else f"{change:+.3g}"
+
+
+def _is_share(found: Accuracy) -> bool:
+    return found.metric.startswith("top-") or found.metric == "miou"

@@ -1,29 +1,115 @@
-"""The phrases about variants."""
+"""The phrases about variants, and about a search for them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.phrases import Phrase
-from hasten.core.units import percent
+from hasten.core import accuracy_notes, doubts
+from hasten.core.comparison import Verdict
+from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.units import percent, several, size, speedup
+from hasten.evaluate import trial_words, words
+from hasten.evaluate.trial_words import why_words
+from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
+from hasten.variants.words import PHRASES as MADE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+def made_words(made: Mapping[str, Any]) -> str:
+    """What was done to the model: `Quantized to int8, with 9 operators kept in float`."""
+    name, recipe = made["variant"], made.get("recipe", "")
+    if recipe not in RECIPE_NAMES:
+        return str(name)
+    known = recipe_from_name(recipe)
+    if known.is_static_int8:
+        text = "Quantized to int8"
+    elif known.activations is not None:
+        text = f"Quantized to {known.weights} weights and {known.activations} activations"
+    else:
+        text = f"Weights {'quantized to' if known.computes_in_integers else 'stored as'} {known.weights}"
+    count = made.get("float_nodes", 0)
+    kept = f", with {several(count, 'operator')} kept in float" if count else ""
+    return f"{text}{kept} ({name})"
+
+
+def _size_words(change: float) -> str:
+    return f"{percent(abs(change))} {'smaller' if change <= 0 else 'larger'}"
+
+
 def _chosen(facts: Mapping[str, Any]) -> str:
-    change = f"{percent(abs(facts['size']))} {'smaller' if facts['size'] <= 0 else 'larger'}"
-    return f"{facts['variant']} keeps the accuracy floor and is {change} than the original."
+    parts = []
+    if facts["ratio"] is not None:
+        words = {Verdict.SAME.value: "as fast as the original", Verdict.UNDECIDED.value: "speed undecided"}
+        gain = speedup(facts["ratio"]["ratio"], facts["ratio"]["ci95"])
+        parts.append(words.get(facts["verdict"], gain))
+    if facts["size"] is not None:
+        parts.append(_size_words(facts["size"]))
+    return f"{made_words(facts)}: {', '.join([*parts, 'accuracy floor kept'])}."
 
 
 def _breaks(facts: Mapping[str, Any]) -> str:
-    why = f" {facts['why']}" if facts["why"] else ""
-    return f"{facts['variant']} would be faster, but it breaks the accuracy floor.{why}"
+    gain = speedup(facts["ratio"]["ratio"])
+    return f"{facts['variant']} would be {gain}, but it breaks the accuracy floor. {why_words(facts['why'])}".strip()
+
+
+def _proven(facts: Mapping[str, Any]) -> str:
+    text = "Keep the original: no variant above the accuracy floor is proven to be faster."
+    if facts["smallest"] is None:
+        return text
+    return f"{text} {facts['smallest']['variant']} needs only {size(facts['smallest']['size'])} (--for size)."
+
+
+def _setbacks(facts: Mapping[str, Any]) -> str:
+    names = facts["variants"]
+    return (
+        f"{', '.join(names)} kept the floor on the choosing half of the data and broke it on the reporting half, so"
+        f" {'it was' if len(names) == 1 else 'they were'} not chosen. The accuracy shown for the final choice is"
+        " slightly optimistic."
+    )
+
+
+def _io_types(facts: Mapping[str, Any]) -> str:
+    left = facts["left_out"]
+    return f"Variants have {facts['types']}." + (
+        f" These recipes cannot and were left out: {', '.join(left)}." if left else ""
+    )
+
+
+def _sparsity(facts: Mapping[str, Any]) -> str:
+    how = f"in blocks of {', '.join(facts['blocks'])}" if facts["blocks"] else "one by one"
+    path = "cannot be seen, as the model cannot be profiled"
+    if facts["sparse_nodes"] is not None:
+        path = f"runs {several(facts['sparse_nodes'], 'node')}" if facts["sparse_nodes"] else "is not taken"
+    return f"{percent(facts['share'])} of the weights are zero, {how}. XNNPACK's sparse path {path}."
+
+
+def _slow_nodes(facts: Mapping[str, Any]) -> str:
+    more = f" and {several(facts['more'], 'other kind')}" if facts["more"] else ""
+    return (
+        f"{several(facts['nodes'], 'node')} stay{'s' if facts['nodes'] == 1 else ''} in float, because integers were"
+        f" {facts['ms']:.2g} ms slower there: {', '.join(facts['kinds'])}{more}."
+    )
+
+
+def _kernels(facts: Mapping[str, Any]) -> str:
+    if not facts["kernels"]:
+        return f"The {several(facts['pruned'], 'pruned layer')} run on the same kernels: no sparse path is taken."
+    kernels = ", ".join(facts["kernels"])
+    return f"{facts['other']} of {several(facts['pruned'], 'pruned layer')} run on other kernels ({kernels})."
+
+
+def _skipped(facts: Mapping[str, Any]) -> str:
+    count, shown = facts["count"], facts["first"]
+    told = ((reason if name in reason else f"{name}: {reason}").rstrip(".") for name, reason in shown)
+    more = f"; and {count - len(shown)} more (see --json)" if count > len(shown) else ""
+    return f"{several(count, 'bad sample')} {'was' if count == 1 else 'were'} left out: {'; '.join(told)}{more}."
 
 
 PHRASES: Final[dict[str, Phrase]] = {
     "quantize.not-examined": Phrase("No variant was made.", "Raise --budget and continue with --resume."),
-    "quantize.none-runs": Phrase("No variant runs: {why}"),
+    "quantize.none-runs": Phrase(lambda facts: f"No variant runs. {why_words(facts['why'])}"),
     "quantize.chosen": Phrase(_chosen),
     "quantize.no-data": Phrase(
         "{variant} would be {ratio:speedup}, but without data its accuracy is unknown.",
@@ -33,4 +119,49 @@ PHRASES: Final[dict[str, Phrase]] = {
     "quantize.none-faster": Phrase(
         "None of {count:count variant} is both faster on this device and above the accuracy floor."
     ),
+    "quantize.none-judged": Phrase("Keep the original: no variant has been judged yet."),
+    "quantize.none-made": Phrase(
+        lambda facts: (
+            f"Keep the original: no variant could be made and run. {facts['variant']}: {why_words(facts['why'])}"
+        )
+    ),
+    "quantize.undecidable": Phrase(
+        lambda facts: f"Keep the original: no variant can be judged by this data. {why_words(facts['why'])}",
+        "Give more labeled data, and check that the labels fit.",
+    ),
+    "quantize.unknown-accuracy": Phrase(
+        "Keep the original: without data, nothing shows that a variant keeps its accuracy.",
+        "Give labeled data with --data.",
+    ),
+    "quantize.none-keeps-floor": Phrase("Keep the original: no variant keeps the accuracy floor."),
+    "quantize.none-smaller": Phrase("Keep the original: no variant above the accuracy floor is smaller."),
+    "quantize.none-proven-faster": Phrase(_proven),
+    "quantize.slow-nodes": Phrase(_slow_nodes),
+    "quantize.kernels": Phrase(_kernels),
+    "quantize.skipped": Phrase(_skipped),
+    "quantize.busy": Phrase(
+        "The machine was busy: undisturbed runs take {alone:.2f} of the original's time, all runs {ratio:.2f}."
+    ),
+    "search.resumed": Phrase("This run continued the search in {folder}."),
+    "search.content-not-recorded": Phrase(
+        "The session did not record the content of {name}, so it may have changed since the search began."
+    ),
+    "search.calibration-from-choosing": Phrase(
+        "Activation ranges come from samples of the choosing half of the data, because --calibration was not given."
+    ),
+    "search.one-output-judged": Phrase(
+        "{metric} judged only the output {output!r} of {count}; a variant that is far off in another is not chosen.",
+        "A --metric module:function sees all outputs.",
+    ),
+    "search.setbacks": Phrase(_setbacks, "Give more data."),
+    "search.io-types": Phrase(_io_types),
+    "search.io-type-kept": Phrase("The {end} {name!r} stays {dtype}: only float32 becomes {wanted}."),
+    "search.types-still": Phrase("Its {ends} are still {dtypes:list}, not {wanted}."),
+    "search.sparsity": Phrase(_sparsity),
+    "search.clustered": Phrase("{clustered} of {layers:count layer} have clustered weights, which compress well."),
+    "search.mix-out-of-time": Phrase(
+        "The budget ended before a mix of {variant} with float was found.", "Continue with --resume."
+    ),
+    "search.no-variants": Phrase("No variants were made. {message}", "{hint}"),
 }
+BOOK: Final = Phrasebook(PHRASES, trial_words.PHRASES, words.PHRASES, MADE, accuracy_notes.PHRASES, doubts.PHRASES)

@@ -1,0 +1,231 @@
+"""A trial: one variant of a model with one plan, and all that a search has found out about it.
+
+`hasten quantize` tries variants on one plan, `hasten tune` on many; both keep this record. A name is only shown: what
+a variant is made of stands in `recipe`, `float_nodes`, `purpose` and `parent`.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.accuracy import Accuracy, PairedAccuracy
+from hasten.core.codec import convert, from_data, key, record, sentence, to_data
+from hasten.core.comparison import Comparison, comparison_from_data
+from hasten.core.plan import Plan
+from hasten.core.remark import Remark
+from hasten.core.statistics import Interval
+
+if TYPE_CHECKING:
+    from hasten.core.phrases import Phrasebook
+
+ORIGINAL: Final = "original"
+# The halves of the data: one decides, the other is reported on.
+CHOOSING: Final = "choosing"
+REPORTING: Final = "reporting"
+NOTHING: Final = Remark("")
+"""Nothing to say."""
+
+convert(Comparison, Comparison.as_data, comparison_from_data)
+
+
+class Status(str, enum.Enum):
+    """What became of a trial; the value is its name in JSON."""
+
+    TIMED = "timed"
+    DROPPED = "dropped"
+    FAILED = "failed"
+    BROKEN = "broken"
+    KEPT = "kept"
+    CHOSEN = "chosen"
+
+
+class Stage(str, enum.Enum):
+    """Where the trial was when that was found."""
+
+    RACE = "race"
+    ACCURACY = "accuracy"
+    FINAL = "final"
+
+
+class FloorState(str, enum.Enum):
+    """Whether it keeps the accuracy floor."""
+
+    NOT_JUDGED = ""
+    KEPT = "kept"
+    BROKEN = "broken"
+    UNKNOWN = "unknown"
+    """The data cannot tell."""
+    FAILED = "failed"
+    """It could not be made, or does not run."""
+
+
+class Purpose(str, enum.Enum):
+    """Why a variant was made."""
+
+    RECIPE = "recipe"
+    SLOW_NODES = "slow-nodes"
+    """Nodes that integers slow down stay in float."""
+    FLOOR = "floor"
+    """Nodes that cost most accuracy for the time they save stay in float."""
+    FLOOR_AND_SIZE = "floor-and-size"
+    """The same, for the bytes they save."""
+    PRUNING = "pruning"
+
+
+@record
+class Trial:
+    """One variant with one plan, as far as it is known."""
+
+    variant: str
+    """The variant's name: the recipe's own, or `int8+float9`."""
+    plan: Plan = Plan()
+    recipe: str = key("base_recipe", default="")
+    """The recipe that its quantized nodes follow; empty for the original and for a pruned variant."""
+    purpose: Purpose = Purpose.RECIPE
+    parent: str = ""
+    """The variant of which this one keeps further nodes in float."""
+    nodes: tuple[int, ...] = ()
+    """The nodes that were changed."""
+    float_nodes: tuple[int, ...] = ()
+    """The nodes that stay in float on purpose."""
+    path: str = ""
+    sha256: str = ""
+    size_bytes: int = key("size", default=0)
+    zipped_bytes: int = key("zipped_size", default=0)
+    integer_share: float | None = None
+    """The share of its weights, by their number, in integers of at most 8 bits."""
+    status: Status = Status.TIMED
+    stage: Stage = Stage.RACE
+    floor: FloorState = FloorState.NOT_JUDGED
+    latency: Interval | None = None
+    against: Comparison | None = None
+    """Its time against the original's."""
+    choosing: Accuracy | None = None
+    """On the half of the data that decides; on a part of it where the floor was decided early."""
+    drop: float | None = None
+    """What was lost against the original on these samples."""
+    reporting: Accuracy | None = None
+    """On the other half, which has no part in the choice."""
+    change: PairedAccuracy | None = None
+    """Against the original, on the other half."""
+    peak_memory_mb: float | None = None
+    init_ms: float | None = None
+    why: Remark = sentence(default=NOTHING)
+    """Why it dropped out or failed; of the original, why no variant can be judged by this data."""
+    doubts: tuple[Remark, ...] = ()
+    notes: tuple[Remark, ...] = ()
+    elapsed_s: float = 0.0
+    levels: Mapping[int, float] = field(default_factory=dict)
+    """Round → natural logarithm of its milliseconds there."""
+
+    @property
+    def id(self) -> str:
+        """Variant and plan, as they are shown."""
+        return trial_id(self.variant, self.plan)
+
+    @property
+    def median_ms(self) -> float:
+        """Its latency; infinite where it has none."""
+        return math.inf if self.latency is None else self.latency.estimate
+
+    @property
+    def accuracy(self) -> Accuracy | None:
+        """The figure on the reporting half, or else the one that it was judged by."""
+        return self.reporting or self.choosing
+
+    @property
+    def accuracy_on(self) -> str:
+        """The half of the data that the figure is of; empty where there is none."""
+        return REPORTING if self.reporting else CHOOSING if self.choosing else ""
+
+    @property
+    def lost(self) -> float | None:
+        """What is known to be lost against the original, on the half of `accuracy`."""
+        return self.drop if self.change is None else self.change.drop
+
+    @property
+    def is_mix(self) -> bool:
+        """Whether some nodes were left in float on purpose."""
+        return bool(self.float_nodes)
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is one of the mixes that a search for the floor tries, of which only the last is of use."""
+        return self.purpose in (Purpose.FLOOR, Purpose.FLOOR_AND_SIZE)
+
+    @property
+    def kept_when_judged(self) -> bool:
+        """Whether it kept the floor on the choosing half, whatever the other half said later."""
+        return self.floor is FloorState.KEPT or (self.floor is FloorState.BROKEN and self.change is not None)
+
+
+@record
+class Step:
+    """One bar of the waterfall: what one practice brought, measured in the same rounds as the others."""
+
+    practice: str
+    from_ms: float
+    to_ms: float
+    ratio: float
+    ci95: tuple[float, float]
+    what: Remark = sentence()
+    """What was changed."""
+
+
+def trial_id(variant: str, plan: Plan) -> str:
+    """`static_int8@npu, 2 threads`."""
+    return f"{variant}@{plan.describe()}"
+
+
+def trial_data(trial: Trial, book: Phrasebook | None = None) -> dict[str, Any]:
+    """A trial for a session or, with a phrasebook, for `--json`: there `why` and `notes` are sentences.
+
+    `recipe` is the variant's name, as it was before variants had names of their own.
+    """
+    data = to_data(trial, book)
+    known = trial.accuracy
+    data |= {
+        "id": trial.id,
+        "recipe": trial.variant,
+        "accuracy": None if known is None else known.as_data(),
+        "accuracy_on": trial.accuracy_on,
+        "verdict": None if trial.against is None else trial.against.verdict.value,
+    }
+    return data if book is None else {**data, "notes": book.sentences(trial.notes)}
+
+
+def trial_from_data(data: Mapping[str, Any]) -> Trial:
+    """A trial from a session of any age: its lines of the kinds `variant` and `trial`."""
+    return from_data(Trial, data if "base_recipe" in data else _from_older(data))
+
+
+def _from_older(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a release that told a variant's nature by its name only, and a trial's accuracy by one figure."""
+    name = data.get("variant") or data["recipe"]
+    on = data.get("accuracy_on", "")
+    return {
+        **data,
+        "variant": name,
+        **_origin_of_older_name(name),
+        CHOOSING: data.get(CHOOSING) or (data["accuracy"] if on == CHOOSING else None),
+        REPORTING: data["accuracy"] if on == REPORTING else None,
+        "against": data.get("against", data.get("against_original")),
+        "status": data.get("status") or (Status.FAILED if data["floor"] == FloorState.FAILED else Status.TIMED),
+        "why": data["why"] or {"code": "", "facts": {}},
+    }
+
+
+def _origin_of_older_name(name: str) -> dict[str, Any]:
+    """`static_int8_but_12` left 12 nodes of static_int8 in float for the floor, `static_int8_but_slow_12` those that
+    integers slow down, and `static_int8_size_but_12` was for size. Only sessions of older releases have such names."""
+    parent, mixed, count = name.rpartition("_but_")
+    if not mixed:
+        return {"base_recipe": "" if name == ORIGINAL or name.startswith("pruned_") else name}
+    purpose = Purpose.SLOW_NODES if count.startswith("slow_") else Purpose.FLOOR
+    if parent.endswith("_size"):
+        parent, purpose = parent.removesuffix("_size"), Purpose.FLOOR_AND_SIZE
+    return {"base_recipe": parent.partition("_but_")[0], "purpose": purpose, "parent": parent}

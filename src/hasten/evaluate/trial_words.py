@@ -1,0 +1,53 @@
+"""The phrases of what became of trials, whatever command shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.codec import from_data
+from hasten.core.floor import Floor
+from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.remark import Remark, remark_from_data
+from hasten.core.units import percent, times
+from hasten.evaluate import words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def lost_words(lost: Mapping[str, Any]) -> str:
+    """A loss against a floor, as facts of a remark hold it."""
+    return words.loss_text(from_data(Floor, lost["floor"]), lost["drop"])
+
+
+def longer_words(ratio: float) -> str:
+    """`12 % longer than`, `3.2× as long as`."""
+    return f"{percent(ratio - 1)} longer than" if ratio < 2 else f"{times(ratio)} as long as"
+
+
+def _ruined(facts: Mapping[str, Any]) -> str:
+    off = percent(facts["error"]) if facts["error"] < 10 else "more than 1000 %"
+    return f"The floor is kept in {facts['judged']!r}, but {facts['output']!r} is {off} off."
+
+
+PHRASES: Final[dict[str, Phrase]] = {
+    "trial.failed": Phrase("{message}"),
+    "trial.slower": Phrase(lambda facts: f"It takes {longer_words(facts['ratio'])} {facts['than']}."),
+    "trial.no-data": Phrase("Without data, nothing shows that it keeps its accuracy."),
+    "trial.loses": Phrase(lambda facts: f"It loses {lost_words(facts['lost'])}, more than the floor allows."),
+    "trial.loses-on-other-half": Phrase(
+        lambda facts: (
+            f"It keeps the floor on the choosing half of the data, but loses {lost_words(facts['lost'])} on the"
+            " reporting half."
+        )
+    ),
+    "trial.ruined-output": Phrase(_ruined),
+    "trial.not-confirmed": Phrase("Fresh processes call it {verdict}, not faster."),
+    "trial.no-faster": Phrase("It is no faster than {than}, which is simpler."),
+}
+TRIALS: Final = Phrasebook(PHRASES, words.PHRASES)
+
+
+def why_words(why: Remark | Mapping[str, Any] | str) -> str:
+    """A trial's reason in words, also where it stands as plain data among the facts of another remark."""
+    return TRIALS.text(why if isinstance(why, Remark) else remark_from_data(why))

@@ -1,0 +1,291 @@
+"""Accuracy for a search: variants evaluated on one half of the data or the other, beside the original."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hasten.core.accuracy import Kind
+from hasten.core.accuracy_notes import SKIPPED
+from hasten.core.codec import to_data
+from hasten.core.errors import DataError, HastenError, UsageError
+from hasten.core.failure import Failure
+from hasten.core.remark import Remark, remark
+from hasten.core.trial import CHOOSING, NOTHING, REPORTING, FloorState, Stage, Status
+from hasten.data.forms import forms_from_graph
+from hasten.data.metrics import FunctionMetric
+from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations
+from hasten.evaluate.floor import Baseline, baseline_of
+from hasten.evaluate.intervals import interval_of_scores
+from hasten.evaluate.other_outputs import RUINED, SAMPLES, OtherOutputs
+from hasten.evaluate.run import evaluate
+from hasten.evaluate.scoring import check_labels, metric_by_labels
+from hasten.evaluate.sequential_test import Decision
+from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
+from hasten.evaluate.sufficiency import commonest_label, data_sufficiency, doubt_by_chance
+from hasten.evaluate.words import BY_CHANCE
+from hasten.model.reader import read_graph
+from hasten.practices.quantize.rules import floor_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hasten.core.floor import Floor
+    from hasten.core.plan import Workload
+    from hasten.core.trial import Trial
+    from hasten.data.dataset import Dataset
+    from hasten.data.given import OpenData
+    from hasten.data.metrics import Metric
+    from hasten.evaluate.evaluation import Evaluation
+    from hasten.measure.rounds import Candidate
+    from hasten.model.graph import Graph
+    from hasten.targets.base import Target
+
+
+class Judge:
+    """Evaluates candidates. `tell` and `note` are told what is under way and what a reader should know."""
+
+    def __init__(
+        self,
+        target: Target,
+        original: tuple[Candidate, Graph],
+        data: OpenData,
+        max_drop: float,
+        tell: Callable[[str], None],
+        note: Callable[[Remark], None],
+    ) -> None:
+        self.skipped: dict[str, str] = {}
+        """Samples that were left out, and why."""
+        self.evaluations = 0
+        """How many times a model was evaluated on a half, or on as much of it as it took."""
+        self.samples_run = 0
+        self.against_choosing = NOTHING
+        """Why nothing can be chosen by this data, as far as something speaks against it."""
+        self._target, self._data, self._max_drop = target, data, max_drop
+        self._candidate, self._graph = original
+        self._tell, self._note = tell, note
+        self._halves: dict[str, Dataset] = {}
+        self._originals: dict[str, Evaluation] = {}
+        self._metric = data.metric
+        self._calibration: list[dict[str, Any]] = []
+        self._few: list[dict[str, Any]] = []
+        self._outputs = forms_from_graph(self._graph, self._candidate.workload).outputs
+        self._others: Evaluation | None = None
+
+    def half(self, name: str) -> Dataset:
+        """One half of the data; always the same samples."""
+        if not self._halves:
+            choosing, reporting = halves(self._data.dataset, self._data.given.samples)
+            self._halves = {CHOOSING: choosing, REPORTING: reporting}
+        return self._halves[name]
+
+    def original(self, half: str) -> Evaluation:
+        """The original on one half of the data, evaluated once."""
+        if half not in self._originals:
+            if not self._originals:
+                self._look_at_labels()
+            self._tell(f"evaluating the original on the {half} half")
+            found = self._evaluate(self._candidate, half)
+            self._originals[half] = found
+            self._metric = found.metric  # both halves have the same
+            for note in found.accuracy.notes:
+                if note.code != SKIPPED:  # they are listed, of both halves together
+                    self._note(note)
+            if half == CHOOSING:
+                self._weigh(found)
+            elif self.against_choosing == NOTHING:
+                self._weigh_all()
+        return self._originals[half]
+
+    def floor(self, half: str) -> Floor:
+        """What may be lost on one half of the data."""
+        return self._baseline(half).floor
+
+    def _baseline(self, half: str) -> Baseline:
+        return baseline_of(self.original(half), self._max_drop)
+
+    def judged(self, trial: Trial, candidate: Candidate) -> Trial:
+        """The trial with its state against the floor, as far as the choosing half tells; evaluated until that is clear.
+
+        It is unknown where this data can decide nothing, and broken where an output is ruined that no metric sees. What
+        cannot be evaluated has failed.
+        """
+        baseline = self._baseline(CHOOSING)
+        try:
+            found = self._evaluate(candidate, CHOOSING, baseline, baseline.original)
+            decision = found.decision
+            assert decision is not None, "it was asked for"
+            kept = None if decision.decision is Decision.UNSURE else decision.decision is Decision.KEPT
+            ruined = NOTHING
+            if self.against_choosing != NOTHING:
+                kept = None
+            elif kept and (ruined := self._ruined_output(candidate)) != NOTHING:
+                kept = False
+        except UsageError:
+            raise
+        except HastenError as error:
+            return failed_trial(trial, error.message, Stage.ACCURACY)
+        state = floor_state(kept, made_up=found.accuracy.kind is Kind.UNKNOWN)
+        return replace(
+            trial, floor=state, stage=Stage.ACCURACY, choosing=found.accuracy, drop=decision.mean_drop, why=ruined
+        )
+
+    def reported(self, trial: Trial, candidate: Candidate) -> Trial:
+        """The trial with its accuracy on the reporting half; broken where it loses too much there."""
+        found = self._evaluate(candidate, REPORTING, None, self.original(REPORTING))
+        change = compare_evaluations(self.original(REPORTING), found)
+        trial = replace(trial, reporting=found.accuracy, change=change)
+        if self.floor(REPORTING).keeps(change.drop):
+            return trial
+        why = remark("trial.loses-on-other-half", lost=self.lost(REPORTING, change.drop))
+        return replace(trial, floor=FloorState.BROKEN, status=Status.BROKEN, why=why)
+
+    def lost(self, half: str, drop: float) -> dict[str, Any]:
+        """A loss as facts of a remark."""
+        return {"drop": drop, "floor": to_data(self.floor(half))}
+
+    def calibration(self) -> list[dict[str, Any]]:
+        """Samples for the ranges of activations; read once."""
+        if not self._calibration:
+            dataset = self._data.calibration
+            if dataset is None:
+                dataset = self.half(CHOOSING)
+                self._note(remark("search.calibration-from-choosing"))
+            self._calibration = self._prepared(dataset, CALIBRATION_SAMPLES)
+        return self._calibration
+
+    def few_samples(self, count: int) -> list[dict[str, Any]]:
+        """A few samples of the choosing half, by the names of the inputs."""
+        if len(self._few) != count:
+            self._few = self._prepared(self.half(CHOOSING), count)
+        return self._few
+
+    def _prepared(self, dataset: Dataset, limit: int) -> list[dict[str, Any]]:
+        given = self._data.given
+        found, skipped = calibration_samples(
+            self._graph, self._candidate.workload, dataset, self._data.preprocess, limit=limit, skip_bad=given.skip_bad
+        )
+        self.skipped |= {entry.name: entry.reason for entry in skipped if entry.name not in self.skipped}
+        return found
+
+    def _look_at_labels(self) -> None:
+        """Choose the metric by all of them, and find a bad one of either half before the work on the first."""
+        workload = self._candidate.workload
+        self._metric = self._metric or metric_by_labels(self._graph, workload, self._data.dataset)
+        for half in (CHOOSING, REPORTING):
+            check_labels(self._graph, workload, self.half(half), self._metric, self._options())
+
+    def _weigh(self, original: Evaluation) -> None:
+        """Note what speaks against a choice by this data, and which output it is about."""
+        found = data_sufficiency(
+            baseline_of(original, self._max_drop), self._outputs[0].elements, commonest_label(self.half(CHOOSING))
+        )
+        if self.against_choosing == NOTHING and found.against is not None:
+            self.against_choosing = found.against
+        for doubt in found.doubts:
+            self._note(doubt)
+        if self._unseen_outputs(original.metric):
+            name, count = self._outputs[0].name, len(self._outputs)
+            self._note(remark("search.one-output-judged", output=name, count=count, metric=original.metric.name))
+
+    def _weigh_all(self) -> None:
+        """Take the choice back where both halves together show that one of them was luck."""
+        if doubt := doubt_by_chance(list(self._originals.values()), self._outputs[0].elements):
+            self.against_choosing = remark(BY_CHANCE)
+            self._note(doubt)
+
+    def _unseen_outputs(self, metric: Metric) -> bool:
+        """Whether there are outputs that the metric does not see: the user's own functions are given all of them."""
+        built_in = type(metric).__module__.startswith("hasten.") and not isinstance(metric, FunctionMetric)
+        return len(self._outputs) > 1 and built_in
+
+    def _ruined_output(self, candidate: Candidate) -> Remark:
+        """What is wrong with an output that the metric does not see."""
+        if self.half(CHOOSING).is_random or not self._unseen_outputs(self.original(CHOOSING).metric):
+            return NOTHING
+        if self._others is None:
+            self._others = self._evaluate_others(self._candidate, OtherOutputs(len(self._outputs) - 1))
+        found = self._evaluate_others(candidate, self._others.metric, self._others)
+        assert isinstance(found.metric, OtherOutputs)
+        errors = found.metric.errors(found.statistics.sum(axis=0))
+        worst = int(np.argmax(errors))
+        if errors[worst] <= RUINED:
+            return NOTHING
+        judged, output = self._outputs[0].name, self._outputs[worst + 1].name
+        return remark("trial.ruined-output", judged=judged, output=output, error=float(errors[worst]))
+
+    def _evaluate_others(self, candidate: Candidate, metric: Metric, original: Evaluation | None = None) -> Evaluation:
+        dataset = replace(self.half(CHOOSING), labelled=False)
+        return self._run(candidate, dataset, metric, original, self._options(SAMPLES))
+
+    def _evaluate(
+        self, candidate: Candidate, half: str, baseline: Baseline | None = None, original: Evaluation | None = None
+    ) -> Evaluation:
+        dataset = self.half(half)
+        metric = self._metric if original is None else original.metric
+        against = baseline or (None if dataset.labelled else original)
+        found = self._run(candidate, dataset, metric, against, self._options())
+        self.evaluations += 1
+        self.samples_run += len(found.positions)
+        if original is not None:
+            return _on_its_samples(original, found)
+        for entry in found.skipped:
+            self.skipped.setdefault(entry.name, entry.reason)
+        return found
+
+    def _run(
+        self,
+        candidate: Candidate,
+        dataset: Dataset,
+        metric: Metric | None,
+        against: Baseline | Evaluation | None,
+        options: EvaluationOptions,
+    ) -> Evaluation:
+        graph = read_graph(candidate.path)
+        by_scale = inputs_by_scale(self._graph, graph, candidate.workload)
+        data = EvaluationData(dataset, replace(self._data.preprocess, by_scale=by_scale), metric)
+        found = evaluate(self._target, candidate, data, options=options, against=against, graph=graph)
+        if isinstance(found, Failure):
+            raise found.error(candidate.plan)
+        return found
+
+    def _options(self, samples: int | None = None) -> EvaluationOptions:
+        given = self._data.given
+        return EvaluationOptions(samples, skip_bad=given.skip_bad, label_offset=given.label_offset)
+
+
+def failed_trial(trial: Trial, message: str, stage: Stage = Stage.RACE) -> Trial:
+    """A trial that cannot be made, run or evaluated, with the reason."""
+    why = remark("trial.failed", message=message)
+    return replace(trial, floor=FloorState.FAILED, status=Status.FAILED, stage=stage, why=why)
+
+
+def inputs_by_scale(original: Graph, variant: Graph, workload: Workload) -> tuple[str, ...]:
+    """The inputs that are integers in the variant and floats in the original."""
+    pairs = zip(forms_from_graph(original, workload).inputs, forms_from_graph(variant, workload).inputs, strict=True)
+    return tuple(form.name for before, form in pairs if before.is_float and form.is_quantized)
+
+
+def _on_its_samples(original: Evaluation, found: Evaluation) -> Evaluation:
+    """A variant's evaluation on the samples that the original was evaluated on, and on no others.
+
+    One that the original could be judged by and the variant not is the variant's fault: leaving it out would hide that.
+    """
+    known = set(original.names)
+    if failed := [entry for entry in found.skipped if entry.name in known]:
+        raise DataError(failed[0].reason)
+    positions = set(original.positions)
+    rows = [row for row, position in enumerate(found.positions) if position in positions]
+    if len(rows) == len(found.positions):
+        return found
+    statistics, metric = found.statistics[rows], found.metric
+    value = interval_of_scores(statistics, metric)
+    return replace(
+        found,
+        accuracy=replace(found.accuracy, value=value.estimate, low=value.low, high=value.high, samples=len(rows)),
+        positions=tuple(found.positions[row] for row in rows),
+        names=tuple(found.names[row] for row in rows),
+        statistics=statistics,
+    )
