@@ -45,13 +45,17 @@ def practice_named(name: str) -> Practice:
 
 
 @functools.cache
-@functools.cache
 def phrasebook() -> Phrasebook:
     """The phrases of all practices, for whoever shows what several of them said."""
+    return _phrasebook(NAMES)
+
+
+@functools.cache
+def _phrasebook(names: tuple[str, ...]) -> Phrasebook:
     from hasten.evaluate import trial_words
     from hasten.evaluate import words as evaluation
     from hasten.practices import steps
     from hasten.variants import words as variants
 
     others = (steps, trial_words, variants, evaluation, accuracy_notes, doubts)
-    return Phrasebook(*(practice_named(name).PHRASES for name in NAMES), *(room.PHRASES for room in others))
+    return Phrasebook(*(practice_named(name).PHRASES for name in names), *(room.PHRASES for room in others))
