@@ -72,6 +72,7 @@
 
   function makeSortable(table) {
     [...table.tHead.rows[0].cells].forEach((head, column) => {
+      if (!head.textContent) return; // marks of single rows: nothing to sort by, and no name for a button
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = head.textContent;

@@ -243,13 +243,18 @@ def _threads(model: str) -> dict[str, Any]:
                     "doubts": [],
                 }
             )
+    why = "4 threads are 2.20 times as fast as 1 alone (at least 5 % for each doubling is asked for)."
     return {
-        "model": {"path": model},
+        "model": {"path": model, "size_bytes": 14_000_000, "sha256": ""},
+        "plan": {"threads": 1},
         "load": "quiet",
         "rows": rows,
         "recommended": 4,
+        "by_load": {"quiet": {"threads": 4, "cores": [], "sure": True, "why": why}},
+        "effect": [],
+        "cores": 4,
         "doubts": [],
-        "why": "4 threads are 2.20 times as fast as 1 alone (at least 5 % for each doubling is asked for).",
+        "why": why,
     }
 
 
