@@ -64,9 +64,9 @@
     // What has no value stays at the end, whichever way the others go.
     rows.sort(([a], [b]) => (a === "" || b === "" ? (a === "") - (b === "") : sign * compare(a, b)));
     body.append(...rows.map(([, row]) => row));
-    [...table.tHead.rows[0].cells].forEach((head, place) =>
-      head.setAttribute("aria-sort", place === column ? direction : "none"),
-    );
+    [...table.tHead.rows[0].cells].forEach((head, place) => {
+      if (head.firstElementChild) head.setAttribute("aria-sort", place === column ? direction : "none");
+    });
     sorted.set(table.id, [column, direction]);
   }
 

@@ -138,6 +138,8 @@ def _filter(sheet: Table) -> Html:
 
 
 def _head(column: Column) -> Html:
+    if not column.title:
+        return element("td")
     return element("th", column.title, scope="col", class_="number" if column.numeric else None)
 
 
