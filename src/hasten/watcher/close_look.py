@@ -19,7 +19,7 @@ from .c_calls import cost_of_freeing_ns
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .instrumentation import Instrumentation
+    from .patches import Patches
     from .recorder import Place
 
 _SMALL_BYTES: Final = 4096
@@ -27,7 +27,7 @@ _ONLY_ITS_NAME: Final = 3
 """References to an array that one local name holds: the name, the variable here, the argument of getrefcount."""
 
 
-def look_at_input(hand_over: Callable[[Any], object], value: Any, place: Place, watch: Instrumentation) -> None:
+def look_at_input(hand_over: Callable[[Any], object], value: Any, place: Place, patches: Patches) -> None:
     """Time the same input in the form that fits. The tensor gets the same numbers once more."""
     place.left -= 1
     numpy: Any = sys.modules.get("numpy")
@@ -39,12 +39,12 @@ def look_at_input(hand_over: Callable[[Any], object], value: Any, place: Place, 
             hand_over(fit)
             times.append(time.perf_counter_ns() - start)
         what = "non-contiguous" if isinstance(value, numpy.ndarray) else type(value).__name__
-        watch.recorder.note(
+        patches.recorder.note(
             {"kind": "input", "place": place.number, "what": what, "fit_ns": min(times), "bytes": int(fit.nbytes)}
         )
 
 
-def look_at_output(interpreter: Any, index: Any, result: Any, place: Place, watch: Instrumentation) -> None:
+def look_at_output(interpreter: Any, index: Any, result: Any, place: Place, patches: Patches) -> None:
     """Time a view of the same output, and keep an eye on the copy."""
     place.left -= 1
     with contextlib.suppress(Exception):
@@ -55,16 +55,16 @@ def look_at_output(interpreter: Any, index: Any, result: Any, place: Place, watc
         view_ns = time.perf_counter_ns() - start
         note = {"kind": "output", "place": place.number, "view_ns": view_ns, "bytes": int(result.nbytes)}
         note["free_ns"] = cost_of_freeing_ns(int(result.nbytes))
-        watch.outputs.setdefault(id(interpreter), []).append((weakref.ref(result), place, note))
+        patches.outputs.setdefault(id(interpreter), []).append((weakref.ref(result), place, note))
 
 
-def note_run(interpreter: Any, place: Place, watch: Instrumentation) -> int:
+def note_run(interpreter: Any, place: Place, patches: Patches) -> int:
     """Before a run: which of the outputs that were fetched before are still in use? Returns the flags of the run."""
-    if watch.outputs:
+    if patches.outputs:
         with contextlib.suppress(Exception):
-            for reference, read, note in watch.outputs.pop(id(interpreter), ()):
-                watch.recorder.note({**note, "view_would_do": _is_over(reference, read, place)})
-    return watch.calls.before_run() if watch.calls.looking else 0
+            for reference, read, note in patches.outputs.pop(id(interpreter), ()):
+                patches.recorder.note({**note, "view_would_do": _is_over(reference, read, place)})
+    return patches.calls.before_run() if patches.calls.looking else 0
 
 
 def _is_over(reference: weakref.ref[Any], read: Place, run: Place) -> bool:

@@ -16,7 +16,7 @@ from .models import model_in_file, model_in_memory
 from .recorder import NUMBER, PATCHED
 
 if TYPE_CHECKING:
-    from .instrumentation import Instrumentation
+    from .patches import Patches
 
 _BUFFERS: Final = (
     "create_input_buffers",
@@ -27,38 +27,38 @@ _BUFFERS: Final = (
 _RESIZES: Final = ("resize_input_tensor",)
 
 
-def patch_compiled_module(module: Any, watch: Instrumentation) -> None:
+def patch_compiled_module(module: Any, patches: Patches) -> None:
     """Wrap the methods of the classes of such a module."""
     compiled, buffer = getattr(module, "CompiledModel", None), getattr(module, "TensorBuffer", None)
     if compiled is not None and PATCHED not in vars(compiled):
         for name in ("from_file", "from_buffer"):
-            watch.replace(compiled, name, classmethod(_load(vars(compiled)[name], watch)))
+            patches.replace(compiled, name, classmethod(_load(vars(compiled)[name], patches)))
         for name in ("run_by_index", "run_by_name"):
-            watch.replace(compiled, name, _run(vars(compiled)[name], watch))
+            patches.replace(compiled, name, _run(vars(compiled)[name], patches))
         for names, kind in ((_BUFFERS, rows.BUFFER), (_RESIZES, rows.RESIZE | rows.CHANGED << rows.FLAG_SHIFT)):
             for name in names:
                 if name in vars(compiled):
-                    watch.replace(compiled, name, _other(vars(compiled)[name], kind, watch))
-        watch.replace(compiled, PATCHED, True)
-        watch.ready_for_litert()
+                    patches.replace(compiled, name, _other(vars(compiled)[name], kind, patches))
+        patches.replace(compiled, PATCHED, True)
+        patches.on_litert()
     if buffer is not None and PATCHED not in vars(buffer):
-        watch.replace(buffer, "write", _write(vars(buffer)["write"], watch))
-        watch.replace(buffer, "read", _read(vars(buffer)["read"], watch))
-        watch.replace(buffer, PATCHED, True)
+        patches.replace(buffer, "write", _write(vars(buffer)["write"], patches))
+        patches.replace(buffer, "read", _read(vars(buffer)["read"], patches))
+        patches.replace(buffer, PATCHED, True)
 
 
-def _load(original: Any, watch: Instrumentation) -> Any:
+def _load(original: Any, patches: Patches) -> Any:
     function = original.__func__
 
     @functools.wraps(function)
     def load(cls: Any, model: Any, *arguments: Any, **options: Any) -> Any:
-        place = watch.recorder.place(sys._getframe(1))
+        place = patches.recorder.place(sys._getframe(1))
         start = time.perf_counter_ns()
         made = function(cls, model, *arguments, **options)
         end = time.perf_counter_ns()
-        which = model_in_file(model) if function.__name__ == "from_file" else model_in_memory(model, watch.recorder)
+        which = model_in_file(model) if function.__name__ == "from_file" else model_in_memory(model, patches.recorder)
         given = {**dict(zip(("hardware_accel", "environment", "options"), arguments, strict=False)), **options}
-        made.__dict__[NUMBER] = watch.recorder.new_object(
+        made.__dict__[NUMBER] = patches.recorder.new_object(
             {
                 "type": "CompiledModel",
                 "package": cls.__module__,
@@ -67,8 +67,8 @@ def _load(original: Any, watch: Instrumentation) -> Any:
                 **which,
             }
         )
-        watch.recorder.add_call(rows.LOAD, made.__dict__[NUMBER], place.number, start, end)
-        watch.recorder.flush()  # its first run may be what crashes
+        patches.recorder.add_call(rows.LOAD, made.__dict__[NUMBER], place.number, start, end)
+        patches.recorder.flush()  # its first run may be what crashes
         return made
 
     return load
@@ -85,17 +85,17 @@ def _is_accelerated(given: dict[str, Any]) -> bool:
     return asked is not None and getattr(asked, "name", "CPU") != "CPU"
 
 
-def _run(original: Any, watch: Instrumentation) -> Any:
-    calls = watch.calls
-    recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
+def _run(original: Any, patches: Patches) -> Any:
+    calls = patches.calls
+    recorder, ident, clock, getframe = patches.recorder, get_ident, time.perf_counter_ns, sys._getframe
     places, extend = recorder.places, recorder.rows.extend
 
     @functools.wraps(original)
     def run(self: Any, *arguments: Any, **options: Any) -> Any:
         frame = getframe(1)
         place = places.get((id(frame.f_code), frame.f_lasti)) or recorder.place(frame)
-        flags = note_run(self, place, watch) if watch.outputs or calls.looking else 0
-        if watch.has_loops:
+        flags = note_run(self, place, patches) if patches.outputs or calls.looking else 0
+        if patches.has_loops:
             flags |= in_event_loop(place, frame)
         start = clock()
         try:
@@ -111,27 +111,27 @@ def _run(original: Any, watch: Instrumentation) -> Any:
     return run
 
 
-def _other(original: Any, kind: int, watch: Instrumentation) -> Any:
+def _other(original: Any, kind: int, patches: Patches) -> Any:
     """Buffers know which model they were made for."""
 
     @functools.wraps(original)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        place = watch.recorder.place(sys._getframe(1))
+        place = patches.recorder.place(sys._getframe(1))
         start = time.perf_counter_ns()
         made = original(self, *arguments, **options)
         end = time.perf_counter_ns()
-        number = watch.recorder.number_of(self)
+        number = patches.recorder.number_of(self)
         for buffer in made if isinstance(made, list) else [made]:
             if buffer is not None:
                 buffer.__dict__[NUMBER] = number
-        watch.recorder.add_call(kind, number, place.number, start, end)
+        patches.recorder.add_call(kind, number, place.number, start, end)
         return made
 
     return call
 
 
-def _write(original: Any, watch: Instrumentation) -> Any:
-    recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
+def _write(original: Any, patches: Patches) -> Any:
+    recorder, ident, clock, getframe = patches.recorder, get_ident, time.perf_counter_ns, sys._getframe
     places, extend = recorder.places, recorder.rows.extend
 
     @functools.wraps(original)
@@ -148,14 +148,14 @@ def _write(original: Any, watch: Instrumentation) -> Any:
             number = self.__dict__.get(NUMBER, 0)
             extend((rows.SET | odd | number << 8 | place.number << 24, ident(), start, end))
         if odd and place.left:
-            look_at_input(functools.partial(original, self), data_array, place, watch)
+            look_at_input(functools.partial(original, self), data_array, place, patches)
         return result
 
     return write
 
 
-def _read(original: Any, watch: Instrumentation) -> Any:
-    recorder, ident, clock, getframe = watch.recorder, get_ident, time.perf_counter_ns, sys._getframe
+def _read(original: Any, patches: Patches) -> Any:
+    recorder, ident, clock, getframe = patches.recorder, get_ident, time.perf_counter_ns, sys._getframe
     places, extend = recorder.places, recorder.rows.extend
 
     @functools.wraps(original)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from .instrumentation import Instrumentation
+    from .patches import Patches
 
 _INTERPRETERS: Final = (
     "ai_edge_litert.interpreter",
@@ -20,7 +20,7 @@ _INTERPRETERS: Final = (
 _COMPILED: Final = ("ai_edge_litert.compiled_model", "ai_edge_litert.tensor_buffer")
 
 
-def patcher_of(name: str) -> Callable[[Any, Instrumentation], None] | None:
+def patcher_of(name: str) -> Callable[[Any, Patches], None] | None:
     """What patches a module of this name; the patches themselves are loaded only when one is needed."""
     if name in _INTERPRETERS:
         from .interpreter import patch_interpreter_module
@@ -33,20 +33,20 @@ def patcher_of(name: str) -> Callable[[Any, Instrumentation], None] | None:
     return None
 
 
-def patch_loaded(watch: Instrumentation) -> None:
+def patch_loaded(patches: Patches) -> None:
     """Patch what the program has imported already."""
     for name in (*_INTERPRETERS, *_COMPILED):
         module = sys.modules.get(name)
         patch = patcher_of(name) if module is not None else None
         if patch is not None:
-            patch(module, watch)
+            patch(module, patches)
 
 
 class Finder:
     """Finds nothing itself: it lets the others find LiteRT's modules, and patches what their loaders have made."""
 
-    def __init__(self, watch: Instrumentation) -> None:
-        self._watch = watch
+    def __init__(self, patches: Patches) -> None:
+        self._patches = patches
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -59,7 +59,7 @@ class Finder:
             spec = None if isinstance(finder, Finder) or find is None else find(name, path, target)
             if isinstance(spec, ModuleSpec):
                 if hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader, name, self._watch)  # type: ignore[assignment]
+                    spec.loader = _Loader(spec.loader, name, self._patches)  # type: ignore[assignment]
                 return spec
         return None
 
@@ -67,8 +67,8 @@ class Finder:
 class _Loader:
     """A loader that patches; in all else the one that it wraps."""
 
-    def __init__(self, loader: Any, name: str, watch: Instrumentation) -> None:
-        self._loader, self._name, self._watch = loader, name, watch
+    def __init__(self, loader: Any, name: str, patches: Patches) -> None:
+        self._loader, self._name, self._patches = loader, name, patches
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """As the real loader does."""
@@ -83,7 +83,7 @@ class _Loader:
         module.__loader__ = self._loader
         patch = patcher_of(self._name)
         if patch is not None:
-            patch(module, self._watch)
+            patch(module, self._patches)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)

@@ -13,9 +13,10 @@ from . import rows
 from .recorder import name_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType, FrameType
 
-    from .instrumentation import Instrumentation
+    from .patches import Patches
 
 _SECONDS_APART: Final = 0.005
 _SECONDS_APART_LATER: Final = 0.01
@@ -39,16 +40,15 @@ _SWITCH_SECONDS_WITH_THREADS: Final = 0.001
 class Sampler:
     """One thread, outside of `threading`, so that the program does not see it there."""
 
-    def __init__(self, watch: Instrumentation) -> None:
-        self._watch = watch
+    def __init__(self, patches: Patches, insist_on_end: Callable[[], None]) -> None:
+        self._patches, self._insist_on_end = patches, insist_on_end
+        self.main_thread = _main_thread()
         self._stacks: dict[tuple[int, ...], int] = {}
         self._codes: dict[int, CodeType] = {}
         self._entries: dict[tuple[int, int], list[Any]] = {}
         self._clocks: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._queued: dict[int, int] = {}
-        self.frames_lock = _thread.allocate_lock()
-        """Held while frames of other threads are held, and with them what is in their variables."""
         self._wake = _thread.allocate_lock()
         self._ended = _thread.allocate_lock()
         self._running = False
@@ -79,7 +79,8 @@ class Sampler:
     def forget_thread(self) -> None:
         """In a forked child, where the thread does not exist."""
         self._running = False
-        self.frames_lock = _thread.allocate_lock()
+        self._patches.frames_lock = _thread.allocate_lock()
+        self.main_thread = _main_thread()
 
     def _run(self) -> None:
         own = _thread.get_ident()
@@ -88,20 +89,20 @@ class Sampler:
         ended = self._ended
         try:
             while self._running and not self._wake.acquire(timeout=self._seconds_apart()):
-                self._watch.insist_on_the_end()
+                self._insist_on_end()
                 now = time.perf_counter_ns()
                 # A thread may end while it is looked at, a dictionary change: one sample less, and no trouble.
-                with self.frames_lock, contextlib.suppress(Exception):
+                with self._patches.frames_lock, contextlib.suppress(Exception):
                     self._sample(own)
                 if now - flushed > _FLUSH_NS:
                     flushed = now
                     with contextlib.suppress(Exception):
                         self._note_threads()
                         self.note_queues()
-                    self._watch.recorder.flush()
+                    self._patches.recorder.flush()
                 if now - rearmed > _REARM_SECONDS * 1e9:
                     rearmed = now
-                    self._watch.look_again()
+                    self._patches.look_again()
                 after = time.thread_time_ns()
                 self.cpu_ns += after - before
                 self._recent_ns += (min(after - before, _DEAR_SAMPLE_NS) - self._recent_ns) / 16
@@ -114,7 +115,7 @@ class Sampler:
         return max(usual, self._recent_ns / 1e9 / _DEAREST_SHARE)
 
     def _sample(self, own: int) -> None:
-        extend = self._watch.recorder.rows.extend
+        extend = self._patches.recorder.rows.extend
         frames = sys._current_frames()
         # Our own frame holds this dictionary: a circle that would keep all frames, and all in them, alive.
         frames.pop(own, None)
@@ -147,7 +148,7 @@ class Sampler:
             if len(self._stacks) >= _MOST_STACKS:
                 return 0
             number = self._stacks[key] = len(self._stacks) + 1
-            self._watch.recorder.define({"kind": "stack", "number": number, "frames": self._described(key)})
+            self._patches.recorder.define({"kind": "stack", "number": number, "frames": self._described(key)})
         return number
 
     def _described(self, key: tuple[int, ...]) -> list[list[Any]]:
@@ -163,7 +164,7 @@ class Sampler:
         """The time that the thread ran, or stood ready and waited for a core; -1 where the system does not tell."""
         clock = self._clocks.get(thread)
         if clock is None:
-            clock = _open_clock(thread, self._watch.main_thread)
+            clock = _open_clock(thread, self.main_thread)
             if clock is None:
                 return -1
             self._clocks[thread] = clock
@@ -184,7 +185,7 @@ class Sampler:
     def note_queues(self) -> None:
         """For how long each thread has stood ready and got no core."""
         for thread, queued in list(self._queued.items()):
-            self._watch.recorder.note({"kind": "queued", "thread": thread, "ns": queued})
+            self._patches.recorder.note({"kind": "queued", "thread": thread, "ns": queued})
 
     def _note_threads(self) -> None:
         threading: Any = sys.modules.get("threading")
@@ -192,7 +193,12 @@ class Sampler:
         for ident, thread in known.items():
             if self._names.get(ident) != thread.name:
                 self._names[ident] = thread.name
-                self._watch.recorder.define({"kind": "thread", "ident": ident, "name": thread.name})
+                self._patches.recorder.define({"kind": "thread", "ident": ident, "name": thread.name})
+
+
+def _main_thread() -> int:
+    threading: Any = sys.modules.get("threading")
+    return int(threading.main_thread().ident) if threading else _thread.get_ident()
 
 
 def _open_clock(thread: int, main_thread: int) -> int | None:
