@@ -22,6 +22,7 @@ check: $(READY) ## style, types, architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/check_words.py
 
 check-words: $(READY) ## no code decides by English, no long lists of parameters, no import cycles
 	$(BIN)/python scripts/check_words.py

@@ -30,7 +30,7 @@ from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
 from hasten.evaluate.evaluation import EvaluationData
 from hasten.evaluate.run import evaluate
-from hasten.library import open_model
+from hasten.measure.opening import open_model
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

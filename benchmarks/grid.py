@@ -32,8 +32,8 @@ from hasten.data.sources import open_dataset
 from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
-from hasten.library import open_model
 from hasten.measure.bench import bench
+from hasten.measure.opening import open_model
 from hasten.targets.local import LocalTarget
 from hasten.tune.plans import numbers_of, plans_to_try
 from hasten.variants.maker import VariantMaker

@@ -37,7 +37,7 @@ from hasten.data.forms import forms_from_graph, real_from_bytes
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
 from hasten.evaluate.split import calibration_samples
-from hasten.library import open_model
+from hasten.measure.opening import open_model
 from hasten.measure.warmup import warm_up
 from hasten.targets.local import LocalTarget
 

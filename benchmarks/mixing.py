@@ -28,7 +28,7 @@ from hasten.core.plan import Plan, Workload
 from hasten.core.trial import FloorState, Purpose, Trial
 from hasten.data.forms import forms_from_graph
 from hasten.data.given import open_data
-from hasten.library.opening import open_model
+from hasten.measure.opening import open_model
 from hasten.practices.quantize.facts import SIZE, SPEED
 from hasten.targets.local import LocalTarget
 from hasten.tune.folder import QUANTIZE, SearchFolder

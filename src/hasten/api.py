@@ -14,12 +14,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hasten.core.comparison import DEFAULT_MARGIN
-from hasten.core.errors import Interrupted, UsageError
+from hasten.core.errors import Interrupted, ModelError, UsageError
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
 from hasten.data.given import Data
-from hasten.library.opening import error_of, open_model
 from hasten.measure.effort import Effort
+from hasten.measure.opening import open_model
 from hasten.measure.rounds import FailedCandidate
 from hasten.practices.accelerators.facts import AcceleratorOptions
 from hasten.practices.threads.facts import QUIET, SITUATIONS
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison
+    from hasten.core.errors import HastenError
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Profile
     from hasten.core.session import Session
@@ -544,9 +545,9 @@ def _view_of(found: object) -> Any:
 def _found(result: T | Failure | FailedCandidate, candidate: Candidate) -> T:
     """What was found, or the failure as an error: here values become exceptions."""
     if isinstance(result, FailedCandidate):
-        raise error_of(result.failure, result.candidate)
+        raise _error_of(result.failure, result.candidate)
     if isinstance(result, Failure):
-        raise error_of(result, candidate)
+        raise _error_of(result, candidate)
     return result
 
 
@@ -562,3 +563,9 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_LATER[name]), name)
+
+
+def _error_of(failure: Failure, candidate: Candidate) -> HastenError:
+    """The failure as an error; trouble with a model says which one, since a command may have been given two."""
+    error = failure.error(candidate.plan)
+    return ModelError(f"{candidate.label}: {error.message}", error.hint) if isinstance(error, ModelError) else error

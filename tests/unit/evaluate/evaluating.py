@@ -10,7 +10,7 @@ from hasten.data.dataset import Dataset, Sample
 from hasten.data.preprocess import Preprocess
 from hasten.evaluate.evaluation import Evaluation, EvaluationData
 from hasten.evaluate.run import evaluate
-from hasten.library import open_model
+from hasten.measure.opening import open_model
 from hasten.model import example_models
 from hasten.targets.local import LocalTarget
 

@@ -29,7 +29,7 @@ from hasten.evaluate.evaluation import Evaluation, EvaluationData, EvaluationOpt
 from hasten.evaluate.floor import baseline_of
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.sequential_test import Decision
-from hasten.library import open_model
+from hasten.measure.opening import open_model
 from hasten.model import example_models
 from hasten.model.build import ModelBuilder
 from hasten.model.example_models import mobilenet_like

@@ -17,7 +17,7 @@ from hasten.data.preprocess import Preprocess
 from hasten.data.sources import open_dataset
 from hasten.evaluate.evaluation import EvaluationOptions
 from hasten.evaluate.scoring import check_labels
-from hasten.library import open_model
+from hasten.measure.opening import open_model
 from hasten.model.build import ModelBuilder
 from hasten.model.model_object import read_object, write_object
 

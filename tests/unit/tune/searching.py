@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hasten.core.plan import Plan, Workload
 from hasten.data.forms import forms_from_graph
 from hasten.data.given import Data, open_data
-from hasten.library.opening import open_model
+from hasten.measure.opening import open_model
 from hasten.targets.local import LocalTarget
 from hasten.tune.folder import QUANTIZE, TUNE, FolderRules, SearchFolder
 from hasten.tune.quantizing import QuantizeSearch

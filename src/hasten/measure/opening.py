@@ -1,4 +1,4 @@
-"""What all calls share: a model ready to be timed, and a failure as the error that a caller gets."""
+"""A model file as a candidate that is ready to be timed, and its graph."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from hasten.model.reader import read_graph
 if TYPE_CHECKING:
     import os
 
-    from hasten.core.errors import HastenError
-    from hasten.core.failure import Failure
     from hasten.model.graph import Graph
 
 
@@ -28,15 +26,7 @@ def open_model(
     if flex := graph.flex_operators():
         names = ", ".join(name.removeprefix("Flex") for name in flex)
         raise ModelError(
-            f"{path.name} needs TensorFlow's own operators ({names}), which LiteRT does not have",
+            f"{path.name} needs TensorFlow's own operators ({names}), which LiteRT does not have.",
             "Convert it again without SELECT_TF_OPS, or replace these operators.",
         )
     return Candidate(path.name, path, Model(str(path), graph.size_bytes, graph.sha256), plan, workload), graph
-
-
-def error_of(failure: Failure, candidate: Candidate) -> HastenError:
-    """The failure as an error; trouble with a model says which one, since a command may have been given two."""
-    error = failure.error(candidate.plan)
-    if isinstance(error, ModelError) and candidate.label not in error.message:
-        return ModelError(f"{candidate.label}: {error.message}", error.hint)
-    return error
