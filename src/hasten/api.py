@@ -132,7 +132,7 @@ def sustain(
 ) -> SustainedFound:
     """How the latency of a model changes over minutes without a pause."""
     from hasten.core.sustained import SustainedFound
-    from hasten.measure import sustained as measure
+    from hasten.measure import bench as measure
 
     candidate, _ = open_model(model, plan, workload)
     found = _found(measure.sustain(effort.target, candidate, minutes, effort.progress), candidate)

@@ -102,10 +102,6 @@ class _Formatter(string.Formatter):
         return super().format_field(value, format_spec)
 
 
-def _times(value: float, argument: str) -> str:
-    return units.times(value)
-
-
 def _list(values: Sequence[Any], argument: str) -> str:
     """`a, b and c`; with an argument, that in the place of `and`."""
     words = [str(value) for value in values]
@@ -120,7 +116,7 @@ _WAYS: Final[dict[str, Callable[[Any, str], str]]] = {
     "percent": lambda value, _: units.percent(value),
     "points": lambda value, _: units.percentage_points(value),
     "size": lambda value, _: units.size(value),
-    "times": _times,
+    "times": lambda value, _: units.times(value),
     "count": units.several,
     "speedup": lambda ratio, _: units.speedup(ratio["ratio"], ratio.get("ci95")),
     "interval": lambda pair, _: units.interval_ms(*pair),

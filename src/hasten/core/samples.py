@@ -115,19 +115,14 @@ class Samples:
     @property
     def cpu_ms(self) -> float:
         """CPU time of one run, over all threads."""
-        return sum(block.conditions.cpu_seconds for block in self.blocks) / self.runs_under_conditions * 1e3
+        return sum(block.conditions.cpu_seconds for block in self.blocks) / self.count * 1e3
 
     @property
     def joules(self) -> float | None:
         """Energy of one run, where the machine has a counter."""
         values = [block.conditions.joules for block in self.blocks]
         known = [value for value in values if value is not None]
-        return sum(known) / self.runs_under_conditions if len(known) == len(values) else None
-
-    @property
-    def runs_under_conditions(self) -> int:
-        """The runs that the conditions of the blocks cover."""
-        return self.count
+        return sum(known) / self.count if len(known) == len(values) else None
 
     def doubts(self) -> list[Remark]:
         """Every reason to doubt the latency that the samples themselves show."""

@@ -40,10 +40,6 @@ class Line:
     data: dict[str, Any]
 
 
-Trial = Line
-"""Transitional: the older name, while practices move to the new one."""
-
-
 @dataclass(frozen=True, slots=True)
 class Session:
     """What a session file holds."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import threading
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import is_bundle, read_bundle
 from hasten.core.cores import cores_text
@@ -15,7 +16,7 @@ from hasten.core.errors import AcceleratorError, HastenError, ModelError, UsageE
 from hasten.core.plan import Plan, Workload
 from hasten.core.units import several
 from hasten.deploy.buffers import Buffer, Buffers
-from hasten.deploy.preparation import prepare_process
+from hasten.engine.accelerators import process_environment
 from hasten.engine.classic import ClassicModel
 from hasten.engine.compiled import CompiledModel
 from hasten.engine.library import EngineError
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from hasten.bundle.record import Bundle
 
     Array = NDArray[Any]
+
+_FOLDERS: Final = "LD_LIBRARY_PATH"
+# What each accelerator's plugin asks for by name, dependencies first.
+_LIBRARIES: Final = {"npu": ("libtbb.so.*", "libopenvino.so.*"), "gpu": ("libvulkan.so.1",)}
 
 
 class Runner:
@@ -185,6 +190,34 @@ def _load(path: Path, plan: Plan, workload: Workload) -> CompiledModel | Classic
             "Use a plan for the CPU, where the whole model would run anyway.",
         )
     return _at_its_start(model, path, plan, workload)
+
+
+def prepare_process(plan: Plan) -> None:
+    """Load the accelerator's libraries, and set the variables that its driver reads when it starts.
+
+    A runner's process restarts itself with LD_LIBRARY_PATH set. An application cannot, so the libraries are loaded by
+    their full path first: the dynamic linker then gives a plugin that asks for one by name the loaded one.
+    """
+    needed = process_environment(plan)
+    for name, value in needed.items():
+        if name != _FOLDERS:
+            os.environ.setdefault(name, value)
+    folder = Path(needed.get(_FOLDERS, "").partition(":")[0])
+    if not needed.get(_FOLDERS):
+        return
+    for pattern in _LIBRARIES[plan.accelerator]:
+        for path in sorted(folder.glob(pattern)):
+            _load_library(path, plan.accelerator)
+
+
+def _load_library(path: Path, accelerator: str) -> None:
+    try:
+        ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        raise AcceleratorError(
+            f"The {accelerator.upper()} library {path} cannot be loaded into this process: {error}.",
+            f"Start the program with {_FOLDERS}={path.parent}.",
+        ) from error
 
 
 def _at_its_start(

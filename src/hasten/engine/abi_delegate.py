@@ -10,7 +10,6 @@ BUILTIN_DELEGATE: Final = 51
 """The operator code of a node that stands for a whole partition of a delegate."""
 
 STATUS_OK: Final = 0
-STATUS_DELEGATE_ERROR: Final = 2
 
 Prepare: Final = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p)
 _GetExecutionPlan: Final = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(c.c_void_p))

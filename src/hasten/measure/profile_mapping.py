@@ -9,10 +9,10 @@ from hasten.core.placement import XNNPACK
 from hasten.core.profile import OperatorTime, PartitionTime
 from hasten.model.alignment import align
 from hasten.model.kernels import kind_of_kernel
-from hasten.model.partitions import partition_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from hasten.core.block import RawEvent
     from hasten.core.placement import Placement
@@ -115,8 +115,49 @@ def _delegated_nodes(
     if placement is not None and {partition.graph for partition in placement.partitions} == {0}:
         inside = [p.nodes for p in placement.partitions if p.delegate == XNNPACK]
         return inside, [p.nodes for p in placement.partitions if p.delegate != XNNPACK]
-    derived = [p.nodes for p in partition_graph(subgraph, own) if p.delegated]
+    derived = [nodes for delegated, nodes in partition_graph(subgraph, own) if delegated]
     return derived, derived
+
+
+def partition_graph(subgraph: Subgraph, left_to_engine: AbstractSet[int]) -> list[tuple[bool, tuple[int, ...]]]:
+    """LiteRT's partitions in the order in which they run, worked out again from the nodes that the engine runs with its
+    own kernels: whether a delegate runs it, and its nodes.
+
+    LiteRT gathers every node of one kind (taken or left) that is ready, until none is; then it turns to the other kind.
+    Each gathering of taken nodes is one partition.
+    """
+    computed = {tensor for node in subgraph.nodes for tensor in node.outputs if tensor >= 0}
+    waiting = [node.index for node in subgraph.nodes]
+    partitions: list[tuple[bool, tuple[int, ...]]] = []
+    while waiting:
+        taken, delegated = _gather(subgraph, waiting, computed, left_to_engine)
+        if not taken:  # nodes that wait for each other; the engine would not have run them
+            break
+        partitions.append((delegated, tuple(taken)))
+        waiting = [index for index in waiting if index not in taken]
+    return partitions
+
+
+def _gather(
+    subgraph: Subgraph, waiting: list[int], computed: set[int], left_to_engine: AbstractSet[int]
+) -> tuple[dict[int, None], bool]:
+    """Every ready node of the kind that the first ready node has. Takes their outputs out of `computed`."""
+    taken: dict[int, None] = {}  # in the order in which they were gathered
+    kind: bool | None = None
+    found = True
+    while found:
+        found = False
+        for index in waiting:
+            node = subgraph.nodes[index]
+            if index in taken or any(tensor in computed for tensor in node.inputs):
+                continue
+            if kind is None:
+                kind = index not in left_to_engine
+            if kind == (index not in left_to_engine):
+                taken[index] = None
+                computed.difference_update(node.outputs)
+                found = True
+    return taken, bool(kind)
 
 
 def _next_nodes(kind: str, inside: list[tuple[int, ...]], outside: list[tuple[int, ...]]) -> tuple[int, ...]:

@@ -12,8 +12,7 @@ from hasten.report.chart_library import MISSING, chart_library
 from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
 from hasten.show.charts import PALETTES, coloured
-from hasten.show.html import section_html
-from hasten.show.markup import Html, element, joined, script_json
+from hasten.show.html import Html, element, joined, script_json, section_html
 
 if TYPE_CHECKING:
     from hasten.core.session import Session

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.platform_trace import DAMAGED, LOST_EVENTS, TOO_LARGE, TRUNCATED
 from hasten.traces.marks import Marks
-from hasten.traces.perfetto_clocks import Clocks
 from hasten.traces.perfetto_ftrace import KernelEvents
 from hasten.traces.perfetto_tracks import Sequence, TrackEvents
 from hasten.traces.wire import Malformed, bytes_tag, fields, number_tag, signed, text, varint
@@ -29,6 +29,10 @@ _TREE_PROCESS, _TREE_THREAD = bytes_tag(1), bytes_tag(2)
 _TREE_PID, _TREE_CMDLINE = number_tag(1), bytes_tag(3)
 _TREE_TID, _TREE_THREAD_NAME, _TREE_TGID = number_tag(1), bytes_tag(2), number_tag(3)
 _BUFFER, _OVERWRITTEN, _LOST_PACKETS = bytes_tag(1), number_tag(3), number_tag(19)
+_BOOTTIME: Final = 6
+_FIRST_OF_SEQUENCE, _LAST_OF_SEQUENCE = 64, 127
+_READING: Final = bytes_tag(1)
+_READING_CLOCK, _READING_TIME, _READING_INCREMENTAL, _READING_UNIT = (number_tag(field) for field in (1, 2, 3, 4))
 _TELLING: Final = frozenset({_TIME, _SEQUENCE, _FTRACE, _PROCESS_TREE, _COMPRESSED, _STATS})
 _RARE: Final = frozenset(
     {_DEFAULTS, _INTERNED, _CLOCK_SNAPSHOT, _DESCRIPTOR, _DROPPED, _PROCESS_TREE, _PROCESS, _THREAD, _STATS}
@@ -57,7 +61,7 @@ class _Reader:
         self._marks = Marks(builder)
         self._kernel = KernelEvents(builder, self._marks)
         self._tracks = TrackEvents(builder)
-        self._clocks = Clocks()
+        self._clocks = _Clocks()
         self._sequences: dict[int, Sequence] = {}
         self._unpacked = 0
         self._damaged = 0
@@ -173,6 +177,50 @@ class _Reader:
                 return
             self.add(unpacked[begin:end], nested=True)
             position = end
+
+
+@dataclass(slots=True)
+class _Clock:
+    offset_ns: int
+    unit_ns: int
+    incremental: bool
+    last: int
+
+
+class _Clocks:
+    """Each packet may tell time on another clock; all become the trace's own, BOOTTIME, by its snapshots of them. One
+    that no snapshot speaks of is taken as BOOTTIME."""
+
+    def __init__(self) -> None:
+        self._clocks: dict[tuple[int, int], _Clock] = {}
+
+    def add_snapshot(self, sequence: int, data: bytes) -> None:
+        """All clocks at one moment."""
+        readings = [dict(fields(value)) for tag, value in fields(data) if tag == _READING]
+        boots = (reading for reading in readings if reading.get(_READING_CLOCK) == _BOOTTIME)
+        boot_ns = next((reading.get(_READING_TIME, 0) for reading in boots), None)
+        if boot_ns is None:
+            return
+        for reading in readings:
+            clock, last = reading.get(_READING_CLOCK, 0), reading.get(_READING_TIME, 0)
+            unit_ns = max(1, reading.get(_READING_UNIT, 1))
+            self._clocks[self._key(sequence, clock)] = _Clock(
+                boot_ns - last * unit_ns, unit_ns, bool(reading.get(_READING_INCREMENTAL)), last
+            )
+
+    def trace_ns(self, sequence: int, clock: int, value: int) -> int:
+        """A packet's time on the trace's clock; packets of an incremental clock must come in order."""
+        found = self._clocks.get(self._key(sequence, clock or _BOOTTIME))
+        if found is None or clock in (0, _BOOTTIME):
+            return value
+        if found.incremental:
+            found.last += value
+            value = found.last
+        return found.offset_ns + value * found.unit_ns
+
+    @staticmethod
+    def _key(sequence: int, clock: int) -> tuple[int, int]:
+        return (sequence if _FIRST_OF_SEQUENCE <= clock <= _LAST_OF_SEQUENCE else 0, clock)
 
 
 def _packets(content: Content, builder: TraceBuilder) -> Iterator[bytes]:

@@ -46,7 +46,7 @@ FORMATS: Final = {
     "instruments": Format("Instruments export", read_instruments),
     "chrome": Format("Chrome trace events", read_chrome),
 }
-_KNOWN: Final = "perfetto, atrace, perf, speedscope, folded, instruments, chrome"
+_KNOWN: Final = ", ".join(FORMATS)
 
 
 def read_trace(path: Path, kind: str = "", progress: Progress | None = None) -> PlatformTrace:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from hasten.core.errors import DataError
-from hasten.data.class_maps import class_map
-from hasten.data.metrics import MeanIoU
+from hasten.data.metrics import MeanIoU, class_map
 
 SOURCE = np.random.default_rng(0)
 

@@ -13,11 +13,19 @@ from PIL import Image
 
 from hasten.core.accuracy_notes import NOTES
 from hasten.core.errors import DataError, UsageError
-from hasten.data.class_maps import class_map, nearest_resized
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.images import mask_from_file
 from hasten.data.metric_choice import default_metric, telling_label
-from hasten.data.metrics import Cosine, FunctionMetric, MeanAbsoluteError, MeanIoU, TopK, metric_from_text
+from hasten.data.metrics import (
+    Cosine,
+    FunctionMetric,
+    MeanAbsoluteError,
+    MeanIoU,
+    TopK,
+    class_map,
+    metric_from_text,
+    nearest_resized,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ import pytest
 import hasten
 from hasten.core.errors import AcceleratorError, HastenError
 from hasten.core.plan import Plan
-from hasten.deploy.preparation import prepare_process
+from hasten.deploy.runner import prepare_process
 from hasten.engine import accelerators
 from hasten.model import example_models
 

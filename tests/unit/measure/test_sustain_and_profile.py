@@ -11,9 +11,9 @@ from hasten.core.codec import to_data
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure
 from hasten.core.sustained import Sustained
+from hasten.measure.bench import sustain
 from hasten.measure.effort import Effort
 from hasten.measure.profiling import RawProfile, collect_profile
-from hasten.measure.sustained import sustain
 from hasten.model.example_models import one_operator
 from hasten.model.reader import read_graph
 from hasten.practices.profile.run import run

@@ -11,7 +11,7 @@ import pytest
 
 from hasten.core.errors import DataError
 from hasten.data.dataset import Sample
-from hasten.data.passes import SamePasses
+from hasten.data.functions import SamePasses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

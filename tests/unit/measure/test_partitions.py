@@ -7,8 +7,8 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hasten.measure.profile_mapping import partition_graph
 from hasten.model.graph import Node, Subgraph
-from hasten.model.partitions import Partition, partition_graph
 
 Edges = list[set[int]]
 
@@ -35,7 +35,7 @@ def graphs(draw: st.DrawFn) -> tuple[Edges, set[int]]:
 def test_every_node_once_in_an_order_that_can_run(case: tuple[Edges, set[int]]) -> None:
     before, left = case
     partitions = partition_graph(subgraph_of(before), left)
-    order = [node for partition in partitions for node in partition.nodes]
+    order = [node for _, nodes in partitions for node in nodes]
     assert sorted(order) == list(range(len(before)))
     done: set[int] = set()
     for node in order:
@@ -48,9 +48,9 @@ def test_every_node_once_in_an_order_that_can_run(case: tuple[Edges, set[int]]) 
 def test_kinds_alternate_and_fit_their_nodes(case: tuple[Edges, set[int]]) -> None:
     before, left = case
     partitions = partition_graph(subgraph_of(before), left)
-    assert all(one.delegated != other.delegated for one, other in itertools.pairwise(partitions))
-    for partition in partitions:
-        assert all((node not in left) == partition.delegated for node in partition.nodes)
+    assert all(one[0] != other[0] for one, other in itertools.pairwise(partitions))
+    for delegated, nodes in partitions:
+        assert all((node not in left) == delegated for node in nodes)
 
 
 @settings(deadline=None)
@@ -60,9 +60,9 @@ def test_each_partition_takes_all_that_is_ready(case: tuple[Edges, set[int]]) ->
     before, left = case
     depth: dict[int, int] = {}
     partitions = partition_graph(subgraph_of(before), left)
-    for turn, partition in enumerate(partitions):
-        depth.update(dict.fromkeys(partition.nodes, turn))
-    first_kind = partitions[0].delegated
+    for turn, (_, nodes) in enumerate(partitions):
+        depth.update(dict.fromkeys(nodes, turn))
+    first_kind = partitions[0][0]
     for node, others in enumerate(before):
         kind = node not in left
         earliest = 0 if kind == first_kind else 1
@@ -73,18 +73,18 @@ def test_each_partition_takes_all_that_is_ready(case: tuple[Edges, set[int]]) ->
 
 def test_operator_in_the_middle_makes_two_delegated_parts() -> None:
     found = partition_graph(subgraph_of([set(), {0}, {1}, {2}]), {2})
-    assert found == [Partition(True, (0, 1)), Partition(False, (2,)), Partition(True, (3,))]
+    assert found == [(True, (0, 1)), (False, (2,)), (True, (3,))]
 
 
 def test_branch_beside_the_operator_runs_with_the_first_part() -> None:
     found = partition_graph(subgraph_of([set(), {0}, {0}, {1, 2}]), {1})
-    assert found == [Partition(True, (0, 2)), Partition(False, (1,)), Partition(True, (3,))]
+    assert found == [(True, (0, 2)), (False, (1,)), (True, (3,))]
 
 
 def test_all_or_nothing() -> None:
     before: Edges = [set(), {0}, {1}]
-    assert partition_graph(subgraph_of(before), set()) == [Partition(True, (0, 1, 2))]
-    assert partition_graph(subgraph_of(before), {0, 1, 2}) == [Partition(False, (0, 1, 2))]
+    assert partition_graph(subgraph_of(before), set()) == [(True, (0, 1, 2))]
+    assert partition_graph(subgraph_of(before), {0, 1, 2}) == [(False, (0, 1, 2))]
     assert partition_graph(subgraph_of([]), set()) == []
 
 
@@ -96,10 +96,10 @@ def test_optional_outputs_left_out_block_nobody() -> None:
     first = Node(0, "ADD", None, 1, (0,), (100, -1), {})
     second = Node(1, "ADD", None, 1, (100, -1), (101,), {})
     found = partition_graph(Subgraph(0, "main", (), (first, second), (0,), ()), set())
-    assert found == [Partition(True, (0, 1))]
+    assert found == [(True, (0, 1))]
 
 
 def test_long_chain_is_quick() -> None:
     size = 3000
     found = partition_graph(subgraph_of([{i - 1} if i else set() for i in range(size)]), set(range(0, size, 500)))
-    assert sum(len(partition.nodes) for partition in found) == size
+    assert sum(len(nodes) for _, nodes in found) == size
