@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hasten.core.sustained import SustainedFound
     from hasten.data.given import OpenData
     from hasten.data.preprocess import Preprocess
+    from hasten.evaluate.evaluation import EvaluationData
     from hasten.evaluate.prediction import Prediction
     from hasten.explain.facts import ExplainFound
     from hasten.explain.numbers import GivenInputs
@@ -145,8 +146,7 @@ def check(model: Path, limits: Path | Mapping[str, Any] | CheckRequest, *, effor
     That a limit is broken is no error; that the model does not run is one.
     """
     from hasten.core.session import read_session
-    from hasten.data.metrics import metric_from_text
-    from hasten.data.sources import open_dataset
+    from hasten.evaluate.evaluation import EvaluationOptions
     from hasten.gate.baseline import baseline_runs
     from hasten.gate.request import CheckRequest
     from hasten.gate.run import GateSubject, run
@@ -160,10 +160,20 @@ def check(model: Path, limits: Path | Mapping[str, Any] | CheckRequest, *, effor
         candidate,
         baseline,
         baseline_runs(read_session(session)) if asked.baseline_session else None,
-        open_dataset(asked.data) if asked.data else None,
-        metric_from_text(asked.metric) if asked.metric else None,
+        _evaluation_data(asked.data) if asked.data.source else None,
+        EvaluationOptions(asked.data.samples, skip_bad=asked.data.skip_bad, label_offset=asked.data.label_offset),
     )
     return _found(run(asked, subject, effort), candidate)
+
+
+def _evaluation_data(data: Data) -> EvaluationData:
+    from hasten.data.metrics import metric_from_text
+    from hasten.data.preprocess import preprocess_from_text
+    from hasten.data.sources import open_dataset
+    from hasten.evaluate.evaluation import EvaluationData
+
+    metric = metric_from_text(data.metric) if data.metric else None
+    return EvaluationData(open_dataset(data.source), preprocess_from_text(data.preprocess), metric)
 
 
 def check_request(limits: Path | Mapping[str, Any] = MappingProxyType({})) -> CheckRequest:
@@ -214,21 +224,15 @@ def explain(
     return _found(run(first, second, effort, Known(comparison, inputs, peaks)), first.candidate)
 
 
-def explain_inputs(
-    original: Path,
-    data: str,
-    workload: Workload = Workload(),
-    *,
-    preprocess: Preprocess | None = None,
-    skip_bad: bool = False,
-) -> GivenInputs:
+def explain_inputs(original: Path, data: Data, workload: Workload = Workload()) -> GivenInputs:
     """Samples of the data on which `explain` compares two models, prepared for the original."""
-    from hasten.data.preprocess import Preprocess
+    from hasten.data.preprocess import preprocess_from_text
     from hasten.data.sources import open_dataset
     from hasten.explain.numbers import inputs_from_data
 
     _, graph = open_model(original, workload=workload)
-    return inputs_from_data(graph, workload, open_dataset(data), preprocess or Preprocess(), skip_bad=skip_bad)
+    preprocess = preprocess_from_text(data.preprocess)
+    return inputs_from_data(graph, workload, open_dataset(data.source), preprocess, skip_bad=data.skip_bad)
 
 
 def threads(

@@ -160,7 +160,7 @@ class Hasten:
             asked = replace(
                 asked,
                 plan=_plan(named.pop("plan", asked.plan), named.pop("threads", None)),
-                data=self._found(data) if data else asked.data,
+                data=replace(asked.data, source=self._found(data)) if data else asked.data,
                 baseline_model=self._found(baseline) if baseline else asked.baseline_model,
                 strict=named.pop("strict", False),
             ).with_limits(named)

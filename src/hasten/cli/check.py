@@ -21,6 +21,7 @@ from hasten.core.plan import Workload
 
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
+    from hasten.data.given import Data
     from hasten.gate.request import CheckRequest
 
 EXAMPLES = """
@@ -93,7 +94,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
     """What the file of limits asks for, changed by what the command line says."""
     from hasten import api
-    from hasten.data.preprocess import preprocess_from_text
 
     if arguments.budget:
         hint = f"Give the file of limits as --limits {arguments.budget}."
@@ -102,22 +102,9 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
     asked = _with_bundle(asked, arguments)
     base = _plan(arguments, asked.plan)
     model, plan = options.model_and_plan(arguments.model, base)
-    changed: dict[str, Any] = {
-        "plan": plan,
-        "data": options.data_named(arguments.data or asked.data),
-        "strict": arguments.strict,
-        "metric": arguments.metric or asked.metric,
-        "evaluation": replace(
-            asked.evaluation,
-            samples=arguments.samples or asked.evaluation.samples,
-            skip_bad=arguments.skip_bad or asked.evaluation.skip_bad,
-            label_offset=asked.evaluation.label_offset if arguments.label_offset is None else arguments.label_offset,
-        ),
-    }
+    changed: dict[str, Any] = {"plan": plan, "data": _data(arguments, asked.data), "strict": arguments.strict}
     if arguments.signature or arguments.shape:
         changed["workload"] = options.workload_from(arguments)
-    if arguments.preprocess:
-        changed["preprocess"] = preprocess_from_text(arguments.preprocess)
     if arguments.baseline_model or arguments.baseline:
         changed |= {"baseline_model": arguments.baseline_model, "baseline_session": arguments.baseline}
     asked = replace(asked, **changed).with_limits(dict(_limit(text) for text in arguments.limit))
@@ -129,20 +116,29 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
     return asked.checked(), model
 
 
+def _data(arguments: argparse.Namespace, from_file: Data) -> Data:
+    return replace(
+        from_file,
+        source=options.data_named(arguments.data or from_file.source),
+        preprocess=arguments.preprocess or from_file.preprocess,
+        metric=arguments.metric or from_file.metric,
+        samples=arguments.samples or from_file.samples,
+        skip_bad=arguments.skip_bad or from_file.skip_bad,
+        label_offset=from_file.label_offset if arguments.label_offset is None else arguments.label_offset,
+    )
+
+
 def _with_bundle(asked: CheckRequest, arguments: argparse.Namespace) -> CheckRequest:
     """A bundle says how it is run and fed; what the file of limits says takes precedence."""
-    from hasten.data.preprocess import Preprocess, preprocess_from_text
-
     bundle = options.bundle_named(arguments.model)
     if bundle is None:
         return asked
-    if asked.workload == Workload():
-        asked = replace(asked, workload=bundle.workload)
-    if asked.preprocess == Preprocess():
-        asked = replace(asked, preprocess=preprocess_from_text(bundle.preprocess))
-    if asked.evaluation.label_offset == 0:
-        asked = replace(asked, evaluation=replace(asked.evaluation, label_offset=bundle.label_offset))
-    return asked
+    data = replace(
+        asked.data,
+        preprocess=asked.data.preprocess or bundle.preprocess,
+        label_offset=asked.data.label_offset or bundle.label_offset,
+    )
+    return replace(asked, data=data, workload=bundle.workload if asked.workload == Workload() else asked.workload)
 
 
 def _plan(arguments: argparse.Namespace, from_file: Plan) -> Plan:

@@ -69,12 +69,11 @@ def run(arguments: argparse.Namespace) -> int:
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
     from hasten import api
-    from hasten.data.preprocess import preprocess_from_text
 
     inputs = None
-    if data_name := options.data_named(arguments.data):  # bad data ends the command before the work, not after
-        preprocess = preprocess_from_text(arguments.preprocess)
-        inputs = api.explain_inputs(first[0], data_name, workload, preprocess=preprocess, skip_bad=arguments.skip_bad)
+    if source := options.data_named(arguments.data):  # bad data ends the command before the work, not after
+        data = api.Data(source, preprocess=arguments.preprocess, skip_bad=arguments.skip_bad)
+        inputs = api.explain_inputs(first[0], data, workload)
     session = options.session_from(arguments, "compare")
     label = f"{arguments.first} {arguments.second}"
     with recorded(session, label), progress_bar("comparing") as progress:

@@ -1,19 +1,18 @@
-"""Is one thing faster than another? A verdict from pairs of neighbouring blocks in several pairs of fresh processes."""
+"""Whether one thing is faster than another: a verdict from neighboring blocks in several pairs of fresh processes."""
 
 from __future__ import annotations
 
 import enum
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from hasten.core.codec import key, record
-from hasten.core.json_numbers import bounds_from_data, finite
 from hasten.core.statistics import Interval, mean_interval, smallest_detectable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from hasten.core.block import Block
 
@@ -66,33 +65,11 @@ class Comparison:
             return self.verdict
         return Verdict.SLOWER if self.ratio > 1 else Verdict.FASTER
 
-    def as_data(self) -> dict[str, Any]:
-        """The comparison as JSON can hold it."""
-        return {
-            "verdict": self.verdict.value,
-            "ratio": self.ratio,
-            "ci95": [finite(bound) for bound in self.ci95],
-            "smallest_detectable": finite(self.smallest_detectable),
-            "rounds": self.rounds,
-        }
-
 
 def log_ratio_of_round(first: Sequence[Block], second: Sequence[Block]) -> float:
-    """One round's answer: the middle of the log ratios of neighbouring blocks."""
+    """One round's answer: the median of the log ratios of neighboring blocks."""
     pairs = zip(first, second, strict=False)
     return float(np.median([math.log(_median_ns(b) / _median_ns(a)) for a, b in pairs]))
-
-
-def comparison_from_data(data: Mapping[str, Any]) -> Comparison:
-    """The comparison back from JSON."""
-    smallest = data["smallest_detectable"]
-    return Comparison(
-        Verdict(data["verdict"]),
-        data["ratio"],
-        bounds_from_data(data["ci95"]),
-        math.inf if smallest is None else smallest,
-        data["rounds"],
-    )
 
 
 def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) -> Comparison:

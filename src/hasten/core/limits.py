@@ -62,7 +62,7 @@ def limit_from_texts(texts: Iterable[str]) -> Limit:
         elif key == "size":
             size_bytes = int(_quantity(text, value, BYTES))
         else:
-            raise UsageError(f"--limit {text!r} is not known", "Examples: --limit latency=5ms, --limit size=1MB.")
+            raise UsageError(f"--limit {text} is not known.", "Limit the latency (latency=5ms) or the size (size=1MB).")
     return Limit(latency_ms, size_bytes)
 
 
@@ -73,7 +73,7 @@ def budget_from_text(text: str) -> float:
     except UsageError:
         seconds = 0.0
     if seconds < _SHORTEST_BUDGET_S:
-        raise UsageError(f"a budget of {text!r} makes no sense", "Examples: 90s, 5m, 1h.")
+        raise UsageError(f"--budget {text} is no time of at least a second.", "Write it like 90s, 5m or 1h.")
     return seconds
 
 
@@ -88,5 +88,5 @@ def _quantity(text: str, value: str, units: Mapping[str, float]) -> float:
     number = quantity(value, units)
     if number is None or not 0 < number < math.inf:
         known = ", ".join(filter(None, units))
-        raise UsageError(f"{text!r} has no unit that is known, or no number", f"Units: {known}.")
+        raise UsageError(f"{text!r} is no number with a known unit.", f"Use one of these units: {known}.")
     return number

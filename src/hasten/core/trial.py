@@ -13,8 +13,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import Accuracy, PairedAccuracy
-from hasten.core.codec import convert, from_data, key, record, sentence, to_data
-from hasten.core.comparison import Comparison, comparison_from_data
+from hasten.core.codec import from_data, key, record, sentence, to_data
+from hasten.core.comparison import Comparison
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark
 from hasten.core.statistics import Interval
@@ -28,8 +28,6 @@ CHOOSING: Final = "choosing"
 REPORTING: Final = "reporting"
 NOTHING: Final = Remark("")
 """Nothing to say."""
-
-convert(Comparison, Comparison.as_data, comparison_from_data)
 
 
 class Status(str, enum.Enum):

@@ -23,8 +23,8 @@ from hasten.core.cores import cores_text
 from hasten.core.errors import DataError, UsageError
 from hasten.core.limits import BYTES, MILLISECONDS, quantity
 from hasten.core.plan import Plan, Workload, plan_with, workload_from_mapping
-from hasten.data.preprocess import Preprocess, preprocess_from_text
-from hasten.evaluate.evaluation import EvaluationOptions
+from hasten.data.given import Data
+from hasten.data.preprocess import preprocess_from_text
 from hasten.gate.facts import Limits
 
 if TYPE_CHECKING:
@@ -63,10 +63,7 @@ class CheckRequest:
     limits: Limits = field(default=Limits())
     plan: Plan = field(default=Plan())
     workload: Workload = field(default=Workload())
-    data: str = ""
-    preprocess: Preprocess = field(default=Preprocess())
-    metric: str = ""
-    evaluation: EvaluationOptions = field(default=EvaluationOptions())
+    data: Data = field(default=Data())
     baseline_model: str = ""
     baseline_plan: Plan | None = None
     """How to run the baseline; None: like the model."""
@@ -80,7 +77,7 @@ class CheckRequest:
             raise UsageError("There is nothing to check.", hint)
         if self.baseline_model and self.baseline_session:
             raise UsageError("There are two baselines.", "Give the older model or the older session, not both.")
-        if self.limits.accuracy is not None and not self.data:
+        if self.limits.accuracy is not None and not self.data.source:
             raise UsageError("A limit on accuracy needs data.", "Name it with --data, or as path in [data].")
         return self
 
@@ -113,20 +110,13 @@ def request_from_file(path: Path) -> CheckRequest:
         if not isinstance(section, dict):
             raise UsageError(f"{path.name}: {name} must be a section.", f"Write it like this: [{name}]")
         _refuse_unknown(section, _SECTIONS[name], f"[{name}] in {path.name}")
-    data, baseline = content.get("data", {}), content.get("baseline", {})
+    baseline = content.get("baseline", {})
     try:
         return CheckRequest(
             limits=limits_from_mapping({**content.get("budget", {}), **content.get("limits", {})}),
             plan=_plan(content.get("plan", {})),
             workload=_workload(content.get("workload", {})),
-            data=_beside(path, str(data.get("path", ""))),
-            preprocess=preprocess_from_text(str(data.get("preprocess", ""))),
-            metric=str(data.get("metric", "")),
-            evaluation=EvaluationOptions(
-                samples=_whole(data, "samples", None),
-                label_offset=_whole(data, "label_offset", 0) or 0,
-                skip_bad=bool(data.get("skip_bad", False)),
-            ),
+            data=_data(path, content.get("data", {})),
             baseline_model=_beside(path, str(baseline.get("model", ""))),
             baseline_session=_beside(path, str(baseline.get("session", ""))),
         )
@@ -188,6 +178,19 @@ def _workload(values: dict[str, Any]) -> Workload:
     ):
         raise UsageError("shapes cannot be read.", "Write them like this: shapes = {image = [1, 224, 224, 3]}")
     return workload_from_mapping({"signature": values.get("signature", ""), "shapes": list(shapes.items())})
+
+
+def _data(file: Path, values: dict[str, Any]) -> Data:
+    preprocess = str(values.get("preprocess", ""))
+    preprocess_from_text(preprocess)  # a mistake in it is one of the file
+    return Data(
+        source=_beside(file, str(values.get("path", ""))),
+        preprocess=preprocess,
+        metric=str(values.get("metric", "")),
+        samples=_whole(values, "samples", None),
+        skip_bad=bool(values.get("skip_bad", False)),
+        label_offset=_whole(values, "label_offset", 0) or 0,
+    )
 
 
 def _whole(values: dict[str, Any], name: str, default: int | None) -> int | None:

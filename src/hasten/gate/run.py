@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.machine import machine_facts
 from hasten.core.remark import Remark, each_once
-from hasten.evaluate.evaluation import EvaluationData, compare_evaluations
+from hasten.evaluate.evaluation import EvaluationOptions, compare_evaluations
 from hasten.evaluate.floor import floor_of_original
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.data.dataset import Dataset
-    from hasten.data.metrics import Metric
-    from hasten.evaluate.evaluation import Evaluation
+    from hasten.evaluate.evaluation import Evaluation, EvaluationData
     from hasten.gate.request import CheckRequest
     from hasten.measure.effort import Effort
     from hasten.measure.rounds import Candidate, Progress
@@ -42,8 +41,8 @@ class GateSubject:
     baseline: Candidate | None = None
     runs: Sequence[BaselineRun] | None = None
     """What the baseline session holds, if one is given."""
-    dataset: Dataset | None = None
-    metric: Metric | None = None
+    data: EvaluationData | None = None
+    options: EvaluationOptions = field(default=EvaluationOptions())
 
 
 def run(request: CheckRequest, subject: GateSubject, effort: Effort) -> CheckFound | FailedCandidate:
@@ -72,22 +71,22 @@ class _Gate:
 
     def run(self) -> FailedCandidate | None:
         """Measure; which candidate failed, if one did."""
-        dataset, request, progress = self.subject.dataset, self.request, self.effort.progress
-        if dataset is not None:
-            if not dataset.labelled and self.baseline is None:
-                return FailedCandidate(self.candidate, _without_labels(dataset))
+        data, request, progress = self.subject.data, self.request, self.effort.progress
+        if data is not None:
+            if not data.dataset.labelled and self.baseline is None:
+                return FailedCandidate(self.candidate, _without_labels(data.dataset))
             graph = read_graph(self.candidate.path)
-            check_labels(graph, request.workload, dataset, self.subject.metric, request.evaluation)
+            check_labels(graph, request.workload, data.dataset, data.metric, self.subject.options)
         timed = request.limits.is_timed or self.baseline is not None or self.subject.runs is not None
-        share = 0.6 if dataset is not None else 1.0
+        share = 0.6 if data is not None else 1.0
         failed = None
         if timed:
             self._environment = environment_of(self.effort.target)
             self.effort.keep("environment", "", self._environment)
             failed = self._time(lambda done, text: progress(share * done, text))
-        if failed is None and dataset is not None:
+        if failed is None and data is not None:
             begin = share if timed else 0.0
-            failed = self._evaluate(dataset, lambda done, text: progress(begin + (1 - begin) * done, text))
+            failed = self._evaluate(data, lambda done, text: progress(begin + (1 - begin) * done, text))
         return failed
 
     def found(self, *, interrupted: bool = False) -> CheckFound:
@@ -129,17 +128,17 @@ class _Gate:
         if self.baseline is not None and (compared := self._gate.comparison()) is not None:
             self.effort.keep("comparison", f"{self.baseline.path} {label}", compared.as_data())
 
-    def _evaluate(self, dataset: Dataset, progress: Progress) -> FailedCandidate | None:
+    def _evaluate(self, data: EvaluationData, progress: Progress) -> FailedCandidate | None:
         limits = self.request.limits
         before: Evaluation | None = None
         if self.baseline is not None:
-            old = self._evaluation(self.baseline, dataset, None, lambda done, text: progress(done / 2, text))
+            old = self._evaluation(self.baseline, data, None, lambda done, text: progress(done / 2, text))
             if isinstance(old, Failure):
                 return FailedCandidate(self.baseline, old)
             before = old
         # Without labels the older model's answers are what is right.
-        reference = None if dataset.labelled else before
-        found = self._evaluation(self.candidate, dataset, reference, progress)
+        reference = None if data.dataset.labelled else before
+        found = self._evaluation(self.candidate, data, reference, progress)
         if isinstance(found, Failure):
             return FailedCandidate(self.candidate, found)
         self.effort.keep("accuracy", str(self.candidate.path), found.as_data())
@@ -153,15 +152,10 @@ class _Gate:
         return None
 
     def _evaluation(
-        self, candidate: Candidate, dataset: Dataset, original: Evaluation | None, progress: Progress
+        self, candidate: Candidate, data: EvaluationData, original: Evaluation | None, progress: Progress
     ) -> Evaluation | Failure:
         return evaluate(
-            self.effort.target,
-            candidate,
-            EvaluationData(dataset, self.request.preprocess, self.subject.metric),
-            options=self.request.evaluation,
-            against=original,
-            progress=progress,
+            self.effort.target, candidate, data, options=self.subject.options, against=original, progress=progress
         )
 
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data, to_data
-from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Verdict, comparison_from_data
+from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Comparison, Verdict
 from hasten.core.doubts import DOUBTS, OF_LATENCIES_ONLY, doubts_data
 from hasten.core.measurement import Measurement
 from hasten.core.sustained import Minute, Sustained, SustainedFound
@@ -20,7 +20,6 @@ from hasten.show.charts import tooltip, vega_lite
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hasten.core.comparison import Comparison
     from hasten.core.remark import Remark
     from hasten.core.session import Line
     from hasten.show.blocks import Block
@@ -44,7 +43,7 @@ def document(found: Timing) -> dict[str, Any]:
         return _measured_data(found)
     if isinstance(found, ComparisonResult):
         sides = {"first": _measured_data(found.first), "second": _measured_data(found.second)}
-        return {**found.comparison.as_data(), "seconds": found.seconds, **sides}
+        return {**to_data(found.comparison), "seconds": found.seconds, **sides}
     return to_data(found)
 
 
@@ -83,7 +82,7 @@ class ComparedPair:
 def comparisons_in(lines: Iterable[Line]) -> list[ComparedPair]:
     """The comparisons of a session: what `compare` found, and the confirmation of a tuning."""
     return [
-        ComparedPair(line.label, comparison_from_data(line.data), *(_side(line, key) for key in ("first", "second")))
+        ComparedPair(line.label, from_data(Comparison, line.data), *(_side(line, key) for key in ("first", "second")))
         for line in lines
         if line.kind == "comparison" and line.data.get("ratio") is not None
     ]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.core.block import Block
+from hasten.core.codec import from_data, to_data
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds, log_ratio_of_round
 
 MOST_ROUNDS = 10
@@ -111,16 +112,17 @@ def test_ratio_lies_in_its_interval_and_json_holds_it(log_ratios: list[float]) -
     found = compare_rounds(log_ratios)
     assert found.ci95[0] <= found.ratio * (1 + 1e-12)
     assert found.ratio <= found.ci95[1] * (1 + 1e-12)
-    data = json.loads(json.dumps(found.as_data(), allow_nan=False))
+    data = json.loads(json.dumps(to_data(found), allow_nan=False))
     assert data["verdict"] == found.verdict.value
     assert data["rounds"] == len(log_ratios)
+    assert from_data(Comparison, data) == found
 
 
 def test_one_round_cannot_say_how_sharp_it_is() -> None:
     found = compare_rounds([0.1])
     assert found.smallest_detectable == math.inf
-    assert found.as_data()["smallest_detectable"] is None
-    assert found.as_data()["ci95"] == [0.0, None]
+    assert to_data(found)["smallest_detectable"] is None
+    assert to_data(found)["ci95"] == [0.0, None]
 
 
 def test_what_is_called_detectable_is_found_four_times_out_of_five() -> None:

@@ -17,7 +17,6 @@ from hasten.core.errors import DataError, ModelError
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.data.dataset import Dataset, Sample
-from hasten.data.preprocess import preprocess_from_text
 from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.explain.facts import CauseKind, ExplainFound, NodeRow
 from hasten.explain.inner_tensors import InnerTensors, Subject, real_values
@@ -69,7 +68,7 @@ def numbers(original: Path, changed: Path, dataset: Dataset | None = None) -> Nu
 
 
 def explained(original: Path, changed: Path, data: str = "") -> ExplainFound:
-    inputs = api.explain_inputs(original, data) if data else None
+    inputs = api.explain_inputs(original, api.Data(data)) if data else None
     effort = api.Effort(1.0)
     return api.explain((original, Plan()), (changed, Plan()), inputs=inputs, comparison=COMPARISON, effort=effort)
 
@@ -309,9 +308,9 @@ def test_data_are_fed_as_asked_and_what_was_guessed_is_said(tmp_path: Path) -> N
     model = written(example_models.mobilenet_like(), tmp_path, "m.tflite")
     data = tmp_path / "data.npz"
     np.savez(data, x=np.full((2, 32, 32, 3), 255, np.uint8))
-    guessed = api.explain_inputs(model, str(data))
+    guessed = api.explain_inputs(model, api.Data(str(data)))
     assert [note.code for note in guessed.notes] == [GUESSED_FLOAT]
-    asked = api.explain_inputs(model, str(data), preprocess=preprocess_from_text("std=255"))
+    asked = api.explain_inputs(model, api.Data(str(data), preprocess="std=255"))
     assert asked.notes == ()
     for given, value in ((guessed, 255.0), (asked, 1.0)):
         assert np.frombuffer(given.samples[0][0], np.float32).max() == value

@@ -52,9 +52,9 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert asked.limits == Limits(latency_ms=5.0, size_bytes=2e6, accuracy=0.95, max_slowdown=0.03)
     assert asked.plan == Plan(threads=2, cores=(0, 1), options=(("cpu.flags", "1"),))
     assert asked.workload.shape_of("image") == (1, 8, 8, 3)
-    assert asked.data == str(tmp_path / "data.npz"), "a path is taken from where the file lies"
-    assert asked.preprocess.mean == (127.5,)
-    assert (asked.evaluation.label_offset, asked.evaluation.samples) == (1, 500)
+    assert asked.data.source == str(tmp_path / "data.npz"), "a path is taken from where the file lies"
+    assert asked.data.preprocess == "mean=127.5,std=127.5"
+    assert (asked.data.label_offset, asked.data.samples) == (1, 500)
     assert asked.baseline_model == "old.tflite", "what is not there stays as it is, for whoever says so"
 
 

@@ -57,13 +57,13 @@ def test_a_bad_label_of_either_half_is_found_before_the_work(model: Path, tmp_pa
 
 
 def test_a_gate_finds_it_before_anything_is_timed(model: Path, tmp_path: Path) -> None:
-    request = CheckRequest(data=arrays_with(tmp_path, [0, 1, -5, 2]))
+    request = CheckRequest(data=Data(arrays_with(tmp_path, [0, 1, -5, 2])))
     kept: list[str] = []
     effort = Effort(0.1, keep=lambda kind, *_: kept.append(kind))
     with pytest.raises(DataError, match=r"sample 2 .* has the label -5"):
         check(model, request.with_limits({"latency": "1 s", "accuracy": "1 %"}), effort=effort)
     assert kept == []
-    fewer = replace(request, evaluation=replace(request.evaluation, skip_bad=True))
+    fewer = replace(request, data=replace(request.data, skip_bad=True))
     found = check(model, fewer.with_limits({"accuracy": 0.0}), effort=effort)
     assert len(found.notes) == 1
 

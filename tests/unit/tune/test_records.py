@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
+from hasten.core.codec import to_data
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import UsageError
 from hasten.core.limits import Limit, budget_from_text, limit_from_texts
@@ -121,7 +122,7 @@ def test_the_accuracy_of_an_older_session_is_that_of_its_half() -> None:
     accuracy = {**BEFORE.as_data(), "notes": ["a sentence"]}
     del accuracy["remarks"]
     older = {"variant": "v", "accuracy": accuracy, "accuracy_on": "choosing", "floor": "kept", "why": "it is slow"}
-    trial = trial_from_data({**older, "against_original": FASTER.as_data(), "status": "dropped"})
+    trial = trial_from_data({**older, "against_original": to_data(FASTER), "status": "dropped"})
     assert trial.choosing is not None
     assert trial.choosing.notes == (said("a sentence"),)
     assert trial.reporting is None
