@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.plan import Plan
 from hasten.core.session import SessionWriter, read_session
-from hasten.core.trial import Trial
-from hasten.tune.folder import SESSION, TUNE, SearchFolder
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from hasten.core.trial import Purpose, Trial, trial_data, trial_from_data
+from hasten.tune.folder import QUANTIZE, SESSION, TUNE, FolderRules, SearchFolder
 
 SETTINGS: dict[str, Any] = {"model": "m.tflite", "compared": {"model": "aa", "seed": 0}}
 TRIAL = Trial("original", Plan(), levels={1: 0.5}, elapsed_s=7.0)
@@ -103,3 +103,21 @@ def test_two_tunings_do_not_share_a_folder(tmp_path: Path) -> None:
         SearchFolder(tmp_path, TUNE, SETTINGS, resume=True)
     first.close()
     SearchFolder(tmp_path, TUNE, SETTINGS, resume=True).close()
+
+
+@pytest.mark.parametrize("rules", [QUANTIZE, TUNE], ids=lambda rules: rules.command)
+def test_a_folder_of_an_earlier_release_goes_on(tmp_path: Path, rules: FolderRules) -> None:
+    """The session is one of version 0.1.0; the files of its variants are not there."""
+    source = Path(__file__).parents[2] / "data" / "sessions" / f"{rules.command}.jsonl"
+    shutil.copy(source, tmp_path / SESSION)
+    lines = read_session(source).trials
+    asked = next(line.data for line in lines if line.kind == "settings")
+    with closing(SearchFolder(tmp_path, rules, asked, resume=True)) as folder:
+        assert folder.resumed
+        assert set(folder.variants) == {line.label for line in lines if line.kind == "variant"}
+        assert set(folder.trials) == {line.label for line in lines if line.kind == "trial"}
+        assert folder.floor["kind"] == "points"
+        slow = [trial for trial in folder.variants.values() if trial.purpose is Purpose.SLOW_NODES]
+        assert all(trial.recipe == trial.parent == "static_int8" and trial.float_nodes for trial in slow)
+        for kept in (*folder.variants.values(), *folder.trials.values()):
+            assert trial_from_data(json.loads(json.dumps(trial_data(kept)))) == kept
