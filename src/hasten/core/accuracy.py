@@ -77,6 +77,18 @@ def accuracy_from_data(data: dict[str, Any]) -> Accuracy:
     )
 
 
+def is_share(metric: str) -> bool:
+    """Whether a metric is known to be a share of something."""
+    return metric.startswith("top-") or metric == "miou"
+
+
+def value_text(metric: str, value: float) -> str:
+    """A value of a metric: a share in percent, or three digits."""
+    if not math.isfinite(value):
+        return "unknown"
+    return f"{value * 100:.1f} %" if is_share(metric) else f"{value:.3g}"
+
+
 class Change(enum.Enum):
     """Whether the second model is more or less right than the first; the value is its name in JSON."""
 

@@ -9,6 +9,7 @@ import math
 from pathlib import PurePath
 from typing import Any, Final
 
+from hasten.core.accuracy import is_share
 from hasten.core.codec import record
 from hasten.core.errors import HastenError
 from hasten.core.units import interval_ms, milliseconds, percentage_points
@@ -190,11 +191,6 @@ def accuracy_name(metric: str, kind: str) -> str:
 def change_text(change: float, metric: str) -> str:
     """A change of an accuracy, with its sign."""
     return percentage_points(change) if is_share(metric) else f"{change:+.3g}"
-
-
-def is_share(metric: str) -> bool:
-    """Whether a metric is known to be a share of something."""
-    return metric.startswith("top-") or metric == "miou"
 
 
 def may_be_share(metric: str, low: float, high: float) -> bool:

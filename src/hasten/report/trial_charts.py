@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hasten.core.accuracy import is_share
 from hasten.core.units import size as size_text
 from hasten.report.commands import ORIGINAL
 from hasten.report.figures import (
@@ -14,7 +15,6 @@ from hasten.report.figures import (
     accuracy_text,
     change_text,
     interval_text,
-    is_share,
     latency_text,
     may_be_share,
 )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import accuracy_notes, doubts
-from hasten.core.accuracy import Kind
+from hasten.core.accuracy import Kind, value_text
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.units import milliseconds, percent, size, speedup, times
 from hasten.evaluate import trial_words, words
@@ -18,7 +17,6 @@ from hasten.variants.words import PHRASES as MADE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hasten.core.accuracy import Accuracy
     from hasten.core.trial import Trial
     from hasten.tune.facts import TuneFound
 
@@ -84,18 +82,10 @@ def _accuracy(original: Trial, best: Trial) -> str:
         on_xnnpack = best.plan.runs_on_cpu and best.plan.kernel == "delegate"
         return "same outputs" if best.variant == original.variant and on_xnnpack else ""
     if after.kind is Kind.AGREEMENT:
-        return f"{after.metric} agreement with the original {accuracy_value(after)}"
+        return f"{after.metric} agreement with the original {value_text(after.metric, after.value)}"
     if before is None or before.metric != after.metric:
-        return f"{after.metric} {accuracy_value(after)}"
-    return f"{after.metric} {accuracy_value(before)} → {accuracy_value(after)}"
-
-
-def accuracy_value(found: Accuracy) -> str:
-    """A metric's value: a share in percent, or three digits."""
-    if not math.isfinite(found.value):
-        return "unknown"
-    is_share = found.metric.startswith("top-") or found.metric == "miou"
-    return f"{found.value * 100:.1f} %" if is_share else f"{found.value:.3g}"
+        return f"{after.metric} {value_text(after.metric, after.value)}"
+    return f"{after.metric} {value_text(before.metric, before.value)} → {value_text(after.metric, after.value)}"
 
 
 def _size(original: Trial, best: Trial) -> str:

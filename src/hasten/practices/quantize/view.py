@@ -6,7 +6,7 @@ import math
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.accuracy import Kind
+from hasten.core.accuracy import Kind, is_share, value_text
 from hasten.core.codec import from_data, to_data
 from hasten.core.comparison import Verdict
 from hasten.core.remark import Remark, each_once, remark
@@ -174,9 +174,9 @@ def _figure(trial: Trial) -> str:
         return ""
     change = _only_change(trial)
     if change is None:
-        return _value(known, known.value)
+        return value_text(known.metric, known.value)
     # Values in units of their own may be below 0, so that a sign alone would not tell a change.
-    return f"{'' if _is_share(known) else _DELTA}{_signed(known, change)}"
+    return f"{'' if is_share(known.metric) else _DELTA}{_signed(known, change)}"
 
 
 def _only_change(trial: Trial) -> float | None:
@@ -195,11 +195,11 @@ def _accuracy_table(trials: Sequence[Trial]) -> Table:
         if known is None:
             continue
         integers = "" if one.integer_share is None else f", {percent(one.integer_share)} of the weights are integers"
-        interval = f"{_value(known, known.value)} ({_value(known, known.low)} to {_value(known, known.high)})"
+        value, low, high = (value_text(known.metric, each) for each in (known.value, known.low, known.high))
         rows.append(
             (
                 Cell(one.variant, code=True),
-                Cell(interval if _only_change(one) is None else ""),
+                Cell(f"{value} ({low} to {high})" if _only_change(one) is None else ""),
                 Cell(_change_words(one, known)),
                 Cell(str(known.samples), known.samples),
                 Cell(f"{len(one.float_nodes)}{integers}" if one.is_mix else ""),
@@ -285,23 +285,12 @@ def metric_name(found: Accuracy) -> str:
 
 def accuracy_words(found: Accuracy) -> str:
     """A figure with its interval and its samples."""
-    interval = f"95 % CI {_value(found, found.low)} to {_value(found, found.high)}"
-    return f"{metric_name(found)} {_value(found, found.value)} ({interval}) on {several(found.samples, 'sample')}"
-
-
-def _value(found: Accuracy, value: float) -> str:
-    """A value of a metric: a share in percent, or three digits."""
-    if not math.isfinite(value):
-        return "unknown"
-    return f"{value * 100:.1f} %" if _is_share(found) else f"{value:.3g}"
+    value, low, high = (value_text(found.metric, each) for each in (found.value, found.low, found.high))
+    return f"{metric_name(found)} {value} (95 % CI {low} to {high}) on {several(found.samples, 'sample')}"
 
 
 def _signed(found: Accuracy, change: float) -> str:
     """A change of a metric, with its sign."""
     if not math.isfinite(change):
         return "unknown"
-    return percentage_points(change) if _is_share(found) else f"{change:+.3g}"
-
-
-def _is_share(found: Accuracy) -> bool:
-    return found.metric.startswith("top-") or found.metric == "miou"
+    return percentage_points(change) if is_share(found.metric) else f"{change:+.3g}"
