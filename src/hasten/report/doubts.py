@@ -31,12 +31,17 @@ _FILTER_FROM: Final = 12
 
 def doubt_rows(data: object, where: str) -> tuple[DoubtRow, ...]:
     """Doubts that stand beside a number, as codes or as plain sentences."""
-    book, found = phrasebook(), []
+    found: list[DoubtRow] = []
     for entry in items(data):
         with contextlib.suppress(*UNREADABLE):
-            doubt = remark_from_data(entry)
-            found.append(DoubtRow(doubt.code, book.text(doubt), book.hint(doubt), (where,)))
+            found += doubts_of([remark_from_data(entry)], where)
     return tuple(found)
+
+
+def doubts_of(doubts: Iterable[Remark], where: str) -> tuple[DoubtRow, ...]:
+    """Doubts in words, beside the number that they touch."""
+    book = phrasebook()
+    return tuple(DoubtRow(doubt.code, book.text(doubt), book.hint(doubt), (where,)) for doubt in doubts)
 
 
 def all_doubts(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.accuracy_notes import NOTES
 from hasten.core.codec import to_data
 from hasten.core.units import several
-from hasten.report.text import printable
 from hasten.show.blocks import Cell, Facts, Headline, Note, Notes, Table, cell, columns
+from hasten.show.terminal import printable
 
 if TYPE_CHECKING:
     from hasten.data.dataset import Array

@@ -7,26 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data
-from hasten.core.doubts import doubts_data
 from hasten.core.measurement import Measurement
 from hasten.core.pareto import pareto_front
-from hasten.core.plan import plan_from_mapping
-from hasten.core.remark import remark_from_data
+from hasten.core.trial import trial_from_data
 from hasten.core.units import milliseconds, several, size, times
 from hasten.practices.registry import phrasebook
 from hasten.report.commands import ORIGINAL, command_of
-from hasten.report.doubts import doubt_rows
+from hasten.report.doubts import doubts_of
 from hasten.report.figures import (
     UNREADABLE,
     Figure,
     TrialRow,
-    accuracy_figure,
     accuracy_text,
     at,
-    figure,
     interval_text,
-    items,
-    latency_figure,
     latency_text,
     number,
     records,
@@ -40,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from hasten.core.session import Line
+    from hasten.core.trial import Trial
     from hasten.report.figures import Event
     from hasten.show.blocks import Block
 
@@ -47,16 +42,6 @@ KINDS: Final = ("trial", "measurement", "variant", "comparison", "failure")
 # More rows than this make a page slow to open, and nobody reads them there.
 MOST_ROWS: Final = 2000
 _FILTER_FROM: Final = 12
-
-
-def plan_words(data: object) -> str:
-    """A plan as a person would say it."""
-    if not isinstance(data, dict) or not data:
-        return ""
-    try:
-        return plan_from_mapping(data).describe()
-    except UNREADABLE:
-        return ", ".join(f"{key}={value}" for key, value in data.items())
 
 
 def trial_rows(trials: Iterable[Line], paths: Mapping[str, str]) -> tuple[list[TrialRow], list[str]]:
@@ -88,11 +73,9 @@ def _with_history(row: TrialRow, before: TrialRow | None) -> TrialRow:
 
 
 def _rows_of(line: Line, position: int) -> list[tuple[tuple[str, ...], TrialRow]]:
-    if line.kind == "trial":
-        row = _tried(line.label, line.data)
-        return [(("trial", row.name), row)]
-    if line.kind == "variant":
-        return [(("variant", line.label), _variant(line.label, line.data))]
+    if line.kind in ("trial", "variant"):
+        row = _searched(line)
+        return [((line.kind, row.name), row)]
     if line.kind == "failure":
         said = text(line.data, "message")
         return [(("failure", str(position)), TrialRow(line.label, "failure", status="failed", why=said))]
@@ -121,76 +104,59 @@ def measured_row(label: str, data: dict[str, Any]) -> TrialRow:
         variant=model,
         plan=plan,
         status="interrupted" if data.get("interrupted") else "timed",
-        latency=Figure(latency.estimate, _finite(latency.low), _finite(latency.high)),
+        latency=_figure(latency.estimate, latency.low, latency.high),
         size=found.model.size_bytes,
         memory_mb=found.peak_memory_mb,
         init_ms=found.init_ms,
-        doubts=doubt_rows(doubts_data(found.doubts), name),
+        doubts=doubts_of(found.doubts, name),
     )
 
 
-def _finite(bound: float) -> float | None:
-    return bound if math.isfinite(bound) else None
+def _figure(estimate: float, low: float, high: float) -> Figure:
+    """A figure whose open ends are not known; a TypeError where a damaged line has something else than numbers."""
+    return Figure(estimate + 0.0, *(bound if math.isfinite(bound) else None for bound in (low, high)))
 
 
-def _tried(label: str, data: dict[str, Any]) -> TrialRow:
-    name = text(data, "id") or label
+def _searched(line: Line) -> TrialRow:
+    """A trial of a search: a variant with a plan, as tune tries them, or a variant alone, as quantize does."""
+    trial, of_tune, book = trial_from_data(line.data), line.kind == "trial", phrasebook()
+    name = trial.id if of_tune else str(trial.variant)
+    latency, against = trial.latency, trial.against
     return TrialRow(
         name=name,
-        kind="trial",
-        variant=text(data, "variant"),
-        plan=plan_words(at(data, "plan")),
-        status=text(data, "status"),
-        stage=text(data, "stage"),
-        latency=latency_figure(at(data, "latency")),
-        ratio=figure(at(data, "against") or at(data, "against_original"), "ratio"),
-        verdict=text(data, "against", "verdict") or text(data, "against_original", "verdict"),
-        **_judged(data),
-        lost=number(data, "drop"),
-        size=whole(data, "size"),
-        zipped_size=whole(data, "zipped_size"),
-        memory_mb=number(data, "peak_memory_mb"),
-        init_ms=number(data, "init_ms"),
-        why=_said(at(data, "why")),
-        doubts=doubt_rows(at(data, "doubts"), name),
-        elapsed_s=number(data, "elapsed_s"),
+        kind=line.kind,
+        variant=str(trial.variant),
+        plan=trial.plan.describe() if of_tune else "",
+        status=trial.status.value if of_tune else trial.floor.value or "made",
+        stage=trial.stage.value if of_tune else "",
+        latency=None if latency is None else _figure(latency.estimate, latency.low, latency.high),
+        ratio=None if against is None else _figure(against.ratio, *against.ci95),
+        verdict="" if against is None else against.verdict.value,
+        **_judged(trial),
+        lost=0.0 if trial.variant == ORIGINAL and not of_tune else number(line.data, "drop"),
+        size=whole(line.data, "size"),
+        zipped_size=whole(line.data, "zipped_size"),
+        memory_mb=number(line.data, "peak_memory_mb"),
+        init_ms=number(line.data, "init_ms"),
+        why=" ".join(filter(None, book.sentences((trial.why, *trial.notes)))),
+        doubts=doubts_of(trial.doubts, name),
+        elapsed_s=number(line.data, "elapsed_s") if of_tune else None,
     )
 
 
-def _said(data: object) -> str:
-    """A reason or a note in words: by its code, or as an earlier release wrote it."""
-    return phrasebook().text(remark_from_data(data)) if isinstance(data, dict | str) and data else ""
-
-
-def _judged(data: dict[str, Any]) -> dict[str, Any]:
-    """What a row says of its accuracy. Sessions from before it was recorded do not name the direction."""
-    metric, higher = text(data, "accuracy", "metric"), at(data, "accuracy", "higher_is_better")
+def _judged(trial: Trial) -> dict[str, Any]:
+    """What a row says of its accuracy."""
+    known = trial.accuracy
+    if known is None:
+        return {}
     return {
-        "accuracy": accuracy_figure(at(data, "accuracy")),
-        "metric": metric,
-        "accuracy_kind": text(data, "accuracy", "kind"),
-        "accuracy_on": text(data, "accuracy_on"),
-        "accuracy_samples": whole(data, "accuracy", "samples"),
-        "higher_is_better": higher if isinstance(higher, bool) else metric != "mae",
+        "accuracy": _figure(known.value, known.low, known.high),
+        "metric": str(known.metric),
+        "accuracy_kind": known.kind.value,
+        "accuracy_on": trial.accuracy_on,
+        "accuracy_samples": whole({"samples": known.samples}, "samples"),
+        "higher_is_better": known.higher_is_better,
     }
-
-
-def _variant(label: str, data: dict[str, Any]) -> TrialRow:
-    notes = " ".join(map(_said, items(data, "notes")))
-    return TrialRow(
-        name=text(data, "recipe") or label,
-        kind="variant",
-        variant=label,
-        status=text(data, "floor") or "made",
-        latency=latency_figure(at(data, "latency")),
-        ratio=figure(at(data, "against"), "ratio"),
-        verdict=text(data, "verdict"),
-        **_judged(data),
-        lost=0.0 if label == ORIGINAL else number(data, "drop"),
-        size=whole(data, "size"),
-        zipped_size=whole(data, "zipped_size"),
-        why=f"{_said(at(data, 'why'))} {notes}".strip(),
-    )
 
 
 def with_chosen(rows: Sequence[TrialRow], lines: Iterable[Line]) -> list[TrialRow]:
