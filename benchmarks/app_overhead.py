@@ -16,8 +16,9 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from tests import example_models
+
 from benchmarks.common import record
-from hasten.model import example_models
 
 _LIMITS: Final = {"10 ms": 0.03, "0.1 ms": 0.10}
 _PROGRAM: Final = """

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tests import example_models
+
 from hasten.demo import MODEL
-from hasten.model import example_models
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.example_models import repeated
+
 from benchmarks.common import hasten, record, spread
-from hasten.model.example_models import repeated
 
 _RUNS = 12
 

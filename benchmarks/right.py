@@ -11,8 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.example_models import repeated
+
 from benchmarks.common import hasten, record
-from hasten.model.example_models import repeated
 
 _EQUAL, _SLOWER = 40, 20
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tests.model_builder import ModelBuilder
 
 from benchmarks.common import record
 from hasten.core.statistics import mean_interval
-from hasten.model.build import ModelBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,10 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.example_models import one_operator
+
 from benchmarks.common import record
 from hasten.core.plan import Plan, Workload
 from hasten.engine.compiled import CompiledModel
-from hasten.model.example_models import one_operator
 
 _ROUNDS, _CALLS = 60, 2000
 _LOOP = r"""

@@ -14,9 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.example_models import one_operator
+
 from benchmarks.common import hasten, record
 from hasten.demo import MODEL
-from hasten.model.example_models import one_operator
 
 _RERUNS = 10
 _SAME = 0.9

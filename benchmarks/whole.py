@@ -11,10 +11,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.example_models import efficientnet_like, mobilenet_like
+
 import hasten.demo
 from benchmarks.common import hasten as run_hasten
 from benchmarks.common import record
-from hasten.model.example_models import efficientnet_like, mobilenet_like
 
 _CASES = Path(__file__).resolve().parents[2] / "shared" / "cases"
 

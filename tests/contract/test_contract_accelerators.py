@@ -11,7 +11,7 @@ import pytest
 from hasten.core.errors import AcceleratorError
 from hasten.core.plan import Plan, Workload
 from hasten.engine.accelerators import process_environment
-from hasten.model import example_models
+from tests import example_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable

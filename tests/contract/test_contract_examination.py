@@ -12,8 +12,6 @@ from hasten.core.plan import Plan
 from hasten.engine.accelerators import process_environment
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
 from hasten.practices.accelerators.facts import Status
 from hasten.practices.accelerators.ladder import climb
@@ -21,6 +19,8 @@ from hasten.practices.accelerators.rules import recommend
 from hasten.practices.accelerators.run import Checks, examine
 from hasten.practices.accelerators.words import BOOK
 from hasten.targets.base import Limits
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

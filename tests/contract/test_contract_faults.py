@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from hasten.core.plan import Plan, Workload
-from hasten.model.build import ModelBuilder
 from hasten.targets.base import Limits
+from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

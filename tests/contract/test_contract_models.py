@@ -11,10 +11,10 @@ import pytest
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.targets.base import Limits
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,10 +13,10 @@ from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.measure.bench import bench
 from hasten.measure.rounds import Candidate
-from hasten.model import example_models
 from hasten.runner.background_load import KINDS
 from hasten.targets.base import Limits
 from hasten.targets.staged import FolderTransport, StagedTarget, runner_archive
+from tests import example_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable

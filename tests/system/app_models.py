@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path

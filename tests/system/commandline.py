@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.model import example_models
+from tests import example_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable

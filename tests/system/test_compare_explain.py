@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from commandline import hasten, model_file
+from tests import example_models
 
 from hasten.core.session import read_session
-from hasten.model import example_models
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from commandline import hasten
 from PIL import Image
-
-from hasten.model.example_models import mobilenet_like
+from tests.example_models import mobilenet_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from commandline import Finished, finish, hasten, interrupt, model_file, start
+from tests.example_models import mobilenet_like
 
 from hasten.core.session import read_session
 from hasten.demo import MODEL
-from hasten.model.example_models import mobilenet_like
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from commandline import hasten
-
-from hasten.model.example_models import mobilenet_like
+from tests.example_models import mobilenet_like
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from commandline import Finished, finish, hasten, interrupt, start
+from tests.example_models import mobilenet_like
 
 from hasten.bundle.folder import read_bundle
 from hasten.core.session import read_session
-from hasten.model.example_models import mobilenet_like
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -116,14 +116,6 @@ class GraphBuilder:
         record = OperatorRecord(code, (), (), version, options_type, options)
         return self._add(record, inputs, outputs)
 
-    def custom(
-        self, code: str, inputs: Sequence[Value], shape: Sequence[int], dtype: str = "float32", *, options: bytes = b""
-    ) -> Value:
-        """Add an operator that only its own kernel can run; Flex operators are custom ones named `Flex…`."""
-        record = OperatorRecord(code, (), (), is_custom=True, custom_options=options)
-        (value,) = self._add(record, inputs, [Spec(tuple(shape), dtype)])
-        return value
-
     def _add(self, record: OperatorRecord, inputs: Sequence[Value], outputs: Sequence[Spec]) -> tuple[Value, ...]:
         self._check_ours(inputs)
         stem = f"{record.code.lower()}_{len(self._record.operators)}"

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from generated import bundle_of
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
 import hasten
 from hasten.bundle.code import snippet_in
@@ -19,8 +21,6 @@ from hasten.core.plan import Plan, Workload
 from hasten.demo import MODEL
 from hasten.engine.accelerators import process_environment
 from hasten.engine.library import load
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 _COMPILE = ("g++", "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror")

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from generated import bundle_of
+from tests import example_models
 
 import hasten
 from hasten.bundle.code import snippet_in
 from hasten.bundle.record import Bundle, BundleTensor
 from hasten.core.plan import Plan, Workload
-from hasten.model import example_models
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from tests import example_models
 
 from hasten.core.accuracy_notes import GUESSED_FLOAT, UNUSED_PREPROCESS
 from hasten.core.errors import DataError, ModelError, UsageError
@@ -21,7 +22,6 @@ from hasten.data.dataset import Sample
 from hasten.data.forms import TensorForm, forms_from_graph, real_from_bytes, stored_from_real
 from hasten.data.prepare import Preparer
 from hasten.data.preprocess import CHANNELS, LAYOUTS, RESIZES, Preprocess, preprocess_from_text, resolved
-from hasten.model import example_models
 from hasten.model.metadata import ModelMetadata, TensorMetadata
 from hasten.model.reader import read_graph
 

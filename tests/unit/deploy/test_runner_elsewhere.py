@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import example_models
 
 import hasten
 from hasten.core.errors import AcceleratorError, HastenError
 from hasten.core.plan import Plan
 from hasten.deploy.runner import prepare_process
 from hasten.engine import accelerators
-from hasten.model import example_models
 
 _PROGRAM = """
 import sys

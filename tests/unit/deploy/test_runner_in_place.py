@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
 import hasten
 from hasten.bundle.folder import write_bundle
 from hasten.bundle.record import Bundle
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.plan import Plan, Workload
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import example_models
 
 from hasten.core.errors import ModelError
 from hasten.demo import MODEL
 from hasten.engine.model_file import check_model_file
-from hasten.model import example_models
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tests import example_models
 
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.preprocess import Preprocess
 from hasten.evaluate.evaluation import Evaluation, EvaluationData
 from hasten.evaluate.run import evaluate
 from hasten.measure.opening import open_model
-from hasten.model import example_models
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

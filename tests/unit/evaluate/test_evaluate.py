@@ -13,6 +13,9 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 from evaluating import doubler, drawn, model_of, run, vectors
 from PIL import Image
+from tests import example_models
+from tests.example_models import mobilenet_like
+from tests.model_builder import ModelBuilder
 
 from hasten import demo
 from hasten.core import accuracy_notes as notes
@@ -30,9 +33,6 @@ from hasten.evaluate.floor import baseline_of
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.sequential_test import Decision
 from hasten.measure.opening import open_model
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
-from hasten.model.example_models import mobilenet_like
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from evaluating import doubler, drawn, model_of, run, vectors
+from tests.model_builder import ModelBuilder
 
 from hasten.core.accuracy_notes import HIGHER_IS_BETTER, NO_PROBABILITY
 from hasten.core.errors import DataError
@@ -18,7 +19,6 @@ from hasten.data.sources import open_dataset
 from hasten.evaluate.evaluation import EvaluationOptions
 from hasten.evaluate.scoring import check_labels
 from hasten.measure.opening import open_model
-from hasten.model.build import ModelBuilder
 from hasten.model.model_object import read_object, write_object
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ from hasten.explain.inner_tensors import InnerTensors, Subject, real_values
 from hasten.explain.numbers import Numbers, compare_numbers, inputs_from_data, samples_for
 from hasten.explain.tensor_errors import DROP_DB
 from hasten.explain.view import document
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 from hasten.model.build_bytes import serialized
 from hasten.model.build_graph import signed_range
 from hasten.model.matching import match_nodes
 from hasten.targets.local import LocalTarget
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 from hasten.api import Data, Effort, SearchSettings, check, quantize
 from hasten.gate.request import CheckRequest
 from hasten.gate.words import BOOK
-from hasten.model.build import ModelBuilder
+from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path

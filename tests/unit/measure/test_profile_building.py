@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.example_models import two_signatures
+from tests.model_builder import ModelBuilder
 
 from hasten.core import doubts
 from hasten.core.block import Block, ProfiledRun, RawEvent
@@ -18,8 +20,6 @@ from hasten.core.remark import remark
 from hasten.core.samples import Samples
 from hasten.measure.profiling import RawProfile, build_profile
 from hasten.measure.rounds import Candidate
-from hasten.model.build import ModelBuilder
-from hasten.model.example_models import two_signatures
 from hasten.model.reader import read_graph
 from hasten.targets.client import LoadReport
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
 from hasten import api
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import example_models
 
 from hasten import api
 from hasten.api import Effort
 from hasten.core.comparison import Verdict
 from hasten.core.errors import ModelError, UsageError
 from hasten.core.plan import Plan, Workload
-from hasten.model import example_models
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from simulated import Behaviour, SimulatedTarget, candidate, install_clock
+from tests.example_models import one_operator
 
 from hasten.core.codec import to_data
 from hasten.core.errors import Interrupted
@@ -14,7 +15,6 @@ from hasten.core.sustained import Sustained
 from hasten.measure.bench import sustain
 from hasten.measure.effort import Effort
 from hasten.measure.profiling import RawProfile, collect_profile
-from hasten.model.example_models import one_operator
 from hasten.model.reader import read_graph
 from hasten.practices.profile.run import run
 

@@ -10,10 +10,10 @@ from ai_edge_litert import schema_py_generated as schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from litert_run import inputs_for, invoke, loaded, run
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
 from hasten.core.errors import UsageError
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 from hasten.model.build_bytes import DATA_ALIGNMENT, ELEMENT_TYPES, Quantization
 from hasten.model.build_graph import INT8_MAX, INT8_MIN
 

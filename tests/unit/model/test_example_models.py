@@ -13,8 +13,7 @@ from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.compiled_model import CompiledModel
 from ai_edge_litert.interpreter import Interpreter
 from litert_run import inputs_for, invoke, loaded, run
-
-from hasten.model import example_models
+from tests import example_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable

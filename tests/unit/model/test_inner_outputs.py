@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from litert_run import invoke, loaded, run
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
 from hasten.core.errors import UsageError
 from hasten.demo import MODEL
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 from hasten.model.inner_outputs import shown_names, with_outputs
 from hasten.model.reader import read_graph
 

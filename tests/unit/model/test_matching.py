@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.example_models import mobilenet_like
+from tests.model_builder import ModelBuilder
 
-from hasten.model.build import ModelBuilder
-from hasten.model.example_models import mobilenet_like
 from hasten.model.graph import Node, Subgraph, Tensor
 from hasten.model.matching import Certainty, Feeder, Feeders, match_nodes
 from hasten.model.reader import read_graph

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.example_models import stream
 
 from hasten.core.plan import Plan, Workload
-from hasten.model.example_models import stream
 from hasten.runner.protocol import Message
 from hasten.runner.shared_memory import create_shared_memory, with_shared_frames
 from hasten.targets.local import LocalTarget

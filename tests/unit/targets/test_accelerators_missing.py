@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import example_models
 
 from hasten.core.failure import NOT_INSTALLED, Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
-from hasten.model import example_models
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:

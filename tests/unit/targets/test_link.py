@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import example_models
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
-from hasten.model import example_models
 from hasten.runner.protocol import Message
 from hasten.targets import death
 from hasten.targets.client import RunnerClient

@@ -10,8 +10,8 @@ import pytest
 from hasten.api import Data
 from hasten.core.plan import Plan
 from hasten.core.trial import Purpose
-from hasten.model.example_models import mobilenet_like
 from hasten.tune.workshop import Order
+from tests.example_models import mobilenet_like
 from tests.unit.tune.searching import workshop as opened
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.core.trial import ORIGINAL, FloorState, Trial
 from hasten.demo import CALIBRATION, DATA, MODEL
-from hasten.model.build import ModelBuilder
-from hasten.model.example_models import mobilenet_like
 from hasten.model.reader import read_graph
 from hasten.tune import workshop as workshop_module
 from hasten.tune.quantizing import io_type_notes, types_still
 from hasten.tune.sensitivity import sensitivities
 from hasten.variants.io_types import IoTypes
 from hasten.variants.recipes import RECIPE_NAMES
+from tests.example_models import mobilenet_like
+from tests.model_builder import ModelBuilder
 from tests.unit.tune.searching import begun, workshop
 
 if TYPE_CHECKING:

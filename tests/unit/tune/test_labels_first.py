@@ -13,7 +13,7 @@ from hasten.api import Data, Effort, SearchSettings, check, quantize
 from hasten.core.errors import DataError
 from hasten.core.trial import FloorState
 from hasten.gate.request import CheckRequest
-from hasten.model.example_models import mobilenet_like
+from tests.example_models import mobilenet_like
 
 if TYPE_CHECKING:
     from pathlib import Path

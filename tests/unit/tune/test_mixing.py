@@ -15,7 +15,6 @@ from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
 from hasten.core.plan import Plan
 from hasten.core.trial import ORIGINAL, FloorState, Purpose, Trial
-from hasten.model.example_models import mobilenet_like
 from hasten.model.reader import read_graph
 from hasten.practices.quantize.facts import SIZE, SPEED, Sensitivity
 from hasten.tune import mixing
@@ -23,6 +22,7 @@ from hasten.tune.quantizing import QuantizeSearch
 from hasten.tune.sensitivity import MOST_GROUPS, Probe, grouped, output_error, sensitivities, weight_shares_by_node
 from hasten.variants.maker import VariantMaker
 from hasten.variants.variant import NothingToChangeError
+from tests.example_models import mobilenet_like
 from tests.unit.tune.searching import begun
 
 if TYPE_CHECKING:

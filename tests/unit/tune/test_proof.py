@@ -21,12 +21,12 @@ from hasten.core.trial import ORIGINAL, FloorState
 from hasten.evaluate import words
 from hasten.evaluate.evaluation import Skipped
 from hasten.evaluate.run import evaluate
-from hasten.model.build import ModelBuilder
-from hasten.model.example_models import mobilenet_like
 from hasten.tune import judge, quantizing
 from hasten.tune.folder import CHOSEN, QUANTIZE, SESSION, SearchFolder
 from hasten.tune.settings import DATA_CONTENT
 from hasten.variants.maker import VariantMaker
+from tests.example_models import mobilenet_like
+from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
     from hasten.practices.quantize.facts import QuantizeFound

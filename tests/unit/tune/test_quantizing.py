@@ -25,12 +25,12 @@ from hasten.evaluate.fingerprint import file_hash
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import halves
 from hasten.explain import node_gains
-from hasten.model.example_models import mobilenet_like
 from hasten.tune import judge, quantizing
 from hasten.tune.folder import CHOSEN, QUANTIZE, SESSION, SearchFolder
 from hasten.tune.quantizing import ProgressPlan, busy_notes
 from hasten.variants.maker import VariantMaker
 from hasten.variants.pruning import prune_variant
+from tests.example_models import mobilenet_like
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,13 +13,13 @@ from hasten.core.trial import FloorState, Purpose, Trial
 from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.explain.facts import Change, NodeRow
 from hasten.explain.node_gains import Gains, NodeGain, gains_from_rows
-from hasten.model.example_models import mobilenet_like
 from hasten.model.matching import Certainty
 from hasten.model.reader import read_graph
 from hasten.practices.quantize.facts import SIZE
 from hasten.practices.quantize.rules import with_slow_nodes
 from hasten.practices.quantize.words import BOOK
 from hasten.tune.quantizing import QuantizeSearch, kernel_note
+from tests.example_models import mobilenet_like
 
 if TYPE_CHECKING:
     from pathlib import Path

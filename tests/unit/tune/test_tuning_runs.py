@@ -15,9 +15,9 @@ from hasten.core.errors import ModelError
 from hasten.core.limits import Limit
 from hasten.core.session import read_session
 from hasten.core.trial import ORIGINAL, FloorState, Status
-from hasten.model.example_models import mobilenet_like
 from hasten.practices.registry import NAMES
 from hasten.show.terminal import terminal_text
+from tests.example_models import mobilenet_like
 from tests.unit.tune.searching import workshop
 
 if TYPE_CHECKING:

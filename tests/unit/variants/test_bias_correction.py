@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.model_builder import ModelBuilder
 from variant_models import answers, inputs_of, model_file
 
 from hasten.core.remark import remark
-from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.model.model_object import read_object
 from hasten.variants import words

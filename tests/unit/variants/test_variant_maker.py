@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.example_models import mobilenet_like
 from tests.unit.tune.searching import workshop
 
 from hasten.core.errors import DataError, ModelError
 from hasten.core.failure import Failure
 from hasten.core.trial import FloorState
 from hasten.data.given import Data
-from hasten.model.example_models import mobilenet_like
 from hasten.tune.folder import QUANTIZE
 from hasten.tune.quantizing import run
 from hasten.tune.settings import SearchSettings

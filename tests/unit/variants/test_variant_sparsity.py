@@ -9,12 +9,12 @@ import pytest
 from ai_edge_litert import schema_py_generated as schema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import example_models
+from tests.model_builder import ModelBuilder
 from variant_models import answers, inputs_of, model_file
 
 from hasten.core.errors import ModelError, UsageError
 from hasten.core.remark import remark
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.model.model_object import bytes_from_object, object_from_bytes
 from hasten.model.reader import read_constant, read_graph

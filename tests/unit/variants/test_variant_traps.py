@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests import example_models
+from tests.model_builder import ModelBuilder
 from variant_models import answers, inputs_of, int8_weights, model_file, worst_error
 
 from hasten.core.errors import ModelError
 from hasten.core.remark import remark
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.model.reader import read_graph
 from hasten.variants import words

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 from hasten.model.build_graph import Spec
 from hasten.model.reader import read_graph
 

@@ -15,10 +15,10 @@ from hasten.core.measurement import Model
 from hasten.core.placement import XNNPACK, Partition, Placement
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
-from hasten.model.build import ModelBuilder
 from hasten.model.reader import read_graph
 from hasten.practices.accelerators.run import Checks, examine, plans_to_examine
 from hasten.targets.client import LoadReport, RunnerClient, TensorInfo
+from tests.model_builder import ModelBuilder
 from tests.unit.fake_target import MACHINE, FakeTarget
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from hasten.api import Effort, copies
 from hasten.core.errors import ModelError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
-from hasten.model import example_models
-from hasten.model.build import ModelBuilder
 from hasten.practices.copies.rules import finding_of, recommended_way
 from hasten.practices.copies.words import BOOK
 from hasten.runner.copy_ways import WAYS
 from hasten.targets.local import LocalTarget
+from tests import example_models
+from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path

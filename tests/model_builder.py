@@ -1,37 +1,30 @@
-"""Operators without weights: arithmetic, activations, pooling, and those that only move data."""
+"""The builder with the operators that only tests draw: activations, pooling, moves, variables, loops and branches."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hasten.core.errors import UsageError
-from hasten.model.build_bytes import Quantization
+from hasten.model import build
+from hasten.model.build_bytes import OperatorRecord, Quantization, SubgraphRecord
 from hasten.model.build_graph import Spec, Value, signed_range
-from hasten.model.build_layers import LayerBuilder, activated_range, activation_code, padding_code, windowed_shape
+from hasten.model.build_layers import activated_range, padding_code, windowed_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-# LOGISTIC and SOFTMAX in int8 are defined with this output quantization only.
-PROBABILITY = Quantization((1 / 256,), (-128,))
+    from hasten.model.build_graph import GraphBuilder
+
 TANH = Quantization((1 / 128,), (0,))
-# Averaging takes values of random sign towards zero; half is between none of that and all of it.
-RMS_LEFT_BY_MEAN = 0.5
 # Of a normal distribution with a deviation of 1; it is 0.5 for small values, and 0.71 for large ones.
 RMS_OF_LOGISTIC = 0.54
-# Int8 came with the second version of every operator here, but for those that had it from the start.
-INT8_VERSION = 2
-INT8_FROM_THE_START = frozenset({"HARD_SWISH", "RESHAPE"})
 
 
-class OperatorBuilder(LayerBuilder):
-    """Adds operators without weights to a graph."""
-
-    def add(self, a: Value, b: Value, *, activation: str | None = None) -> Value:
-        """Add with broadcasting."""
-        return self._binary("ADD", "AddOptions", a, b, float(np.hypot(a.rms, b.rms)), activation)
+class OperatorBuilder(build.OperatorBuilder):
+    """Adds any operator to a graph."""
 
     def sub(self, a: Value, b: Value, *, activation: str | None = None) -> Value:
         """Subtract with broadcasting."""
@@ -62,7 +55,7 @@ class OperatorBuilder(LayerBuilder):
 
     def logistic(self, x: Value) -> Value:
         """Apply the sigmoid."""
-        return self._unary("LOGISTIC", x, PROBABILITY, RMS_OF_LOGISTIC)
+        return self._unary("LOGISTIC", x, build.PROBABILITY, RMS_OF_LOGISTIC)
 
     def tanh(self, x: Value) -> Value:
         """Apply the hyperbolic tangent."""
@@ -72,22 +65,18 @@ class OperatorBuilder(LayerBuilder):
         """Apply x · sigmoid(x), as the two operators that converters make of it."""
         return self._binary("MUL", "MulOptions", x, self.logistic(x), _rms_after_swish(x.rms), None)
 
-    def softmax(self, x: Value) -> Value:
-        """Turn the last dimension into probabilities."""
-        return self._unary("SOFTMAX", x, PROBABILITY, 1 / x.shape[-1], options_type="SoftmaxOptions", beta=1.0)
-
     def quantize(self, x: Value, quantization: Quantization) -> Value:
         """Turn float32 into int8, or int8 into int8 of another scale."""
-        return self._one("QUANTIZE", [x], _like(x, dtype="int8", quantization=quantization), "QuantizeOptions")
+        return self._one("QUANTIZE", [x], build.like(x, dtype="int8", quantization=quantization), "QuantizeOptions")
 
     def dequantize(self, x: Value) -> Value:
         """Turn int8 into float32."""
-        spec = _like(x, dtype="float32", quantization=None)
+        spec = build.like(x, dtype="float32", quantization=None)
         return self._one("DEQUANTIZE", [x], spec, "DequantizeOptions")
 
     def cast(self, x: Value, dtype: str) -> Value:
         """Convert the element type."""
-        return self._one("CAST", [x], _like(x, dtype=dtype, quantization=None), "")
+        return self._one("CAST", [x], build.like(x, dtype=dtype, quantization=None), "")
 
     def max_pool2d(self, x: Value, kernel: int = 2, stride: int = 2, *, padding: str = "valid") -> Value:
         """Take the largest value of each window."""
@@ -97,36 +86,26 @@ class OperatorBuilder(LayerBuilder):
         """Take the mean of each window."""
         return self._pool("AVERAGE_POOL_2D", x, kernel, stride, padding)
 
-    def mean(self, x: Value, axes: Sequence[int] = (1, 2), *, keep_dims: bool = False) -> Value:
-        """Take the mean over `axes`."""
-        gone = {axis % len(x.shape) for axis in axes}
-        sizes = [1 if axis in gone else size for axis, size in enumerate(x.shape) if keep_dims or axis not in gone]
-        rms = x.rms * RMS_LEFT_BY_MEAN
-        quantization = None if x.quantization is None else signed_range(rms)
-        spec = Spec(tuple(sizes), x.dtype, quantization, x.dynamic_batch and 0 not in gone, rms)
-        inputs = [x, self._indices(axes)]
-        return self._one("MEAN", inputs, spec, "ReducerOptions", keepDims=keep_dims)
-
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         """Give the same elements another shape; under a dynamic batch the first dimension is the batch."""
         if int(np.prod(shape)) != int(np.prod(x.shape)):
             raise UsageError(f"{x.shape} does not reshape to {tuple(shape)}.", "Both need the same number of elements.")
         target = (-1, *shape[1:]) if x.dynamic_batch else shape
-        spec = _like(x, shape=tuple(shape))
+        spec = build.like(x, shape=tuple(shape))
         return self._one("RESHAPE", [x, self._indices(target)], spec, "ReshapeOptions", newShape=list(target))
 
     def transpose(self, x: Value, order: Sequence[int]) -> Value:
         """Reorder the dimensions."""
         if x.dynamic_batch and order[0] != 0:
             raise UsageError("A dynamic batch cannot be moved.", "Keep dimension 0 in its place.")
-        spec = _like(x, shape=tuple(x.shape[axis] for axis in order))
+        spec = build.like(x, shape=tuple(x.shape[axis] for axis in order))
         return self._one("TRANSPOSE", [x, self._indices(order)], spec, "TransposeOptions")
 
     def pad(self, x: Value, widths: Sequence[tuple[int, int]]) -> Value:
         """Put zeros around: (before, after) for each dimension."""
         shape = tuple(size + before + after for size, (before, after) in zip(x.shape, widths, strict=True))
         paddings = self.constant(np.array(widths, dtype=np.int32))
-        return self._one("PAD", [x, paddings], _like(x, shape=shape), "PadOptions")
+        return self._one("PAD", [x, paddings], build.like(x, shape=shape), "PadOptions")
 
     def concatenation(self, values: Sequence[Value], axis: int = -1) -> Value:
         """Join along `axis`; quantized values are first brought to the scale of the widest, as int8 demands one."""
@@ -136,38 +115,14 @@ class OperatorBuilder(LayerBuilder):
         axis %= len(widest.shape)
         shape = list(widest.shape)
         shape[axis] = sum(value.shape[axis] for value in values)
-        spec = _like(widest, shape=tuple(shape))
+        spec = build.like(widest, shape=tuple(shape))
         return self._one("CONCATENATION", values, spec, "ConcatenationOptions", axis=axis)
 
     def _requantized(self, x: Value, quantization: Quantization) -> Value:
         return x if x.quantization == quantization else self.quantize(x, quantization)
 
-    def _indices(self, values: Sequence[int]) -> Value:
-        return self.constant(np.array(values, dtype=np.int32))
-
-    def _binary(self, code: str, options_type: str, a: Value, b: Value, rms: float, activation: str | None) -> Value:
-        if a.dtype != b.dtype:
-            raise UsageError(
-                f"{code} takes one element type, not {a.dtype} and {b.dtype}.", "Use cast() on one of them."
-            )
-        if code != "MUL" and a.dtype in {"int8", "uint8"} and a.quantization is None:
-            # LiteRT 2.3.0 aborts the whole process on such a model; see example_models.aborting().
-            raise UsageError(f"{code} of plain {a.dtype} has no kernel.", "Give the inputs a scale.")
-        quantization = None if a.quantization is None else activated_range(rms, activation)
-        shape = np.broadcast_shapes(a.shape, b.shape)
-        spec = Spec(shape, a.dtype, quantization, a.dynamic_batch or b.dynamic_batch, rms)
-        fused = activation_code(activation)
-        return self._one(code, [a, b], spec, options_type, fusedActivationFunction=fused)
-
-    def _unary(
-        self, code: str, x: Value, quantization: Quantization, rms: float, *, options_type: str = "", **options: float
-    ) -> Value:
-        kept = None if x.quantization is None else quantization
-        spec = _like(x, quantization=kept, rms=rms)
-        return self._one(code, [x], spec, options_type, **options)
-
     def _pool(self, code: str, x: Value, kernel: int, stride: int, padding: str) -> Value:
-        spec = _like(x, shape=windowed_shape(x, kernel, stride, padding, x.shape[-1]))
+        spec = build.like(x, shape=windowed_shape(x, kernel, stride, padding, x.shape[-1]))
         return self._one(
             code,
             [x],
@@ -180,29 +135,66 @@ class OperatorBuilder(LayerBuilder):
             filterHeight=kernel,
         )
 
-    def _one(self, code: str, inputs: Sequence[Value], spec: Spec, options_type: str, **options: object) -> Value:
-        is_newer = inputs[0].dtype == "int8" and code not in INT8_FROM_THE_START
-        version = INT8_VERSION if is_newer else 1
-        (value,) = self.operator(code, inputs, [spec], version=version, options_type=options_type, **options)
+    def custom(
+        self, code: str, inputs: Sequence[Value], shape: Sequence[int], dtype: str = "float32", *, options: bytes = b""
+    ) -> Value:
+        """Add an operator that only its own kernel can run; Flex operators are custom ones named `Flex…`."""
+        record = OperatorRecord(code, (), (), is_custom=True, custom_options=options)
+        (value,) = self._add(record, inputs, [Spec(tuple(shape), dtype)])
+        return value
+
+    def variable(self, name: str) -> Value:
+        """Return the handle of a variable; handles of one name are one variable, in all subgraphs.
+
+        LiteRT reads a variable that nothing has assigned as whatever its memory holds: assign it through `call_once`.
+        """
+        (handle,) = self.operator(
+            "VAR_HANDLE", [], [Spec((), "resource")], options_type="VarHandleOptions", container="", sharedName=name
+        )
+        return handle
+
+    def read_variable(self, handle: Value, shape: Sequence[int], dtype: str = "float32") -> Value:
+        """Return what a variable holds."""
+        spec = Spec(tuple(shape), dtype)
+        (value,) = self.operator("READ_VARIABLE", [handle], [spec], options_type="ReadVariableOptions")
+        return value
+
+    def assign_variable(self, handle: Value, value: Value) -> None:
+        """Put a value into a variable."""
+        self.operator("ASSIGN_VARIABLE", [handle, value], [], options_type="AssignVariableOptions")
+
+    def call_once(self, initialization: GraphBuilder) -> None:
+        """Run a subgraph that has no inputs and outputs, in the first call only."""
+        self.operator("CALL_ONCE", [], [], options_type="CallOnceOptions", initSubgraphIndex=initialization.index)
+
+    def while_loop(self, values: Sequence[Value], condition: GraphBuilder, body: GraphBuilder) -> tuple[Value, ...]:
+        """Run `body`, from values to values, as long as `condition`, from values to one bool, holds."""
+        options = {"condSubgraphIndex": condition.index, "bodySubgraphIndex": body.index}
+        return self.operator("WHILE", values, values, options_type="WhileOptions", **options)
+
+    def if_else(
+        self, condition: Value, values: Sequence[Value], then: GraphBuilder, otherwise: GraphBuilder, output: Spec
+    ) -> Value:
+        """Run one of two subgraphs on the values."""
+        options = {"thenSubgraphIndex": then.index, "elseSubgraphIndex": otherwise.index}
+        (value,) = self.operator("IF", [condition, *values], [output], options_type="IfOptions", **options)
         return value
 
 
-def _like(
-    x: Value,
-    *,
-    shape: tuple[int, ...] | None = None,
-    dtype: str | None = None,
-    quantization: Quantization | Literal["same"] | None = "same",
-    rms: float | None = None,
-) -> Spec:
-    """Return what `x` is, but for what is given."""
-    return Spec(
-        x.shape if shape is None else shape,
-        dtype or x.dtype,
-        x.quantization if quantization == "same" else quantization,
-        x.dynamic_batch,
-        x.rms if rms is None else rms,
-    )
+class ModelBuilder(OperatorBuilder, build.ModelBuilder):
+    """Draws a model of any operators and several subgraphs."""
+
+    def subgraph(self, name: str, *, signature: str | None = None) -> OperatorBuilder:
+        """Start a further subgraph: the target of a signature of its own, or of control flow."""
+        if any(subgraph.name == name for subgraph in self._subgraphs):
+            raise UsageError(f"There is a subgraph {name!r} already.", "Choose another name.")
+        self._subgraphs.append(SubgraphRecord(len(self._subgraphs), name, signature))
+        return OperatorBuilder(self._subgraphs[-1], self._random, self._weights)
+
+    def write(self, path: Path, signature: str | None = build.DEFAULT_SIGNATURE, *, old_schema: bool = False) -> Path:
+        """Write the file and return its path."""
+        path.write_bytes(self.build(signature, old_schema=old_schema))
+        return path
 
 
 def _rms_after_swish(rms: float) -> float:
