@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from hasten.practices.profile.exports import ProfileTimeline
     from hasten.practices.quantize.facts import QuantizeFound
     from hasten.practices.threads.facts import ThreadsFound
+    from hasten.report.live import Serving
     from hasten.show.blocks import Block
     from hasten.tune.facts import TuneFound
     from hasten.tune.settings import SearchSettings
@@ -93,14 +94,18 @@ __all__ = [
     "document",
     "explain",
     "explain_inputs",
+    "has_charts",
     "markdown",
     "new_delegate",
     "practice",
     "profile",
     "profile_export",
     "quantize",
+    "read_session",
     "run_once",
+    "serve_report",
     "session_lines",
+    "session_pictures",
     "session_report",
     "sustain",
     "threads",
@@ -497,13 +502,42 @@ def markdown(found: object) -> str:
     return str(own(found)) if own else "\n".join(block_lines(blocks(found)))
 
 
-def session_report(session: Path, form: str = "html") -> str:
-    """The report of a session file as text: `html`, `md` or `json`."""
-    from hasten.core.session import read_session
+def read_session(path: Path) -> Session:
+    """What a session file holds, as far as it can be read."""
+    from hasten.core.session import read_session as read
+
+    return read(pathlib.Path(path))
+
+
+def session_report(session: Path | Session, form: str = "html", source: str = "") -> str:
+    """The report of a session as text: `html`, `md` or `json`."""
+    from hasten.core.session import Session
     from hasten.report.forms import report_text
 
-    path = pathlib.Path(session)
-    return report_text(read_session(path), form, path.name)
+    if isinstance(session, Session):
+        return report_text(session, form, source)
+    return report_text(read_session(session), form, source or pathlib.Path(session).name)
+
+
+def session_pictures(session: Session, form: str) -> Iterator[tuple[str, bytes]]:
+    """The charts of a session's report, one after the other as they are drawn: file name and content."""
+    from hasten.report.forms import pictures
+
+    return pictures(session, form)
+
+
+def has_charts() -> bool:
+    """Whether the package is there that draws the charts of a report."""
+    from hasten.report.page import chart_library
+
+    return bool(chart_library())
+
+
+def serve_report(session: Path, port: int = 0) -> contextlib.AbstractContextManager[Serving]:
+    """Serve the report of a session file on this machine while it grows; port 0 takes a free one."""
+    from hasten.report.live import serve
+
+    return serve(pathlib.Path(session), port)
 
 
 def session_lines(found: object) -> list[tuple[str, str, dict[str, Any]]]:

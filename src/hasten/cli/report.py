@@ -10,7 +10,7 @@ import argparse
 import contextlib
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hasten.cli import options
 from hasten.cli.files import is_there, refuse_existing, write_new
@@ -18,9 +18,6 @@ from hasten.cli.output import show
 from hasten.cli.progress import progress_bar
 from hasten.core import units
 from hasten.core.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from hasten.core.session import Session
 
 EXAMPLES = """
 hasten report session.jsonl -o report.html
@@ -71,13 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"{arguments.output} is the session itself.", "Choose another name for the report.")
         refuse_existing(arguments.output, force=arguments.force, model="")
 
-    from hasten.report.forms import report_text
+    from hasten import api
 
     with progress_bar("report") as progress:
         progress(0.0, "reading")
-        session = _read(path)
+        session = api.read_session(path)
         progress(0.3, "writing")
-        text = report_text(session, form, path.name)
+        text = api.session_report(session, form, path.name)
     if arguments.output is None:
         show(text.rstrip())
         return 0
@@ -104,12 +101,12 @@ def _draw(path: Path, form: str, arguments: argparse.Namespace) -> int:
             "No folder is named for the pictures.", f"Example: hasten report {path} --format {form} -o charts"
         )
 
-    from hasten.report.pictures import pictures
+    from hasten import api
 
-    session = _read(path)
+    session = api.read_session(path)
     written: list[str] = []
     with progress_bar("drawing") as progress:
-        for name, content in pictures(session, form):
+        for name, content in api.session_pictures(session, form):
             progress(0.0, name)
             _write_picture(folder, name, content, force=arguments.force)
             written.append(str(folder / name))
@@ -133,11 +130,11 @@ def _write_picture(folder: Path, name: str, content: bytes, *, force: bool) -> N
 
 
 def _watch(path: Path, arguments: argparse.Namespace) -> int:
-    from hasten.report.live import serve
+    from hasten import api
 
     if path.exists():
-        _read(path)  # what is no session is said now, and not on the page
-    with serve(path, arguments.port) as server:
+        api.read_session(path)  # what is no session is said now, and not on the page
+    with api.serve_report(path, arguments.port) as server:
         show(
             options.as_json({"url": server.url})
             if arguments.json
@@ -152,12 +149,6 @@ def _session_path(given: Path) -> Path:
     return given / _SESSION if given.is_dir() else given
 
 
-def _read(path: Path) -> Session:
-    from hasten.core.session import read_session
-
-    return read_session(path)
-
-
 def _form(arguments: argparse.Namespace) -> str:
     if arguments.format:
         return str(arguments.format)
@@ -166,9 +157,9 @@ def _form(arguments: argparse.Namespace) -> str:
 
 
 def _has_charts(form: str) -> bool:
-    from hasten.report.chart_library import chart_library
+    from hasten import api
 
-    return form == "html" and bool(chart_library())
+    return form == "html" and api.has_charts()
 
 
 def _without(form: str) -> str:

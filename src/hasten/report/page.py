@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import several
-from hasten.report.chart_library import MISSING, chart_library
 from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
 from hasten.show.charts import PALETTES, coloured
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from hasten.report.summary import Summary
     from hasten.show.blocks import Section
 
+MISSING: Final = "This report has no charts, only their numbers. Run pip install 'hasten[report]' to get charts."
+# Only what the page calls, under one name.
+_SNIPPET: Final = "window.hastenEmbed = vegaEmbed;"
 _HERE: Final = Path(__file__).parent
 _STATES: Final = {
     "interrupted": "The session was interrupted. This is what was found until then.",
@@ -138,3 +141,15 @@ def _palette_css() -> str:
         "".join(f"--chart-{name}:{colour};" for name, colour in PALETTES[mode].items()) for mode in ("light", "dark")
     )
     return f":root{{{light}}}\n@media screen and (prefers-color-scheme: dark){{:root{{{dark}}}}}\n"
+
+
+@functools.cache
+def chart_library() -> str:
+    """Vega-Embed, Vega-Lite and Vega as one script; empty where the package is not installed."""
+    try:
+        import vl_convert
+    except ImportError:
+        return ""
+    script: str = vl_convert.javascript_bundle(_SNIPPET)
+    # A script element ends at this text, even inside a string of the script.
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -24,8 +24,7 @@ from hasten.core.plan import Plan
 from hasten.core.session import Session
 from hasten.core.statistics import Interval
 from hasten.core.trial import FloorState, Trial, trial_data
-from hasten.report.chart_library import MISSING, chart_library
-from hasten.report.page import content, html_report
+from hasten.report.page import MISSING, chart_library, content, html_report
 from hasten.report.summary import summarize
 
 _HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u2028\"'&amp;"

@@ -14,9 +14,7 @@ from tune_session import Line, session_of, tune_lines
 from hasten.core.codec import to_data
 from hasten.core.errors import UsageError
 from hasten.report.commands import candidate
-from hasten.report.forms import report_text
-from hasten.report.markdown import markdown_report
-from hasten.report.pictures import picture_spec, pictures
+from hasten.report.forms import markdown_report, picture_spec, pictures, report_text
 from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
 from hasten.show.charts import PALETTES
