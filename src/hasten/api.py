@@ -436,7 +436,7 @@ def tune(
     line = tune_settings_data(candidate, given, asked, target.name, seconds)
     place = SearchFolder(pathlib.Path(folder), TUNE, line, resume=asked.resume, version=VERSION)
     workshop = Workshop(target, candidate, graph, given, asked, place)
-    return tuning.run(workshop, seconds, _companions, effort.progress)
+    return _found(tuning.run(workshop, seconds, _companions, effort.progress), candidate)
 
 
 def run_once(

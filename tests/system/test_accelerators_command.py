@@ -58,7 +58,7 @@ def test_every_accelerator_has_a_row_from_real_runs(tmp_path: Path) -> None:
         assert row["latency"]["ci95_ms"][0] is None or row["latency"]["ci95_ms"][0] <= row["latency"]["median_ms"]
     assert found["recommended"] in rows
     assert found["finding"]["practice"] == "accelerators"
-    trials = read_session(session).trials
+    trials = read_session(session).lines
     assert [trial.kind for trial in trials[-2:]] == ["accelerators", "finding"]
     assert any(trial.kind == "measurement" and trial.label == "builtin" for trial in trials)
 
@@ -146,7 +146,7 @@ def test_control_c_leaves_what_was_found(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "Interrupted." in errors
     assert "XNNPACK" in output
-    assert read_session(session).trials[-1].kind == "finding"
+    assert read_session(session).lines[-1].kind == "finding"
 
 
 @pytest.mark.parametrize("runners", [1, 4], ids=["checking", "later"])

@@ -51,7 +51,7 @@ def test_a_file_of_limits_that_is_kept_and_what_is_left_behind(tmp_path: Path) -
     for row in found["rows"]:
         assert set(row) >= {"what", "measured", "interval", "limit", "verdict", "why"}
         assert row["verdict"] == "passed"
-    kinds = [trial.kind for trial in read_session(session).trials]
+    kinds = [trial.kind for trial in read_session(session).lines]
     assert kinds == ["environment", "measurement", "accuracy", "check"]
     assert "| latency |" in summary.read_text()
 
@@ -213,4 +213,4 @@ def test_control_c_shows_how_it_stood(tmp_path: Path) -> None:
     assert found["passed"] is False
     assert found["rows"][0]["verdict"] == "passed"
     assert "Interrupted" in errors
-    assert read_session(session).trials[-1].kind == "check"
+    assert read_session(session).lines[-1].kind == "check"

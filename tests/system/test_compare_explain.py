@@ -37,7 +37,7 @@ def test_reasons_as_json_and_in_the_session(tmp_path: Path) -> None:
     assert explanation["after"]["delegated_nodes"] == 0
     node = explanation["nodes"][0]
     assert node.keys() >= {"before", "after", "match", "op", "ms_before", "ms_after", "snr_db", "drop_db"}
-    assert [trial.kind for trial in read_session(session).trials] == ["comparison", "explanation"]
+    assert [trial.kind for trial in read_session(session).lines] == ["comparison", "explanation"]
 
 
 def test_data_without_explain_is_a_mistake(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_bench_sustained(tmp_path: Path) -> None:
     assert long_lines(shown.output) == []
     found = hasten(*arguments, "--json", "--session", session).json()
     assert found["sustained"]["minutes"]
-    assert [trial.kind for trial in read_session(session).trials] == ["sustained"]
+    assert [trial.kind for trial in read_session(session).lines] == ["sustained"]
 
 
 def test_compare_in_text_and_json(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_a_session_holds_the_raw_samples_of_what_was_printed(tmp_path: Path) -> 
     printed = [hasten("bench", MODEL, *QUICK, "--json", "--session", session).json() for _ in range(2)]
     kept = read_session(session)
     assert kept.lost_lines == 0
-    assert [trial.kind for trial in kept.trials] == ["measurement", "measurement"]
-    for trial, shown in zip(kept.trials, printed, strict=True):
+    assert [trial.kind for trial in kept.lines] == ["measurement", "measurement"]
+    for trial, shown in zip(kept.lines, printed, strict=True):
         samples = from_data(Measurement, trial.data).samples
         assert samples.count == shown["latency"]["samples"] == len(samples.milliseconds)
         assert samples.median_ms == pytest.approx(shown["latency"]["median_ms"])
@@ -165,7 +165,7 @@ def test_sessions_of_compare_and_profile(tmp_path: Path) -> None:
     session, model = tmp_path / "session.jsonl", model_file(tmp_path, "mobilenet_like")
     assert hasten("compare", model, "@threads=2", "--seconds", "1", "--session", session).code == 0
     assert hasten("profile", model, *QUICK, "--no-roofline", "--session", session).code == 0
-    kinds = [trial.kind for trial in read_session(session).trials]
+    kinds = [trial.kind for trial in read_session(session).lines]
     assert kinds == ["comparison", "profile"]
 
 

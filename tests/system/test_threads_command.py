@@ -37,7 +37,7 @@ def test_json_has_the_keys_and_the_session_every_trial(tmp_path: Path) -> None:
         assert 0 < row["median_ms"] <= row["p95_ms"] * 1.5
         assert row["effective_threads"] == row["threads"]
     assert 1 <= found["recommended"] <= found["cores"]
-    trials = read_session(tmp_path / "s.jsonl").trials
+    trials = read_session(tmp_path / "s.jsonl").lines
     assert [trial.kind for trial in trials].count("measurement") >= len(found["rows"])
     assert trials[-1].kind == "finding"
 
@@ -79,7 +79,7 @@ def test_interruption_leaves_what_was_measured(tmp_path: Path) -> None:
     assert process.returncode == 130, errors
     assert "digits.tflite" in output
     assert "Interrupted." in errors
-    kinds = [trial.kind for trial in read_session(saved).trials]
+    kinds = [trial.kind for trial in read_session(saved).lines]
     assert "measurement" in kinds
     assert kinds[-2:] == ["threads", "finding"]
 

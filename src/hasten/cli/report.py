@@ -80,13 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     write_new(arguments.output, text, force=arguments.force)
     size = len(text.encode())
-    lines = units.several(len(session.trials), "line")
+    lines = units.several(len(session.lines), "line")
     said = f"Wrote {arguments.output} ({units.size(size)}) from {lines} of {path.name}."
     document = {
         "report": str(arguments.output),
         "format": form,
         "bytes": size,
-        "lines": len(session.trials),
+        "lines": len(session.lines),
         "lost_lines": session.lost_lines,
         "charts": _has_charts(form),
     }

@@ -45,14 +45,14 @@ class Session:
     """What a session file holds."""
 
     header: dict[str, Any]
-    trials: tuple[Line, ...]
+    lines: tuple[Line, ...]
     lost_lines: int = 0
     """Lines that could not be read: cut off by a crash, most likely."""
 
 
 @dataclass(slots=True)
 class SessionWriter:
-    """Appends trials to a session file; never overwrites one."""
+    """Appends lines to a session file; never overwrites one."""
 
     path: Path
     header: dict[str, Any] = field(default_factory=dict)
@@ -116,23 +116,23 @@ def read_session(path: Path) -> Session:
     _check_is_session(path)
     lines = path.read_bytes().split(b"\n")
     header = json.loads(lines[0])
-    trials, lost = [], 0
+    found, lost = [], 0
     for line in lines[1:]:
         if not line.strip():
             continue
         try:
             entry = json.loads(line)
-            trials.append(Line(entry["kind"], entry["label"], entry["at"], entry["data"]))
+            found.append(Line(entry["kind"], entry["label"], entry["at"], entry["data"]))
         except (ValueError, KeyError, TypeError):
             lost += 1
-    return Session(header, tuple(trials), lost)
+    return Session(header, tuple(found), lost)
 
 
-def merged_rounds(trials: Iterable[Line]) -> list[Line]:
+def merged_rounds(lines: Iterable[Line]) -> list[Line]:
     """The lines, with a measurement that was saved round by round as one line that has the blocks of all rounds."""
     merged: list[Line] = []
     growing: dict[str, int] = {}
-    for line in trials:
+    for line in lines:
         turn = line.data.get("round") if line.kind == "measurement" else None
         before = growing.get(line.label) if turn is not None and turn > 1 else None
         if before is not None:

@@ -26,7 +26,7 @@ class Data:
     preprocess: str = ""
     metric: str = ""
     samples: int | None = None
-    """At most so many, drawn at random."""
+    """The largest number of samples to use, drawn at random; None for all."""
     skip_bad: bool = False
     """Whether samples that cannot be used are listed and left out, instead of ending it all."""
     label_offset: int = 0

@@ -47,7 +47,7 @@ def baseline_runs(session: Session) -> list[BaselineRun]:
     """All measurements of a session, each with the environment that was written before it."""
     environment: dict[str, Any] = {}
     runs = []
-    for trial in session.trials:
+    for trial in session.lines:
         if trial.kind == "environment":
             environment = trial.data
         elif trial.kind == "measurement" and not trial.data.get("interrupted"):

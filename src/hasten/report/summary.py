@@ -148,7 +148,7 @@ def _environment_section(environment: Sequence[tuple[str, str]], other_kinds: Se
 
 def summarize(session: Session, source: str = "") -> Summary:
     """The session in short."""
-    lines = [line for line in session.trials if isinstance(line.data, dict)]
+    lines = [line for line in session.lines if isinstance(line.data, dict)]
     merged = merged_rounds(lines)
     result, settings = _last(lines, "result"), _last(lines, "settings") or {}
     model = text(settings, "model") if "command" in settings else _first_model(lines)
@@ -156,7 +156,7 @@ def summarize(session: Session, source: str = "") -> Summary:
     tried = with_front(with_chosen(tried, lines), front_names(result))
     compared = _comparisons(lines)
     verdicts = _verdicts(lines, result, whole_guide=result is not None or "budget_s" in settings)
-    odd = [f"{line.kind} {line.label}: not a record" for line in session.trials if not isinstance(line.data, dict)]
+    odd = [f"{line.kind} {line.label}: not a record" for line in session.lines if not isinstance(line.data, dict)]
     final = next((view for view in reversed(compared) if view.label == FINAL), None)
     return Summary(
         title=short(text(result, "model") or model) or "session",

@@ -93,7 +93,7 @@ def prove(
     rounds = Rounds(target, [replace(link.candidate, label=f"step {place}") for place, link in enumerate(chain)])
     schedule = Schedule(seconds, fewest=_FEWEST, most=_MOST_ROUNDS)
     while schedule.has_round():
-        tell(f"confirming, round {schedule.rounds + 1}")
+        tell(f"round {schedule.rounds + 1}")
         with schedule.round():
             rounds.run_one(_SECONDS_EACH)
         failed = next((track.failure for track in rounds.tracks if track.failure is not None), None)

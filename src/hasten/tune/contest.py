@@ -1,4 +1,4 @@
-"""The race itself: quick rounds first, what is surely slower drops out, and the time goes to what is close.
+"""The race itself: quick rounds first, what is clearly slower drops out, and the time goes to what is close.
 
 Only a candidate that keeps the floor can push others out: the fastest ones are tested first, and each of them only
 while it looks faster than the best that is known to be accurate.
@@ -96,7 +96,7 @@ class Contest:
         return sorted(found, key=self.field.relative)
 
     def _close(self, lanes: Sequence[Lane], leader: Lane | None, most_rounds: int) -> list[Lane]:
-        """Those that more rounds could still make the choice, the fastest first; what is surely slower drops out."""
+        """Those that more rounds could still make the choice, the fastest first; what is clearly slower drops out."""
         found = []
         for lane in lanes:
             if lane is leader or lane is self.field.base or not lane.is_racing or not lane.trial.levels:

@@ -78,7 +78,7 @@ class SearchFolder:
         """The trials of a race by id: variants with plans."""
         self.sensitivities: list[Sensitivity] = []
         self.notes: dict[Remark, None] = {}
-        """For whoever reads the result, in their order."""
+        """What a reader of the result should know, in its order."""
         self.skipped: dict[str, str] = {}
         """Samples that were left out, and why."""
         self.floor: dict[str, Any] = {}
@@ -255,7 +255,7 @@ class SearchFolder:
     def _read(self, session: Session, settings: Mapping[str, Any]) -> None:
         if session.header.get("command") != self.rules.command:
             raise UsageError(f"{self.path} holds the session of another command.", "Choose another folder with -o.")
-        for line in session.trials:
+        for line in session.lines:
             if line.kind == "settings" and line.label == self.rules.command:
                 self._compare(line.data, settings)
                 self._has_settings = True

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Guard:
-    """Judges lanes. All lanes of one variant that compute alike share one judgement."""
+    """Judges lanes. All lanes of one variant that compute alike share one judgment."""
 
     workshop: Workshop
     field: Field

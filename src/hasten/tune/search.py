@@ -89,10 +89,7 @@ class Search:
     def open(self) -> None:
         """Look at the machine, time the original once, and evaluate it: from here on there is an answer."""
         self.tell("the original")
-        try:
-            self.machine = self.workshop.target.machine()
-        except RunnerFailed as failed:
-            raise failed.failure.error(self.workshop.candidate.plan) from failed
+        self.machine = self.workshop.target.machine()
         self.folder.keep("environment", "", environment_data(self.machine, VERSION))
         plan = self.workshop.candidate.plan
         lanes = Field(self.workshop.target, self.folder, self._entrant(ORIGINAL, plan), self.begin)
@@ -102,7 +99,7 @@ class Search:
             lanes.run_round([], 0.15)
             failure = lanes.base.track.result()
             if isinstance(failure, Failure):
-                raise failure.error(plan)
+                raise RunnerFailed(failure)
         guard.open()
 
     @property

@@ -10,7 +10,7 @@ from hasten.bundle.folder import PLAN_FILE, write_bundle, write_texts
 from hasten.bundle.record import MODEL_FILE, Bundle
 from hasten.core.codec import to_data
 from hasten.core.errors import Interrupted
-from hasten.core.failure import RunnerFailed
+from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
 from hasten.core.session import Session, read_session
@@ -53,12 +53,14 @@ _FOR_THE_REST_S: Final = 45.0
 
 def run(
     workshop: Workshop, budget_s: float, companions: Companions | None = None, progress: Progress = no_progress
-) -> TuneFound:
+) -> TuneFound | Failure:
     """Tune to the end. After Ctrl-C the folder holds the best so far as a bundle, and what was found is raised."""
     tuning = Tuning(workshop, budget_s, companions, progress)
     try:
         tuning.run()
         return tuning.found()
+    except RunnerFailed as failed:
+        return failed.failure
     except KeyboardInterrupt:
         if not tuning.has_answer:
             raise
@@ -187,7 +189,7 @@ class Tuning:
         search, extras = self._running(), self._extras
         if extras is None or self._chosen is None or not self.settings.extras:
             return
-        search.stage = "what else there is to say"
+        search.stage = "report"
         base, chosen, graph = search.lanes.base.candidate, self._chosen.candidate, self.workshop.graph
         extras.profile(base, chosen, graph)
         self._fill_front(extras.until)
@@ -208,11 +210,8 @@ class Tuning:
         """What the engine said when it loaded the lane's model; asked again after a --resume."""
         if lane.track.loads:
             return lane.track.loads[-1]
-        try:
-            with self.workshop.target.start(lane.trial.plan) as runner:
-                return runner.load(lane.candidate.path, lane.candidate.workload)
-        except RunnerFailed as failed:
-            raise failed.failure.error(lane.trial.plan) from failed
+        with self.workshop.target.start(lane.trial.plan) as runner:
+            return runner.load(lane.candidate.path, lane.candidate.workload)
 
     def _write_bundle(self, lane: Lane, found: TuneFound) -> Bundle:
         candidate, data = lane.candidate, self.workshop.data

@@ -181,7 +181,7 @@ class Workshop:
     def gains_of(self, trial: Trial, plan: Plan) -> Gains | None:
         """What each node gains by a variant on a plan, by profiles of both; measured once for each."""
         if (trial.variant, plan) not in self._gains:
-            self.tell(f"profiling {trial.variant} beside the original")
+            self.tell(f"profiling {trial.variant} and the original")
             original = Subject(self.candidate_of(self.original, plan), self.graph)
             with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
                 path = self._with_float_io(trial, Path(folder))

@@ -45,7 +45,7 @@ def test_trials_come_back_as_they_were(tmp_path_factory: pytest.TempPathFactory,
         writer.add(kind, label, data)
     writer.close()
     session = read_session(path)
-    assert [(trial.kind, trial.label, trial.data) for trial in session.trials] == trials
+    assert [(trial.kind, trial.label, trial.data) for trial in session.lines] == trials
     assert session.header["command"] == "bench"
     assert session.lost_lines == 0
 
@@ -59,7 +59,7 @@ def test_crash_at_any_byte_costs_at_most_the_trial_being_written(tmp_path: Path)
         path.write_bytes(whole[:length])
         session = read_session(path)
         ended = whole[:length].count(b"\n") - 1
-        assert max(ended, 0) <= len(session.trials) <= max(ended, 0) + 1
+        assert max(ended, 0) <= len(session.lines) <= max(ended, 0) + 1
         assert session.lost_lines <= 1
 
 
@@ -69,11 +69,11 @@ def test_work_goes_on_after_a_crash_at_any_byte(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in range(whole.index(b"\n"), len(whole)):
         path.write_bytes(whole[:length])
-        before = len(read_session(path).trials)
+        before = len(read_session(path).lines)
         write(path, {"n": "new"})
         session = read_session(path)
-        assert session.trials[-1].data == {"n": "new"}
-        assert len(session.trials) == before + 1
+        assert session.lines[-1].data == {"n": "new"}
+        assert len(session.lines) == before + 1
 
 
 @settings(deadline=None)
@@ -86,7 +86,7 @@ def test_rubbish_after_the_header_never_stops_the_reading(
     with path.open("ab") as stream:
         stream.write(rubbish + b"\n")
     write(path, {"n": 1})
-    trials = read_session(path).trials
+    trials = read_session(path).lines
     assert trials[0].data == {"n": 0}
     assert trials[-1].data == {"n": 1}
 
@@ -96,7 +96,7 @@ def test_an_existing_session_is_continued(tmp_path: Path) -> None:
     write(path, {"n": 0}, header={"command": "first"})
     write(path, {"n": 1}, header={"command": "second"})
     session = read_session(path)
-    assert [trial.data["n"] for trial in session.trials] == [0, 1]
+    assert [trial.data["n"] for trial in session.lines] == [0, 1]
     assert session.header["command"] == "first"
 
 
@@ -125,7 +125,7 @@ def test_an_empty_file_becomes_a_session(tmp_path: Path) -> None:
     path = tmp_path / "s.hasten"
     path.touch()
     write(path, {"n": 0})
-    assert len(read_session(path).trials) == 1
+    assert len(read_session(path).lines) == 1
 
 
 def test_missing_session_is_a_clear_error(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_what_was_saved_outlives_a_disk_that_fills_up(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "cannot be written" in done.stdout
     session = read_session(path)
-    assert [trial.label for trial in session.trials] == ["fits", "after"]
+    assert [trial.label for trial in session.lines] == ["fits", "after"]
     assert session.lost_lines == 1
 
 
@@ -208,7 +208,7 @@ def test_every_line_is_on_the_disk_when_add_returns(tmp_path: Path) -> None:
     writer = SessionWriter(path)
     for number in range(3):
         writer.add("measurement", "m", {"n": number})
-        assert len(read_session(path).trials) == number + 1
+        assert len(read_session(path).lines) == number + 1
     writer.close()
 
 

@@ -69,7 +69,7 @@ def test_another_model_or_seed_does_not_go_on(tmp_path: Path) -> None:
 def test_killed_as_it_began_it_begins_anew(tmp_path: Path, left: bytes) -> None:
     (tmp_path / SESSION).write_bytes(left)
     SearchFolder(tmp_path, TUNE, SETTINGS, resume=True).close()
-    assert [trial.kind for trial in read_session(tmp_path / SESSION).trials] == ["settings"]
+    assert [trial.kind for trial in read_session(tmp_path / SESSION).lines] == ["settings"]
 
 
 def test_a_line_cut_in_two_by_a_crash_costs_that_line(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_folder_of_an_earlier_release_goes_on(tmp_path: Path, rules: FolderRul
     """The session is one of version 0.1.0; the files of its variants are not there."""
     source = Path(__file__).parents[2] / "data" / "sessions" / f"{rules.command}.jsonl"
     shutil.copy(source, tmp_path / SESSION)
-    lines = read_session(source).trials
+    lines = read_session(source).lines
     asked = next(line.data for line in lines if line.kind == "settings")
     with closing(SearchFolder(tmp_path, rules, asked, resume=True)) as folder:
         assert folder.resumed

@@ -209,7 +209,7 @@ def test_the_chosen_model_is_copied_only_where_it_changes(
     data = arrays(tmp_path, x=INPUTS)
     for _ in range(2):
         quantize(tiny, tmp_path / "out", data=data, settings=FLOAT16, effort=QUICK)
-    chosen = [trial.label for trial in read_session(tmp_path / "out" / SESSION).trials if trial.kind == "chosen"]
+    chosen = [trial.label for trial in read_session(tmp_path / "out" / SESSION).lines if trial.kind == "chosen"]
     assert len(copies) == len(dict.fromkeys(chosen))
     (tmp_path / "out" / CHOSEN).unlink()
     quantize(tiny, tmp_path / "out", data=data, settings=FLOAT16, effort=QUICK)

@@ -79,7 +79,7 @@ def test_each_recipe_has_a_trial_with_size_agreement_and_latency(found: Quantize
 def test_everything_is_on_the_disk(found: QuantizeFound, place: Path) -> None:
     names = sorted(path.name for path in (place / "out").iterdir())
     assert names == [CHOSEN, "float16.tflite", SESSION, "static_int8.tflite"]
-    kinds = [line.kind for line in read_session(place / "out" / SESSION).trials]
+    kinds = [line.kind for line in read_session(place / "out" / SESSION).lines]
     assert {"settings", "variant", "measurement", "chosen", "finding"} <= set(kinds)
     assert file_hash(place / "out" / CHOSEN) == found.best.sha256
     json.dumps(document(found), allow_nan=False)

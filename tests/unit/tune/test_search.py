@@ -53,7 +53,7 @@ def test_a_mix_that_keeps_the_floor_is_found_in_the_folder_of_the_tuning(search:
     assert work.folder.has_file_of(mix)
     kept = {path.stem for path in (work.folder.path / "variants").iterdir()}
     assert kept == {RECIPE, mix.variant}, "steps on the way leave no file"
-    assert "sensitivity" in {line.kind for line in read_session(work.folder.path / "session.jsonl").trials}
+    assert "sensitivity" in {line.kind for line in read_session(work.folder.path / "session.jsonl").lines}
     further = search._mixer(Plan(), math.inf).further(mix)
     assert further is None or set(further.float_nodes) > set(mix.float_nodes)
 

@@ -66,12 +66,12 @@ def test_the_bundle_runs_what_was_chosen(found: TuneFound, place: Path) -> None:
 
 def test_every_trial_is_in_the_session(found: TuneFound, place: Path) -> None:
     session = read_session(place / "out" / "session.jsonl")
-    kinds = {trial.kind for trial in session.trials}
+    kinds = {trial.kind for trial in session.lines}
     assert kinds >= {"settings", "environment", "trial", "measurement", "finding", "result"}
-    assert session.trials[-1].kind == "finding" or session.trials[-1].kind == "result"
-    last = [trial.data for trial in session.trials if trial.kind == "result"][-1]
+    assert session.lines[-1].kind == "finding" or session.lines[-1].kind == "result"
+    last = [trial.data for trial in session.lines if trial.kind == "result"][-1]
     assert last["best"]["variant"] == found.best.variant
-    trials = {trial.label: trial.data for trial in session.trials if trial.kind == "trial"}
+    trials = {trial.label: trial.data for trial in session.lines if trial.kind == "trial"}
     assert found.best.id in trials
     assert trials[found.best.id]["status"] == Status.CHOSEN
 
@@ -79,14 +79,14 @@ def test_every_trial_is_in_the_session(found: TuneFound, place: Path) -> None:
 def test_going_on_times_no_candidate_from_the_start(found: TuneFound, place: Path) -> None:
     before = {
         trial.label: trial.data["levels"]
-        for trial in read_session(place / "out" / "session.jsonl").trials
+        for trial in read_session(place / "out" / "session.jsonl").lines
         if trial.kind == "trial"
     }
     settings = replace(SHORT, resume=True)
     tune(place / "tiny.tflite", place / "out", data=data_in(place), settings=settings, effort=BUDGET)
     after = {
         trial.label: trial.data["levels"]
-        for trial in read_session(place / "out" / "session.jsonl").trials
+        for trial in read_session(place / "out" / "session.jsonl").lines
         if trial.kind == "trial"
     }
     assert all(after[name].items() >= levels.items() for name, levels in before.items())
@@ -143,4 +143,4 @@ def data_in(place: Path) -> Data:
 
 
 def _trials(folder: Path) -> list[dict[str, Any]]:
-    return [line.data for line in read_session(folder / "session.jsonl").trials if line.kind == "trial"]
+    return [line.data for line in read_session(folder / "session.jsonl").lines if line.kind == "trial"]
