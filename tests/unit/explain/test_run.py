@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hasten import api, library
+from hasten import api
 from hasten.core.accuracy_notes import GUESSED_FLOAT
 from hasten.core.comparison import compare_rounds
 from hasten.core.errors import DataError, ModelError
@@ -23,6 +23,7 @@ from hasten.explain.inner_tensors import InnerTensors, Subject, real_values
 from hasten.explain.numbers import Numbers, compare_numbers, inputs_from_data, samples_for
 from hasten.explain.tensor_errors import DROP_DB
 from hasten.explain.view import document
+from hasten.measure.opening import open_model
 from hasten.model.build_bytes import serialized
 from hasten.model.build_graph import signed_range
 from hasten.model.matching import match_nodes
@@ -55,7 +56,7 @@ def written(data: bytes, folder: Path, name: str) -> Path:
 
 
 def subject(path: Path) -> Subject:
-    return Subject(*library.open_model(path))
+    return Subject(*open_model(path))
 
 
 def numbers(original: Path, changed: Path, dataset: Dataset | None = None) -> Numbers:
@@ -132,7 +133,7 @@ def test_the_demo_quantised_by_googles_quantiser(tmp_path: Path) -> None:
 def test_error_enters_at_just_the_layer_that_was_made_wrong(node: int, tmp_path: Path) -> None:
     data = example_models.mobilenet_like()
     original = written(data, tmp_path, "original.tflite")
-    assert library.open_model(original)[1].main.nodes[node].op in ("CONV_2D", "DEPTHWISE_CONV_2D")
+    assert open_model(original)[1].main.nodes[node].op in ("CONV_2D", "DEPTHWISE_CONV_2D")
     changed = written(with_scaled_weights(data, node, 1.5), tmp_path, "changed.tflite")
     found = numbers(original, changed)
     assert found.errors is not None
