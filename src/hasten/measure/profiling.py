@@ -135,7 +135,7 @@ def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Pe
         profiler_ms = sum(timed.ms for timed in events) - sum(timed.ms for timed in bounded)
         operators, partitions = map_events(subgraph, bounded, raw.load.placement)
     invoke_ms = middle([_invoke_us(run) for run in quiet]) / 1e3 - profiler_ms
-    known = [_with_cost(operator, graph, subgraph, shapes, peaks, invoke_ms) for operator in operators]
+    known = [_with_cost(operator, subgraph, shapes, peaks, invoke_ms) for operator in operators]
     profile = Profile(
         model=candidate.model,
         plan=candidate.plan,
@@ -218,19 +218,14 @@ def _settled_shapes(graph: Graph, subgraph: Subgraph, workload: Workload) -> dic
 
 
 def _with_cost(
-    operator: OperatorTime,
-    graph: Graph,
-    subgraph: Subgraph,
-    shapes: Mapping[int, Shape],
-    peaks: Peaks | None,
-    invoke_ms: float,
+    operator: OperatorTime, subgraph: Subgraph, shapes: Mapping[int, Shape], peaks: Peaks | None, invoke_ms: float
 ) -> OperatorTime:
     """The operator with its share, its cost, and what the machine's peaks say about it."""
     share = operator.ms / invoke_ms if invoke_ms else 0.0
     if operator.index < 0:
         return replace(operator, share=share)
     node = subgraph.nodes[operator.index]
-    cost = count_cost(graph, subgraph, node, shapes)
+    cost = count_cost(subgraph, node, shapes)
     moved = None if cost.bytes_read is None or cost.bytes_written is None else cost.bytes_read + cost.bytes_written
     known = replace(operator, share=share, macs=cost.macs, flops=cost.flops, bytes=moved)
     if cost.flops is None or moved is None or operator.ms <= 0:

@@ -1,4 +1,4 @@
-"""Counts what a node costs: multiply-accumulates, arithmetic, parameters, and bytes moved. Pure arithmetic on shapes.
+"""Counts what a node costs: multiply-accumulates, arithmetic, and bytes moved. Pure arithmetic on shapes.
 
 What is counted, so that figures can be compared with published ones:
 
@@ -7,7 +7,6 @@ What is counted, so that figures can be compared with published ones:
   they were dense. Other operators have 0.
 - `flops`: two for each MAC. For operators without MACs, elements times the number of operations that `cost_formulas`
   states; a call of exp, log, sqrt, sin or tanh is one operation. Changes of type (CAST, QUANTIZE, …) and moves are 0.
-- `parameters`: elements of the node's constant inputs that hold learned numbers (not shapes, axes or indices).
 - `bytes_read`, `bytes_written`: each input and output once, at its stored size, as if no cache helped. Lookups and
   slices read only what they take; operators that merely rename a shape (RESHAPE, SQUEEZE, EXPAND_DIMS, BITCAST) move
   nothing.
@@ -40,66 +39,27 @@ class Cost:
 
     macs: int | None
     flops: int | None
-    parameters: int
     bytes_read: int | None
     bytes_written: int | None
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the arithmetic of the node could be counted."""
-        return self.macs is not None
 
-
-@dataclass(frozen=True, slots=True)
-class TotalCost:
-    """The cost of one run of a subgraph: sums over the nodes that are known, so a lower bound if any is not."""
-
-    macs: int
-    flops: int
-    parameters: int
-    bytes_read: int
-    bytes_written: int
-    nodes: int
-    unknown_nodes: int
-    unknown_operators: tuple[str, ...]
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every node was counted."""
-        return self.unknown_nodes == 0
-
-
-def count_cost(graph: Graph, subgraph: Subgraph, node: Node, shapes: Mapping[int, Shape] | None = None) -> Cost:
+def count_cost(subgraph: Subgraph, node: Node, shapes: Mapping[int, Shape] | None = None) -> Cost:
     """The cost of one node. `shapes` gives the true shape of tensors by index, where a run has settled them."""
     view = NodeView(subgraph, node, shapes or {})
-    parameters = sum(tensor.elements or 0 for tensor in _weights(subgraph, node).values())
     formula = FORMULAS.get(node.op)
     if formula is None:
-        return Cost(None, None, parameters, None, None)
+        return Cost(None, None, None, None)
     try:
         macs, flops = formula(view)
     except Unresolved:
         macs, flops = None, None
     read, written = _bytes_moved(view)
-    return Cost(macs, flops, parameters, read, written)
+    return Cost(macs, flops, read, written)
 
 
-def total_cost(graph: Graph, subgraph: Subgraph | None = None, shapes: Mapping[int, Shape] | None = None) -> TotalCost:
-    """The cost of a whole subgraph, the primary one unless told. Weights that several nodes share count once."""
-    chosen = subgraph or graph.main
-    costs = [count_cost(graph, chosen, node, shapes) for node in chosen.nodes]
-    weights = {key: tensor for node in chosen.nodes for key, tensor in _weights(chosen, node).items()}
-    unknown = [node for node, cost in zip(chosen.nodes, costs, strict=True) if not cost.is_known]
-    return TotalCost(
-        macs=sum(cost.macs or 0 for cost in costs),
-        flops=sum(cost.flops or 0 for cost in costs),
-        parameters=sum(tensor.elements or 0 for tensor in weights.values()),
-        bytes_read=sum(cost.bytes_read or 0 for cost in costs),
-        bytes_written=sum(cost.bytes_written or 0 for cost in costs),
-        nodes=len(costs),
-        unknown_nodes=len(unknown),
-        unknown_operators=tuple(dict.fromkeys(node.label for node in unknown)),
-    )
+def total_macs(graph: Graph, shapes: Mapping[int, Shape] | None = None) -> int:
+    """The multiply-accumulates of the primary subgraph: of the nodes that are known, so a lower bound if any is not."""
+    return sum(count_cost(graph.main, node, shapes).macs or 0 for node in graph.main.nodes)
 
 
 def stored_shapes(subgraph: Subgraph) -> dict[int, Shape]:
@@ -109,13 +69,6 @@ def stored_shapes(subgraph: Subgraph) -> dict[int, Shape]:
     [-1, 7, 7, 8] to [-1, 8]) stores 1 for that as well: the shapes of a real run are better where there are any.
     """
     return {t.index: t.shape for t in subgraph.tensors if t.is_dynamic and not t.is_unranked and -1 not in t.shape}
-
-
-def _weights(subgraph: Subgraph, node: Node) -> dict[tuple[int | None, int], Tensor]:
-    """The node's weights by where their bytes are: two tensors on one buffer are one weight."""
-    tensors = (subgraph.tensors[index] for index in node.inputs if index >= 0)
-    weights = [tensor for tensor in tensors if tensor.is_weight]
-    return {(t.buffer_offset, t.index if t.buffer_offset is None else -1): t for t in weights}
 
 
 def _bytes_moved(view: NodeView) -> tuple[int | None, int | None]:

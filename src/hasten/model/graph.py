@@ -204,17 +204,6 @@ class Graph:
         return tuple(self.main.tensors[index] for index in self.main.outputs)
 
     @property
-    def dynamic_inputs(self) -> tuple[Tensor, ...]:
-        """The inputs whose shape the caller may, or must, choose."""
-        return tuple(tensor for tensor in self.inputs if tensor.is_dynamic)
-
-    @property
-    def weights_bytes(self) -> int:
-        """Bytes of constants in the file; a buffer that several tensors share is counted once."""
-        spans = {(t.buffer_offset, t.buffer_bytes) for s in self.subgraphs for t in s.tensors if t.is_constant}
-        return sum(length for _, length in spans)
-
-    @property
     def stateful(self) -> bool:
         """Whether a run can depend on the runs before it."""
         return any(

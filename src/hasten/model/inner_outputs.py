@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hasten.core.errors import ModelError, UsageError
 from hasten.model.build_bytes import serialized
+from hasten.model.model_object import object_from_bytes
 from hasten.model.reader import map_file
 
 if TYPE_CHECKING:
@@ -32,8 +31,10 @@ def with_outputs(graph: Graph, tensors: Sequence[int], subgraph: int = 0) -> byt
         if not 0 <= index < len(known) or known[index].is_constant:
             raise UsageError(f"Tensor {index} of {graph.path.name} is not computed by the model.")
     # The reader has checked every offset in the file; these accessors check none.
-    model = schema.ModelT.InitFromPackedBuf(map_file(graph.path))
-    _bring_inside(model, graph)
+    model = object_from_bytes(map_file(graph.path))
+    operators = (operator for entry in model.subgraphs for operator in entry.operators or [])
+    if graph.size_bytes >= _MOST_BYTES or any(operator.largeCustomOptionsOffset > 1 for operator in operators):
+        raise ModelError(f"{graph.path.name} is too large to be copied: only LiteRT's own tools can write it.")
     edited = model.subgraphs[subgraph]
     signatures = [entry for entry in model.signatureDefs or [] if entry.subgraphIndex == subgraph]
     if not signatures:
@@ -57,19 +58,6 @@ def shown_names(
     else:
         own = {index: f"output_{at}" for at, index in enumerate(graph.subgraphs[subgraph].outputs)}
     return {index: own.get(index, _name(index)) for index in tensors}
-
-
-def _bring_inside(model: Any, graph: Graph) -> None:
-    """Weights that lie behind the flatbuffer, as some writers put them, into it: offsets would not hold in a copy."""
-    operators = (operator for subgraph in model.subgraphs for operator in subgraph.operators or [])
-    too_large = graph.size_bytes >= _MOST_BYTES or any(operator.largeCustomOptionsOffset > 1 for operator in operators)
-    data = map_file(graph.path)
-    for buffer in model.buffers or []:
-        if buffer.offset > 1:
-            if too_large:
-                raise ModelError(f"{graph.path.name} is too large to be copied: only LiteRT's own tools can write it.")
-            buffer.data = np.frombuffer(data, np.uint8, buffer.size, buffer.offset)
-            buffer.offset = buffer.size = 0
 
 
 def _name(tensor: int) -> str:

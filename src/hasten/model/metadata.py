@@ -62,7 +62,7 @@ class _Union(IntEnum):
 
 
 class _Pair(IntEnum):
-    """The tables that unions lead to: normalization (mean, std), image (color space), audio (rate, channels)."""
+    """The tables that unions lead to: normalization (mean, std), image (color space), audio (rate)."""
 
     FIRST, SECOND = range(2)
 
@@ -72,24 +72,18 @@ class AssociatedFile:
     """A file packed behind the model. `kind` is one of: unknown, descriptions, axis labels, value labels, …"""
 
     name: str
-    description: str
     kind: str
-    locale: str
 
 
 @dataclass(frozen=True, slots=True)
 class TensorMetadata:
     """What the author says about one input or output. A real value is (x - mean) / std, by channel or for all."""
 
-    name: str
-    description: str
-    content: str
-    color_space: str | None
-    sample_rate_hz: int | None
-    audio_channels: int | None
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    files: tuple[AssociatedFile, ...]
+    color_space: str | None = None
+    sample_rate_hz: int | None = None
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    files: tuple[AssociatedFile, ...] = ()
     tensor: str = ""
     """The name of the tensor that it is about; empty where the file lists other tensors than its metadata."""
 
@@ -98,16 +92,8 @@ class TensorMetadata:
 class ModelMetadata:
     """What the author says about the model. `inputs` and `outputs` follow the order of the primary subgraph."""
 
-    name: str
-    description: str
-    version: str
-    author: str
-    license: str
     inputs: tuple[TensorMetadata, ...]
     outputs: tuple[TensorMetadata, ...]
-    files: tuple[AssociatedFile, ...]
-    packed_files: tuple[str, ...]
-    """Names that the archive behind the model really holds."""
 
 
 def read_metadata(model: str | os.PathLike[str] | Graph) -> ModelMetadata | None:
@@ -120,9 +106,10 @@ def read_metadata(model: str | os.PathLike[str] | Graph) -> ModelMetadata | None
     if len(data) < 8 or bytes(data[4:8]) != FILE_IDENTIFIER:
         raise ModelError(f"{graph.path.name} has metadata of an unknown format.", "Only format M001 is known.")
     try:
-        root = root_table(data)
-        found = _model_metadata(root, _packed_names(graph))
-        return replace(found, inputs=_about(found.inputs, graph.inputs), outputs=_about(found.outputs, graph.outputs))
+        main = next(iter(_tables(root_table(data), _Model.SUBGRAPHS)), None)
+        inputs = [_tensor(entry) for entry in _tables(main, _Subgraph.INPUTS)]
+        outputs = [_tensor(entry) for entry in _tables(main, _Subgraph.OUTPUTS)]
+        return ModelMetadata(_about(inputs, graph.inputs), _about(outputs, graph.outputs))
     except Damage as damage:
         message = f"the metadata of {graph.path.name} is damaged: {damage}"
         raise ModelError(
@@ -171,25 +158,9 @@ def _packed_names(graph: Graph) -> tuple[str, ...]:
         return ()  # most models have nothing behind them, and their weights are no archive
 
 
-def _model_metadata(root: CheckedTable, packed: tuple[str, ...]) -> ModelMetadata:
-    subgraphs = _tables(root, _Model.SUBGRAPHS)
-    main = subgraphs[0] if subgraphs else None
-    return ModelMetadata(
-        name=_text(root, _Model.NAME),
-        description=_text(root, _Model.DESCRIPTION),
-        version=_text(root, _Model.VERSION),
-        author=_text(root, _Model.AUTHOR),
-        license=_text(root, _Model.LICENSE),
-        inputs=tuple(_tensor(t) for t in _tables(main, _Subgraph.INPUTS)),
-        outputs=tuple(_tensor(t) for t in _tables(main, _Subgraph.OUTPUTS)),
-        files=_files(root, _Model.FILES) + _files(main, _Subgraph.FILES),
-        packed_files=packed,
-    )
-
-
-def _about(said: tuple[TensorMetadata, ...], tensors: Sequence[Tensor]) -> tuple[TensorMetadata, ...]:
+def _about(said: list[TensorMetadata], tensors: Sequence[Tensor]) -> tuple[TensorMetadata, ...]:
     if len(said) != len(tensors):
-        return said
+        return tuple(said)
     return tuple(replace(entry, tensor=tensor.name) for entry, tensor in zip(said, tensors, strict=True))
 
 
@@ -198,19 +169,9 @@ def _tensor(tensor: CheckedTable) -> TensorMetadata:
     kind = _named(_CONTENT_KINDS, _number(content, _Union.KIND, number_types.Uint8Flags))
     properties = _table(content, _Union.TABLE)
     color = _named(_COLOR_SPACES, _number(properties, _Pair.FIRST, number_types.Int8Flags)) if kind == "image" else None
-    is_audio = kind == "audio"
+    rate = _number(properties, _Pair.FIRST, number_types.Uint32Flags) if kind == "audio" else None
     mean, std = _normalization(tensor)
-    return TensorMetadata(
-        name=_text(tensor, _Tensor.NAME),
-        description=_text(tensor, _Tensor.DESCRIPTION),
-        content=kind,
-        color_space=color,
-        sample_rate_hz=_number(properties, _Pair.FIRST, number_types.Uint32Flags) if is_audio else None,
-        audio_channels=_number(properties, _Pair.SECOND, number_types.Uint32Flags) if is_audio else None,
-        mean=mean,
-        std=std,
-        files=_files(tensor, _Tensor.FILES),
-    )
+    return TensorMetadata(color, rate, mean, std, _files(tensor, _Tensor.FILES))
 
 
 def _normalization(tensor: CheckedTable) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -223,12 +184,7 @@ def _normalization(tensor: CheckedTable) -> tuple[tuple[float, ...], tuple[float
 
 def _files(table: CheckedTable | None, slot: int) -> tuple[AssociatedFile, ...]:
     return tuple(
-        AssociatedFile(
-            name=_text(file, _File.NAME),
-            description=_text(file, _File.DESCRIPTION),
-            kind=_named(_FILE_KINDS, _number(file, _File.KIND, number_types.Int8Flags)),
-            locale=_text(file, _File.LOCALE),
-        )
+        AssociatedFile(_text(file, _File.NAME), _named(_FILE_KINDS, _number(file, _File.KIND, number_types.Int8Flags)))
         for file in _tables(table, slot)
     )
 

@@ -36,8 +36,8 @@ def image_form(dtype: str, scale: float = 0.0, zero_point: int = 0) -> TensorFor
 
 
 def metadata(mean: tuple[float, ...] = (), std: tuple[float, ...] = (), rate: int | None = None) -> ModelMetadata:
-    entry = TensorMetadata("x", "", "image", "rgb", rate, None, mean, std, (), "x")
-    return ModelMetadata("", "", "", "", "", (entry,), (), (), ())
+    entry = TensorMetadata("rgb", rate, mean, std, tensor="x")
+    return ModelMetadata((entry,), ())
 
 
 def prepared(

@@ -14,7 +14,7 @@ from hasten.core.units import count
 from hasten.measure.race import comparison, run_race
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.measure.schedule import Schedule, now
-from hasten.model.cost import total_cost
+from hasten.model.cost import total_macs
 from hasten.model.example_models import mobilenet_like
 from hasten.model.reader import read_graph
 from hasten.practices.accelerators.facts import BASE, AcceleratorRow, LadderPoint
@@ -74,7 +74,7 @@ def climb(base: Plan, plans: Mapping[str, Plan], effort: Effort) -> dict[str, La
 
 def _step(path: Path, base: Plan, climbing: Mapping[str, Ladder], left_s: float, share: float, effort: Effort) -> None:
     graph = read_graph(path)
-    macs = total_cost(graph).macs
+    macs = total_macs(graph)
     model = Model(f"mobilenet_like of {count(macs)} MACs", graph.size_bytes, graph.sha256)
     plans = {BASE: base, **{name: ladder.plan for name, ladder in climbing.items()}}
     rounds = Rounds(effort.target, [Candidate(name, path, model, plan) for name, plan in plans.items()])

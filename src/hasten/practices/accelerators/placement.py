@@ -114,7 +114,7 @@ def _share(graph: Graph, graphs: list[int], taken: set[tuple[int, int]], what: s
         subgraph = graph.subgraphs[index]
         shapes = stored_shapes(subgraph)
         for node in subgraph.nodes:
-            cost = getattr(count_cost(graph, subgraph, node, shapes), what) or 0
+            cost = getattr(count_cost(subgraph, node, shapes), what) or 0
             total += cost
             part += cost if (index, node.index) in taken else 0
     return part / total if total else None
