@@ -104,8 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _watching(folder: Path) -> Iterator[None]:
     """Serve the report as the session grows."""
-    from hasten.report.live import serve
+    from hasten import api
 
-    with serve(folder / "session.jsonl") as server:
+    with api.serve_report(folder / "session.jsonl") as server:
         complain(f"{server.url} shows the results so far.", "")
         yield
