@@ -21,7 +21,7 @@ from hasten.report.figures import (
     text,
     whole,
 )
-from hasten.report.timing import comparison_words
+from hasten.report.timing import compared_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +56,7 @@ def headline(
         fastest = f"The fastest is {best.name}: {latency_text(best.latency)} per inference."
         return f"No verdict yet: {several(len(tried), 'trial')} so far. {fastest}"
     if comparisons:
-        last = comparisons[-1]
-        return f"{last.names[1]}, against {last.names[0]}: {comparison_words(last.comparison)}."
+        return compared_sentence(comparisons[-1])
     if verdicts:
         return f"{verdicts[-1].title}: {verdicts[-1].evidence}"
     measured = [row for row in trials if row.latency is not None]

@@ -79,6 +79,21 @@ class ComparedPair:
         )
 
 
+def compared_sentence(pair: ComparedPair) -> str:
+    """A comparison in a sentence; two plans of one model are told apart by the plans."""
+    a, b = pair.names
+    if pair.first and pair.second:
+        a, b = (PurePath(side.model.path).name for side in (pair.first, pair.second))
+        if a == b:
+            a, b = (side.plan.describe() for side in (pair.first, pair.second))
+    comparison = pair.comparison
+    if comparison.verdict in (Verdict.FASTER, Verdict.SLOWER):
+        return f"{b} is {speedup(comparison.ratio, comparison.ci95, than=a)}."
+    if comparison.verdict is Verdict.SAME:
+        return f"{a} and {b} are {comparison_words(comparison)}."
+    return f"{b} against {a}: {comparison_words(comparison)}."
+
+
 def comparisons_in(lines: Iterable[Line]) -> list[ComparedPair]:
     """The comparisons of a session: what `compare` found, and the confirmation of a tuning."""
     return [

@@ -14,19 +14,6 @@ from hasten.core.remark import Remark, said
 from hasten.core.samples import Samples
 from hasten.measure.compare import ComparisonResult
 
-HOSTILE = [
-    "plain",
-    "[bold]not markup[/bold] :smile:",
-    "quotes \" and ' and , commas; semicolons",
-    "new\nline\r\nand\ttab",
-    "escape \x1b[31mred\x1b[0m \x00 \x07",
-    "ünïcödé → 模型 🚀",
-    "=cmd|' /C calc'!A0",
-    "",
-    "x" * 300,
-    "very/long/" * 20 + "name",
-]
-
 
 def samples(latency_ms: float = 1.0, processes: int = 4, blocks: int = 5, **conditions: Any) -> Samples:
     return Samples(

@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
-from examples import HOSTILE, measurement
+from examples import measurement
+from tests.unit.show.hostile import HOSTILE
 from tune_session import Line, session_of, tune_lines
 
 from hasten.core.codec import to_data

@@ -7,7 +7,8 @@ import math
 from array import array
 
 import pytest
-from examples import ALL_DOUBTS, HOSTILE, comparison, measurement, samples
+from examples import ALL_DOUBTS, comparison, measurement, samples
+from tests.unit.show.hostile import HOSTILE
 
 from hasten.cli.options import as_json
 from hasten.core import doubts
