@@ -17,7 +17,9 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
 from hasten.targets.base import Limits
 from hasten.targets.local import LocalTarget
-from hasten.targets.staged import FolderTransport, StagedTarget
+from hasten.targets.staged import StagedTarget
+
+from .folder_transport import FolderTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

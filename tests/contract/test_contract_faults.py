@@ -6,6 +6,7 @@ import os
 import select
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,6 @@ from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from hasten.core.failure import Failure
     from hasten.targets.base import Target
@@ -33,7 +33,8 @@ import os, sys
 from pathlib import Path
 from hasten.core.plan import Plan, Workload
 from hasten.targets.local import LocalTarget
-from hasten.targets.staged import FolderTransport, StagedTarget
+from hasten.targets.staged import StagedTarget
+from folder_transport import FolderTransport
 model, delegate, device = sys.argv[1:]
 there = FolderTransport(Path(device), sys.executable, {"PATH": os.defpath})
 target = StagedTarget("staged", there) if device else LocalTarget()
@@ -185,7 +186,8 @@ def test_a_runner_stuck_in_native_code_dies_with_its_parent(
     delegate = faulty(planted, "invoke", "hang", pipe=pipe).delegate
     device = str(tmp_path / "device") if where == "staged" else ""
     command = [sys.executable, "-c", PARENT, str(sums), delegate, device]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as parent:
         assert parent.stdout is not None
         descriptor = os.pidfd_open(int(parent.stdout.readline()))
         pipe.read_bytes()  # returns when the delegate is about to hang

@@ -15,8 +15,10 @@ from hasten.measure.bench import bench
 from hasten.measure.rounds import Candidate
 from hasten.runner.background_load import KINDS
 from hasten.targets.base import Limits
-from hasten.targets.staged import FolderTransport, StagedTarget, runner_archive
+from hasten.targets.staged import StagedTarget, runner_archive
 from tests import example_models
+
+from .folder_transport import FolderTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,6 @@ inside the folder, and that the model's hash is the one it had.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.record import FORMAT, MALFORMED, MARK, MODEL_FILE, Bundle, bundle_data, bundle_from_data
 from hasten.core.errors import DataError, HastenError, ModelError, UsageError
+from hasten.engine.model_file import file_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,7 @@ def write_bundle(model: Path, bundle: Bundle) -> Bundle:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(model, new_model)
-        written = replace(bundle, model_file=MODEL_FILE, sha256=_sha256(new_model))
+        written = replace(bundle, model_file=MODEL_FILE, sha256=file_hash(new_model))
         with new_plan.open("w", encoding="utf-8") as stream:
             stream.write(json.dumps(bundle_data(written), indent=2, allow_nan=False) + "\n")
             stream.flush()
@@ -138,7 +138,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _check_model(bundle: Bundle) -> None:
     path = bundle.model_path
     try:
-        found = _sha256(path)
+        found = file_hash(path)
     except FileNotFoundError:
         raise ModelError(f"The bundle's model {path} is missing.", _HINT) from None
     except OSError as error:
@@ -149,14 +149,6 @@ def _check_model(bundle: Bundle) -> None:
             f"and plan.json says {bundle.sha256[:12]}.",
             _HINT,
         )
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while piece := stream.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def _new(path: Path) -> Path:

@@ -47,15 +47,12 @@ class Metric(Protocol):
 
     def score(self, outputs: Sequence[Array], label: Any) -> Scored:
         """The statistics of one sample."""
-        ...
 
     def value(self, sums: Floats, count: int) -> float:
         """The metric's value from sums over a number of samples."""
-        ...
 
     def reference(self, outputs: Sequence[Array]) -> Label:
         """What another model must answer to agree with these outputs."""
-        ...
 
 
 class _Mean:

@@ -6,6 +6,7 @@ that of FlatBuffers: a table begins with the distance back to its vtable, which 
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import struct
 from typing import TYPE_CHECKING, Final
@@ -41,6 +42,15 @@ def check_model_file(path: Path) -> None:
         raise ModelError(f"{path} is a folder, not a model file.", "Give the path of a .tflite file.") from None
     except OSError as error:
         raise ModelError(f"The model file cannot be read: {error}.") from error
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as stream:
+        digest = hashlib.sha256()
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def has_variables(path: Path) -> bool:

@@ -8,21 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.data.dataset import LazySamples
+from hasten.engine.model_file import file_hash
 
 if TYPE_CHECKING:
     from hasten.data.dataset import Dataset, Sample
     from hasten.data.metrics import Metric
 
 _LETTERS: Final = 16
-
-
-def file_hash(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as stream:
-        digest = hashlib.sha256()
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def data_fingerprint(dataset: Dataset | None) -> str:

@@ -128,15 +128,3 @@ class FloorTest:
     def _report(self, decision: Decision) -> FloorDecision:
         mean = self._sum / self._seen * self._span if self._seen else 0.0
         return FloorDecision(decision, self._max_drop, self._seen, self._total, mean, self._risk)
-
-
-def decide_floor(
-    drops: Sequence[float] | Floats,
-    max_drop: float,
-    total: int | None = None,
-    *,
-    span: float = 1.0,
-    risk: float = DEFAULT_RISK,
-) -> FloorDecision:
-    """The decision after these drops, at the first sample where it could fall."""
-    return FloorTest(max_drop, total, span=span, risk=risk).add(drops)

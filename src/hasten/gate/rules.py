@@ -145,11 +145,6 @@ def latency_interval(samples: Samples, confidence: float) -> Interval:
     return replace(found, low=max(found.low, 0.0)) if math.isfinite(found.low) else found
 
 
-def once_interval(values: Sequence[float], confidence: float) -> Interval:
-    """The median of a figure that each process gives once, such as the time to load."""
-    return grouped_interval([[value] for value in values], confidence)
-
-
 def p95_interval(samples: Samples, confidence: float, seed: int = 0) -> Interval:
     """The 95th percentile of all runs. Processes are drawn, then blocks of each: runs of one block are not independent
     of each other."""

@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Comparison, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
+from hasten.core.statistics import grouped_interval
 from hasten.core.units import several
 from hasten.gate.facts import GateVerdict, Limits, Row
-from hasten.gate.rules import (
-    CONFIDENCE,
-    latency_interval,
-    memory_row,
-    once_interval,
-    p95_interval,
-    slowdown_row,
-    timed_row,
-)
+from hasten.gate.rules import CONFIDENCE, latency_interval, memory_row, p95_interval, slowdown_row, timed_row
 from hasten.measure.compare import ComparisonResult
 from hasten.measure.rounds import Candidate, FailedCandidate, Progress, Rounds, no_progress
 from hasten.measure.schedule import Schedule
@@ -121,7 +114,7 @@ class TimedGate:
             rows.append(timed_row("p95", interval, limits.p95_ms, processes))
         if limits.init_ms is not None:
             times = [load.init_ms for load in self._track.loads]
-            interval = once_interval(times, CONFIDENCE) if times else None
+            interval = grouped_interval([[time] for time in times], CONFIDENCE) if times else None
             rows.append(timed_row("init", interval, limits.init_ms, len(times)))
         return rows
 

@@ -40,7 +40,6 @@ class Progress(Protocol):
 
     def __call__(self, share: float, text: str) -> None:
         """So much of the work is done (0 to 1), and this is under way."""
-        ...
 
 
 def no_progress(share: float, text: str) -> None:

@@ -52,11 +52,9 @@ class Practice(Protocol):
 
     def verdict(self, known: Evidence) -> Finding:
         """How the model stands with this practice, as far as a tuning shows it."""
-        ...
 
     def sections(self, lines: Sequence[Line]) -> list[Section]:
         """What a report shows of it, from the lines of a session; none where the session holds nothing of it."""
-        ...
 
 
 def studies(record: type[T], kind: str, lines: Sequence[Line]) -> list[tuple[str, T]]:

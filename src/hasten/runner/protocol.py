@@ -57,6 +57,18 @@ def decode(read_exactly: Callable[[int], bytes]) -> Message:
     return Message(body, tuple(read_exactly(size) for size in sizes))
 
 
+def whole(read: Callable[[int], bytes], count: int) -> bytes:
+    """Just as many bytes, from a function that returns as many at most; EOFError where there are no more."""
+    pieces, left = [], count
+    while left:
+        piece = read(left)
+        if not piece:
+            raise EOFError
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
 def _flat(frame: bytes | memoryview) -> memoryview:
     """The bytes of a frame: `len` of an array's view counts its rows."""
     view = memoryview(frame)

@@ -15,9 +15,10 @@ import os
 import select
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hasten.runner.protocol import Message, ProtocolError, decode, encode
+from hasten.runner.protocol import Message, ProtocolError, decode, encode, whole
 from hasten.runner.shared_memory import with_shared_frames
 
 if TYPE_CHECKING:
@@ -64,19 +65,12 @@ def _has_hung_up(descriptor: int) -> bool:
 
 
 def _serve(requests: int, answers: int, answer: Answer) -> None:
-    def read_exactly(count: int) -> bytes:
-        pieces, left = [], count
-        while left:
-            piece = os.read(requests, min(left, 1 << 20))
-            if not piece:
-                raise EOFError
-            pieces.append(piece)
-            left -= len(piece)
-        return b"".join(pieces)
+    def read(most: int) -> bytes:
+        return os.read(requests, min(most, 1 << 20))
 
     with contextlib.suppress(EOFError, BrokenPipeError, ProtocolError):
         while True:
-            request = with_shared_frames(decode(read_exactly))
+            request = with_shared_frames(decode(partial(whole, read)))
             if request.body.get("request") == "close":
                 return
             _write(answers, answer(request))

@@ -29,11 +29,9 @@ class BackgroundLoad(Protocol):
 
     def check(self) -> None:
         """RunnerFailed if it has ended before its time."""
-        ...
 
     def close(self) -> None:
         """End the work."""
-        ...
 
 
 class ProcessLoad:

@@ -50,29 +50,22 @@ class Target(Protocol):
     @property
     def name(self) -> str:
         """What a user calls it with --target."""
-        ...
 
     @property
     def capabilities(self) -> Capabilities:
         """What it can do."""
-        ...
 
     def machine(self) -> Machine:
         """The device's description, asked for once."""
-        ...
 
     def stage(self, path: Path) -> str:
         """Bring a file of the host to the device, unless it is there; its path on the device."""
-        ...
 
     def start(self, plan: Plan) -> RunnerClient:
         """Start a fresh runner for a plan."""
-        ...
 
     def start_load(self, kind: str, workers: int) -> BackgroundLoad:
         """Start work next to the runners (`compute` or `memory`): one process per worker, each filling a core."""
-        ...
 
     def close(self) -> None:
         """Disconnect from the device. Each runner is closed by its own `with`."""
-        ...

@@ -26,11 +26,9 @@ class Link(Protocol):
 
     def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
         """Send a request and wait for its answer."""
-        ...
 
     def close(self) -> None:
         """End the runner."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.runner.protocol import Message, ProtocolError, decode, encode
+from hasten.runner.protocol import Message, ProtocolError, decode, encode, whole
 from hasten.runner.serving import LIFELINE
 from hasten.runner.shared_memory import create_shared_memory
 from hasten.targets.death import cause_of_death, memory_kills
@@ -109,7 +109,7 @@ class ProcessLink:
         try:
             for piece in encode(request if self._memory is None else self._memory.take_over(request)):
                 self._write(piece, deadline)
-            reply = decode(lambda count: self._read_exactly(count, deadline))
+            reply = decode(lambda count: whole(lambda most: self._read(most, deadline), count))
             failure = None if reply.body.pop("ok", False) else Failure(**reply.body["failure"], log=self.log_tail())
         except TimeoutError:
             self.kill()
@@ -162,16 +162,9 @@ class ProcessLink:
             self._wait_until_ready(self._input, selectors.EVENT_WRITE, deadline)
             view = view[os.write(self._input.fileno(), view[:_PIECE_BYTES]) :]
 
-    def _read_exactly(self, count: int, deadline: float) -> bytes:
-        pieces, left = [], count
-        while left:
-            self._wait_until_ready(self._output, selectors.EVENT_READ, deadline)
-            piece = os.read(self._output.fileno(), min(left, _PIECE_BYTES))
-            if not piece:
-                raise EOFError
-            pieces.append(piece)
-            left -= len(piece)
-        return b"".join(pieces)
+    def _read(self, most: int, deadline: float) -> bytes:
+        self._wait_until_ready(self._output, selectors.EVENT_READ, deadline)
+        return os.read(self._output.fileno(), min(most, _PIECE_BYTES))
 
     def _wait_until_ready(self, stream: IO[bytes], event: int, deadline: float) -> None:
         with selectors.DefaultSelector() as selector:

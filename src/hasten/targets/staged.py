@@ -11,12 +11,9 @@ between two requests only, and a command that outlives its connection must be en
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import io
-import os
-import shutil
 import threading
 import time
 import zipfile
@@ -26,16 +23,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed, failure_from_error
 from hasten.core.plan import Plan
-from hasten.engine.model_file import check_model_file
+from hasten.engine.model_file import check_model_file, file_hash
 from hasten.targets.background_load import NAME, ProcessLoad, load_arguments
 from hasten.targets.base import Capabilities, Limits
 from hasten.targets.client import RunnerClient, runner_arguments
-from hasten.targets.link import ProcessLink, Program
+from hasten.targets.link import ProcessLink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from hasten.core.machine import Machine
+    from hasten.targets.link import Program
 
 _FILES: Final = "files"
 _PACKAGES: Final = ("core", "engine", "runner")
@@ -58,19 +56,15 @@ class Transport(Protocol):
 
     def has(self, name: str) -> bool:
         """Whether the device has this file."""
-        ...
 
     def put(self, content: bytes | Path, name: str) -> None:
         """Write a file there, whole or not at all, with the folders above it."""
-        ...
 
     def program(self, arguments: tuple[str, ...], name: str) -> Program:
         """A command of this machine that runs the device's Python with these arguments, in hasten's folder."""
-        ...
 
     def close(self) -> None:
         """End the connection."""
-        ...
 
 
 class StagedTarget:
@@ -140,8 +134,7 @@ class StagedTarget:
         key = (str(path.resolve()), status.st_size, status.st_mtime_ns)
         if key in self._digests:
             return self._digests[key]
-        with path.open("rb") as file:
-            digest = _sha256(file)
+        digest = file_hash(path)
         # Clocks of file systems are coarse: a file that was just written could change again and look the same.
         if time.time() - status.st_mtime > _SETTLED_SECONDS:
             self._digests[key] = digest
@@ -155,39 +148,6 @@ class StagedTarget:
             return failure_from_error(wrong, "load")
         message = f"{path.name} cannot be copied to {self.name}: {error}."
         return Failure("load", "target", message, "Check the connection and the space on the device.")
-
-
-class FolderTransport:
-    """A folder of this machine as a device: another working folder and environment, and another Python if asked for."""
-
-    def __init__(self, folder: Path, python: str, environment: Mapping[str, str]) -> None:
-        self._folder, self._python, self._environment = folder, python, environment
-
-    def has(self, name: str) -> bool:
-        """Whether the folder has this file."""
-        return (self._folder / name).is_file()
-
-    def put(self, content: bytes | Path, name: str) -> None:
-        """Copy the file, then move it to its name."""
-        place = self._folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        part = place.with_name(f"{place.name}.{os.getpid()}.part")
-        try:
-            if isinstance(content, Path):
-                shutil.copyfile(content, part)
-            else:
-                part.write_bytes(content)
-            part.replace(place)
-        finally:
-            with contextlib.suppress(OSError):
-                part.unlink()
-
-    def program(self, arguments: tuple[str, ...], name: str) -> Program:
-        """The Python itself, in the folder."""
-        return Program((self._python, *arguments), name, False, self._environment, self._folder)
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 @functools.cache
@@ -205,10 +165,3 @@ def _sources() -> Iterator[tuple[str, bytes]]:
     for package in _PACKAGES:
         for path in sorted((root / package).glob("*.py")):
             yield f"hasten/{package}/{path.name}", path.read_bytes()
-
-
-def _sha256(file: io.BufferedReader) -> str:
-    digest = hashlib.sha256()
-    while piece := file.read(1 << 20):
-        digest.update(piece)
-    return digest.hexdigest()

@@ -15,7 +15,7 @@ from hasten.core.failure import Failure
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
 from hasten.core.trial import FloorState, Status, trial_id
-from hasten.evaluate.fingerprint import file_hash
+from hasten.engine.model_file import file_hash
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.tune.racing import log_ratios, relative
 

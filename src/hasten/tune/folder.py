@@ -22,7 +22,7 @@ from hasten.core.machine import machine_facts
 from hasten.core.remark import Remark, remark, remark_from_data
 from hasten.core.session import SessionWriter, read_session
 from hasten.core.trial import ORIGINAL, Trial, trial_data, trial_from_data
-from hasten.evaluate.fingerprint import file_hash
+from hasten.engine.model_file import file_hash
 from hasten.practices.quantize.facts import Sensitivity
 from hasten.tune.settings import NAMED_BY, value_if_missing
 

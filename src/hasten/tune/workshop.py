@@ -11,7 +11,7 @@ from hasten.core.errors import HastenError, UsageError
 from hasten.core.measurement import Model
 from hasten.core.remark import said
 from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Trial
-from hasten.evaluate.fingerprint import file_hash
+from hasten.engine.model_file import file_hash
 from hasten.explain.inner_tensors import Subject
 from hasten.explain.node_gains import measure_gains
 from hasten.measure.rounds import no_progress

@@ -18,7 +18,7 @@ from hasten.runner.protocol import Message
 from hasten.runner.serving import serve
 from hasten.variants.io_types import IoTypes
 from hasten.variants.make import calibrate, make_variant
-from hasten.variants.pruning import ENCODED_BLOCK, prune_variant
+from hasten.variants.pruning import prune_variant
 from hasten.variants.recipes import Recipe, recipe_from_name
 from hasten.variants.selection import NodeChoice
 from hasten.variants.variant import NothingToChangeError
@@ -61,10 +61,7 @@ class VariantServer:
             self._take_samples(body["samples"], request.frames)
             return {}
         if body["request"] == "prune":
-            block = ENCODED_BLOCK if body["encode"] else (1, 1)
-            return to_data(
-                prune_variant(body["model"], body["sparsity"], body["out"], block=block, encode=body["encode"])
-            )
+            return to_data(prune_variant(body["model"], body["sparsity"], body["out"], encode=body["encode"]))
         recipe = recipe_from_name(body["recipe"])
         calibration = self._calibration(body, recipe) if recipe.needs_calibration else None
         variant = make_variant(

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from hasten.variants.recipes import Recipe
 
 FLOAT: Final = "float32"
-IO_TYPES: Final = (FLOAT, "int8", "uint8", "int16")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,9 +53,8 @@ def make_variant(
 ) -> Variant:
     """Write a variant of a model and tell what it is.
 
-    `calibration` gives samples by input name, or what `calibrate` made of them; static recipes need it. `only` or `but`
-    select nodes of the signature's subgraph, by index or by a pattern on the names of their outputs. `io_types` has the
-    types of float inputs and outputs.
+    `calibration` gives samples by input name, or what `calibrate` made of them; static recipes need it. `choice`
+    selects nodes of the signature's subgraph. `io_types` has the types of float inputs and outputs.
 
     A model that is quantized already raises `AlreadyQuantizedError`, one in which there is nothing for the recipe
     `NothingToChangeError`; no file is written then.

@@ -1,8 +1,7 @@
-"""Which nodes a recipe is for: all of them, only some, or all but some; by index or by a pattern on names."""
+"""Which nodes a recipe is for: all of them, only some, or all but some."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,8 +11,8 @@ from hasten.core.errors import UsageError
 if TYPE_CHECKING:
     from hasten.model.graph import Graph, Node, Signature, Subgraph
 
-Nodes = Collection[int] | str
-"""Indices of nodes in the signature's subgraph, or a regular expression that is searched for in the outputs' names."""
+Nodes = Collection[int]
+"""Indices of nodes in the signature's subgraph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +63,10 @@ def select(graph: Graph, signature: Signature | None, choice: NodeChoice, *, sta
 
 
 def _indices(subgraph: Subgraph, nodes: Nodes) -> set[int]:
-    if not isinstance(nodes, str):
-        unknown = sorted(index for index in nodes if not 0 <= index < len(subgraph.nodes))
-        if unknown:
-            raise UsageError(
-                f"There is no node {unknown[0]}.", f"The nodes are numbered 0 to {len(subgraph.nodes) - 1}."
-            )
-        return set(nodes)
-    try:
-        pattern = re.compile(nodes)
-    except re.error as error:
-        raise UsageError(f"{nodes!r} is not a regular expression: {error}.", "Escape special characters.") from None
-    found = {node.index for node in subgraph.nodes if any(map(pattern.search, _names(subgraph, node)))}
-    if not found:
-        example = subgraph.node_location(subgraph.nodes[0]) if subgraph.nodes else ""
-        raise UsageError(f"No node has an output that matches {nodes!r}.", f"Names look like {example!r}.")
-    return found
-
-
-def _names(subgraph: Subgraph, node: Node) -> list[str]:
-    return [subgraph.tensors[index].name for index in node.outputs if index >= 0]
+    unknown = sorted(index for index in nodes if not 0 <= index < len(subgraph.nodes))
+    if unknown:
+        raise UsageError(f"There is no node {unknown[0]}.", f"The nodes are numbered 0 to {len(subgraph.nodes) - 1}.")
+    return set(nodes)
 
 
 def _identity(node: Node) -> int:

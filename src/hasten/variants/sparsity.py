@@ -36,14 +36,10 @@ class LayerSparsity:
     """
 
     node: int
-    op: str
-    location: str
     elements: int
     zeros: float
     block: tuple[int, int] | None
     distinct: int | None
-    dead_channels: int | None
-    """Output channels whose weights are all zero."""
 
     @property
     def clustered(self) -> bool:
@@ -79,22 +75,13 @@ def weighted_nodes(graph: Graph) -> Iterator[tuple[Node, Tensor]]:
 
 
 def _described(graph: Graph, node: Node, tensor: Tensor) -> LayerSparsity:
-    location, elements = graph.node_location(node), tensor.elements or 0
+    elements = tensor.elements or 0
     values = read_constant(graph, tensor)
     if values is None:  # in a sparse encoding: what is not stored is zero
         stored = tensor.buffer_bytes * 8 / BITS_OF_DTYPE.get(tensor.dtype, 32)
-        return LayerSparsity(node.index, node.op, location, elements, max(0.0, 1 - stored / elements), None, None, None)
+        return LayerSparsity(node.index, elements, max(0.0, 1 - stored / elements), None, None)
     zero = as_matrix(values, node.op) == _zero_points(tensor)
-    return LayerSparsity(
-        node=node.index,
-        op=node.op,
-        location=location,
-        elements=elements,
-        zeros=float(zero.mean()),
-        block=_block_of(zero),
-        distinct=len(np.unique(values)),
-        dead_channels=int(zero.all(axis=1).sum()),
-    )
+    return LayerSparsity(node.index, elements, float(zero.mean()), _block_of(zero), len(np.unique(values)))
 
 
 def as_matrix(values: Array, op: str) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import subprocess
@@ -94,4 +95,6 @@ def test_names_of_any_kind_stay_inside_their_literals(tmp_path: Path) -> None:
     odd = BundleTensor('a"b\\c$d\n*/é', "float32", (1, 4))
     bundle = Bundle(tmp_path, 'odd """ name\n.tflite', inputs=(odd,), outputs=(odd,))
     for through_runner in (False, True):
-        compile(snippet_in("python", bundle, runner=through_runner), "generated", "exec")
+        tree = ast.parse(snippet_in("python", bundle, runner=through_runner))
+        literals = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        assert any(isinstance(value, str) and odd.name in value for value in literals)

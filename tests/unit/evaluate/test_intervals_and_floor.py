@@ -23,7 +23,7 @@ from hasten.evaluate.intervals import (
     paired_difference_interval,
     wilson_interval,
 )
-from hasten.evaluate.sequential_test import Decision, FloorTest, decide_floor
+from hasten.evaluate.sequential_test import Decision, FloorDecision, FloorTest
 
 counts = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -160,6 +160,11 @@ def test_accuracy_survives_json() -> None:
 
 
 # -- the floor
+
+
+def decide_floor(drops: object, max_drop: float, total: int | None = None, span: float = 1.0) -> FloorDecision:
+    """The decision after these drops, at the first sample where it could fall."""
+    return FloorTest(max_drop, total, span=span).add(np.asarray(drops))
 
 
 def drops_of(source: np.random.Generator, lost: float, won: float, count: int) -> np.ndarray:

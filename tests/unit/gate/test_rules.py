@@ -33,7 +33,6 @@ from hasten.gate.rules import (
     exact_row,
     latency_interval,
     memory_row,
-    once_interval,
     p95_interval,
     slowdown_row,
     timed_row,
@@ -196,6 +195,4 @@ def test_the_interval_of_p95_holds_the_truth() -> None:
 def test_intervals_of_one_process_are_endless() -> None:
     one = simulated(np.random.default_rng(0), 1, 0.0, 0.0)
     assert p95_interval(one, 0.99).high == math.inf
-    assert once_interval([3.0], 0.99).high == math.inf
-    assert once_interval([3.0, 4.0, 5.0], 0.99).estimate == 4.0
     assert latency_interval(one, 0.99).low >= 0

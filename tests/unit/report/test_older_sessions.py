@@ -47,4 +47,5 @@ def test_every_part_of_an_older_session_is_shown(name: str) -> None:
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_session_has_a_report_as_data(name: str) -> None:
-    json.dumps(summarize(read_session(SESSIONS / f"{name}.jsonl")).as_data(), allow_nan=False)
+    data = json.loads(json.dumps(summarize(read_session(SESSIONS / f"{name}.jsonl")).as_data(), allow_nan=False))
+    assert data["state"] == "complete"

@@ -21,7 +21,7 @@ from hasten.core.session import read_session
 from hasten.core.trial import ORIGINAL, FloorState, Trial
 from hasten.data.dataset import Dataset, Sample
 from hasten.demo import MODEL
-from hasten.evaluate.fingerprint import file_hash
+from hasten.engine.model_file import file_hash
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import halves
 from hasten.explain import node_gains

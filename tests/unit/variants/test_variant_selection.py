@@ -1,4 +1,4 @@
-"""Mixed precision: exactly the nodes that were asked for change, by index and by name, whatever their names are."""
+"""Mixed precision: exactly the nodes that were asked for change, whatever their names are."""
 
 from __future__ import annotations
 
@@ -77,23 +77,8 @@ def test_nodes_of_one_name_can_be_told_apart_by_index(tmp_path: Path) -> None:
     assert [tensor.name for tensor in read_graph(out).main.tensors][: len(names)] == names
 
 
-def test_a_pattern_selects_by_name(tmp_path: Path) -> None:
-    model = model_file(tmp_path, "mobilenet")
-    nodes = read_graph(model).main.nodes
-    by_name = make_variant(model, "dynamic_int8", tmp_path / "v.tflite", choice=NodeChoice(only="^depthwise")).nodes
-    assert by_name == tuple(node.index for node in nodes if node.op == "DEPTHWISE_CONV_2D")
-    rest = make_variant(model, "dynamic_int8", tmp_path / "v.tflite", choice=NodeChoice(but="^depthwise")).nodes
-    assert rest == tuple(node.index for node in nodes if node.op in ("CONV_2D", "FULLY_CONNECTED"))
-
-
 @pytest.mark.parametrize(
-    ("choice", "sentence"),
-    [
-        (NodeChoice(only=[99]), "no node 99"),
-        (NodeChoice(only="nowhere"), "matches 'nowhere'"),
-        (NodeChoice(only="("), "not a regular expression"),
-        (NodeChoice([0], [1]), "both"),
-    ],
+    ("choice", "sentence"), [(NodeChoice(only=[99]), "no node 99"), (NodeChoice([0], [1]), "both")]
 )
 def test_a_selection_that_makes_no_sense_is_refused(choice: NodeChoice, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=sentence):
@@ -101,7 +86,7 @@ def test_a_selection_that_makes_no_sense_is_refused(choice: NodeChoice, sentence
 
 
 def test_selecting_only_what_the_recipe_cannot_do_says_so(tmp_path: Path) -> None:
+    model = model_file(tmp_path, "mobilenet")
+    others = [node.index for node in read_graph(model).main.nodes if node.op == "SOFTMAX"]
     with pytest.raises(NothingToChangeError, match="changes nothing"):
-        make_variant(
-            model_file(tmp_path, "mobilenet"), "dynamic_int8", tmp_path / "v.tflite", choice=NodeChoice(only="softmax")
-        )
+        make_variant(model, "dynamic_int8", tmp_path / "v.tflite", choice=NodeChoice(only=others))

@@ -18,10 +18,9 @@ from hasten.core.remark import remark
 from hasten.model.build_graph import Spec
 from hasten.model.model_object import bytes_from_object, object_from_bytes
 from hasten.model.reader import read_constant, read_graph
-from hasten.variants import words
+from hasten.variants import pruning, words
 from hasten.variants.make import make_variant
 from hasten.variants.pruning import prune_variant
-from hasten.variants.selection import NodeChoice
 from hasten.variants.sparsity import layer_sparsities, model_sparsity
 from hasten.variants.variant import NothingToChangeError, zipped_bytes
 
@@ -39,16 +38,27 @@ def dense_layer(weights: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> b
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sparsity=st.floats(0.3, 0.9), block=st.sampled_from([(1, 1), (4, 1), (1, 4), (1, 16), (4, 4)]))
-def test_pruning_is_found_again(sparsity: float, block: tuple[int, int], tmp_path: Path) -> None:
+@given(sparsity=st.floats(0.3, 0.9))
+def test_pruning_is_found_again(sparsity: float, tmp_path: Path) -> None:
     path = tmp_path / "dense.tflite"
     path.write_bytes(example_models.matmul_chain(4, 64, 2))
-    variant = prune_variant(path, sparsity, tmp_path / "pruned.tflite", block=block)
+    variant = prune_variant(path, sparsity, tmp_path / "pruned.tflite")
     layers = layer_sparsities(read_graph(variant.path))
     assert model_sparsity(layers) == pytest.approx(sparsity, abs=0.01)
-    assert {layer.block for layer in layers} == {None if block == (1, 1) else block}
+    assert {layer.block for layer in layers} == {None}
     assert variant.size_bytes == path.stat().st_size
     assert variant.zipped_bytes < zipped_bytes(path)
+
+
+@pytest.mark.parametrize("block", [(4, 1), (1, 4), (1, 16), (4, 4)])
+def test_blocks_of_zeros_are_found(block: tuple[int, int], tmp_path: Path) -> None:
+    source = np.random.default_rng(0)
+    kept = source.random((64 // block[0], 64 // block[1])) < 0.4
+    path = tmp_path / "blocks.tflite"
+    weights = source.uniform(0.5, 1, (64, 64)) * kept.repeat(block[0], axis=0).repeat(block[1], axis=1)
+    path.write_bytes(dense_layer(weights.astype(np.float32)))
+    (layer,) = layer_sparsities(read_graph(path))
+    assert layer.block == block
 
 
 def test_the_smallest_weights_go_and_others_stay_as_they_are(tmp_path: Path) -> None:
@@ -79,13 +89,13 @@ def test_zeros_survive_quantizing(tmp_path: Path) -> None:
     assert all(a.zeros >= b.zeros for a, b in zip(after, before, strict=True))
 
 
-def test_clusters_and_dead_channels_are_found(tmp_path: Path) -> None:
+def test_clusters_are_found(tmp_path: Path) -> None:
     weights = np.random.default_rng(0).choice(np.array([-1, -0.5, 0.5, 1], np.float32), (64, 64))
     weights[:3] = 0
     path = tmp_path / "clustered.tflite"
     path.write_bytes(dense_layer(weights))
     (layer,) = layer_sparsities(read_graph(path))
-    assert (layer.distinct, layer.clustered, layer.dead_channels) == (5, True, 3)
+    assert (layer.distinct, layer.clustered) == (5, True)
     path.write_bytes(example_models.matmul_chain(4, 64, 1))
     (layer,) = layer_sparsities(read_graph(path))
     assert (layer.clustered, layer.block, layer.zeros) == (False, None, 0)
@@ -105,11 +115,14 @@ def test_weights_in_a_sparse_encoding_count_by_what_is_stored(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_dense_layers_without_their_zeros_answer_the_same(rows: int, tmp_path: Path) -> None:
+def test_dense_layers_without_their_zeros_answer_the_same(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "dense.tflite"
     path.write_bytes(example_models.matmul_chain(rows, 64, 3))
-    zeroed = prune_variant(path, 0.8, tmp_path / "zeroed.tflite", block=(1, 4))
-    encoded = prune_variant(path, 0.8, tmp_path / "encoded.tflite", block=(1, 4), encode=True)
+    encoded = prune_variant(path, 0.8, tmp_path / "encoded.tflite", encode=True)
+    monkeypatch.setattr(pruning, "_encode_dense_layers", lambda model, tensors: 0)
+    zeroed = prune_variant(path, 0.8, tmp_path / "zeroed.tflite", encode=True)
     assert encoded.notes == (remark(words.ENCODED, layers=3),)
     assert encoded.size_bytes < 0.5 * zeroed.size_bytes
     with pytest.raises(ModelError, match="sparse encoding"):
@@ -123,7 +136,7 @@ def test_dense_layers_without_their_zeros_answer_the_same(rows: int, tmp_path: P
 
 def test_convolutions_are_not_encoded(tmp_path: Path) -> None:
     model = model_file(tmp_path, "mobilenet")
-    variant = prune_variant(model, 0.8, tmp_path / "encoded.tflite", block=(1, 4), encode=True)
+    variant = prune_variant(model, 0.8, tmp_path / "encoded.tflite", encode=True)
     tensors = read_graph(variant.path).main.tensors
     nodes = [node for node in read_graph(variant.path).main.nodes if any(tensors[i].is_sparse for i in node.inputs)]
     assert [node.op for node in nodes] == ["FULLY_CONNECTED"]
@@ -135,9 +148,3 @@ def test_what_cannot_be_pruned_is_refused(tmp_path: Path) -> None:
     model, out = model_file(tmp_path, "mobilenet"), tmp_path / "pruned.tflite"
     with pytest.raises(UsageError, match="sparsity of 1"):
         prune_variant(model, 1, out)
-    with pytest.raises(UsageError, match="cannot be encoded"):
-        prune_variant(model, 0.5, out, encode=True)
-    with pytest.raises(UsageError, match="block"):
-        prune_variant(model, 0.5, out, block=(0, 1))
-    with pytest.raises(NothingToChangeError, match="nothing to prune"):
-        prune_variant(model, 0.5, out, choice=NodeChoice(only="^depthwise"))
