@@ -81,7 +81,9 @@ def speedup(ratio: float, ci95: Sequence[float | None] | None = None, than: str 
     ends = [end for end in ci95 or () if end is not None and math.isfinite(end) and (end > 0 or not faster)]
     if faster:
         ratio, ends = 1 / ratio if ratio else math.inf, [1 / end for end in reversed(ends)]
-    interval = f" (95 % CI {_end(ends[0])}–{_end(ends[1])})" if len(ends) == 2 else ""
+    # Both ends with as many digits as the larger one is worth.
+    digits = 2 if max(ends, default=0.0) < 1.995 else 1 if max(ends) < 9.95 else 0
+    interval = f" (95 % CI {ends[0]:.{digits}f}–{ends[1]:.{digits}f})" if len(ends) == 2 else ""
     against = f" than {than}" if than else ""
     return f"{times(ratio)} {'faster' if faster else 'slower'}{against}{interval}"
 
@@ -89,10 +91,6 @@ def speedup(ratio: float, ci95: Sequence[float | None] | None = None, than: str 
 def duration(seconds: float) -> str:
     """How long something took or may take: 45 s, 3 min."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _end(value: float) -> str:
-    return times(value).removesuffix("×")
 
 
 def _digits(value: float) -> str:
