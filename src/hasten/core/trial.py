@@ -33,6 +33,7 @@ NOTHING: Final = Remark("")
 class Status(str, enum.Enum):
     """What became of a trial; the value is its name in JSON."""
 
+    MADE = "made"
     TIMED = "timed"
     DROPPED = "dropped"
     FAILED = "failed"
@@ -59,6 +60,14 @@ class FloorState(str, enum.Enum):
     """The data cannot tell."""
     FAILED = "failed"
     """It could not be made, or does not run."""
+
+
+_STATUS: Final = {FloorState.KEPT: Status.KEPT, FloorState.BROKEN: Status.BROKEN, FloorState.FAILED: Status.FAILED}
+
+
+def status_of(floor: FloorState, otherwise: Status = Status.TIMED) -> Status:
+    """What the floor makes of a trial; where it is not decided, what the trial is otherwise."""
+    return _STATUS.get(floor, otherwise)
 
 
 class Purpose(str, enum.Enum):
@@ -212,7 +221,7 @@ def _from_older(data: Mapping[str, Any]) -> dict[str, Any]:
         CHOOSING: data.get(CHOOSING) or (data["accuracy"] if on == CHOOSING else None),
         REPORTING: data["accuracy"] if on == REPORTING else None,
         "against": data.get("against", data.get("against_original")),
-        "status": data.get("status") or (Status.FAILED if data["floor"] == FloorState.FAILED else Status.TIMED),
+        "status": data.get("status") or _STATUS.get(data["floor"], Status.MADE),
         "why": data["why"] or {"code": "", "facts": {}},
     }
 

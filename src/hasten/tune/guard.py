@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Stage, Status
+from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Stage, Status, status_of
 from hasten.evaluate.words import floor_data
 from hasten.tune.plans import keeps_numbers, numbers_of
 
@@ -93,7 +93,7 @@ class Guard:
         self.field.update(
             lane,
             floor=found.floor,
-            status=_status(found.floor) if lane.is_racing else lane.trial.status,
+            status=status_of(found.floor) if lane.is_racing else lane.trial.status,
             stage=Stage.ACCURACY,
             choosing=found.choosing,
             drop=found.drop,
@@ -113,7 +113,7 @@ class Guard:
         self.field.update(
             other,
             floor=known.floor,
-            status=_status(known.floor) if other.is_racing else other.trial.status,
+            status=status_of(known.floor) if other.is_racing else other.trial.status,
             choosing=known.choosing,
             reporting=known.reporting,
             drop=known.drop,
@@ -125,7 +125,3 @@ class Guard:
 def _alike(one: Lane, other: Lane) -> bool:
     a, b = one.trial, other.trial
     return a.variant == b.variant and numbers_of(a.plan) == numbers_of(b.plan)
-
-
-def _status(floor: FloorState) -> Status:
-    return {FloorState.KEPT: Status.KEPT, FloorState.BROKEN: Status.BROKEN}.get(floor, Status.TIMED)

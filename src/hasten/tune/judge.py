@@ -13,7 +13,7 @@ from hasten.core.codec import to_data
 from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.failure import Failure
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import CHOOSING, NOTHING, REPORTING, FloorState, Stage, Status
+from hasten.core.trial import CHOOSING, NOTHING, REPORTING, FloorState, Stage, Status, status_of
 from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import FunctionMetric
 from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations
@@ -129,7 +129,13 @@ class Judge:
             return failed_trial(trial, error.message, Stage.ACCURACY)
         state = floor_state(kept, made_up=found.accuracy.kind is Kind.UNKNOWN)
         return replace(
-            trial, floor=state, stage=Stage.ACCURACY, choosing=found.accuracy, drop=decision.mean_drop, why=ruined
+            trial,
+            floor=state,
+            status=status_of(state, trial.status),
+            stage=Stage.ACCURACY,
+            choosing=found.accuracy,
+            drop=decision.mean_drop,
+            why=ruined,
         )
 
     def reported(self, trial: Trial, candidate: Candidate) -> Trial:

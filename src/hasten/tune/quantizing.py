@@ -18,7 +18,7 @@ from hasten.core.comparison import Verdict
 from hasten.core.errors import HastenError, Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import remark
-from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Purpose
+from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Purpose, Status
 from hasten.data.forms import forms_from_graph
 from hasten.evaluate.words import floor_data
 from hasten.measure.bench import DEFAULT_SECONDS as BENCH_SECONDS
@@ -252,7 +252,7 @@ class QuantizeSearch:
                 self.folder.save_skipped(judge.skipped)
                 self.folder.save_variant(replace(trial, reporting=accuracy, why=judge.against_choosing))
             elif trial.floor is FloorState.KEPT and judge.against_choosing != NOTHING:
-                self.folder.save_variant(replace(trial, floor=FloorState.UNKNOWN))
+                self.folder.save_variant(replace(trial, floor=FloorState.UNKNOWN, status=Status.MADE))
             elif trial.floor is FloorState.KEPT:
                 self.folder.save_variant(self._reported(trial))
         self.folder.choose(self.best)
@@ -266,7 +266,7 @@ class QuantizeSearch:
     def _begin(self) -> None:
         before = self.folder.variants.get(ORIGINAL)
         if before is None:
-            self.folder.save_variant(replace(self.workshop.original, floor=FloorState.KEPT))
+            self.folder.save_variant(self.workshop.original)
         else:
             self.folder.variants[ORIGINAL] = replace(before, path=str(self.workshop.candidate.path))
             self.workshop.judge.against_choosing = before.why

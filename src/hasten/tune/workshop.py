@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hasten.core.errors import HastenError, UsageError
 from hasten.core.measurement import Model
 from hasten.core.remark import said
-from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Trial
+from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Status, Trial
 from hasten.engine.model_file import file_hash
 from hasten.explain.inner_tensors import Subject
 from hasten.explain.node_gains import measure_gains
@@ -97,6 +97,8 @@ class Workshop:
                 sha256=model.sha256,
                 size_bytes=model.size_bytes,
                 zipped_bytes=zipped_bytes(path),
+                status=Status.KEPT,
+                floor=FloorState.KEPT,
             )
         return self._original
 
@@ -130,6 +132,7 @@ class Workshop:
             purpose=order.purpose,
             parent=order.parent,
             float_nodes=order.float_nodes,
+            status=Status.MADE,
         )
         self.tell(f"making {name}")
         samples = self._calibration(order.recipe)
