@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy_notes import NOTES
-from hasten.core.codec import convert
-from hasten.core.json_numbers import bounds_from_data, finite
+from hasten.core.codec import bounds_from_data, convert, finite
 from hasten.core.remark import Remark, remark_from_data
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
 # Of the samples that changed, this many are named in JSON; all of them are counted.
 _MOST_NAMES: Final = 100
+_COUNTS: Final = ("both_right", "lost", "won", "both_wrong", "p_value")
 
 
 class Kind(enum.Enum):
@@ -59,14 +59,14 @@ class Accuracy:
         }
 
 
-def accuracy_from_data(data: dict[str, Any]) -> Accuracy:
+def accuracy_from_data(data: Mapping[str, Any]) -> Accuracy:
     """The accuracy back from JSON."""
-    low, high = data["ci95"]
+    low, high = bounds_from_data(data["ci95"])
     return Accuracy(
         metric=data["metric"],
         value=math.nan if data["value"] is None else data["value"],
-        low=-math.inf if low is None else low,
-        high=math.inf if high is None else high,
+        low=low,
+        high=high,
         samples=data["samples"],
         data=data["data"],
         kind=Kind(data["kind"]),
@@ -138,35 +138,18 @@ class PairedAccuracy:
             "ci95": [finite(self.low), finite(self.high)],
             "higher_is_better": self.higher_is_better,
             "change": self.change.value,
-            "both_right": self.both_right,
-            "lost": self.lost,
-            "won": self.won,
-            "both_wrong": self.both_wrong,
-            "p_value": self.p_value,
+            **{name: getattr(self, name) for name in _COUNTS},
             "lost_samples": list(self.lost_samples[:_MOST_NAMES]),
             "won_samples": list(self.won_samples[:_MOST_NAMES]),
         }
 
 
-def paired_from_data(data: Mapping[str, Any]) -> PairedAccuracy:
-    """The comparison back from JSON."""
+def _paired_from_data(data: Mapping[str, Any]) -> PairedAccuracy:
     low, high = bounds_from_data(data["ci95"])
-    return PairedAccuracy(
-        data["metric"],
-        data["samples"],
-        data["difference"],
-        low,
-        high,
-        data["higher_is_better"],
-        data["both_right"],
-        data["lost"],
-        data["won"],
-        data["both_wrong"],
-        data["p_value"],
-        tuple(data.get("lost_samples", ())),
-        tuple(data.get("won_samples", ())),
-    )
+    samples: dict[str, Any] = {name: tuple(data.get(name, ())) for name in ("lost_samples", "won_samples")}
+    plain = ("metric", "samples", "difference", "higher_is_better", *_COUNTS)
+    return PairedAccuracy(low=low, high=high, **{name: data[name] for name in plain}, **samples)
 
 
 convert(Accuracy, Accuracy.as_data, accuracy_from_data)
-convert(PairedAccuracy, PairedAccuracy.as_data, paired_from_data)
+convert(PairedAccuracy, PairedAccuracy.as_data, _paired_from_data)

@@ -71,6 +71,17 @@ _CONVERTED: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]]
 }
 
 
+def finite(value: float | None) -> float | None:
+    """The number, or None where JSON has none for it."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def bounds_from_data(pair: Sequence[float | None]) -> tuple[float, float]:
+    """An interval's ends back from JSON; one that was null is open."""
+    low, high = pair
+    return (-math.inf if low is None else low, math.inf if high is None else high)
+
+
 def convert(cls: type, write: Callable[[Any], Any], read: Callable[[Any], Any]) -> None:
     """Tell the codec how a type is written and read that is not simply its fields."""
     _CONVERTED[cls] = (write, read)
@@ -135,7 +146,7 @@ def _plain(value: Any, book: Phrasebook | None) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return finite(value)
     if isinstance(value, Path):  # its class is the platform's own
         return str(value)
     if book is not None and isinstance(value, Remark | Finding):
@@ -205,9 +216,8 @@ def _member(kinds: Sequence[Any], data: Any, null: float | None) -> Any:
 def _tuple(inside: Sequence[Any], data: Sequence[Any]) -> tuple[Any, ...]:
     if len(inside) == 2 and inside[1] is Ellipsis:
         return tuple(_value(inside[0], entry, None) for entry in data)
-    if tuple(inside) == (float, float):  # an interval: what JSON cannot hold is open
-        low, high = data
-        return (-math.inf if low is None else low, math.inf if high is None else high)
+    if tuple(inside) == (float, float):
+        return bounds_from_data(data)
     return tuple(_value(kind, entry, None) for kind, entry in zip(inside, data, strict=True))
 
 

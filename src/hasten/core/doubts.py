@@ -12,9 +12,7 @@ from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.units import percent, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from hasten.core.remark import Remark
+    from collections.abc import Mapping
 
 NOISY: Final = "noisy"
 OTHER_LOAD: Final = "other-load"
@@ -120,8 +118,3 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
 }
 DOUBTS: Final = Phrasebook(PHRASES)
-
-
-def doubts_data(doubts: Iterable[Remark]) -> list[dict[str, Any]]:
-    """Doubts for `--json`: code, facts and words."""
-    return [DOUBTS.remark_data(doubt) for doubt in doubts]

@@ -33,27 +33,6 @@ class Finding:
         if not self.practice or not (self.remark.code or self.remark.facts.get(LEGACY)):
             raise ValueError("a finding names its practice and its evidence")
 
-    @property
-    def evidence(self) -> str:
-        """The sentence, where only that is known."""
-        return str(self.remark.facts.get(LEGACY, self.remark.code))
-
-    @property
-    def what_to_do(self) -> str:
-        """What to do, where only the sentences are known."""
-        return str(self.remark.facts.get(LEGACY_HINT, ""))
-
-    def as_data(self) -> dict[str, Any]:
-        """The finding as JSON can hold it."""
-        return {
-            "practice": self.practice,
-            "verdict": self.standing.value,
-            "code": self.remark.code,
-            "facts": dict(self.remark.facts),
-            "evidence": self.evidence,
-            "what_to_do": self.what_to_do,
-        }
-
 
 def finding_from_data(data: Mapping[str, Any]) -> Finding:
     """The finding from a session file of any age."""
@@ -61,8 +40,3 @@ def finding_from_data(data: Mapping[str, Any]) -> Finding:
         return Finding(data["practice"], Standing(data["verdict"]), Remark(data["code"], data["facts"]))
     told = said(data.get("evidence") or "?", hint=data.get(LEGACY_HINT) or data.get("what_to_do") or "")
     return Finding(data["practice"], Standing(data["verdict"]), told)
-
-
-def told_finding(practice: str, standing: Standing, evidence: str, what_to_do: str = "") -> Finding:
-    """A finding of which only the sentences are known."""
-    return Finding(practice, standing, said(evidence, hint=what_to_do))

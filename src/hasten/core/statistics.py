@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hasten.core.codec import convert
+from hasten.core.codec import bounds_from_data, convert, finite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -134,15 +134,9 @@ def _bootstrap_medians(arrays: list[Floats], source: np.random.Generator) -> Flo
     return np.asarray(np.median(resampled, axis=(0, 2)))
 
 
-def _latency_data(latency: Interval) -> dict[str, Any]:
-    """A latency with the keys that all commands use; after a single process it has no bounds."""
-    bounds = [bound if math.isfinite(bound) else None for bound in (latency.low, latency.high)]
-    return {"median_ms": latency.estimate, "ci95_ms": bounds}
-
-
-def _latency_from_data(data: Mapping[str, Any]) -> Interval:
-    low, high = data["ci95_ms"]
-    return Interval(data["median_ms"], -math.inf if low is None else low, math.inf if high is None else high)
-
-
-convert(Interval, _latency_data, _latency_from_data)
+# A latency with the keys that all commands use; after a single process it has no bounds.
+convert(
+    Interval,
+    lambda latency: {"median_ms": latency.estimate, "ci95_ms": [finite(latency.low), finite(latency.high)]},
+    lambda data: Interval(data["median_ms"], *bounds_from_data(data["ci95_ms"])),
+)

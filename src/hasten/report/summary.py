@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import record, to_data
-from hasten.core.finding import Finding, Standing, finding_from_data, told_finding
+from hasten.core.finding import Finding, Standing, finding_from_data
 from hasten.core.phrases import as_sentence
+from hasten.core.remark import said
 from hasten.core.session import merged_rounds
 from hasten.core.units import percent, several
 from hasten.practices.registry import NAMES, TITLES, phrasebook, practice_named
@@ -262,7 +263,7 @@ def _finding(data: dict[str, Any]) -> Finding:
     try:
         return finding_from_data(data)
     except (KeyError, TypeError, ValueError):
-        return told_finding("?", Standing.NOT_EXAMINED, "This finding cannot be read.")
+        return Finding("?", Standing.NOT_EXAMINED, said("This finding cannot be read."))
 
 
 def _found(lines: Sequence[Line]) -> Iterable[Section]:

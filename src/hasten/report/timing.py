@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data, to_data
 from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Comparison, Verdict
-from hasten.core.doubts import DOUBTS, OF_LATENCIES_ONLY, doubts_data
+from hasten.core.doubts import DOUBTS, OF_LATENCIES_ONLY
 from hasten.core.measurement import Measurement
 from hasten.core.sustained import Minute, Sustained, SustainedFound
 from hasten.core.units import duration, interval_ms, milliseconds, percent, several, size, speedup, times
@@ -201,7 +201,7 @@ def _measured_data(found: Measurement) -> dict[str, Any]:
         "peak_memory_mb": found.peak_memory_mb,
         "cpu_ms": samples.cpu_ms,
         "energy_mj": None if samples.joules is None else samples.joules * 1e3,
-        "doubts": doubts_data(found.doubts),
+        "doubts": [DOUBTS.remark_data(doubt) for doubt in found.doubts],
     }
 
 

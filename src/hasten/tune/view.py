@@ -6,8 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hasten.core.codec import to_data
-from hasten.core.json_numbers import finite
+from hasten.core.codec import finite, to_data
 from hasten.core.units import milliseconds, several, size, speedup
 from hasten.practices.registry import TITLES, phrasebook
 from hasten.practices.steps import STEPS

@@ -6,21 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hasten.core.codec import to_data
 from hasten.core.cores import cores_from_text, cores_text
 from hasten.core.errors import UsageError
-from hasten.core.finding import Standing, finding_from_data, told_finding
+from hasten.core.finding import Finding, Standing, finding_from_data
 from hasten.core.plan import Plan, plan_from_mapping, plan_with
+from hasten.core.remark import remark, said
 
 
 def test_a_finding_survives_json() -> None:
-    finding = told_finding("threads", Standing.TO_DO, "2 threads take 40 % less time.", "Run it with threads=2.")
-    assert finding_from_data(finding.as_data()) == finding
-    assert finding.as_data()["verdict"] == "to do"
+    finding = Finding("threads", Standing.TO_DO, remark("threads.use", threads=2))
+    assert finding_from_data(to_data(finding)) == finding
+    assert to_data(finding)["verdict"] == "to do"
 
 
 def test_a_finding_without_evidence_is_none() -> None:
     with pytest.raises(ValueError, match="evidence"):
-        told_finding("threads", Standing.GOOD, "")
+        Finding("threads", Standing.GOOD, said(""))
 
 
 @given(st.sets(st.integers(0, 300)))

@@ -19,8 +19,9 @@ from tune_session import Line, session_of, tune_lines
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.codec import to_data
-from hasten.core.finding import Standing, told_finding
+from hasten.core.finding import Finding, Standing
 from hasten.core.plan import Plan
+from hasten.core.remark import said
 from hasten.core.session import Session
 from hasten.core.statistics import Interval
 from hasten.core.trial import FloorState, Trial, trial_data
@@ -296,7 +297,7 @@ def test_a_ratio_that_the_latencies_contradict_is_in_doubt() -> None:
 
 
 def _finding() -> dict[str, Any]:
-    return told_finding("quantize", Standing.IMPROVED, "int8 keeps the floor and is 60 % smaller").as_data()
+    return to_data(Finding("quantize", Standing.IMPROVED, said("int8 keeps the floor and is 60 % smaller")))
 
 
 _SESSIONS: dict[str, tuple[list[Line], str]] = {

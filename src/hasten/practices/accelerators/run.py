@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.codec import finite
 from hasten.core.comparison import Verdict
 from hasten.core.errors import Interrupted, UsageError
 from hasten.core.failure import NOT_INSTALLED, UNSUPPORTED, Failure, RunnerFailed
-from hasten.core.json_numbers import finite
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.data.preprocess import preprocess_from_text

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.codec import to_data
+from hasten.core.codec import finite, to_data
 from hasten.core.comparison import DEFAULT_MARGIN, Verdict
 from hasten.core.finding import Finding, Standing
-from hasten.core.json_numbers import finite
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Status
 from hasten.practices.quantize.facts import SIZE
