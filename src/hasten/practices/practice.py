@@ -6,18 +6,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hasten.core.codec import from_data
+from hasten.core.finding import Finding, Standing
+from hasten.core.remark import remark
 from hasten.core.trial import NOTHING
+from hasten.show.blocks import Section
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from hasten.core.finding import Finding
     from hasten.core.phrases import Phrase
     from hasten.core.profile import Profile
     from hasten.core.remark import Remark
     from hasten.core.session import Line
     from hasten.core.trial import Step, Trial
-    from hasten.show.blocks import Section
+    from hasten.show.blocks import Block
 
 T = TypeVar("T")
 
@@ -57,7 +59,21 @@ class Practice(Protocol):
         """What a report shows of it, from the lines of a session; none where the session holds nothing of it."""
 
 
-def studies(record: type[T], kind: str, lines: Sequence[Line]) -> list[tuple[str, T]]:
+def not_examined(practice: str) -> Finding:
+    """The verdict of a practice that a tuning says nothing about."""
+    return Finding(practice, Standing.NOT_EXAMINED, remark(f"{practice}.not-examined"))
+
+
+def no_sections(lines: Sequence[Line]) -> list[Section]:
+    """Those of a practice whose finding stands with the other verdicts, and that has nothing else to show."""
+    return []
+
+
+def studies_section(
+    record: type[T], kind: str, lines: Sequence[Line], view: Callable[[T, str], list[Block]]
+) -> list[Section]:
     """The studies of one kind in a session, each with a name for its charts; a later one of a label replaces it."""
     found = {line.label: from_data(record, line.data) for line in lines if line.kind == kind}
-    return [(f"{kind}-{place}" if place else kind, study) for place, study in enumerate(found.values())]
+    names = (f"{kind}-{place}" if place else kind for place in range(len(found)))
+    blocks = [block for study, name in zip(found.values(), names, strict=True) for block in view(study, name)]
+    return [Section(kind, kind.capitalize(), tuple(blocks))] if blocks else []

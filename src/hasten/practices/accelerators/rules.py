@@ -13,6 +13,7 @@ from hasten.core.remark import Remark, remark
 from hasten.core.trial import FloorState
 from hasten.core.trial import Status as TrialStatus
 from hasten.practices.accelerators.facts import BASE, Status
+from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,7 +194,7 @@ def verdict(known: Evidence) -> Finding:
     """Whether an accelerator beats the choice of a tuning."""
     tried = [trial for trial in known.originals if trial.plan.accelerator != "cpu"]
     if not tried:
-        return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.not-examined"))
+        return not_examined(NAME)
     ran = [trial for trial in tried if trial.latency is not None]
     facts = {"rows": [_row(trial, known.best) for trial in tried]}
     if not ran:

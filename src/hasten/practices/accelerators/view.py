@@ -11,7 +11,7 @@ from hasten.core.units import interval_ms, milliseconds, percent, size
 from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFound, Status
 from hasten.practices.accelerators.rules import NAME, finding_of, ladder_remarks, recommend
 from hasten.practices.accelerators.words import BOOK
-from hasten.practices.practice import studies
+from hasten.practices.practice import studies_section
 from hasten.show.blocks import Cell, Chart, Facts, Headline, Section, Table, columns
 from hasten.show.charts import Bar, interval_bars, status_of
 
@@ -64,8 +64,7 @@ def session_lines(found: AcceleratorsFound) -> list[tuple[str, str, dict[str, An
 
 def sections(lines: Sequence[Line]) -> list[Section]:
     """The section of a report."""
-    blocks = [block for name, found in studies(AcceleratorsFound, NAME, lines) for block in view(found, name)]
-    return [Section(NAME, "Accelerators", tuple(blocks))] if blocks else []
+    return studies_section(AcceleratorsFound, NAME, lines, view)
 
 
 def _said(row: AcceleratorRow) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
 from hasten.practices.app.facts import NAME, OUTPUT_COPIED, Fault, WatchedFound
+from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,4 +93,4 @@ def finding_of(found: AppFound) -> Finding:
 
 def verdict(known: Evidence) -> Finding:
     """How a tuned model stands with this practice: a tuning alone says nothing about it."""
-    return Finding(NAME, Standing.NOT_EXAMINED, remark("app.not-examined"))
+    return not_examined(NAME)

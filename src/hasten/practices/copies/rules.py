@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
 from hasten.practices.copies.facts import BOTH, IN, OUT, CopyRow
+from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,7 @@ def finding_of(found: CopiesFound) -> Finding:
 
 def verdict(known: Evidence) -> Finding:
     """How a tuned model stands with this practice: a tuning alone says nothing about it."""
-    return Finding(NAME, Standing.NOT_EXAMINED, remark("copies.not-examined"))
+    return not_examined(NAME)
 
 
 def _costs(rows: Sequence[CopyRow]) -> dict[str, CopyRow]:

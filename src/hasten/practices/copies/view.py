@@ -12,7 +12,7 @@ from hasten.core.units import interval_ms, milliseconds, percent, size, times
 from hasten.practices.copies.facts import BOTH, IN, OUT, CopiesFound, CopyRow
 from hasten.practices.copies.rules import NAME, finding_of, recommended_way
 from hasten.practices.copies.words import BOOK, WAY_NAMES
-from hasten.practices.practice import studies
+from hasten.practices.practice import studies_section
 from hasten.show.blocks import (
     Cell,
     Chart,
@@ -79,8 +79,7 @@ def session_lines(found: CopiesFound) -> list[tuple[str, str, dict[str, Any]]]:
 
 def sections(lines: Sequence[Line]) -> list[Section]:
     """The section of a report."""
-    blocks = [block for name, found in studies(CopiesFound, NAME, lines) for block in view(found, name)]
-    return [Section(NAME, "Copies", tuple(blocks))] if blocks else []
+    return studies_section(CopiesFound, NAME, lines, view)
 
 
 def _by_way(found: CopiesFound, name: str, chosen: str) -> Table:

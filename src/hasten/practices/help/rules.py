@@ -8,6 +8,7 @@ from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
 from hasten.practices.help import facts
 from hasten.practices.help.facts import Check, Status
+from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
     from hasten.core.machine import Machine
@@ -94,4 +95,4 @@ def finding_of(found: DoctorFound) -> Finding:
 
 def verdict(known: Evidence) -> Finding:
     """How a tuned model stands with this practice: a tuning alone says nothing about it."""
-    return Finding(NAME, Standing.NOT_EXAMINED, remark("help.not-examined"))
+    return not_examined(NAME)

@@ -12,11 +12,8 @@ from hasten.practices.help.words import BOOK
 from hasten.show.blocks import Facts, Headline, Note, Notes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hasten.core.machine import Machine
-    from hasten.core.session import Line
-    from hasten.show.blocks import Block, Section
+    from hasten.show.blocks import Block
 
 
 def view(found: DoctorFound | DevicesFound) -> list[Block]:
@@ -44,11 +41,6 @@ def document(found: DoctorFound | DevicesFound) -> dict[str, Any]:
 def session_lines(found: DoctorFound) -> list[tuple[str, str, dict[str, Any]]]:
     """What a session keeps of the checks."""
     return [("finding", NAME, to_data(finding_of(found)))]
-
-
-def sections(lines: Sequence[Line]) -> list[Section]:
-    """A report shows the finding with the other verdicts, and no section of its own."""
-    return []
 
 
 def _headline(found: DoctorFound) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
+from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
     from hasten.core.profile import OperatorTime
@@ -20,7 +21,7 @@ def verdict(known: Evidence) -> Finding:
     """Whether a single operator of the tuned model has much to win."""
     profile = known.profiles[1] or known.profiles[0]
     if profile is None:
-        return Finding(NAME, Standing.NOT_EXAMINED, remark("operators.not-examined"))
+        return not_examined(NAME)
     if not profile.is_mostly_seen:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("operators.unseen"))
     judged = [operator for operator in profile.operators if operator.headroom_ms is not None]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
+from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
     from hasten.core.profile import OperatorTime, Profile
@@ -20,7 +21,7 @@ def verdict(known: Evidence) -> Finding:
     before, after = known.profiles
     profile = after or before
     if profile is None:
-        return Finding(NAME, Standing.NOT_EXAMINED, remark("profile.not-examined"))
+        return not_examined(NAME)
     earlier_ms = before.latency_ms if before is not None and after is not None and before is not after else None
     return Finding(NAME, Standing.GOOD, where_time_goes(profile, earlier_ms))
 

@@ -21,6 +21,7 @@ from hasten.core.comparison import FEWEST_ROUNDS, log_ratio_of_round
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import mean_interval, relative_spread
+from hasten.practices.practice import not_examined
 from hasten.practices.threads.facts import QUIET, Choice, Effect, EffectOfOption, Option, Refusal, Row, Step
 
 if TYPE_CHECKING:
@@ -305,7 +306,7 @@ def verdict(known: Evidence) -> Finding:
     """How a tuned model stands with its threads: the study if there was one, else the plans of the race."""
     rows = [trial for trial in known.originals if _is_xnnpack(trial.plan) and trial.latency]
     if len(rows) < 2:
-        return Finding(NAME, Standing.NOT_EXAMINED, remark("threads.not-examined"))
+        return not_examined(NAME)
     times = [{"threads": trial.plan.threads, "median_ms": trial.median_ms} for trial in rows]
     return Finding(NAME, Standing.GOOD, remark("threads.raced", rows=times))
 

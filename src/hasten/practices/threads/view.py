@@ -11,7 +11,7 @@ from hasten.core.measurement import Measurement
 from hasten.core.remark import Remark, remark
 from hasten.core.session import merged_rounds
 from hasten.core.units import interval_ms, milliseconds, percent, size
-from hasten.practices.practice import studies
+from hasten.practices.practice import studies_section
 from hasten.practices.threads.facts import Condition, Option, Row, ThreadsFound
 from hasten.practices.threads.rules import NAME, doubts_of, finding_of, row_from_measurement
 from hasten.practices.threads.words import BOOK, condition_words, option_words
@@ -64,12 +64,11 @@ def session_lines(found: ThreadsFound) -> list[tuple[str, str, dict[str, Any]]]:
 
 def sections(lines: Sequence[Line]) -> list[Section]:
     """The section of a report. Sessions that hold no study, only its measurements, are shown by those."""
-    blocks = [block for name, found in studies(ThreadsFound, NAME, lines) for block in view(found, name)]
-    if not blocks:
-        measured = merged_rounds(line for line in lines if line.kind == "measurement" and "load" in line.data)
-        rows = [_measured_row(line.data) for line in measured]
-        blocks = [_chart(rows, {}, NAME)] if rows else []
-    return [Section(NAME, "Threads", tuple(blocks))] if blocks else []
+    if found := studies_section(ThreadsFound, NAME, lines, view):
+        return found
+    measured = merged_rounds(line for line in lines if line.kind == "measurement" and "load" in line.data)
+    rows = [_measured_row(line.data) for line in measured]
+    return [Section(NAME, "Threads", (_chart(rows, {}, NAME),))] if rows else []
 
 
 def _measured_row(data: dict[str, Any]) -> Row:
