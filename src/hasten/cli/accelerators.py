@@ -31,9 +31,7 @@ hasten accelerators --new-delegate mydelegate
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("model", metavar="MODEL", nargs="?", help="a .tflite file, or demo: the embedded model")
-    parser.add_argument(
-        "--seconds", type=options.positive_float, default=60.0, metavar="S", help="approximate time limit (default: 60)"
-    )
+    options.add_seconds(parser, 60)
     parser.add_argument("--threads", type=options.positive_int, default=1, metavar="N", help="CPU threads (default: 1)")
     parser.add_argument(
         "--delegate", action="append", default=[], metavar="LIB[:K=V;…]", help="an external delegate (repeatable)"

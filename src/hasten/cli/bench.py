@@ -27,19 +27,14 @@ hasten bench model.tflite --sustained 10
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
-    parser.add_argument(
-        "--seconds", type=options.positive_float, default=6.0, metavar="S", help="approximate time limit (default: 6)"
-    )
+    options.add_seconds(parser, 6)
     parser.add_argument(
         "--sustained",
         type=options.positive_float,
         metavar="MINUTES",
         help="run without a pause; shows the median of each minute and when throttling begins",
     )
-    options.add_plan(parser)
-    options.add_workload(parser)
-    options.add_target(parser)
-    options.add_output(parser)
+    options.add_running(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -53,12 +53,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", default="", metavar="SESSION", help="an older session of check, from a machine like this one"
     )
-    parser.add_argument(
-        "--seconds",
-        type=options.positive_float,
-        default=0.0,
-        metavar="S",
-        help="approximate time limit for timing (default: 20); it ends earlier if everything is decided",
+    options.add_seconds(
+        parser, 0, "approximate time limit for timing (default: 20); it ends earlier if everything is decided"
     )
     parser.add_argument("--strict", action="store_true", help="fail if a limit is undecided")
     options.add_data(parser, calibration=False)

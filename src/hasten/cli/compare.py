@@ -33,9 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("first", metavar="A", help=options.MODEL_HELP)
     parser.add_argument("second", metavar="B", help="the same; @threads=2 alone is A's model with that plan")
-    parser.add_argument(
-        "--seconds", type=options.positive_float, default=15.0, metavar="S", help="approximate time limit (default: 15)"
-    )
+    options.add_seconds(parser, 15)
     parser.add_argument(
         "--margin",
         type=options.percentage,
@@ -52,10 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     data.add_argument("--preprocess", default="", metavar="K=V,…", help="e.g. mean=127.5,std=127.5 (default: as is)")
     data.add_argument("--skip-bad", action="store_true", help="leave out samples that cannot be used")
-    options.add_plan(parser)
-    options.add_workload(parser)
-    options.add_target(parser)
-    options.add_output(parser)
+    options.add_running(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -29,15 +29,10 @@ _LANGUAGES = ("python", "kotlin", "cpp")
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
-    parser.add_argument(
-        "--seconds", type=options.positive_float, default=12.0, metavar="S", help="approximate time limit (default: 12)"
-    )
+    options.add_seconds(parser, 12)
     parser.add_argument("--language", choices=_LANGUAGES, default="", help="print code for the recommended way")
     parser.add_argument("--no-code", action="store_true", help="leave the code out")
-    options.add_plan(parser)
-    options.add_workload(parser)
-    options.add_target(parser)
-    options.add_output(parser)
+    options.add_running(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,6 +25,20 @@ if TYPE_CHECKING:
 MODEL_HELP: Final = "a .tflite file, a bundle or demo; a plan may follow, as in model.tflite@threads=2"
 
 
+def add_seconds(parser: argparse.ArgumentParser, default: float, said: str = "") -> None:
+    """How long to measure."""
+    said = said or f"approximate time limit (default: {default:g})"
+    parser.add_argument("--seconds", type=positive_float, default=float(default), metavar="S", help=said)
+
+
+def add_running(parser: argparse.ArgumentParser, *, session: bool = True) -> None:
+    """What every command takes that runs a model on a plan."""
+    add_plan(parser)
+    add_workload(parser)
+    add_target(parser)
+    add_output(parser, session=session)
+
+
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """How to run the model."""
     group = parser.add_argument_group("how to run the model")

@@ -28,17 +28,12 @@ hasten profile model.tflite --model-explorer node_data.json
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
-    parser.add_argument(
-        "--seconds", type=options.positive_float, default=4.0, metavar="S", help="approximate time limit (default: 4)"
-    )
+    options.add_seconds(parser, 4)
     parser.add_argument(
         "--top", type=options.positive_int, default=15, metavar="N", help="show this many operators (default: 15)"
     )
     parser.add_argument("--no-roofline", action="store_true", help="do not measure this machine's peak")
-    options.add_plan(parser)
-    options.add_workload(parser)
-    options.add_target(parser)
-    options.add_output(parser)
+    options.add_running(parser)
     exports = parser.add_argument_group("exports")
     exports.add_argument("--csv", type=Path, metavar="FILE", help="write all operators as a table")
     exports.add_argument("--model-explorer", type=Path, metavar="FILE", help="write node data for Model Explorer")

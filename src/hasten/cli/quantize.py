@@ -66,18 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             help=f"type of float {end}s in variants (default: float32)",
         )
     parser.add_argument("--no-mix", action="store_true", help="do not search for mixes of float and integers")
-    parser.add_argument(
-        "--seconds",
-        type=options.positive_float,
-        default=60.0,
-        metavar="S",
-        help="approximate time for timing (default: 60)",
-    )
+    options.add_seconds(parser, 60, "approximate time for timing (default: 60)")
     options.add_data(parser)
-    options.add_plan(parser)
-    options.add_workload(parser)
-    options.add_target(parser)
-    options.add_output(parser, session=False)
+    options.add_running(parser, session=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -38,10 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a .npy, a .npz with an array for each input, an image or a WAV file",
     )
     parser.add_argument("--preprocess", default="", metavar="K=V,…", help="for example mean=127.5,std=127.5")
-    options.add_plan(parser)
-    options.add_workload(parser)
-    options.add_target(parser)
-    options.add_output(parser, session=False)
+    options.add_running(parser, session=False)
     group = parser.add_argument_group("results")
     group.add_argument("--output", type=Path, metavar="FILE", help="save the outputs as .npz")
     group.add_argument("--force", action="store_true", help="overwrite an existing file")

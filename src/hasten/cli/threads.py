@@ -30,17 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--load", choices=_SITUATIONS, default="quiet", help="other work on the device in real use (default: quiet)"
     )
     parser.add_argument("--counts", type=_counts, default=(), metavar="N,…", help="try these (default: 1 to all cores)")
-    parser.add_argument(
-        "--seconds",
-        type=options.positive_float,
-        default=0.0,
-        metavar="S",
-        help="approximate time limit (default: 25 per thread count)",
-    )
-    options.add_plan(parser)
-    options.add_workload(parser)
-    options.add_target(parser)
-    options.add_output(parser)
+    options.add_seconds(parser, 0, "approximate time limit (default: 25 per thread count)")
+    options.add_running(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,13 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the trace to write (.json)")
     parser.add_argument("--force", action="store_true", help="replace an existing file")
-    parser.add_argument(
-        "--seconds", type=options.positive_float, default=2.0, metavar="S", help="approximate time limit (default: 2)"
-    )
-    options.add_plan(parser)
-    options.add_workload(parser)
-    options.add_target(parser)
-    options.add_output(parser, session=False)
+    options.add_seconds(parser, 2)
+    options.add_running(parser, session=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
