@@ -16,7 +16,7 @@ from hasten.model.reader import read_graph
 from hasten.practices.accelerators.facts import Status
 from hasten.practices.accelerators.ladder import climb
 from hasten.practices.accelerators.rules import recommend
-from hasten.practices.accelerators.run import Checks, examine
+from hasten.practices.accelerators.run import examine
 from hasten.practices.accelerators.words import BOOK
 from hasten.targets.base import Limits
 from tests import example_models
@@ -45,7 +45,7 @@ def examined(
     graph = read_graph(path)
     candidate = Candidate(path.name, path, Model(str(path), graph.size_bytes, graph.sha256))
     everything = {"xnnpack": Plan(), "reference": Plan(kernel="reference"), **plans}
-    return examine(candidate, graph, everything, Checks(), Effort(seconds, target))
+    return examine(candidate, graph, everything, Effort(seconds, target))
 
 
 def planted_plan(library: Path, **settings: object) -> Plan:

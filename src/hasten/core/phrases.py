@@ -116,6 +116,7 @@ _WAYS: Final[dict[str, Callable[[Any, str], str]]] = {
     "percent": lambda value, _: units.percent(value),
     "points": lambda value, _: units.percentage_points(value),
     "size": lambda value, _: units.size(value),
+    "large": lambda value, _: units.count(value),
     "times": lambda value, _: units.times(value),
     "count": units.several,
     "speedup": lambda ratio, _: units.speedup(ratio["ratio"], ratio.get("ci95")),

@@ -104,3 +104,9 @@ def _digits(value: float) -> str:
 def several(count: int, what: str) -> str:
     """A count with its noun: 1 sample, 2 samples, 3 processes."""
     return f"{count} {what}" + ("" if count == 1 else "es" if what.endswith("s") else "s")
+
+
+def first_few(values: Sequence[object], most: int) -> str:
+    """Some values, and how many more there are: a, b and 3 more."""
+    more = len(values) - most
+    return ", ".join(map(str, values[:most])) + (f" and {more} more" if more > 0 else "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.doubts import DOUBTS
 from hasten.core.remark import Remark, remark_from_data
-from hasten.core.units import several
+from hasten.core.units import first_few, several
 from hasten.practices.registry import phrasebook
 from hasten.report.figures import UNREADABLE, DoubtRow, at, items, number, records, short, text
 from hasten.show.blocks import Cell, Prose, Section, Table, columns
@@ -26,6 +26,7 @@ BUSY: Final = "Other processes kept the machine busy. Measure again on an idle m
 _RATIOS_APART: Final = 0.2
 _MOST_ROWS: Final = 2000
 _MOST_UNREADABLE: Final = 12
+_MOST_NAMES: Final = 3
 _FILTER_FROM: Final = 12
 
 
@@ -94,7 +95,12 @@ def doubts_section(doubts: Sequence[DoubtRow], unreadable: Sequence[str], lost_l
     if not doubts:
         return Section("doubts", "Doubts", (Prose("There is no doubt about any number of this session."), *notes))
     rows = tuple(
-        (Cell(doubt.reason.replace("-", " ")), Cell(doubt.evidence), Cell(_where(doubt.where)), Cell(doubt.hint))
+        (
+            Cell(doubt.reason.replace("-", " ")),
+            Cell(doubt.evidence),
+            Cell(first_few(doubt.where, _MOST_NAMES)),
+            Cell(doubt.hint),
+        )
         for doubt in doubts[:_MOST_ROWS]
     )
     sheet = Table(
@@ -107,8 +113,3 @@ def doubts_section(doubts: Sequence[DoubtRow], unreadable: Sequence[str], lost_l
     return Section(
         "doubts", "Doubts", (Prose("Reasons why a number may be less certain than it looks."), *notes, sheet)
     )
-
-
-def _where(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

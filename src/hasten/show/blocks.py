@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from hasten.core.finding import Finding
     from hasten.core.phrases import Phrasebook
@@ -155,6 +155,17 @@ def cell(value: object, sort: float | None = None) -> Cell:
     if isinstance(value, int) and not isinstance(value, bool):
         return Cell(f"{value:,}", float(value) if sort is None else sort)
     return Cell("" if value is None else str(value), sort)
+
+
+def answer(remark: Remark, book: Phrasebook) -> Headline:
+    """What a finding says and what to do about it, as the headline."""
+    return Headline(f"{book.text(remark)} {book.hint(remark)}".strip())
+
+
+def sentences(texts: Iterable[str]) -> list[Block]:
+    """Sentences as a block of notes; none where there are none."""
+    rows = tuple(Note(text) for text in texts)
+    return [Notes(rows)] if rows else []
 
 
 def notes(remarks: Sequence[Remark], book: Phrasebook) -> list[Block]:

@@ -56,11 +56,6 @@ class Latency:
     p95_ms: float | None = None
     processes: int = 0
 
-    @property
-    def interval(self) -> Interval:
-        """The median with its interval."""
-        return Interval(self.median_ms, *self.ci95_ms)
-
 
 @record
 class LadderPoint:

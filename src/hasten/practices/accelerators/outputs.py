@@ -104,7 +104,7 @@ def output_errors(
         return {}
     steps = [1.0 if tensor.dtype in ("int8", "uint8", "int16") else 0.0 for tensor in tensors]
     errors = {
-        name: worst_of([_error(expected, got, steps) for expected, got in zip(truth, found, strict=True)])
+        name: worst_of([output_error(expected, got, steps) for expected, got in zip(truth, found, strict=True)])
         for name, found in outputs.items()
     }
     if not chooses(graph):
@@ -118,18 +118,12 @@ def chooses(graph: Graph) -> bool:
     return any(node.op in _CHOOSING for node in graph.main.nodes)
 
 
-def _error(
-    expected: Sequence[NDArray[np.float64]], got: Sequence[NDArray[np.float64]], steps: Sequence[float]
-) -> OutputError:
-    if len(expected) != len(got) or len(expected) != len(steps):
-        return NO_NUMBERS
-    return output_error(expected, got, steps)
-
-
 def output_error(
     reference: Sequence[NDArray[np.float64]], found: Sequence[NDArray[np.float64]], steps: Sequence[float]
 ) -> OutputError:
     """Compare outputs with the reference's, array by array; `steps` are their quantization steps, 0 for floats."""
+    if len(reference) != len(found) or len(reference) != len(steps):
+        return NO_NUMBERS
     worst, typical, judgement = 0.0, 0.0, Judgement.RIGHT
     for expected, got, step in zip(reference, found, steps, strict=True):
         numbers = np.isfinite(expected)

@@ -43,11 +43,10 @@ def something_else_ran(plan: Plan, load: LoadReport) -> Failure | None:
 
 def placement_fields(graph: Graph, plan: Plan, load: LoadReport) -> dict[str, Any]:
     """How much of the model the plan's own back end runs, as fields of its row."""
+    total = sum(len(subgraph.nodes) for subgraph in graph.subgraphs)
     if not _is_delegated(plan):
-        total = sum(len(subgraph.nodes) for subgraph in graph.subgraphs)
         return {"placed_ops": total, "total_ops": total, "partitions": 1, "placed_macs": 1.0, "placed_bytes": 1.0}
     if load.placement is None:
-        total = sum(len(subgraph.nodes) for subgraph in graph.subgraphs)
         whole = not plan.runs_on_cpu and load.without_cpu
         return {"total_ops": total, "placed_ops": total if whole else None}
     ours = _ours(plan, load)

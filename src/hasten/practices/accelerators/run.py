@@ -82,7 +82,7 @@ def run(candidate: Candidate, graph: Graph, options: AcceleratorOptions, effort:
     compared_on = options.data or NOISE
     plans = plans_to_examine(candidate.plan.threads, options.delegates)
     try:
-        rows = examine(candidate, graph, plans, Checks(make, options.cache), effort)
+        rows = examine(candidate, graph, plans, effort, make, options.cache)
         failures = [row.failure for row in rows if row.failure is not None]
         if len(failures) == len(rows):
             return failures[0]  # the CPU's own: the model's trouble, whatever the others say
@@ -119,29 +119,27 @@ def plans_to_examine(threads: int, delegates: Sequence[str] = ()) -> dict[str, P
     return plans
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """How outputs and starts are checked."""
-
-    make: MakeInputs = make_inputs
-    """What makes the inputs that outputs are compared on: seeded noise, if nothing better."""
-    cache: str = ""
-    """A folder for caches; empty for none."""
-
-
 def examine(
-    candidate: Candidate, graph: Graph, plans: dict[str, Plan], checks: Checks, effort: Effort
+    candidate: Candidate,
+    graph: Graph,
+    plans: dict[str, Plan],
+    effort: Effort,
+    make: MakeInputs = make_inputs,
+    cache: str = "",
 ) -> tuple[AcceleratorRow, ...]:
-    """A row for each plan, in the order given. Raises Interrupted with the rows so far, once something was timed."""
+    """A row for each plan, in the order given. Raises Interrupted with the rows so far, once something was timed.
+
+    `make` makes the inputs that outputs are compared on, `cache` is a folder to show what caches save at the start.
+    """
     whole = Schedule(effort.seconds_or(SECONDS))
     entries = [_Entry(name, replace(candidate, label=name, plan=plan)) for name, plan in plans.items()]
     inputs: list[list[bytes]] = []
     for number, entry in enumerate(entries):
         effort.progress(_SHARE_OF_CHECKS * number / len(entries), f"checking {entry.name}")
-        _check(entry, inputs, checks.make, effort, fresh=graph.stateful)
-        if checks.cache and entry.failure is None and _keeps_a_cache(entry.candidate.plan):
+        _check(entry, inputs, make, effort, fresh=graph.stateful)
+        if cache and entry.failure is None and _keeps_a_cache(entry.candidate.plan):
             effort.progress(_SHARE_OF_CHECKS * (number + 0.5) / len(entries), f"filling the cache of {entry.name}")
-            folder = f"{checks.cache}/{Path(entry.name).name}-{candidate.model.sha256[:12]}"
+            folder = f"{cache}/{Path(entry.name).name}-{candidate.model.sha256[:12]}"
             entry.cached_start_ms = _cached_start_ms(entry, folder, effort)
     try:
         _time(entries, whole, effort)

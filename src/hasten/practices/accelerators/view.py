@@ -12,24 +12,23 @@ from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFoun
 from hasten.practices.accelerators.rules import NAME, finding_of, ladder_remarks, recommend
 from hasten.practices.accelerators.words import BOOK
 from hasten.practices.practice import studies_section
-from hasten.show.blocks import Cell, Chart, Facts, Headline, Section, Table, columns
+from hasten.show.blocks import Cell, Chart, Facts, Table, answer, columns
 from hasten.show.charts import Bar, interval_bars, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.session import Line
-    from hasten.show.blocks import Block
+    from hasten.show.blocks import Block, Section
 
 _FAR: Final = 10.0
 
 
 def view(found: AcceleratorsFound, name: str = NAME) -> list[Block]:
     """The recommendation, the rows, and what there is to say about each."""
-    finding = finding_of(found.rows).remark
     said = tuple((row.name, text) for row in found.rows if (text := _said(row)))
     return [
-        Headline(f"{BOOK.text(finding)} {BOOK.hint(finding)}".strip()),
+        answer(finding_of(found.rows).remark, BOOK),
         Facts((("model", PurePath(found.model).name), ("compared on", found.compared_on))),
         _chart_or_table(found, name),
         *([Facts(said)] if said else []),

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import doubts
 from hasten.core.comparison import Verdict
-from hasten.core.phrases import Phrase, Phrasebook, as_sentence
-from hasten.core.remark import Remark
-from hasten.core.units import count, milliseconds, percent, several, speedup, times
+from hasten.core.phrases import Phrase, Phrasebook, as_sentence, filled
+from hasten.core.remark import Remark, remark_from_data
+from hasten.core.units import count, first_few, milliseconds, percent, several, speedup, times
 from hasten.evaluate.trial_words import why_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+
+    from hasten.core.phrases import Template
 
 _FAR: Final = 10.0
 _REFUSED_NAMED: Final = 4
@@ -27,7 +29,7 @@ def error_words(error: float) -> str:
 
 
 def _parts(facts: Mapping[str, Any]) -> str:
-    return " ".join(BOOK.text(Remark(part["code"], part["facts"])) for part in facts["parts"])
+    return " ".join(BOOK.text(remark_from_data(part)) for part in facts["parts"])
 
 
 def _failed(facts: Mapping[str, Any]) -> str:
@@ -48,9 +50,7 @@ def _where(facts: Mapping[str, Any]) -> str:
 
 
 def _left(facts: Mapping[str, Any]) -> str:
-    more = len(facts["operators"]) - _REFUSED_NAMED
-    named = ", ".join(facts["operators"][:_REFUSED_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return f"Left to {_where(facts)}: {named}."
+    return f"Left to {_where(facts)}: {first_few(facts['operators'], _REFUSED_NAMED)}."
 
 
 def _left_count(facts: Mapping[str, Any]) -> str:
@@ -102,14 +102,14 @@ def _stay(facts: Mapping[str, Any]) -> str:
     return f"Stay with XNNPACK on the CPU: nothing here proves to be faster.{tried}{untrusted}"
 
 
-def _without_base(text: str | Callable[[Mapping[str, Any]], str]) -> Phrase:
+def _without_base(text: Template) -> Phrase:
     """A sentence, and why XNNPACK is out of the question."""
 
     def told(facts: Mapping[str, Any]) -> str:
-        first = text if isinstance(text, str) else text(facts)
+        first = filled(text, facts)
         if "base_why" not in facts:
             return f"{first} XNNPACK was not timed."
-        why = BOOK.text(Remark(facts["base_why"]["code"], facts["base_why"]["facts"]))
+        why = BOOK.text(remark_from_data(facts["base_why"]))
         return f"{first} XNNPACK does not run this model. {why}".rstrip()
 
     return Phrase(told, _settings)
@@ -121,7 +121,7 @@ def _unchecked(facts: Mapping[str, Any]) -> str:
 
 
 def _none_here(facts: Mapping[str, Any]) -> str:
-    rows = (f"{row['name'].upper()}: {BOOK.text(Remark(row['code'], row['facts']))}" for row in facts["rows"])
+    rows = (f"{row['name'].upper()}: {BOOK.text(remark_from_data(row))}" for row in facts["rows"])
     return " ".join(["No accelerator runs the model on this machine.", *rows])
 
 
@@ -168,20 +168,14 @@ PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.stand-in": Phrase("This is {what}."),
     "accelerators.use": Phrase(_use, _settings),
     "accelerators.stay": Phrase(_stay),
-    "accelerators.use-fastest": _without_base(lambda facts: f"Use {facts['name']}, the fastest that runs this model."),
+    "accelerators.use-fastest": _without_base("Use {name}, the fastest that runs this model."),
     "accelerators.unchecked": _without_base(_unchecked),
     "accelerators.nothing-runs": _without_base("Nothing here runs this model."),
     "accelerators.none-here": Phrase(_none_here),
     "accelerators.pays-unknown": Phrase("The network size from which on it pays is unknown."),
-    "accelerators.pays-nowhere": Phrase(
-        lambda facts: f"It pays at no size from {count(facts['smallest'])} to {count(facts['largest'])} MACs."
-    ),
-    "accelerators.pays-everywhere": Phrase(
-        lambda facts: f"It pays at every size tried, from {count(facts['smallest'])} MACs on."
-    ),
-    "accelerators.pays-from": Phrase(
-        lambda facts: f"It pays from {count(facts['macs'])} MACs on; at {count(facts['below'])} that is not proven."
-    ),
+    "accelerators.pays-nowhere": Phrase("It pays at no size from {smallest:large} to {largest:large} MACs."),
+    "accelerators.pays-everywhere": Phrase("It pays at every size tried, from {smallest:large} MACs on."),
+    "accelerators.pays-from": Phrase("It pays from {macs:large} MACs on; at {below:large} that is not proven."),
     "accelerators.ladder-failed": Phrase(
         lambda facts: f"It failed at {count(facts['macs'])} MACs: {_failed({**facts, 'hint': ''})}"
     ),

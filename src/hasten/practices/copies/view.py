@@ -13,28 +13,14 @@ from hasten.practices.copies.facts import BOTH, IN, OUT, CopiesFound, CopyRow
 from hasten.practices.copies.rules import NAME, finding_of, recommended_way
 from hasten.practices.copies.words import BOOK, WAY_NAMES
 from hasten.practices.practice import studies_section
-from hasten.show.blocks import (
-    Cell,
-    Chart,
-    Detail,
-    Facts,
-    Headline,
-    Note,
-    Notes,
-    Prose,
-    Section,
-    Snippet,
-    Table,
-    columns,
-    notes,
-)
+from hasten.show.blocks import Cell, Chart, Detail, Facts, Prose, Snippet, Table, answer, columns, notes, sentences
 from hasten.show.charts import Bar, interval_bars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.session import Line
-    from hasten.show.blocks import Block
+    from hasten.show.blocks import Block, Section
 
 # From so many inferences on, a cost is given as a factor.
 _MANY: Final = 10.0
@@ -42,7 +28,6 @@ _MANY: Final = 10.0
 
 def view(found: CopiesFound, name: str = NAME) -> list[Block]:
     """The recommendation, the cost of each way, what cannot be done here, and the code."""
-    finding = finding_of(found).remark
     chosen = recommended_way(found.rows, found.inference_us)
     interval = interval_ms(*(end / 1e3 for end in found.inference_ci95_us))
     facts = (
@@ -52,7 +37,7 @@ def view(found: CopiesFound, name: str = NAME) -> list[Block]:
         *((("use", WAY_NAMES[chosen]),) if chosen else ()),
     )
     return [
-        Headline(f"{BOOK.text(finding)} {BOOK.hint(finding)}".strip()),
+        answer(finding_of(found).remark, BOOK),
         Facts(facts),
         _by_way(found, name, chosen),
         *notes(found.doubts, BOOK),
@@ -144,10 +129,7 @@ def _refused(rows: Sequence[CopyRow]) -> list[Block]:
     for row in rows:
         if row.us is None:
             reasons.setdefault(BOOK.text(row.reason), []).append(row.way)
-    said = tuple(
-        Note(f"Not possible here: {', '.join(ways)}. {as_sentence(reason)}") for reason, ways in reasons.items()
-    )
-    return [Notes(said)] if said else []
+    return sentences(f"Not possible here: {', '.join(ways)}. {as_sentence(reason)}" for reason, ways in reasons.items())
 
 
 def _code(found: CopiesFound) -> list[Block]:

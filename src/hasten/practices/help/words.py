@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.remark import Remark
-from hasten.core.units import percent, several
+from hasten.core.remark import remark_from_data
+from hasten.core.units import several
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_LOAD: Final = "The load average is {load:.1f}."
+_NOISE: Final = "p95 is {spread:percent} above the median."
 
 
 def _processor(facts: Mapping[str, Any]) -> str:
@@ -24,21 +27,17 @@ def _clock(facts: Mapping[str, Any]) -> str:
 
 
 def _trouble(facts: Mapping[str, Any]) -> str:
-    return " ".join(BOOK.text(Remark(check["code"], check["facts"])) for check in facts["checks"])
+    return " ".join(BOOK.text(remark_from_data(check)) for check in facts["checks"])
 
 
 def _remedy(facts: Mapping[str, Any]) -> str:
-    hints = (BOOK.hint(Remark(check["code"], check["facts"])) for check in facts["checks"])
+    hints = (BOOK.hint(remark_from_data(check)) for check in facts["checks"])
     return next(filter(None, hints), "Run hasten doctor.")
 
 
 def _fine(facts: Mapping[str, Any]) -> str:
     missing = f" Missing: {', '.join(facts['missing'])}." if facts["missing"] else ""
     return f"This machine passes {several(facts['count'], 'check')}.{missing}"
-
-
-def _noise(facts: Mapping[str, Any]) -> str:
-    return f"p95 is {percent(facts['spread'])} above the median."
 
 
 PHRASES: Final[dict[str, Phrase]] = {
@@ -51,8 +50,8 @@ PHRASES: Final[dict[str, Phrase]] = {
     "help.memory-bad": Phrase(
         lambda facts: f"Only {facts['memory_mb'] / 1024:.1f} GB.", "Compare only a few models at a time."
     ),
-    "help.load": Phrase("The load average is {load:.1f}."),
-    "help.load-bad": Phrase("The load average is {load:.1f}.", "Close other programs before you measure."),
+    "help.load": Phrase(_LOAD),
+    "help.load-bad": Phrase(_LOAD, "Close other programs before you measure."),
     "help.clock-unknown": Phrase(_clock),
     "help.clock-moves": Phrase(
         "The governor '{governor}' changes the CPU clock during a measurement.",
@@ -73,7 +72,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "help.cache": Phrase("The cache folder can be written."),
     "help.cache-locked": Phrase("{folder} cannot be written.", "Set XDG_CACHE_HOME to a folder of yours."),
     "help.runs": Phrase("A small network takes {median_ms:ms}."),
-    "help.noise": Phrase(_noise),
-    "help.noise-bad": Phrase(_noise, "Expect wide intervals, or close other programs."),
+    "help.noise": Phrase(_NOISE),
+    "help.noise-bad": Phrase(_NOISE, "Expect wide intervals, or close other programs."),
 }
 BOOK: Final = Phrasebook(PHRASES)

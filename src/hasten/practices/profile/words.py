@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import doubts
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.units import milliseconds, percent, several
+from hasten.core.units import first_few, milliseconds, percent, several
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,10 +45,8 @@ def _nodes(text: str) -> Phrase:
     """A sentence about some nodes; `{nodes}` is `node 3` or `nodes 3, 5 and 9 more`."""
 
     def told(facts: Mapping[str, Any]) -> str:
-        nodes = [str(node) for node in facts["nodes"]]
-        more = len(nodes) - _NODES_NAMED
-        named = ", ".join(nodes[:_NODES_NAMED]) + (f" and {more} more" if more > 0 else "")
-        return text.format(nodes=f"{'node' if len(nodes) == 1 else 'nodes'} {named}")
+        nodes = facts["nodes"]
+        return text.format(nodes=f"{'node' if len(nodes) == 1 else 'nodes'} {first_few(nodes, _NODES_NAMED)}")
 
     return Phrase(told)
 

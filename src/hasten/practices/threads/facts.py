@@ -9,7 +9,6 @@ from hasten.core.cores import cores_text
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark
-from hasten.core.statistics import Interval
 
 QUIET, SHARED, BUSY = "quiet", "shared", "busy"
 SITUATIONS = (QUIET, SHARED, BUSY)
@@ -28,6 +27,11 @@ class Option:
     def plan_text(self) -> str:
         """The option as plan text takes it."""
         return f"threads={self.threads}" + (f",cores={cores_text(self.cores)}" if self.cores else "")
+
+
+def option_of(plan: Plan) -> Option:
+    """What a plan says of threads."""
+    return Option(plan.threads, plan.cores)
 
 
 @record
@@ -74,11 +78,6 @@ class Row:
     def condition(self) -> Condition:
         """What ran beside."""
         return Condition(self.load, self.load_kind or "", self.load_workers)
-
-    @property
-    def latency(self) -> Interval:
-        """The median latency with its 95 % interval."""
-        return Interval(self.median_ms, *self.ci95_ms)
 
 
 class Effect(enum.Enum):
@@ -193,14 +192,9 @@ class ThreadsFound:
     @property
     def current(self) -> Option:
         """What the plan says now."""
-        return Option(self.plan.threads, self.plan.cores)
+        return option_of(self.plan)
 
     @property
     def choice(self) -> Choice | None:
         """The choice for the situation that the user named; None if nothing was measured there."""
         return self.by_load.get(self.load)
-
-    @property
-    def conditions(self) -> list[Condition]:
-        """The conditions that have rows, in their order."""
-        return list(dict.fromkeys(row.condition for row in self.rows))

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from hasten.core import doubts
+from hasten.core.codec import to_data
 from hasten.core.comparison import FEWEST_ROUNDS, log_ratio_of_round
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
-from hasten.core.statistics import mean_interval, relative_spread
+from hasten.core.statistics import Interval, mean_interval, relative_spread
 from hasten.practices.practice import not_examined
 from hasten.practices.threads.facts import QUIET, Choice, Effect, EffectOfOption, Option, Refusal, Row, Step
 
@@ -100,46 +101,40 @@ def _step(option: Option, leader: Option, rounds: Sequence[Round], *, has_effect
     doublings = math.log2(option.threads / leader.threads)
     # To be tied to some cores has a price of its own, whatever the number of threads.
     needed = math.log1p(-GAIN_A_DOUBLING) * (max(doublings, 1.0) if option.cores != leader.cores else doublings)
-    if not values:
-        return _stepped(option, leader, (math.nan, math.nan, math.nan), 0, needed, Refusal.NEVER_MET, sure=True)
-    shown, strict = mean_interval(values), mean_interval(values, _SURE)
     slower_beside = [kind for kind, ratios in by_kind.items() if _is_slower(kind, ratios, option, leader, rounds)]
-    refused, sure = Refusal.NONE, strict.high < needed
-    if not has_effect:
-        refused, sure = Refusal.NO_EFFECT, True
-    elif len(values) < FEWEST_ROUNDS:
-        refused, sure = Refusal.FEW_ROUNDS, False
-    elif strict.low > 0:
-        refused, sure = Refusal.SLOWER, True
-    elif strict.high >= 0 or shown.estimate > needed:
-        refused, sure = Refusal.NOT_PROVEN, strict.low > needed
-    elif slower_beside:
-        refused, sure = Refusal.SLOWER_BESIDE, False
-    beside = slower_beside[0] if refused is Refusal.SLOWER_BESIDE else ""
-    logs = (shown.estimate, shown.low, min(shown.high, 700.0))
-    return _stepped(option, leader, logs, len(values), needed, refused, sure=sure, beside=beside)
-
-
-def _stepped(
-    option: Option,
-    leader: Option,
-    logs: tuple[float, float, float],
-    rounds: int,
-    needed: float,
-    refused: Refusal,
-    **more: Any,
-) -> Step:
-    ratio, low, high = map(math.exp, logs)
+    refused, sure = _judged(values, needed, has_effect=has_effect, is_slower_beside=bool(slower_beside))
+    shown = mean_interval(values) if values else Interval(math.nan, math.nan, math.nan)
     return Step(
         *(option.threads, option.cores, leader.threads, leader.cores),
-        ratio=ratio,
-        ci95=(low, high),
-        rounds=rounds,
+        ratio=math.exp(shown.estimate),
+        ci95=(math.exp(shown.low), math.exp(min(shown.high, 700.0))),
+        rounds=len(values),
         needed=math.exp(needed),
         took_the_lead=refused is Refusal.NONE,
         refused=refused,
-        **more,
+        sure=sure,
+        beside=slower_beside[0] if refused is Refusal.SLOWER_BESIDE else "",
     )
+
+
+def _judged(
+    values: Sequence[float], needed: float, *, has_effect: bool, is_slower_beside: bool
+) -> tuple[Refusal, bool]:
+    """Why an option does not take the lead, if it does not, and whether more rounds would hardly change that."""
+    if not values:
+        return Refusal.NEVER_MET, True
+    if not has_effect:
+        return Refusal.NO_EFFECT, True
+    if len(values) < FEWEST_ROUNDS:
+        return Refusal.FEW_ROUNDS, False
+    strict = mean_interval(values, _SURE)
+    if strict.low > 0:
+        return Refusal.SLOWER, True
+    if strict.high >= 0 or mean_interval(values).estimate > needed:
+        return Refusal.NOT_PROVEN, strict.low > needed
+    if is_slower_beside:
+        return Refusal.SLOWER_BESIDE, False
+    return Refusal.NONE, strict.high < needed
 
 
 def _log_ratios(option: Option, leader: Option, rounds: Sequence[Round]) -> dict[str, list[float]]:
@@ -188,32 +183,28 @@ def _why(situation: str, fewest: Option, chosen: Option, steps: Sequence[Step], 
     return remark(
         "threads.faster",
         load=situation,
-        option=_option_facts(chosen),
-        than=_option_facts(fewest),
+        option=to_data(chosen),
+        than=to_data(fewest),
         ratio={"ratio": gain.ratio, "ci95": list(gain.ci95)},
-        later=_option_facts(later[-1].option) if later else None,
+        later=to_data(later[-1].option) if later else None,
     )
 
 
 def _why_fewest(situation: str, fewest: Option, steps: Sequence[Step]) -> Remark:
     best = min(steps, key=lambda step: step.ratio if math.isfinite(step.ratio) else math.inf)
     if all(step.refused is Refusal.NO_EFFECT for step in steps):
-        return remark("threads.no-effect", option=_option_facts(fewest))
+        return remark("threads.no-effect", option=to_data(fewest))
     code = "threads.few-rounds" if best.rounds < FEWEST_ROUNDS else f"threads.{best.refused.value}"
     return remark(
         code,
         load=situation,
-        option=_option_facts(best.option),
-        than=_option_facts(fewest),
+        option=to_data(best.option),
+        than=to_data(fewest),
         ratio={"ratio": best.ratio, "ci95": list(best.ci95)},
         needed=best.needed,
         rounds=best.rounds,
         beside=best.beside,
     )
-
-
-def _option_facts(option: Option) -> dict[str, Any]:
-    return {"threads": option.threads, "cores": list(option.cores)}
 
 
 def row_from_measurement(option: Option, condition: Condition, found: Measurement) -> Row:
@@ -264,7 +255,7 @@ def effects_of_options(rows: Sequence[Row], cores: int) -> list[EffectOfOption]:
 
 def _effect(row: Row, fewest: Row, cores: int) -> EffectOfOption:
     seen, others = row.effective_threads, row.other_cores_busy or 0.0
-    facts = {"option": _option_facts(row.option), "cores_used": row.cores_used, "seen": seen, "others": others}
+    facts = {"option": to_data(row.option), "cores_used": row.cores_used, "seen": seen, "others": others}
     effect, code = Effect.TAKEN, "threads.effect"
     if row.threads == 1:
         pass

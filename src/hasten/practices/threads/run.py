@@ -21,6 +21,7 @@ from hasten.practices.threads.facts import (
     Option,
     ThreadsFound,
     Trouble,
+    option_of,
 )
 from hasten.practices.threads.rules import Round, choose_threads, effects_of_options, row_from_measurement
 from hasten.practices.threads.words import condition_words
@@ -111,7 +112,7 @@ class _Study:
         machine, plan = self.effort.target.machine(), self.candidate.plan
         self._clusters = tuple(cluster.cores for cluster in machine.clusters)
         self._cores = len(plan.cores) or machine.cores
-        options = thread_options(self._cores, self._clusters, Option(plan.threads, plan.cores), self.counts)
+        options = thread_options(self._cores, self._clusters, option_of(plan), self.counts)
         clock = self.effort.clock
         self._schedule = Schedule(self.effort.seconds_or(SECONDS_AN_OPTION * len(options)), clock=clock)
         for condition in conditions_for(machine.cores):
@@ -162,7 +163,9 @@ class _Study:
                 track.rounds.pop()  # what it ran beside had ended, nobody knows when
             return
         if grown:
-            self.rounds.append(Round(trials.condition, {_option(track): tuple(track.rounds[-1]) for track in grown}))
+            self.rounds.append(
+                Round(trials.condition, {option_of(track.candidate.plan): tuple(track.rounds[-1]) for track in grown})
+            )
             self._keep_round(trials, grown)
         if not trials.rounds.alive:
             trials.failure = trials.rounds.tracks[0].failure
@@ -210,7 +213,7 @@ class _Study:
             for track in trials.rounds.tracks:
                 measured = track.result()
                 if not isinstance(measured, Failure):
-                    rows.append(row_from_measurement(_option(track), trials.condition, measured))
+                    rows.append(row_from_measurement(option_of(measured.plan), trials.condition, measured))
         return rows
 
     def _troubles(self) -> list[Trouble]:
@@ -219,8 +222,11 @@ class _Study:
             where = condition_words(trials.condition)
             if trials.failure is not None:
                 found.append(Trouble(where, trials.failure.message))
-            failed = [track for track in trials.rounds.tracks if track.failure is not None]
-            found += [Trouble(f"{t.candidate.label} {where}", t.failure.message) for t in failed if t.failure]
+            found += [
+                Trouble(f"{track.candidate.label} {where}", track.failure.message)
+                for track in trials.rounds.tracks
+                if track.failure is not None
+            ]
         return found
 
 
@@ -249,7 +255,3 @@ def conditions_for(cores: int) -> list[Condition]:
     workers = {"shared": max(1, cores // 2), "busy": cores}
     beside = [Condition(situation, kind, count) for situation, count in workers.items() for kind in LOAD_KINDS]
     return [Condition(QUIET), *beside]
-
-
-def _option(track: Track) -> Option:
-    return Option(track.candidate.plan.threads, track.candidate.plan.cores)

@@ -12,10 +12,10 @@ from hasten.core.remark import Remark, remark
 from hasten.core.session import merged_rounds
 from hasten.core.units import interval_ms, milliseconds, percent, size
 from hasten.practices.practice import studies_section
-from hasten.practices.threads.facts import Condition, Option, Row, ThreadsFound
+from hasten.practices.threads.facts import Condition, Option, Row, ThreadsFound, option_of
 from hasten.practices.threads.rules import NAME, doubts_of, finding_of, row_from_measurement
 from hasten.practices.threads.words import BOOK, condition_words, option_words
-from hasten.show.blocks import Cell, Chart, Detail, Facts, Headline, Note, Notes, Section, Table, columns, notes
+from hasten.show.blocks import Cell, Chart, Detail, Facts, Headline, Section, Table, answer, columns, notes, sentences
 from hasten.show.charts import LINE_SHAPES, SERIES, tooltip, vega_lite
 
 if TYPE_CHECKING:
@@ -27,16 +27,13 @@ if TYPE_CHECKING:
 
 def view(found: ThreadsFound, name: str = NAME) -> list[Block]:
     """The recommendation, the rows, and what to know about them."""
-    finding = finding_of(found)
     now = f"{PurePath(found.model.path).name} ({size(found.model.size_bytes)}), now with {option_words(found.current)}"
-    to_do = BOOK.hint(finding.remark)
     others = [BOOK.text(choice.why) for load, choice in found.by_load.items() if load != found.load]
-    troubles = tuple(Note(f"{trouble.where} could not be measured: {trouble.message}") for trouble in found.troubles)
     return [
-        Headline(f"{BOOK.text(finding.remark)} {to_do}".strip()),
+        answer(finding_of(found).remark, BOOK),
         Facts((("model", now), ("cores", str(found.cores)))),
         _chart(found.rows, {load: choice.option for load, choice in found.by_load.items()}, name),
-        *([Notes(troubles)] if troubles else []),
+        *sentences(f"{trouble.where} could not be measured: {trouble.message}" for trouble in found.troubles),
         *notes(doubts_of(found), BOOK),
         Detail((*(Headline(text) for text in others), *notes(_more(found), BOOK))),
     ]
@@ -73,8 +70,8 @@ def sections(lines: Sequence[Line]) -> list[Section]:
 
 def _measured_row(data: dict[str, Any]) -> Row:
     found = from_data(Measurement, data)
-    option = Option(found.plan.threads, found.plan.cores)
-    return row_from_measurement(option, Condition(data["load"], data["load_kind"], data["load_workers"]), found)
+    condition = Condition(data["load"], data["load_kind"], data["load_workers"])
+    return row_from_measurement(option_of(found.plan), condition, found)
 
 
 def _more(found: ThreadsFound) -> list[Remark]:

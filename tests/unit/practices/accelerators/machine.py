@@ -16,7 +16,7 @@ from hasten.core.placement import XNNPACK, Partition, Placement
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators.run import Checks, examine, plans_to_examine
+from hasten.practices.accelerators.run import examine, plans_to_examine
 from hasten.targets.client import LoadReport, RunnerClient, TensorInfo
 from tests.model_builder import ModelBuilder
 from tests.unit.fake_target import MACHINE, FakeTarget
@@ -181,7 +181,7 @@ class Examination:
             lambda *trial: self.kept.append(trial),
         )
         plans = plans_to_examine(1, delegates)
-        self.rows = examine(candidate, self.graph, plans, Checks(cache=cache), effort)
+        self.rows = examine(candidate, self.graph, plans, effort, cache=cache)
         return {row.name: row for row in self.rows}
 
     def use_clock(self) -> None:

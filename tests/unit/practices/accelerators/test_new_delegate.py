@@ -18,7 +18,7 @@ from hasten.measure.rounds import Candidate
 from hasten.model.reader import read_graph
 from hasten.practices.accelerators.facts import Status
 from hasten.practices.accelerators.new_delegate import FILES, write_delegate
-from hasten.practices.accelerators.run import Checks, examine
+from hasten.practices.accelerators.run import examine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,7 @@ def test_it_builds_with_the_compiler_alone_and_is_examined_like_any_other(folder
         "mine": Plan(delegate=str(library)),
         "refusing": Plan(delegate=f"{library}:colour=red"),
     }
-    _, _, mine, refusing = examine(candidate, graph, plans, Checks(), Effort(1.0))
+    _, _, mine, refusing = examine(candidate, graph, plans, Effort(1.0))
     assert (mine.status, mine.placed_ops, mine.total_ops) == (Status.PARTIAL, 8, 66)
     assert mine.max_error is not None
     assert mine.max_error < 1e-5
