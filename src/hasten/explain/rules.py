@@ -309,18 +309,10 @@ def _fate(pair: _Pair) -> tuple[CauseKind, str, str, str]:
     return CauseKind.KERNEL, op, *kernels
 
 
-def losses(causes: Iterable[Cause]) -> list[Cause]:
-    """Causes that surely cost time, most costly first."""
-    return sorted(
-        (c for c in causes if c.change_ms.is_clear and c.change_ms.estimate > 0), key=lambda c: -c.change_ms.estimate
-    )
-
-
-def gains(causes: Iterable[Cause]) -> list[Cause]:
-    """Causes that surely save time, most saving first."""
-    return sorted(
-        (c for c in causes if c.change_ms.is_clear and c.change_ms.estimate < 0), key=lambda c: c.change_ms.estimate
-    )
+def _clear(causes: Iterable[Cause], sign: int) -> list[Cause]:
+    """Causes that surely cost time (sign 1), or surely save it (-1), the largest first."""
+    found = [cause for cause in causes if cause.change_ms.is_clear and sign * cause.change_ms.estimate > 0]
+    return sorted(found, key=lambda cause: -abs(cause.change_ms.estimate))
 
 
 def verdict_of(comparison: Comparison, causes: Sequence[Cause] | None, before_ms: float) -> Remark:
@@ -334,7 +326,7 @@ def verdict_of(comparison: Comparison, causes: Sequence[Cause] | None, before_ms
     }
     if causes is not None:
         smallest = before_ms * SMALLEST_PART
-        lost, won = _telling(losses(causes), smallest), _telling(gains(causes), smallest)
+        lost, won = _telling(_clear(causes, 1), smallest), _telling(_clear(causes, -1), smallest)
         main, other = (won, lost) if leaning is Verdict.FASTER or not lost else (lost, won)
         if leaning is Verdict.SLOWER:
             main, other = lost, won
@@ -344,7 +336,7 @@ def verdict_of(comparison: Comparison, causes: Sequence[Cause] | None, before_ms
 
 def hints_of(causes: Sequence[Cause], before_ms: float) -> tuple[Remark, ...]:
     """What to try against operators that surely lost by leaving the delegate, when the model itself was changed."""
-    left = [cause for cause in losses(causes) if cause.kind is CauseKind.LEFT_DELEGATE]
+    left = [cause for cause in _clear(causes, 1) if cause.kind is CauseKind.LEFT_DELEGATE]
     lost = [cause.op for cause in left if cause.change_ms.estimate >= SMALLEST_PART * before_ms]
     return (remark("explain.keep-in-delegate", operators=list(dict.fromkeys(lost))),) if lost else ()
 

@@ -21,6 +21,7 @@ from hasten.engine.model_file import check_model_file
 from hasten.engine.profiler import Profiler
 from hasten.runner.machine import ConditionsMeter, MemoryMeter, describe_machine, keep_to_cores
 from hasten.runner.protocol import VERSION, Message
+from hasten.runner.serving import failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,15 +59,15 @@ class Server:
         try:
             reply = handler(request)
         except HastenError as error:
-            return _failed(failure_from_error(error, stage))
+            return failed(failure_from_error(error, stage))
         except EngineError as error:
             code = UNSUPPORTED if error.status == abi.STATUS_UNSUPPORTED else ""
-            return _failed(Failure(stage, "engine", f"{error}.", code=code))
+            return failed(Failure(stage, "engine", f"{error}.", code=code))
         except MemoryError:
             hint = "Close other programs, raise --memory-limit, or use a smaller model."
-            return _failed(Failure(stage, "out of memory", "The runner ran out of memory.", hint))
+            return failed(Failure(stage, "out of memory", "The runner ran out of memory.", hint))
         except Exception as error:  # noqa: BLE001 - the parent must get an answer whatever happened here
-            return _failed(Failure(stage, "bug", f"{type(error).__name__}: {error}", "Please report this."))
+            return failed(Failure(stage, "bug", f"{type(error).__name__}: {error}", "Please report this."))
         return Message({"ok": True, **reply.body}, reply.frames)
 
     def _hello(self, _request: Message) -> Message:
@@ -214,7 +215,3 @@ def _describe(tensor: Any) -> dict[str, Any]:
         "bytes": tensor.byte_count,
         "zero_copy": tensor.is_shared,
     }
-
-
-def _failed(failure: Failure) -> Message:
-    return Message({"ok": False, "failure": {key: value for key, value in asdict(failure).items() if key != "log"}})

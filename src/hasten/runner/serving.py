@@ -15,6 +15,7 @@ import os
 import select
 import signal
 import sys
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,8 @@ from hasten.runner.shared_memory import with_shared_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from hasten.core.failure import Failure
 
     Answer = Callable[[Message], Message]
 
@@ -43,6 +46,11 @@ def serve(create_answer: Callable[[], Answer], memory_mb: int) -> None:
     _serve(sys.stdin.fileno(), answers, create_answer())
     # Native libraries crash on unloading now and then; everything is answered, so leave without them.
     os._exit(0)
+
+
+def failed(failure: Failure) -> Message:
+    """The answer of a program that failed; the parent has its log."""
+    return Message({"ok": False, "failure": {key: value for key, value in asdict(failure).items() if key != "log"}})
 
 
 def _die_with_parent() -> None:

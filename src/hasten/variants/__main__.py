@@ -6,7 +6,6 @@ calibration are sent once; the ranges found with them serve every recipe that ta
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from hasten.core.codec import to_data
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, failure_from_error
 from hasten.runner.protocol import Message
-from hasten.runner.serving import serve
+from hasten.runner.serving import failed, serve
 from hasten.variants.io_types import IoTypes
 from hasten.variants.make import calibrate, make_variant
 from hasten.variants.pruning import prune_variant
@@ -48,12 +47,12 @@ class VariantServer:
         except NothingToChangeError as error:  # no trouble: it is told apart from what cannot be made
             return Message({"ok": True, "nothing_to_change": error.message, "hint": error.hint})
         except HastenError as error:
-            failure = failure_from_error(error, _STAGE)
+            return failed(failure_from_error(error, _STAGE))
         except MemoryError:
-            failure = Failure(_STAGE, "out of memory", "There was not enough memory to make this variant.")
+            return failed(Failure(_STAGE, "out of memory", "There was not enough memory to make this variant."))
         except Exception as error:  # noqa: BLE001 - the parent must get an answer whatever happened here
-            failure = Failure(_STAGE, "bug", f"{type(error).__name__}: {error}", "Report this with the model.")
-        return Message({"ok": False, "failure": {k: v for k, v in asdict(failure).items() if k != "log"}})
+            message = f"{type(error).__name__}: {error}"
+            return failed(Failure(_STAGE, "bug", message, "Report this with the model."))
 
     def _handle(self, request: Message) -> dict[str, Any]:
         body = request.body

@@ -85,12 +85,6 @@ def left_in_float(subgraph: Subgraph, changed: tuple[int, ...], selection: Selec
     return [remark(NO_INTEGER_FORM, operators=[[name, count] for name, count in left.most_common()])] if left else []
 
 
-def added_operators(original: Graph, variant: Graph, op: str) -> int:
-    """How many operators of that name the variant has more."""
-    counts = [sum(node.op == op for s in graph.subgraphs for node in s.nodes) for graph in (original, variant)]
-    return counts[1] - counts[0]
-
-
 def _float32_weights(subgraph: Subgraph, node: Node) -> list[Tensor]:
     """What the node reads of them; without vectors, as biases are to stay."""
     tensors = (subgraph.tensors[index] for index in node.inputs if index >= 0)

@@ -14,7 +14,6 @@ from hasten.variants.already_quantized import quantized_in_part, refuse_quantize
 from hasten.variants.bias_correction import channel_means, correct_biases
 from hasten.variants.calibration import Calibration, checked_samples, few_samples, unread_results
 from hasten.variants.check import (
-    added_operators,
     called_in_float,
     changed_nodes,
     check_io_types,
@@ -97,8 +96,6 @@ def make_variant(
         zipped_bytes=zipped_bytes(out_path),
         nodes=nodes,
         weight_shares=weight_shares(variant),
-        quantize_added=added_operators(graph, variant, "QUANTIZE"),
-        dequantize_added=added_operators(graph, variant, "DEQUANTIZE"),
         notes=tuple(notes),
     )
 

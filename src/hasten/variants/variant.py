@@ -33,8 +33,6 @@ class Variant:
     zipped_bytes: int
     nodes: tuple[int, ...] = ()
     weight_shares: Mapping[str, float] = field(default_factory=dict)
-    quantize_added: int = 0
-    dequantize_added: int = 0
     notes: tuple[Remark, ...] = ()
 
 

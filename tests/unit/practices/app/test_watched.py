@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hasten.practices.app.watched.analysis import ProgramAnalysis
-from hasten.practices.app.watched.contention import contention_of
 from hasten.practices.app.watched.program import Ended
+from hasten.practices.app.watched.replay import contention_of
 from hasten.watcher import rows
 
 if TYPE_CHECKING:

@@ -6,25 +6,30 @@ would have been faster, alone or beside the program's other interpreters.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from hasten.core.comparison import Verdict
 from hasten.core.errors import HastenError
-from hasten.core.failure import Failure
+from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Model
-from hasten.core.plan import Plan
+from hasten.core.plan import Plan, Workload
 from hasten.core.remark import remark
 from hasten.measure.bench import bench
 from hasten.measure.compare import compare
 from hasten.measure.profiling import profile_model
 from hasten.measure.rounds import Candidate, FailedCandidate, Progress
+from hasten.measure.warmup import warm_up
 from hasten.model.reader import read_graph
 from hasten.practices.app.facts import CONTENTION, DEFAULT_THREADS, MANY_THREADS, Fault, OperatorShare
-from hasten.practices.app.rules import fault_at
+from hasten.practices.app.rules import TOGETHER_SHARE, fault_at, stretches
 from hasten.practices.app.watched.analysis import model_uses, warm_ms
-from hasten.practices.app.watched.contention import Contention, contention_of, contention_ratio
 from hasten.practices.app.watched.split import own_frame
 from hasten.watcher import rows
 
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from hasten.practices.app.watched.analysis import ProgramAnalysis
     from hasten.practices.app.watched.recording import Process
     from hasten.targets.base import Target
+    from hasten.targets.client import RunnerClient
 
 _MATTERS_SHARE: Final = 0.05
 """Of the wall time: models that take less are not measured."""
@@ -44,6 +50,19 @@ _PARTS: Final = 4
 _MOST_STEADY: Final = 3
 _MOST_CHECKS: Final = 3
 _FOR_THREADS: Final = 0.6
+
+_TURNS: Final = 4
+_MOST_RUNS: Final = 10_000
+_MOST_TOGETHER: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """How many interpreters of a group run at once, typically, and for how long."""
+
+    together: int
+    wall_ms: float
+    """The time during which at least two of them ran."""
 
 
 @dataclass
@@ -162,7 +181,7 @@ class Replay:
         return [self._fault(group, rule, gain * group.run_ms, "app.other-threads", **facts)]
 
     def _contended(self, group: _Group, contention: Contention, fewer: int, seconds: float) -> list[Fault]:
-        ratio = contention_ratio(self._target, group.candidate, contention.together, fewer, seconds)
+        ratio = _contention_ratio(self._target, group.candidate, contention.together, fewer, seconds)
         if ratio is None or 1 - ratio < _ENOUGH_GAIN:
             return []
         now = group.candidate.plan.threads
@@ -188,3 +207,68 @@ def _candidate(made: dict[str, Any]) -> Candidate | None:
     )
     plan = Plan(threads=max(1, min(1024, made.get("threads") or 1)), kernel=kernel)
     return Candidate(path.name, path, Model(str(path), graph.size_bytes, graph.sha256), plan)
+
+
+def contention_of(processes: list[Process], members: list[tuple[int, int]]) -> Contention:
+    """Runs of these interpreters that overlap, across threads and processes."""
+    starts, ends = [], []
+    for process in processes:
+        numbers = [number for pid, number in members if pid == process.pid]
+        runs = process.events.where(process.events.is_run & np.isin(process.events.number, numbers))
+        starts.append(runs.start)
+        ends.append(runs.end)
+    start, end = np.concatenate(starts), np.concatenate(ends)
+    if len(start) < 2:
+        return Contention(1, 0.0)
+    depth, spans = stretches(start, end)
+    overlapping = spans[depth >= 2].sum()
+    if overlapping < TOGETHER_SHARE * spans[depth >= 1].sum():
+        return Contention(1, overlapping / 1e6)
+    weighted = float((depth * spans)[depth >= 2].sum() / overlapping)
+    return Contention(min(_MOST_TOGETHER, max(2, round(weighted))), overlapping / 1e6)
+
+
+def _contention_ratio(target: Target, candidate: Candidate, together: int, fewer: int, seconds: float) -> float | None:
+    """The time of a run with fewer threads each over that with the plan's, `together` of them running at once."""
+    each = seconds / (2 * _TURNS)
+    ratios = []
+    try:
+        with contextlib.ExitStack() as stack:
+            now = [_ready(target, candidate, candidate.plan.threads, stack) for _ in range(together)]
+            then = [_ready(target, candidate, fewer, stack) for _ in range(together)]
+            for turn in range(_TURNS):
+                order = (now, then) if turn % 2 == 0 else (then, now)
+                speeds = {id(group): _runs_a_second(group, each) for group in order}
+                ratios.append(speeds[id(now)] / max(speeds[id(then)], 1e-9))
+    except RunnerFailed:
+        return None
+    return median(ratios)
+
+
+def _ready(target: Target, candidate: Candidate, threads: int, stack: contextlib.ExitStack) -> RunnerClient:
+    runner = stack.enter_context(target.start(replace(candidate.plan, threads=threads)))
+    runner.load(candidate.path, candidate.workload or Workload())
+    warm_up(runner)
+    return runner
+
+
+def _runs_a_second(group: list[RunnerClient], seconds: float) -> float:
+    """All at once; the runs that they make together in a second."""
+    speeds: list[float] = []
+    failures: list[RunnerFailed] = []
+
+    def work(runner: RunnerClient) -> None:
+        try:
+            block = runner.block(seconds, _MOST_RUNS)
+            speeds.append(len(block.nanoseconds) / max(sum(block.nanoseconds) / 1e9, 1e-9))
+        except RunnerFailed as failed:
+            failures.append(failed)
+
+    threads = [threading.Thread(target=work, args=(runner,)) for runner in group]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return sum(speeds)
