@@ -118,7 +118,7 @@ def test_the_size_from_which_on_it_pays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ([], 2, "No model is named."),
+        ([], 2, "No model was given."),
         (["demo", "--seconds", "0"], 2, "must be a number above 0"),
         (["missing.tflite"], 3, "missing.tflite"),
     ],

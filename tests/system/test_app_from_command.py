@@ -25,7 +25,7 @@ def test_a_recorded_trace_is_shown_and_kept(tmp_path: Path) -> None:
     assert {"app", "finding"} <= set(kinds)
     refused = hasten("app", "--from", RECORDED / "pyspy.speedscope.json", "--trace", timeline)
     assert refused.code == 2
-    assert "exists already" in refused.errors
+    assert "already exists" in refused.errors
     copy = tmp_path / "copy.json"
     copy.write_bytes((RECORDED / "pyspy.speedscope.json").read_bytes())
     assert hasten("app", "--from", copy, "--trace", copy, "--force").code == 2

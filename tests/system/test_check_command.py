@@ -70,7 +70,7 @@ def test_broken_limits_end_with_1_and_a_summary_that_is_not_overwritten(tmp_path
     limits = ("--limit", "latency=1us", "--limit", "size=1kB")
     refused = hasten("check", MODEL, *limits, "--markdown", summary)
     assert refused.code == 2
-    assert "exists already" in refused.errors
+    assert "already exists" in refused.errors
     shown = hasten(
         "check", MODEL, *limits, "--markdown", summary, *QUICK, environment={"GITHUB_STEP_SUMMARY": str(summary)}
     )

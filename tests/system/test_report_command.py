@@ -52,7 +52,7 @@ def test_pictures_go_into_a_folder_and_replace_nothing(tuned: Path) -> None:
     assert all(path.read_text().startswith("<svg") for path in written)
     again = hasten("report", tuned, "--format", "svg", "-o", folder)
     assert again.code == 2
-    assert "exists already" in again.errors
+    assert "already exists" in again.errors
 
 
 def test_a_cut_off_session_is_told_of(tuned: Path) -> None:
@@ -67,8 +67,8 @@ def test_a_cut_off_session_is_told_of(tuned: Path) -> None:
     [
         (["nothing.jsonl", "-o", "r.html"], 3, "cannot be read"),
         (["README.md", "-o", "r.html"], 2, "not a session file"),
-        (["{session}"], 2, "No file is named"),
-        (["{session}", "--format", "png"], 2, "No folder is named"),
+        (["{session}"], 2, "No output file was given"),
+        (["{session}", "--format", "png"], 2, "No folder was given"),
         (["{session}", "-o", "no/such/folder/r.html"], 2, "no folder"),
         (["{session}", "-o", "{session}", "--force"], 2, "is the session itself"),
         (["{session}", "--format", "pdf"], 2, "must be one of"),

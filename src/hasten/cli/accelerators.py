@@ -1,4 +1,4 @@
-"""Examine each accelerator within reach: does it run the model, all of it, correctly, faster, and when does it pay?
+"""Test each available accelerator: does it run the whole model, correctly and faster, and when does it pay off?
 
 Outputs are compared with those of the reference kernels, latencies with XNNPACK's in interleaved rounds.
 """
@@ -34,13 +34,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_seconds(parser, 60)
     parser.add_argument("--threads", type=options.positive_int, default=1, metavar="N", help="CPU threads (default: 1)")
     parser.add_argument(
-        "--delegate", action="append", default=[], metavar="LIB[:K=V;…]", help="an external delegate (repeatable)"
+        "--delegate", action="append", default=[], metavar="LIB[:K=V;…]", help="an external delegate; may be repeated"
     )
     parser.add_argument("--cache", default="", metavar="DIR", help="folder for caches; shows what they save")
     parser.add_argument(
         "--pays-from",
         action="store_true",
-        help="also find the network size from which on each pays (takes --seconds once more)",
+        help="also find the network size from which each pays off (takes --seconds again)",
     )
     parser.add_argument("--all", action="store_true", help="also list NPUs of other vendors, and what they lack")
     parser.add_argument(
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.new_delegate:
         return _write_delegate(arguments)
     if not arguments.model:
-        raise UsageError("No model is named.", "Give the path of a .tflite file, or demo for the embedded model.")
+        raise UsageError("No model was given.", "Give the path of a .tflite file, or demo for the embedded model.")
 
     from hasten import api
 

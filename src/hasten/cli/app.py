@@ -1,8 +1,8 @@
-"""Find where an application's time goes: run any Python program unchanged, and watch LiteRT and all else inside it.
+"""Find where an application's time goes: run any Python program unchanged, and watch LiteRT and everything else in it.
 
-The program's own output passes through untouched, and hasten exits with the program's exit code. The report comes on
-standard error when the program has ended. With --json, standard output holds only the document, and what the program
-prints there goes to standard error. --from reads what a platform's tool recorded instead: Perfetto, atrace, perf
+The program's own output passes through untouched, and hasten exits with the program's exit code. The report goes to
+standard error when the program ends. With --json, standard output holds only the document, and what the program
+prints there goes to standard error. Use --from to read a recorded trace instead: Perfetto, atrace, perf
 script, py-spy, Instruments or Chrome trace events.
 """
 
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.from_trace:
         return _run_trace(arguments)
     if not arguments.program:
-        raise UsageError("No program is named.", "Example: hasten app -- python app.py")
+        raise UsageError("No program was given.", "Example: hasten app -- python app.py")
     refuse_existing(arguments.trace, force=arguments.force, model="")
     session = options.session_from(arguments, "app")
 

@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--sustained",
         type=options.positive_float,
         metavar="MINUTES",
-        help="run without a pause; shows the median of each minute and when throttling begins",
+        help="run without pauses; shows the median of each minute and when throttling begins",
     )
     options.add_running(parser)
 

@@ -1,7 +1,7 @@
 """Check a model against its limits: a gate for CI. Exit code 0 if it keeps them, 1 if it does not.
 
-A time breaks its limit only if its whole confidence interval does. What noise hides is called undecided, and fails only
-with --strict. An older model is timed beside this one in the same rounds, and only a significant slowdown counts.
+A time breaks its limit only if its whole confidence interval does. A limit that noise leaves undecided fails only with
+--strict. An older model is timed in the same rounds as this one, and only a significant slowdown counts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="latency, p95, init, memory, size, accuracy, max_slowdown or max_drop; may be repeated",
     )
     parser.add_argument(
-        "--baseline-model", default="", metavar="OLD", help="an older model, timed beside this one in the same rounds"
+        "--baseline-model", default="", metavar="OLD", help="an older model, timed in the same rounds as this one"
     )
     parser.add_argument(
         "--baseline", default="", metavar="SESSION", help="an older session of check, from a machine like this one"

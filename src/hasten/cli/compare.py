@@ -48,7 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     data.add_argument(
         "--data", default="", metavar="D", help="a folder, .csv, .npz or module:function; demo: the embedded images"
     )
-    data.add_argument("--preprocess", default="", metavar="K=V,…", help="e.g. mean=127.5,std=127.5 (default: as is)")
+    data.add_argument(
+        "--preprocess", default="", metavar="K=V,…", help="for example mean=127.5,std=127.5 (default: unchanged)"
+    )
     data.add_argument("--skip-bad", action="store_true", help="leave out samples that cannot be used")
     options.add_running(parser)
 

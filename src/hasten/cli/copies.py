@@ -1,4 +1,4 @@
-"""Measure what it costs to feed and read a model, by every way that Python has, next to the inference itself.
+"""Measure the cost of feeding and reading a model, in every way that Python offers, next to the inference itself.
 
 Views and host memory are written and read in place; the other ways copy. LiteRT refuses host memory that does not start
 at a multiple of 64 bytes, so such data is copied as well. The table also shows what common mistakes cost: a wrong type,

@@ -1,4 +1,4 @@
-"""List the targets within reach: where a model can be run, and what is there."""
+"""List the available targets: where a model can run, and what each one offers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check this machine: is the engine there, is it quiet enough to measure on, what is missing and how to get it?"""
+"""Check this machine: whether it can run models, whether it is quiet enough to measure on, and what is missing."""
 
 from __future__ import annotations
 

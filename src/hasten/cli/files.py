@@ -32,11 +32,11 @@ def _refuse(path: Path, *, force: bool, model: Path) -> None:
         if is_there(model) and path.samefile(model):
             raise UsageError(f"{path} is the model itself.", "Choose another name for the result.")
         if not force:
-            raise UsageError(f"{path} exists already.", "Choose another name, or add --force to replace it.")
+            raise UsageError(f"{path} already exists.", "Choose another name, or add --force to replace it.")
     if not path.parent.is_dir():
-        raise UsageError(f"There is no folder {path.parent}.", "Make it first, or choose another place.")
+        raise UsageError(f"There is no folder {path.parent}.", "Create it first, or choose another one.")
     if not os.access(path if is_there(path) else path.parent, os.W_OK):
-        raise DataError(f"{path} cannot be written: permission denied.", "Choose another place.")
+        raise DataError(f"{path} cannot be written: permission denied.", "Choose another folder.")
 
 
 def write_new(path: Path, text: str, *, force: bool) -> None:
@@ -45,6 +45,6 @@ def write_new(path: Path, text: str, *, force: bool) -> None:
         with path.open("w" if force else "x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
-        raise UsageError(f"{path} exists already.", "Choose another name, or add --force to replace it.") from None
+        raise UsageError(f"{path} already exists.", "Choose another name, or add --force to replace it.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror}.") from error

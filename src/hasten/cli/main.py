@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "check": "check a model against limits or a baseline, for CI",
     "run": "run a bundle or a model once, on your input",
     "report": "write a session as a page, Markdown, JSON or pictures",
-    "devices": "list the devices within reach",
+    "devices": "list the available devices",
     "doctor": "check this machine",
 }
 _INTERRUPTED: Final = 130
@@ -41,7 +41,7 @@ _USAGE: Final = {
     re.compile(r"^argument (\S+): expected one argument$"): r"\1 needs a value.",
     re.compile(r"^argument (\S+): (must .+)$", re.DOTALL): r"\1 \2.",
     re.compile(r"^the following arguments are required: (.+)$"): r"The command needs \1.",
-    re.compile(r"^unrecognized arguments: (.+)$", re.DOTALL): r"The command does not know \1.",
+    re.compile(r"^unrecognized arguments: (.+)$", re.DOTALL): r"The command has no option or argument \1.",
 }
 _CHOICE: Final = re.compile(r"argument (\S+): invalid choice: (.*) \(choose from (.+)\)", re.DOTALL)
 _QUOTE: Final = "'"

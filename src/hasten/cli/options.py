@@ -42,12 +42,12 @@ def add_running(parser: argparse.ArgumentParser, *, session: bool = True) -> Non
 def add_plan(parser: argparse.ArgumentParser) -> None:
     """How to run the model."""
     group = parser.add_argument_group("how to run the model")
-    group.add_argument("--accelerator", choices=ACCELERATORS, default="cpu", help="default: cpu")
+    group.add_argument("--accelerator", choices=ACCELERATORS, default="cpu", help="where the model runs (default: cpu)")
     group.add_argument("--threads", type=positive_int, default=1, metavar="N", help="CPU threads (default: 1)")
     group.add_argument(
         "--kernel", choices=KERNELS, default="delegate", help="CPU kernels: XNNPACK (delegate), built-in or reference"
     )
-    group.add_argument("--precision", choices=PRECISIONS, default="default", help="arithmetic on the GPU")
+    group.add_argument("--precision", choices=PRECISIONS, default="default", help="precision on the GPU")
     group.add_argument("--delegate", default="", metavar="LIB[:K=V;…]", help="an external delegate library")
     group.add_argument(
         "--option",
@@ -76,10 +76,14 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         type=positive_float,
         default=120.0,
         metavar="S",
-        help="seconds that one request may take (default: 120)",
+        help="time limit for one request, in seconds (default: 120)",
     )
     group.add_argument(
-        "--memory-limit", type=positive_int, default=0, metavar="MB", help="memory for the runner (default: 3/4 of all)"
+        "--memory-limit",
+        type=positive_int,
+        default=0,
+        metavar="MB",
+        help="memory for the runner (default: 3/4 of the RAM)",
     )
 
 
@@ -91,7 +95,7 @@ def add_data(parser: argparse.ArgumentParser, *, calibration: bool = True) -> No
     )
     if calibration:
         group.add_argument(
-            "--calibration", default="", metavar="D", help="data for calibration (default: a part of --data)"
+            "--calibration", default="", metavar="D", help="data for calibration (default: part of --data)"
         )
     group.add_argument("--preprocess", default="", metavar="K=V,…", help="for example mean=127.5,std=127.5")
     group.add_argument(
@@ -243,14 +247,14 @@ def _named(text: str) -> str:
     from hasten.demo import MODEL
 
     if not text:
-        raise UsageError("No model is named.", "Give the path of a .tflite file, or demo for the embedded model.")
+        raise UsageError("No model was given.", "Give the path of a .tflite file, or demo for the embedded model.")
     return str(MODEL) if text == "demo" and not Path(text).exists() else text
 
 
 def positive_int(text: str) -> int:
     """A whole number from 1."""
     if not text.strip().isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     return int(text)
 
 

@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
     options.add_seconds(parser, 4)
     parser.add_argument(
-        "--top", type=options.positive_int, default=15, metavar="N", help="show this many operators (default: 15)"
+        "--top", type=options.positive_int, default=15, metavar="N", help="number of operators to show (default: 15)"
     )
     parser.add_argument("--no-roofline", action="store_true", help="do not measure this machine's peak")
     options.add_running(parser)

@@ -1,7 +1,7 @@
 """Make variants of a model with measured accuracy, size and speed, and choose the best that keeps its accuracy.
 
-One half of the data decides, the other half is reported. Each step is saved in FOLDER as it ends: run the same command
-again to continue.
+One half of the data decides; the accuracy shown is measured on the other half. Each step is saved in FOLDER as soon as
+it ends: run the same command again to continue.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=options.percentage_to_lose,
         default=0.01,
         metavar="P",
-        help="largest loss of accuracy, 0%% to 100%%; relative for mae and own metrics (default: 1%%)",
+        help="largest loss of accuracy, 0%% to 100%%; relative for mae and custom metrics (default: 1%%)",
     )
     parser.add_argument("--for", dest="goal", choices=("speed", "size"), default="speed", help="goal (default: speed)")
     parser.add_argument(
@@ -65,8 +65,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
             default="float32",
             help=f"type of float {end}s in variants (default: float32)",
         )
-    parser.add_argument("--no-mix", action="store_true", help="do not search for mixes of float and integers")
-    options.add_seconds(parser, 60, "approximate time for timing (default: 60)")
+    parser.add_argument("--no-mix", action="store_true", help="do not search for mixed-precision variants")
+    options.add_seconds(parser, 60, "approximate time limit for timing (default: 60)")
     options.add_data(parser)
     options.add_running(parser, session=False)
 

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="F",
         help="file to write, or folder for pictures (Markdown and JSON are printed by default)",
     )
-    parser.add_argument("--format", choices=(*_TEXTS, *_PICTURES), help="default: by the file name, or else html")
+    parser.add_argument("--format", choices=(*_TEXTS, *_PICTURES), help="default: by the file name, otherwise html")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.add_argument("--watch", action="store_true", help="serve the page on this machine while the session grows")
     parser.add_argument("--port", type=_port, default=0, metavar="N", help="port for --watch (default: any free one)")
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     form = _form(arguments)
     if form == "html" and arguments.output is None:
         raise UsageError(
-            "No file is named for the report.", f"Example: hasten report {arguments.session} -o report.html"
+            "No output file was given for the report.", f"Example: hasten report {arguments.session} -o report.html"
         )
     if arguments.json and arguments.output is None:
         raise UsageError("--json needs a file to write.", "Use --format json to print the report itself as JSON.")
@@ -98,7 +98,7 @@ def _draw(path: Path, form: str, arguments: argparse.Namespace) -> int:
     folder = arguments.output
     if folder is None:
         raise UsageError(
-            "No folder is named for the pictures.", f"Example: hasten report {path} --format {form} -o charts"
+            "No folder was given for the pictures.", f"Example: hasten report {path} --format {form} -o charts"
         )
 
     from hasten import api
@@ -124,7 +124,7 @@ def _write_picture(folder: Path, name: str, content: bytes, *, force: bool) -> N
         with target.open("wb" if force else "xb") as stream:
             stream.write(content)
     except FileExistsError:
-        raise UsageError(f"{target} exists already.", "Choose another folder, or add --force to replace it.") from None
+        raise UsageError(f"{target} already exists.", "Choose another folder, or add --force to replace it.") from None
     except OSError as error:
         raise DataError(f"{target} cannot be written: {error.strerror}.") from error
 

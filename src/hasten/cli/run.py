@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="a .npy, a .npz with an array for each input, an image or a WAV file",
+        help="a .npy file, a .npz file with an array per input, an image or a WAV file",
     )
     parser.add_argument("--preprocess", default="", metavar="K=V,…", help="for example mean=127.5,std=127.5")
     options.add_running(parser, session=False)

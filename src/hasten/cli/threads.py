@@ -1,8 +1,8 @@
-"""Find the number of threads to use: every count up to the cores and one more, alone and beside other work.
+"""Find the number of threads to use, from 1 to one more than the cores, alone and under other load.
 
 More threads are recommended only where they are at least 5 % faster per doubling (99 % confidence) in the situation
 that you name: quiet (nothing else runs), shared (half of the cores are busy) or busy (all cores are busy). --threads
-says what you use now.
+is the count that you use now.
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--load", choices=_SITUATIONS, default="quiet", help="other work on the device in real use (default: quiet)"
     )
-    parser.add_argument("--counts", type=_counts, default=(), metavar="N,…", help="try these (default: 1 to all cores)")
+    parser.add_argument(
+        "--counts",
+        type=_counts,
+        default=(),
+        metavar="N,…",
+        help="thread counts to try (default: 1 to one more than the cores)",
+    )
     options.add_seconds(parser, 0, "approximate time limit (default: 25 per thread count)")
     options.add_running(parser)
 

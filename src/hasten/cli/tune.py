@@ -49,17 +49,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="K=V",
-        help="limit of the result: latency=5ms or size=1MB; may be repeated",
+        help="limit for the result: latency=5ms or size=1MB; may be repeated",
     )
     parser.add_argument(
         "--budget", default="5m", metavar="T", help="approximate time limit, e.g. 90s, 5m or 1h (default: 5m)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the inputs for timing (default: 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed for the inputs used for timing (default: 0)"
+    )
     parser.add_argument("--resume", action="store_true", help="continue the tuning in OUT")
     parser.add_argument(
         "--recipe", action="append", default=[], metavar="NAME", help="try only this recipe; may be repeated"
     )
-    parser.add_argument("--no-mix", action="store_true", help="do not search for mixes of float and integers")
+    parser.add_argument("--no-mix", action="store_true", help="do not search for mixed-precision variants")
     parser.add_argument("--watch", action="store_true", help="serve the report on this machine during the tuning")
     parser.add_argument(
         "--only-race", action="store_true", help="skip profiles and practices that do not affect the choice"

@@ -66,7 +66,9 @@ def _profiling(facts: Mapping[str, Any]) -> str:
     if not facts["inside"]:
         return text
     names = " and ".join(facts["inside"])
-    return f"{text} Most of that is inside {names}, whose time here is what the other operators leave of a plain run."
+    return (
+        f"{text} Most of that is inside {names}: the time shown there is that of a plain run minus the other operators."
+    )
 
 
 PHRASES: Final[dict[str, Phrase]] = {
@@ -80,17 +82,19 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     STOLEN_TIME: Phrase("The hypervisor gave {share:percent} of the time to other machines.", "Measure again later."),
     FREQUENCY_CHANGE: Phrase(
-        "The CPU clock moved between {low:.0f} and {high:.0f} MHz.",
+        "The CPU clock varied between {low:.0f} and {high:.0f} MHz.",
         "Fix the clock (governor 'performance', no turbo), or measure longer.",
     ),
-    THROTTLING: Phrase(_throttling, "Let the device cool down. --sustained shows the speed that lasts."),
+    THROTTLING: Phrase(
+        _throttling, "Let the device cool down. Measure the sustained speed with hasten bench --sustained."
+    ),
     FEW_SAMPLES: Phrase(
         lambda facts: f"Only {several(facts['runs'], 'run')} {'was' if facts['runs'] == 1 else 'were'} timed.",
         "Measure longer (--seconds).",
     ),
     COARSE_TIMER: Phrase(
         "A run takes {run_ns:.0f} ns, but the clock only ticks every {step_ns} ns.",
-        "Trust ratios here, not microseconds.",
+        "Rely on ratios here, not on single latencies.",
     ),
     OUTLIERS: Phrase(
         "{share:percent} of the runs were outliers, far slower than the rest.",
@@ -114,7 +118,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     PROFILING: Phrase(_profiling, "Compare operators with each other, not with the latency."),
     MORE_CORES: Phrase(
         "{cores:.1f} cores were busy, although the plan has {threads:count thread}.",
-        "Compare it with a CPU plan of as many threads.",
+        "Compare it with a CPU plan that has as many threads.",
     ),
 }
 DOUBTS: Final = Phrasebook(PHRASES)

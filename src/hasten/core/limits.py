@@ -73,7 +73,7 @@ def budget_from_text(text: str) -> float:
     except UsageError:
         seconds = 0.0
     if seconds < _SHORTEST_BUDGET_S:
-        raise UsageError(f"--budget {text} is no time of at least a second.", "Write it like 90s, 5m or 1h.")
+        raise UsageError(f"--budget {text} is not a time of at least one second.", "Write it like 90s, 5m or 1h.")
     return seconds
 
 
@@ -88,5 +88,5 @@ def _quantity(text: str, value: str, units: Mapping[str, float]) -> float:
     number = quantity(value, units)
     if number is None or not 0 < number < math.inf:
         known = ", ".join(filter(None, units))
-        raise UsageError(f"{text!r} is no number with a known unit.", f"Use one of these units: {known}.")
+        raise UsageError(f"{text!r} is not a number with a known unit.", f"Use one of these units: {known}.")
     return number

@@ -93,7 +93,7 @@ class SessionWriter:
     def _trouble(self, error: OSError) -> DataError:
         return DataError(
             f"The session file {self.path} cannot be written: {error.strerror}.",
-            "Choose another place with --session. What was saved before is still there.",
+            "Choose another file with --session. Everything saved so far is still there.",
         )
 
     def _open(self) -> IO[bytes]:
@@ -156,7 +156,7 @@ def _check_is_session(path: Path) -> None:
             header = json.loads(stream.readline(1 << 20))
             version = header[_MARK]
     except OSError as error:
-        raise DataError(f"The session file {path} cannot be read: {error.strerror}.") from error
+        raise DataError(f"The session file {path} cannot be read: {error.strerror}.", "Check the path.") from error
     except (ValueError, KeyError, TypeError):
         raise UsageError(
             f"{path} exists and is not a session file.", "Choose another name. Nothing was changed."

@@ -42,7 +42,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         )
     ),
     "trial.ruined-output": Phrase(_ruined),
-    "trial.not-confirmed": Phrase("Fresh processes call it {verdict}, not faster."),
+    "trial.not-confirmed": Phrase("A comparison in fresh processes found it {verdict}, not faster."),
     "trial.no-faster": Phrase("It is no faster than {than}, which is simpler."),
 }
 TRIALS: Final = Phrasebook(PHRASES, words.PHRASES)

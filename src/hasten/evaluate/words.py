@@ -57,7 +57,7 @@ def _check(facts: Mapping[str, Any]) -> str:
 PHRASES: Final[dict[str, Phrase]] = {
     BY_CHANCE: Phrase("On this data, the original itself is not significantly better than chance."),
     BLIND: Phrase("{metric} cannot show a loss on this data."),
-    NO_FLOOR: Phrase("The original's {metric} is 0, so nothing says how much may be lost."),
+    NO_FLOOR: Phrase("The original's {metric} is 0, so there is no basis for a relative loss."),
     TOO_FEW: Phrase(lambda facts: f"{_only(facts)}."),
     GUESSING: Phrase(_guessing, _check),
     ALWAYS_RIGHT: Phrase("{metric} of {classes} classes is always right and shows nothing.", _OTHER_METRIC),
@@ -71,11 +71,11 @@ PHRASES: Final[dict[str, Phrase]] = {
         _OTHER_METRIC,
     ),
     NOTHING_ALLOWED: Phrase(
-        "No floor can be set: the original's {metric} is 0, and {max_drop:percent} of it is nothing.",
+        "No floor can be set: the original's {metric} is 0, and so is {max_drop:percent} of it.",
         "Use --max-drop 0 to allow no loss at all.",
     ),
     FEWER_THAN_NEEDED: Phrase(
-        "{samples:count sample} to choose by are too few: a choice needs {needed} (half of the data).", _MORE_DATA
+        "A choice needs {needed} samples to choose by (half of the data). This data has only {samples}.", _MORE_DATA
     ),
     ONE_LABEL: Phrase(
         "{share:percent} of the samples have the same label. Always answering that label may be as good as the original"
@@ -83,10 +83,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     COARSE: Phrase(
         "With {samples:count sample} to choose by, one miss costs {miss:percent}, and only {max_drop:percent} may be"
-        " lost: keeping the floor says little.",
+        " lost: keeping the floor proves little.",
         _MORE_DATA,
     ),
-    FEW: Phrase(lambda facts: f"{_only(facts)}: keeping the floor says little.", _MORE_DATA),
+    FEW: Phrase(lambda facts: f"{_only(facts)}: keeping the floor proves little.", _MORE_DATA),
 }
 BOOK: Final = Phrasebook(PHRASES, accuracy_notes.PHRASES)
 
@@ -112,7 +112,7 @@ def floor_text(floor: Floor, original: str = "the original") -> str:
         points = f"{100 * floor.max_drop:.3g}"
         return f"at most {points} percentage point{'' if points == '1' else 's'} of {floor.metric} lost"
     if floor.allowed is None:
-        return f"none: {original}'s {floor.metric} is 0, and {percent(floor.max_drop)} of it is nothing"
+        return f"none: {original}'s {floor.metric} is 0, and so is {percent(floor.max_drop)} of it"
     if not floor.original and floor.max_drop:
         return f"{floor.metric} at most {floor.allowed:.3g}, {percent(floor.max_drop)} of {_base(floor)}"
     allowed = f"{percent(floor.max_drop)} ({floor.allowed:.3g})"

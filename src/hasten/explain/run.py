@@ -33,7 +33,7 @@ _ROUNDS: Final = 6
 _NO_REFERENCE: Final = Failure(
     "profile",
     "usage",
-    "LiteRT 2.3 cannot profile its reference kernels: it runs the built-in ones in their place.",
+    "LiteRT 2.3 cannot profile its reference kernels: it runs the built-in ones instead.",
     "Explain with --kernel delegate or --kernel builtin.",
 )
 

@@ -102,7 +102,7 @@ def _cause(cause: Cause) -> tuple[Cell, ...]:
     if cause.kernel_before and cause.kernel_after and cause.kernel_before != cause.kernel_after:
         text += f" ({cause.kernel_before} → {cause.kernel_after})"
     if not cause.change_ms.is_clear:
-        text += "; not clear, as rounds differ in sign"
+        text += "; uncertain, as rounds differ in sign"
     return _ms(cause.ms_before), _ms(cause.ms_after), _change(cause.change_ms.estimate), Cell(text)
 
 

@@ -41,16 +41,17 @@ def cause_words(cause: Cause) -> str:
 def _conversion_words(cause: Cause) -> str:
     if cause.op != INPUT_CONVERSIONS:
         return f"{cause.nodes} {cause.op} {'added' if cause.kernel_after else 'removed'}"
+    nodes, many = several(cause.nodes, "node"), cause.nodes > 1
     if not cause.ms_after:
-        return f"{several(cause.nodes, 'node')} no longer convert their input at each run"
-    return f"{several(cause.nodes, 'node')} {'convert their' if cause.nodes > 1 else 'converts its'} input at each run"
+        return f"{nodes} no longer {'convert their' if many else 'converts its'} input in each run"
+    return f"{nodes} {'convert their' if many else 'converts its'} input in each run"
 
 
 def _verdict(speed: Callable[[Mapping[str, Any]], str]) -> Phrase:
     """What happened, then why."""
 
     def told(facts: Mapping[str, Any]) -> str:
-        few = "" if facts["pairs"] is None else f", by {several(facts['pairs'], 'pair')} of processes only"
+        few = "" if facts["pairs"] is None else f" (only {several(facts['pairs'], 'pair')} of processes)"
         said = f"{speed(facts)}{few}"
         if facts["main"] is None:
             return f"{said}."
@@ -194,8 +195,8 @@ def clipping_words(found: ExplainFound, errors: NumericalErrors) -> tuple[list[s
     if (more := len(errors.clipped) - len(sentences)) > 0:
         sentences.append(f"{several(more, 'more tensor')} {'clips' if more == 1 else 'clip'} values (see --json).")
     return sentences, (
-        "Calibrate with samples that cover this range, or take ranges from the smallest and the largest value"
-        " (recipe static_int8_min_max of hasten quantize)."
+        "Calibrate with samples that cover this range, or use min-max ranges"
+        " (hasten quantize --recipe static_int8_min_max)."
     )
 
 
@@ -207,8 +208,8 @@ def _clipping(found: ExplainFound, clipping: Clipping) -> str:
     low, high = (f"{value:.3g}" for value in clipping.original)
     least, most = (f"{value:.3g}" for value in clipping.held)
     return (
-        f"{where} clips {percent(clipping.share)} of the original's values: its range is {least} to {most}, theirs is"
-        f" {low} to {high}."
+        f"{where} clips {percent(clipping.share)} of the original's values: its range is {least} to {most},"
+        f" the values span {low} to {high}."
     )
 
 
@@ -228,7 +229,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "explain.same": _unmoved("The changed model is as fast as the original"),
     "explain.undecided": _unmoved("Whether the changed model is faster or slower is undecided"),
     "explain.keep-in-delegate": Phrase(
-        "Not measured: the delegate took {operators:list} in the original.",
+        "Keeping {operators:list} in the delegate, as in the original, may help. This was not measured.",
         "Keep {operators:list} unchanged, and measure again.",
     ),
     "explain.no-int8-dot-product": Phrase(
@@ -240,14 +241,17 @@ PHRASES: Final[dict[str, Phrase]] = {
     "explain.inputs-data": Phrase("{source}"),
     "explain.inputs-range": Phrase("random inputs over the range of the changed model's inputs"),
     "explain.inputs-unit": Phrase("random inputs from 0 to 1"),
-    "explain.random": Phrase("The model was not made for random inputs.", "Read this as a hint, or give --data."),
+    "explain.random": Phrase(
+        "The inputs are random, unlike the data that the model was trained on.",
+        "Treat this as a rough guide, or give --data.",
+    ),
     "explain.disturbed": Phrase(
         "Reading inner tensors changes the outputs themselves (SNR {snr_db:.1f} dB), as the delegate then fuses less.",
-        "The ratios are those of the models without these fusions.",
+        "The SNRs are those of the models without these fusions.",
     ),
     "explain.unread": Phrase("{nodes:count node} could not be read. {why}"),
     "explain.many-refusals": Phrase("The engine refused too many copies of the model."),
-    "explain.not-shown": Phrase("The engine does not show it."),
+    "explain.not-shown": Phrase("The engine does not expose it."),
     "explain.skipped": Phrase("Skipped {samples:count bad sample}. The first: {first}"),
     "explain.no-numbers": Phrase("The numbers were not compared. {why}"),
 }

@@ -164,7 +164,7 @@ def _without_labels(dataset: Dataset) -> Failure:
         "evaluate",
         "data",
         f"{dataset.source} has no labels, so its accuracy cannot be measured.",
-        "Give labelled data, or the older model (--baseline-model), whose answers then count as right.",
+        "Give labeled data, or the older model (--baseline-model), whose answers then count as correct.",
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hasten.gate.facts import CheckFound, Row
 
 _LONGER: Final = "Measure longer (--seconds)."
-_OLDER_MODEL: Final = "Give the older model itself (--baseline-model): hasten times it beside this one."
+_OLDER_MODEL: Final = "Give the older model itself (--baseline-model): hasten times both in the same rounds."
 _PARTS: Final = {"cpu": "CPU", "architecture": "architecture", "cores": "number of cores", "litert": "LiteRT"}
 _KINDS: Final = {"ms": "times", "ratio": "ratios", "share": "accuracies", "value": "accuracies"}
 _FORMATS: Final[dict[str, Callable[[float], str]]] = {

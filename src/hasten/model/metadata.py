@@ -112,9 +112,7 @@ def read_metadata(model: str | os.PathLike[str] | Graph) -> ModelMetadata | None
         return ModelMetadata(_about(inputs, graph.inputs), _about(outputs, graph.outputs))
     except Damage as damage:
         message = f"the metadata of {graph.path.name} is damaged: {damage}"
-        raise ModelError(
-            message, "The model may run all the same; say yourself how its inputs are to be made."
-        ) from None
+        raise ModelError(message, "The model may still run. Describe its inputs with --preprocess.") from None
 
 
 def read_packed_file(graph: Graph, name: str) -> bytes:

@@ -29,7 +29,7 @@ GUIDE: Final = (
     Entry("profile", "Profile", "show the time, cost and headroom of each operator"),
     Entry("operators", "Operators"),
     Entry("quantize", "Quantization", "make variants with measured accuracy, size and speed"),
-    Entry("threads", "Threads", "find the number of threads, alone and beside other work"),
+    Entry("threads", "Threads", "find the number of threads, alone and under load"),
     Entry("copies", "Copies", "measure the cost of feeding and reading the model"),
     Entry("app", "Application", "show where an application's time goes"),
     Entry("accelerators", "Accelerators", "test what each accelerator does with the model"),

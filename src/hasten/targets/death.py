@@ -75,7 +75,7 @@ def _killed(name: str, stage: str, log: tuple[str, ...], kills_before: int | Non
         message = f"The system killed the {name} {when} because the memory ran out."
         return Failure(stage, "out of memory", message, _MEMORY_HINT, log)
     message = f"Another process killed the {name} (SIGKILL) {when}."
-    return Failure(stage, "crash", message, "Find out which: the system was not short of memory.", log)
+    return Failure(stage, "crash", message, "Check which program did this: the system was not short of memory.", log)
 
 
 def _signal_name(number: int) -> str:

@@ -71,7 +71,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         stacks="The trace counts stacks without their order; hasten assumes 10 ms between two samples.",
     ),
     codes.NO_TFLITE: Phrase(
-        "The trace shows nothing of TensorFlow Lite.",
+        "The trace contains no TensorFlow Lite events.",
         "Set debug.tflite.trace to 1 before the application starts, and record while it runs the model.",
     ),
     codes.NO_OPERATORS: Phrase(
@@ -80,7 +80,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     codes.NO_SYMBOLS: Phrase(
         "Most of the inference time has no kernel names.",
-        "Use py-spy --native, or a library with symbols; the share of TensorFlow Lite is right in any case.",
+        "Use py-spy --native, or a library with symbols; the share of TensorFlow Lite is correct either way.",
     ),
     codes.FEW_SAMPLES: Phrase(
         "The trace has only {samples:count sample}.", "Record for a longer time, or at a higher rate."

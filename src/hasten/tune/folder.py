@@ -288,7 +288,7 @@ class SearchFolder:
         then, asked = before.get("compared", before), now.get("compared", now)
         if then.get("model", asked.get("model")) != asked.get("model"):
             raise ModelError(
-                f"{self.path} was begun with another model.",
+                f"{self.path} was started with another model.",
                 "Put the earlier file back, or choose another folder with -o; nothing was changed.",
             )
         for name in {**then, **asked}:
@@ -299,7 +299,7 @@ class SearchFolder:
             if was != wanted:
                 raise UsageError(
                     f"{self.path} holds a search with another {name}: {was}, not {wanted}.",
-                    "Choose another folder with -o, or repeat the command as it was.",
+                    "Choose another folder with -o, or repeat the earlier command.",
                 )
         for name, what in NAMED_BY.items():
             self._compare_content(str(asked.get(what, "")), then.get(name), asked.get(name))
@@ -345,7 +345,7 @@ class FolderLock:
         except BlockingIOError:
             os.close(descriptor)
             raise UsageError(
-                f"Another run is at work in {folder}.", "Wait for it to end, or choose another folder with -o."
+                f"Another run is using {folder}.", "Wait for it to end, or choose another folder with -o."
             ) from None
         except OSError:  # a file system without locks
             os.close(descriptor)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def _unreachable(facts: Mapping[str, Any]) -> str:
     written = milliseconds if facts["limit"] == "latency" else size
     asked, nearest = written(facts["asked"]), written(facts["nearest"])
-    return f"The {facts['limit']} limit of {asked} is out of reach; the nearest is {nearest}."
+    return f"The {facts['limit']} limit of {asked} is out of reach; the best result is {nearest}."
 
 
 PHRASES: Final[dict[str, Phrase]] = {
@@ -36,7 +36,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         )
     ),
     "tune.not-confirmed": Phrase(
-        "{trial} led the race, but fresh processes call it {verdict} (time ratio {ratio:.2f}).",
+        "{trial} led the race, but a comparison in fresh processes found it {verdict} (time ratio {ratio:.2f}).",
         "Raise --budget, or measure on an idle machine.",
     ),
     "tune.simpler": Phrase("{trial} is no faster than {than}, which is simpler."),
@@ -99,4 +99,7 @@ def _why_it_stays(found: TuneFound) -> str:
     tried = found.trials - 1
     if found.interrupted and tried < 1:
         return "Keep the original: nothing else was timed yet."
-    return f"Keep the original: none of {tried} alternatives is proven faster at the required accuracy."
+    if tried < 1:
+        return "Keep the original: nothing else could be timed."
+    others = "the only alternative is not" if tried == 1 else f"none of {tried} alternatives is"
+    return f"Keep the original: {others} proven faster at the required accuracy."

@@ -62,26 +62,26 @@ PHRASES: Final[dict[str, Phrase]] = {
     NO_INTEGER_FORM: Phrase(
         lambda facts: (
             f"The quantizer has no integer form of {_operators(facts['operators'])}:"
-            " computed in float, with conversions around."
+            " they run in float, with conversions around them."
         )
     ),
     OTHER_GRAPHS: Phrase(_other_graphs),
     WEIGHTS_TWICE: Phrase("Weights that other graphs share are in the file twice, quantized and unchanged."),
     OTHER_SIGNATURES: Phrase("Other signatures run quantized graphs too: {signatures:list}."),
     CALLED_IN_FLOAT: Phrase(
-        "What {callers:list} runs stays float, as calibration does not see into it.",
-        "Use {recipes:list or} to quantize that too.",
+        "The graphs that {callers:list} calls stay float, as calibration cannot see into them.",
+        "Use {recipes:list or} to quantize them too.",
     ),
     ONE_SAMPLE: Phrase(
         "A single calibration sample sets all ranges: values beyond them are clipped.", "Give more samples."
     ),
     FIRST_SAMPLE: Phrase(
         "With {samples} calibration samples, the first has a weight of {weight:percent} in all ranges.",
-        "Give more samples, or use static_int8_min_max, which weighs all samples alike.",
+        "Give more samples, or use static_int8_min_max, which weights all samples equally.",
     ),
     BIASES: Phrase("Corrected the biases of {layers:count layer}."),
     STATEFUL: Phrase("The model keeps state from run to run; operators on that state may stay float."),
-    INTEGER_WEIGHTS: Phrase("Some weights are {types:list} already and stay so."),
+    INTEGER_WEIGHTS: Phrase("Some weights are already {types:list} and stay unchanged."),
     ZEROS: Phrase("Zeros make the zipped file smaller; LiteRT computes with them as with any other weight."),
     ENCODED: Phrase(_encoded),
 }

@@ -96,7 +96,7 @@ def test_conversions_inside_a_node_are_told_from_its_kernel() -> None:
     after = profile(operator(0, 3.0, kernels=tags, kernel_ms=(2.0, 1.0)))
     first, second = causes(same("CONV_2D"), profile(operator(0, 1.5)), after)
     assert (first.kind, first.change_ms.estimate) == (CauseKind.CONVERSIONS, 2.0)
-    assert cause_words(first) == "1 node converts its input at each run"
+    assert cause_words(first) == "1 node converts its input in each run"
     assert (second.kind, second.change_ms.estimate, second.ms_after) == (CauseKind.KERNEL, -0.5, 1.0)
     assert second.kernel_after == tags[1]
 
@@ -190,7 +190,7 @@ def test_the_verdict_names_what_cost_most_first() -> None:
     assert found.code == "explain.slower"
     assert named(found) == ([("inputs of layers", 3.1), ("DEPTHWISE_CONV_2D", 1.2)], [("CONV_2D", -0.4)])
     assert BOOK.text(found) == (
-        "The changed model is 1.90× slower: 24 nodes convert their input at each run (+3.10 ms) and 9 DEPTHWISE_CONV_2D"
+        "The changed model is 1.90× slower: 24 nodes convert their input in each run (+3.10 ms) and 9 DEPTHWISE_CONV_2D"
         " slower in another kernel (a → b, +1.20 ms). In return, 3 CONV_2D faster in another kernel (a → b, −0.400 ms)."
     )
 

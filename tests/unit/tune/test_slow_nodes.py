@@ -105,7 +105,7 @@ def test_who_asks_for_size_gets_no_larger_variant_and_waits_for_no_profile() -> 
 def test_pruned_layers_on_the_same_kernels_are_told_from_others() -> None:
     same = NodeGain(0, "CONV_2D", 0.0, False, 0.0, "GEMM", "GEMM")
     other = NodeGain(1, "FULLY_CONNECTED", 0.1, True, 0.0, "GEMM", "built-in kernel")
-    assert "no sparse path is taken" in BOOK.text(kernel_note([same]))
+    assert "no sparse kernel is used" in BOOK.text(kernel_note([same]))
     assert kernel_note([same, other]).facts == {"pruned": 2, "other": 1, "kernels": ["built-in kernel"]}
 
 

@@ -119,7 +119,7 @@ def test_a_limit_out_of_reach_is_said_with_the_nearest(place: Path) -> None:
     settings = SearchSettings(recipes=("float16",), mix=False, extras=False, limit=Limit(1e-6, 10))
     found = tune(place / "tiny.tflite", place / "limit", data=data_in(place), settings=settings, effort=Effort(4.0))
     assert [missed.facts["limit"] for missed in found.unreachable] == ["latency", "size"]
-    assert "the nearest is" in document(found)["verdict"]
+    assert "the best result is" in document(found)["verdict"]
 
 
 def test_a_model_that_changes_meanwhile_is_told_and_nothing_is_lost(place: Path, tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def _row(graph: Graph, entry: _Entry, error: OutputError | None, base: Track | N
 
 
 def _failed_row(entry: _Entry) -> AcceleratorRow:
-    failure = entry.failure or Failure("load", "bug", "Nothing was learned about it.", "Please report this.")
+    failure = entry.failure or Failure("load", "bug", "It could not be examined.", "Please report this.")
     # Whether something is not there that could be, rather than there and in trouble.
     missing = failure.kind == "accelerator" and failure.code == NOT_INSTALLED
     status = Status.MISSING if missing else Status.FAILED

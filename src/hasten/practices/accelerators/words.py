@@ -41,7 +41,11 @@ def _failed(facts: Mapping[str, Any]) -> str:
 
 
 def _imprecise(facts: Mapping[str, Any]) -> str:
-    tipped = " They are choices that a small rounding error can tip over." if facts["chooses"] else ""
+    tipped = (
+        " They are choices (such as a class index), which a small rounding error can change."
+        if facts["chooses"]
+        else ""
+    )
     return f"Some outputs are off by {error_words(facts['error'])} their range.{tipped} Test its accuracy first."
 
 
@@ -73,7 +77,7 @@ def _speed_words(facts: Mapping[str, Any]) -> str:
 def _repaid(facts: Mapping[str, Any]) -> str:
     if not facts["break_even_runs"]:
         return ""
-    return f" Its start is repaid after {several(facts['break_even_runs'], 'run')}."
+    return f" Its start-up is repaid after {several(facts['break_even_runs'], 'run')}."
 
 
 def _speed(facts: Mapping[str, Any]) -> str:
@@ -99,7 +103,7 @@ def _stay(facts: Mapping[str, Any]) -> str:
     tried = f" Tried: {', '.join(facts['tried'])}." if facts["tried"] else ""
     names = ", ".join(facts["untrusted"])
     untrusted = f" Faster, but test their accuracy first: {names}." if names else ""
-    return f"Stay with XNNPACK on the CPU: nothing here proves to be faster.{tried}{untrusted}"
+    return f"Stay with XNNPACK on the CPU: nothing else is proven faster.{tried}{untrusted}"
 
 
 def _without_base(text: Template) -> Phrase:
@@ -151,31 +155,33 @@ PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.failed": Phrase(_failed),
     "accelerators.vendor": Phrase(_vendor),
     "accelerators.no-numbers": Phrase(
-        "Its outputs are not numbers, or have another size than the reference's: do not use it."
+        "Do not use it: its outputs are not numbers, or differ in size from the reference outputs."
     ),
     "accelerators.wrong": Phrase(
-        lambda facts: f"Its outputs are off by {error_words(facts['error'])} their range: do not use it."
+        lambda facts: f"Do not use it: its outputs are off by {error_words(facts['error'])} their range."
     ),
     "accelerators.imprecise": Phrase(_imprecise),
     "accelerators.choices": Phrase(
-        "Its outputs are choices that rounding tips over on the CPU as well, so their error says little."
+        "Its outputs are choices that rounding also changes on the CPU, so their error says little."
     ),
     "accelerators.left": Phrase(_left),
     "accelerators.left-count": Phrase(_left_count),
     "accelerators.placement-unknown": Phrase("LiteRT does not report which operators it takes."),
     "accelerators.speed": Phrase(_speed),
-    "accelerators.cached": Phrase("It starts in {start_ms:ms}, with a filled cache in {cached_ms:ms}."),
+    "accelerators.cached": Phrase("It starts in {start_ms:ms}, or in {cached_ms:ms} with a filled cache."),
     "accelerators.stand-in": Phrase("This is {what}."),
     "accelerators.use": Phrase(_use, _settings),
     "accelerators.stay": Phrase(_stay),
     "accelerators.use-fastest": _without_base("Use {name}, the fastest that runs this model."),
     "accelerators.unchecked": _without_base(_unchecked),
-    "accelerators.nothing-runs": _without_base("Nothing here runs this model."),
+    "accelerators.nothing-runs": _without_base("Nothing on this machine runs this model."),
     "accelerators.none-here": Phrase(_none_here),
-    "accelerators.pays-unknown": Phrase("The network size from which on it pays is unknown."),
-    "accelerators.pays-nowhere": Phrase("It pays at no size from {smallest:large} to {largest:large} MACs."),
-    "accelerators.pays-everywhere": Phrase("It pays at every size tried, from {smallest:large} MACs on."),
-    "accelerators.pays-from": Phrase("It pays from {macs:large} MACs on; at {below:large} that is not proven."),
+    "accelerators.pays-unknown": Phrase("The network size from which it pays off is unknown."),
+    "accelerators.pays-nowhere": Phrase(
+        "It does not pay off at any size from {smallest:large} to {largest:large} MACs."
+    ),
+    "accelerators.pays-everywhere": Phrase("It pays off at every size tried, from {smallest:large} MACs up."),
+    "accelerators.pays-from": Phrase("It pays off from {macs:large} MACs up; at {below:large} this is not proven."),
     "accelerators.ladder-failed": Phrase(
         lambda facts: f"It failed at {count(facts['macs'])} MACs: {_failed({**facts, 'hint': ''})}"
     ),

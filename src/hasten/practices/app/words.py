@@ -50,9 +50,8 @@ def _first_fix(facts: Mapping[str, Any]) -> str:
 
 def _resized(facts: Mapping[str, Any]) -> str:
     changed = f"; {facts['changes']} of them changed the shape" if "changes" in facts else ""
-    return (
-        f"The program resized or allocated tensors {facts['calls']} times in {several(facts['runs'], 'run')}{changed}."
-    )
+    calls, runs = several(facts["calls"], "time"), several(facts["runs"], "run")
+    return f"The program resized or allocated tensors {calls} in {runs}{changed}."
 
 
 def _preprocessing(facts: Mapping[str, Any]) -> str:
@@ -66,7 +65,7 @@ def _preprocessing(facts: Mapping[str, Any]) -> str:
 def _unread(facts: Mapping[str, Any]) -> str:
     variable = facts["variable"]
     fate = f"stores it in {variable}, which is never used" if variable else "discards it"
-    return f"The program reads this output {facts['reads']} times and {fate}."
+    return f"The program reads this output {several(facts['reads'], 'time')} and {fate}."
 
 
 def _range(ci95: Sequence[float]) -> str:
@@ -89,21 +88,22 @@ PHRASES: Final[dict[str, Phrase]] = {
     "app.faults": Phrase(_faults, _first_fix),
     # What rules see.
     "app.loaded-again": Phrase(
-        "The program loaded the model again {loads} times, {each_ms:ms} each.",
+        "The program loaded the model again {loads:count time}, {each_ms:ms} each.",
         "Create the interpreter once, outside of the loop, and reuse it.",
     ),
     "app.resized": Phrase(_resized, "Use one interpreter per shape, allocated once, or bring all frames to one shape."),
     "app.input-not-array": Phrase(
-        "The program passes a {type} ({bytes:size}) {calls} times. An array that fits takes {fit_ms:ms}.",
+        "The program passes a {type} ({bytes:size}) {calls:count time}. An array that fits takes {fit_ms:ms}.",
         "Write into a contiguous array of the input's type, or directly into interpreter.tensor(index)().",
     ),
     "app.input-not-contiguous": Phrase(
-        "The program passes a non-contiguous array ({bytes:size}) {calls} times. A contiguous one takes {fit_ms:ms}.",
+        "The program passes a non-contiguous array ({bytes:size}) {calls:count time}."
+        " A contiguous one takes {fit_ms:ms}.",
         "Write into a contiguous array of the input's type, or directly into interpreter.tensor(index)().",
     ),
     "app.input-float64": Phrase(
         "The program converts {elements} numbers from float64 on every frame, {each_ms:ms} each time.",
-        "Compute in float32 from the start (dtype=np.float32, out=…) in place of astype at the end.",
+        "Compute in float32 from the start (dtype=np.float32, out=…) instead of astype at the end.",
     ),
     "app.copies": Phrase(
         "Copying inputs and outputs takes {copies_ms:ms}, inference {inference_ms:ms}.",
@@ -111,15 +111,16 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     "app.output-unused": Phrase(_unread, "Remove this read."),
     "app.output-copied": Phrase(
-        "The program copies {bytes:size} {calls} times and drops each copy before the next run.",
+        "The program copies {bytes:size} {calls:count time} and drops each copy before the next run.",
         "Call output = interpreter.tensor(index) once, read output() in the loop, and keep no reference to it.",
     ),
     "app.preprocessing": Phrase(
         _preprocessing,
-        "Speed up {function} (whole arrays in place of loops), or prepare the next frame in another thread.",
+        "Speed up {function} (whole arrays instead of loops), or prepare the next frame in another thread.",
     ),
     "app.blocks-event-loop": Phrase(
-        "{runs:count run} on the event loop's thread, up to {longest_ms:ms} each, block everything else there.",
+        "Inference on the event loop's thread ({runs:count run}, up to {longest_ms:ms} each) blocks"
+        " everything else there.",
         "Run it in a worker thread, for example await loop.run_in_executor(pool, run).",
     ),
     "app.blocks-interface": Phrase(
@@ -145,11 +146,11 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Set num_threads={threads} for each, or run them one after the other.",
     ),
     "app.contention-seen": Phrase(
-        "{threads} threads run inference at the same time for {together_ms:ms} and wait for cores meanwhile.",
+        "{threads} threads run inference at the same time for {together_ms:ms} and compete for cores.",
         "Run them one after the other, or give each interpreter fewer threads.",
     ),
     "app.no-core": Phrase(
-        "Thread {thread} was ready without a core during {share:percent} of inference.",
+        "Thread {thread} was ready to run but had no core during {share:percent} of inference.",
         "Use fewer threads (hasten threads --load busy), or stop the other work at that moment.",
     ),
     # Doubts about what was seen.

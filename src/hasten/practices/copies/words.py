@@ -22,10 +22,11 @@ WAY_NAMES: Final = {
 
 def _usual(facts: Mapping[str, Any]) -> str:
     name = WAY_NAMES[facts["usual"]]
+    verb = "costs" if facts["usual"] in ("host", "locked") else "cost"
     if facts["usual_us"] <= 0:
-        return f"{name} cost nothing that could be measured."
+        return f"{name} {verb} nothing measurable."
     share = "" if facts["usual_share"] is None else f" ({percent(facts['usual_share'])})"
-    return f"{name} cost {milliseconds(facts['usual_us'] / 1e3)} per inference{share}."
+    return f"{name} {verb} {milliseconds(facts['usual_us'] / 1e3)} per inference{share}."
 
 
 def _cheap(facts: Mapping[str, Any]) -> str:
@@ -46,6 +47,6 @@ PHRASES: Final[dict[str, Phrase]] = {
         _saves,
         "Let the application write its input into the model's own memory; hasten copies --language prints the code.",
     ),
-    "copies.not-timed": Phrase("It was not timed before the measurement ended."),
+    "copies.not-timed": Phrase("The measurement ended before it was timed."),
 }
 BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)

@@ -64,7 +64,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "help.timer-bad": Phrase(
         "The timer only ticks every {timer_ns} ns.", "Compare latencies of a few microseconds on another machine."
     ),
-    "help.energy": Phrase("Linux powercap counts the energy."),
+    "help.energy": Phrase("Linux powercap counts energy."),
     "help.energy-virtual": Phrase("This virtual machine has no energy counter."),
     "help.energy-unreadable": Phrase(
         "This user cannot read an energy counter.", "On Intel and AMD under Linux, run as root."

@@ -35,7 +35,7 @@ def _much(facts: Mapping[str, Any]) -> str:
 
 
 PHRASES: Final[dict[str, Phrase]] = {
-    "operators.not-examined": Phrase("No profile shows which operators are worth work.", "Run hasten profile."),
+    "operators.not-examined": Phrase("No profile was recorded, so no operator can be judged.", "Run hasten profile."),
     "operators.unseen": Phrase("The profiler sees too little of the run to judge single operators."),
     "operators.no-headroom": Phrase(
         "The engine does not report operator times for this plan, or the machine's peak is unknown.",

@@ -52,7 +52,7 @@ def _nodes(text: str) -> Phrase:
 
 
 PHRASES: Final[dict[str, Phrase]] = {
-    "profile.not-examined": Phrase("The time did not suffice for a profile.", "Run hasten profile."),
+    "profile.not-examined": Phrase("There was no time left for a profile.", "Run hasten profile."),
     "profile.kinds": Phrase(_kinds),
     "profile.unseen": Phrase(_unseen),
     "profile.placement": Phrase(_placement),

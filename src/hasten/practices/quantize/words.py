@@ -55,7 +55,7 @@ def _breaks(facts: Mapping[str, Any]) -> str:
 
 
 def _proven(facts: Mapping[str, Any]) -> str:
-    text = "Keep the original: no variant above the accuracy floor is proven to be faster."
+    text = "Keep the original: no variant above the accuracy floor is proven faster."
     if facts["smallest"] is None:
         return text
     return f"{text} {facts['smallest']['variant']} needs only {size(facts['smallest']['size'])} (--for size)."
@@ -73,16 +73,17 @@ def _setbacks(facts: Mapping[str, Any]) -> str:
 def _io_types(facts: Mapping[str, Any]) -> str:
     left = facts["left_out"]
     return f"Variants have {facts['types']}." + (
-        f" These recipes cannot and were left out: {', '.join(left)}." if left else ""
+        f" These recipes do not support that and were left out: {', '.join(left)}." if left else ""
     )
 
 
 def _sparsity(facts: Mapping[str, Any]) -> str:
-    how = f"in blocks of {', '.join(facts['blocks'])}" if facts["blocks"] else "one by one"
-    path = "cannot be seen, as the model cannot be profiled"
+    how = f"in blocks of {', '.join(facts['blocks'])}" if facts["blocks"] else "unstructured"
+    kernels = "Whether XNNPACK's sparse kernels run is unknown, as the model cannot be profiled."
     if facts["sparse_nodes"] is not None:
-        path = f"runs {several(facts['sparse_nodes'], 'node')}" if facts["sparse_nodes"] else "is not taken"
-    return f"{percent(facts['share'])} of the weights are zero, {how}. XNNPACK's sparse path {path}."
+        nodes = several(facts["sparse_nodes"], "node") if facts["sparse_nodes"] else "no node"
+        kernels = f"XNNPACK's sparse kernels run {nodes}."
+    return f"{percent(facts['share'])} of the weights are zero ({how}). {kernels}"
 
 
 def _slow_nodes(facts: Mapping[str, Any]) -> str:
@@ -95,9 +96,11 @@ def _slow_nodes(facts: Mapping[str, Any]) -> str:
 
 def _kernels(facts: Mapping[str, Any]) -> str:
     if not facts["kernels"]:
-        return f"The {several(facts['pruned'], 'pruned layer')} run on the same kernels: no sparse path is taken."
+        layers = "The pruned layer runs" if facts["pruned"] == 1 else f"All {facts['pruned']} pruned layers run"
+        return f"{layers} on the same kernels as before: no sparse kernel is used."
     kernels = ", ".join(facts["kernels"])
-    return f"{facts['other']} of {several(facts['pruned'], 'pruned layer')} run on other kernels ({kernels})."
+    run = "runs" if facts["other"] == 1 else "run"
+    return f"{facts['other']} of {several(facts['pruned'], 'pruned layer')} {run} on other kernels ({kernels})."
 
 
 def _skipped(facts: Mapping[str, Any]) -> str:
@@ -117,7 +120,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     "quantize.breaks-floor": Phrase(_breaks, "Use quantization-aware training, or raise --max-drop."),
     "quantize.none-faster": Phrase(
-        "None of {count:count variant} is both faster on this device and above the accuracy floor."
+        "No variant ({count} tried) is both faster on this device and above the accuracy floor."
     ),
     "quantize.none-judged": Phrase("Keep the original: no variant has been judged yet."),
     "quantize.none-made": Phrase(
@@ -150,13 +153,13 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Activation ranges come from samples of the choosing half of the data, because --calibration was not given."
     ),
     "search.one-output-judged": Phrase(
-        "{metric} judged only the output {output!r} of {count}; a variant that is far off in another is not chosen.",
-        "A --metric module:function sees all outputs.",
+        "{metric} judges only {output!r}, 1 of {count} outputs. A variant that is far off in another is not chosen.",
+        "Use --metric module:function to judge all outputs.",
     ),
     "search.setbacks": Phrase(_setbacks, "Give more data."),
     "search.io-types": Phrase(_io_types),
     "search.io-type-kept": Phrase("The {end} {name!r} stays {dtype}: only float32 becomes {wanted}."),
-    "search.types-still": Phrase("Its {ends} are still {dtypes:list}, not {wanted}."),
+    "search.types-still": Phrase("The {ends} of the chosen model are still {dtypes:list}, not {wanted}."),
     "search.sparsity": Phrase(_sparsity),
     "search.clustered": Phrase("{clustered} of {layers:count layer} have clustered weights, which compress well."),
     "search.mix-out-of-time": Phrase(

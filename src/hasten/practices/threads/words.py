@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _WHERE: Final = {QUIET: "on an idle device", SHARED: "with half of the cores busy", BUSY: "with all cores busy"}
 _LESS_ENERGY: Final = "Fewer threads cost less energy."
 _NOT_PROVEN: Final = (
-    "Use {than} {where}: {option} did not prove to be {gain:percent} faster (time ratio {ratio[ratio]:.2f},"
+    "Use {than} {where}: {option} is not proven {gain:percent} faster (time ratio {ratio[ratio]:.2f},"
     f" 95 % CI {{ratio[ci95][0]:.2f}}–{{ratio[ci95][1]:.2f}}). {_LESS_ENERGY}"
 )
 
@@ -82,7 +82,7 @@ def _few_rounds(facts: Mapping[str, Any]) -> str:
 
 def _idle(facts: Mapping[str, Any]) -> str:
     cause = "the model is too small to be split" if facts["seen"] is not None else "these kernels use one thread"
-    text = "The setting has no effect: {option} kept {cores_used:.1f} cores busy, no more than fewer threads do;"
+    text = "The setting has no effect: {option} kept {cores_used:.1f} cores busy, no more than with fewer threads;"
     return filled(f"{text} {cause}.", _in_words(facts))
 
 
@@ -92,7 +92,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "threads.not-proven": _advice(_NOT_PROVEN),
     "threads.never-met": _advice(_NOT_PROVEN),
     "threads.slower-beside": _advice(
-        "Use {than} {where}: {option} is faster overall, but slower beside {beside} work."
+        "Use {than} {where}: {option} is faster overall, but slower alongside {beside} work."
     ),
     "threads.few-rounds": Phrase(_few_rounds, _use),
     "threads.no-effect": _phrase("Use {option}: more threads have no effect on this model.", _use),
@@ -101,7 +101,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "threads.not-examined": Phrase(
         "Only one thread count was timed.", "Raise --budget and continue with --resume, or run hasten threads."
     ),
-    "threads.raced": Phrase(_raced, "Run hasten threads to see how this changes beside other work."),
+    "threads.raced": Phrase(_raced, "Run hasten threads to see how this changes under other load."),
     "threads.unsure": Phrase("More rounds could still change the recommendation.", "Measure longer (--seconds)."),
     "threads.effect": _phrase("The setting takes effect: {option} kept {cores_used:.1f} cores busy."),
     "threads.fewer-seen": _phrase("The setting has no effect: the plan asks for {option}, the process has {seen}."),
@@ -115,6 +115,6 @@ PHRASES: Final[dict[str, Phrase]] = {
             + "."
         )
     ),
-    "threads.no-counter": Phrase("This machine has no energy counter; CPU time per run stands for energy."),
+    "threads.no-counter": Phrase("This machine has no energy counter. Use the CPU time per run as an estimate."),
 }
 BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)
