@@ -16,15 +16,33 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from hasten.model.build_graph import GraphBuilder
 
+WEIGHT_TYPES = ("float32", "float16", "int8")
 TANH = Quantization((1 / 128,), (0,))
 # Of a normal distribution with a deviation of 1; it is 0.5 for small values, and 0.71 for large ones.
 RMS_OF_LOGISTIC = 0.54
 
 
 class OperatorBuilder(build.OperatorBuilder):
-    """Adds any operator to a graph."""
+    """Adds any operator to a graph.
+
+    `weights` is how layers of float32 values store theirs: as they are, as float16 behind a DEQUANTIZE, or as int8 that
+    the kernel combines with float32 values ("dynamic range").
+    """
+
+    weights = "float32"
+
+    def _float_weights(self, real: NDArray[np.float32], axis: int) -> Value:
+        if self.weights == "float16":
+            half = self.constant(real.astype(np.float16))
+            (weights,) = self.operator(
+                "DEQUANTIZE", [half], [Spec(real.shape)], version=3, options_type="DequantizeOptions"
+            )
+            return weights
+        return self._int8_weights(real, axis) if self.weights == "int8" else self.constant(real)
 
     def sub(self, a: Value, b: Value, *, activation: str | None = None) -> Value:
         """Subtract with broadcasting."""
@@ -184,12 +202,20 @@ class OperatorBuilder(build.OperatorBuilder):
 class ModelBuilder(OperatorBuilder, build.ModelBuilder):
     """Draws a model of any operators and several subgraphs."""
 
+    def __init__(self, seed: int = 0, *, weights: str = "float32", description: str = "hasten") -> None:
+        super().__init__(seed, description=description)
+        if weights not in WEIGHT_TYPES:
+            raise UsageError(f"Weights cannot be {weights!r}.", f"Choose among {', '.join(WEIGHT_TYPES)}.")
+        self.weights = weights
+
     def subgraph(self, name: str, *, signature: str | None = None) -> OperatorBuilder:
         """Start a further subgraph: the target of a signature of its own, or of control flow."""
         if any(subgraph.name == name for subgraph in self._subgraphs):
             raise UsageError(f"There is a subgraph {name!r} already.", "Choose another name.")
         self._subgraphs.append(SubgraphRecord(len(self._subgraphs), name, signature))
-        return OperatorBuilder(self._subgraphs[-1], self._random, self._weights)
+        drawn = OperatorBuilder(self._subgraphs[-1], self._random)
+        drawn.weights = self.weights
+        return drawn
 
     def write(self, path: Path, signature: str | None = build.DEFAULT_SIGNATURE, *, old_schema: bool = False) -> Path:
         """Write the file and return its path."""

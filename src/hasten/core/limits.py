@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from hasten.core.codec import key, record
 from hasten.core.errors import UsageError
 from hasten.core.remark import Remark, remark
 from hasten.core.units import milliseconds, size
@@ -21,12 +21,12 @@ _SPANS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _SHORTEST_BUDGET_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Limit:
     """The most that the result may take; None: whatever it takes."""
 
     latency_ms: float | None = None
-    size_bytes: int | None = None
+    size_bytes: int | None = key("size", default=None)
 
     def describe(self) -> str:
         """The limit in words; empty where there is none."""
@@ -46,20 +46,16 @@ class Limit:
             found.append(remark(code, limit="size", asked=self.size_bytes, nearest=size_bytes))
         return found
 
-    def as_data(self) -> dict[str, Any]:
-        """The limit as JSON can hold it."""
-        return {"latency_ms": self.latency_ms, "size": self.size_bytes}
-
 
 def limit_from_texts(texts: Iterable[str]) -> Limit:
     """`latency=5ms`, `size=1MB`; several in one text are joined by commas."""
     latency_ms: float | None = None
     size_bytes: int | None = None
     for text in (part for given in texts for part in given.split(",")):
-        key, _, value = (part.strip() for part in text.partition("="))
-        if key == "latency":
+        name, _, value = (part.strip() for part in text.partition("="))
+        if name == "latency":
             latency_ms = _quantity(text, value, MILLISECONDS)
-        elif key == "size":
+        elif name == "size":
             size_bytes = int(_quantity(text, value, BYTES))
         else:
             raise UsageError(f"--limit {text} is not known.", "Limit the latency (latency=5ms) or the size (size=1MB).")

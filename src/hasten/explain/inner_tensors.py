@@ -14,7 +14,7 @@ from hasten.core.remark import Remark, remark, said
 from hasten.data.forms import TensorForm, forms_from_graph, real_from_bytes
 from hasten.explain.tensor_errors import ErrorMeter
 from hasten.model.graph import BITS_OF_DTYPE, FLOAT_DTYPES
-from hasten.model.inner_outputs import shown_names, with_outputs
+from hasten.model.model_object import shown_names, with_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -82,8 +82,8 @@ class ModelBuilder(OperatorBuilder):
     Two builders with one seed and the same calls give the same bytes. The builder itself draws the main subgraph.
     """
 
-    def __init__(self, seed: int = 0, *, weights: str = "float32", description: str = "hasten") -> None:
-        super().__init__(SubgraphRecord(0, "main"), np.random.default_rng(seed), weights)
+    def __init__(self, seed: int = 0, *, description: str = "hasten") -> None:
+        super().__init__(SubgraphRecord(0, "main"), np.random.default_rng(seed))
         self._description = description
         self._subgraphs = [self._record]
 

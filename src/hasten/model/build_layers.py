@@ -14,9 +14,6 @@ from hasten.model.build_graph import INT8_MAX, GraphBuilder, Spec, Value, positi
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hasten.model.build_bytes import SubgraphRecord
-
-WEIGHT_TYPES = ("float32", "float16", "int8")
 PADDINGS = {"same": 0, "valid": 1}
 ACTIVATIONS = {None: 0, "relu": 1, "relu_n1_to_1": 2, "relu6": 3}
 BIAS_RMS = 0.1
@@ -78,17 +75,7 @@ def activated_range(rms: float, activation: str | None) -> Quantization:
 
 
 class LayerBuilder(GraphBuilder):
-    """Adds layers with weights to a graph.
-
-    `weights` is how layers of float32 values store theirs: as they are, as float16 behind a DEQUANTIZE, or as int8 that
-    the kernel combines with float32 values ("dynamic range").
-    """
-
-    def __init__(self, record: SubgraphRecord, random: np.random.Generator, weights: str = "float32") -> None:
-        super().__init__(record, random)
-        if weights not in WEIGHT_TYPES:
-            raise UsageError(f"Weights cannot be {weights!r}.", f"Choose among {', '.join(WEIGHT_TYPES)}.")
-        self._weights = weights
+    """Adds layers with weights to a graph."""
 
     def conv2d(
         self,
@@ -165,13 +152,8 @@ class LayerBuilder(GraphBuilder):
         return value
 
     def _float_weights(self, real: NDArray[np.float32], axis: int) -> Value:
-        if self._weights == "float16":
-            half = self.constant(real.astype(np.float16))
-            (weights,) = self.operator(
-                "DEQUANTIZE", [half], [Spec(real.shape)], version=3, options_type="DequantizeOptions"
-            )
-            return weights
-        return self._int8_weights(real, axis) if self._weights == "int8" else self.constant(real)
+        """The weights of a layer of float32 values, whose output channels lie along `axis`."""
+        return self.constant(real)
 
     def _quantized_constants(
         self, real: NDArray[np.float32], bias: NDArray[np.float32], axis: int, input_scale: float

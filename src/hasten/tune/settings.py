@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.codec import to_data
 from hasten.core.errors import UsageError
 from hasten.core.limits import Limit
 from hasten.data.preprocess import Preprocess
@@ -143,7 +144,7 @@ def tune_settings_data(
         "size": candidate.model.size_bytes,
         "data": data.dataset.source if data.given.source else "",
         "max_drop": settings.max_drop,
-        "limit": limit.as_data(),
+        "limit": to_data(limit),
         "budget_s": budget_s,
         "target": target,
         "seed": settings.seed,
