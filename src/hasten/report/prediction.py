@@ -23,7 +23,11 @@ _SHOWN_VALUES: Final = 4
 def view(found: Prediction) -> list[Block]:
     """The most likely class, or what each output holds; then how the model was run."""
     facts = [("model", printable(PurePath(found.model).name)), ("plan", found.plan.describe())]
-    facts += [(name, text) for name, text in (("preprocessing", found.preprocess), ("saved to", found.saved)) if text]
+    facts += [
+        (name, text)
+        for name, text in (("preprocessing", found.preprocess.replace(",", ", ")), ("saved to", found.saved))
+        if text
+    ]
     notes = tuple(Note(printable(text)) for text in NOTES.sentences(found.notes))
     return [
         Headline(_answer(found)),
