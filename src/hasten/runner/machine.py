@@ -284,8 +284,7 @@ def _number(path: Path) -> float:
 
 
 def _status_kb(name: str) -> int | None:
-    with contextlib.suppress(OSError):
-        for line in _STATUS.read_text().splitlines():
-            if line.startswith(name + ":"):
-                return int(line.split()[1])
+    for line in _text(_STATUS).splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1])
     return None

@@ -226,18 +226,11 @@ def _instead(found: TraceFound, name: str) -> list[Block]:
     shown = [row for row in found.instead if row.ms >= 1e-3 * max(found.wall_ms, 1e-9)][:_MOST_ROWS]
     if not shown:
         return []
-    rows = tuple(
-        (Cell(milliseconds(row.ms), row.ms), Cell(PARTS[row.part]), Cell(_what(row), code=True), Cell(_where(row)))
-        for row in shown
-    )
+    rows = tuple((Cell(milliseconds(row.ms), row.ms), Cell(PARTS[row.part]), *_what_and_where(row)) for row in shown)
     return [Table(f"{name}-instead", "What ran instead", columns("#time", "part", "what", "where"), rows)]
 
 
-def _what(row: InsteadRow) -> str:
-    return row.where if row.part == "core" else row.what
-
-
-def _where(row: InsteadRow) -> str:
+def _what_and_where(row: InsteadRow) -> tuple[Cell, Cell]:
     if row.part == "core":
-        return HELD_CORE
-    return place_words(row.file, row.line) or row.where
+        return Cell(row.where, code=True), Cell(HELD_CORE)
+    return Cell(row.what, code=True), Cell(place_words(row.file, row.line) or row.where)

@@ -164,7 +164,8 @@ def _core_takers(trace: PlatformTrace, activities: list[ThreadActivity]) -> Iter
         for other in trace.threads:
             if other is not activity.thread and len(other.states):
                 name = trace.processes.get(other.pid, "") or other.name or f"thread {other.tid}"
-                sums[name] = sums.get(name, 0.0) + _overlap(other, begins, ends)
+                ran_ns = float(other.states.within(begins, ends)[:, RUNNING].sum())
+                sums[name] = sums.get(name, 0.0) + ran_ns
         yield from (InsteadRow("", name, "core", time_ns / 1e6, 0) for name, time_ns in sums.items() if time_ns > 0)
 
 
@@ -180,10 +181,6 @@ def _pieces(activity: ThreadActivity) -> tuple[list[int], list[int]]:
     begins, ends = np.maximum(begins, starts[at]), np.minimum(ends, stops[at])
     inside = (at >= 0) & (ends > begins)
     return begins[inside].tolist(), ends[inside].tolist()
-
-
-def _overlap(other: ThreadTrace, begins: list[int], ends: list[int]) -> float:
-    return float(other.states.within(begins, ends)[:, RUNNING].sum())
 
 
 def _process_name(trace: PlatformTrace, main: ThreadActivity | None) -> str:

@@ -131,13 +131,10 @@ def _resized(subject: Subject) -> Iterator[Fault]:
         blamed = resizes if len(resizes) else later
         place = _most_common(blamed.place)
         changes = int((resizes.flags & rows.CHANGED).sum())
-        cost = _allocating_ms(later) + _shaken_ms(own, later)
+        allocating = sum(_typical_ms(later.ms[later.kind == kind]) for kind in (rows.ALLOCATE, rows.RESIZE))
+        cost = allocating + _shaken_ms(own, later)
         facts = {"calls": len(later), "runs": len(runs), "changes": changes}
         yield subject.fault(RESIZED, place, cost, "app.resized", **facts)
-
-
-def _allocating_ms(later: Events) -> float:
-    return sum(_typical_ms(later.ms[later.kind == kind]) for kind in (rows.ALLOCATE, rows.RESIZE))
 
 
 def _shaken_ms(own: Events, later: Events) -> float:
