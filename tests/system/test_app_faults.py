@@ -141,7 +141,8 @@ def test_the_fixture_fails_a_test_with_a_fault_and_lets_others_pass(models: Path
         "def test_faulty(hasten_watch):\n    planted.stride(MODELS, False, 1)\n"
         "def test_allowed(hasten_watch):\n"
         # A first run that another process held up looks like one that was not warmed up.
-        "    hasten_watch.allow = ('input converted', 'first run not warmed up')\n    planted.stride(MODELS, False, 1)\n"
+        "    hasten_watch.allow = ('input converted', 'first run not warmed up')\n"
+        "    planted.stride(MODELS, False, 1)\n"
         "def test_clean(hasten_watch):\n"
         "    hasten_watch.allow = ('first run not warmed up',)\n    planted.stride(MODELS, True, 1)\n"
     )
