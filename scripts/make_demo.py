@@ -1,4 +1,4 @@
-"""Makes the embedded default of hasten: a small digit classifier, trained here, and its labelled images.
+"""Makes the embedded default of hasten: a small digit classifier, trained here, and its labeled images.
 
 It needs the extra `demo-training` and takes some minutes on two cores:
   pip install -e '.[demo-training]'

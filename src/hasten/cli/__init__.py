@@ -1,1 +1,1 @@
-"""The command line: one file a command. The only place that prints or exits."""
+"""The command line: one file per command. The only place that prints or exits."""

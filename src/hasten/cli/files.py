@@ -1,4 +1,4 @@
-"""Writing files that a user asked for, without ever taking away one that is there."""
+"""Writing files that a user asked for, without ever replacing an existing one unasked."""
 
 from __future__ import annotations
 

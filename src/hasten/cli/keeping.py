@@ -1,4 +1,4 @@
-"""What a session file gets from a command: the result, the failure, or what there was when Ctrl-C came."""
+"""What a session file gets from a command: the result, the failure, or what was known when the user pressed Ctrl-C."""
 
 from __future__ import annotations
 

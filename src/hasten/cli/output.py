@@ -1,4 +1,4 @@
-"""Standard output and standard error: what a command shows, and what becomes of it when nobody can read it."""
+"""Standard output and standard error: what a command shows, and how it ends when the reader closes the pipe."""
 
 from __future__ import annotations
 

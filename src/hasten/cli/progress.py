@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, a line now and then where nobody watches."""
+"""Progress on standard error: a bar on a terminal, an occasional line elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the console script begins: before anything is imported that takes time, so that Ctrl-C then is no traceback."""
+"""The start of the console script, before any slow import, so that an early Ctrl-C shows no traceback."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""How right a model is, with an interval; and how two models differ, sample by sample on the same data."""
+"""The accuracy of a model, with an interval, and the difference of two models, sample by sample on the same data."""
 
 from __future__ import annotations
 

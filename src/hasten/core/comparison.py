@@ -1,4 +1,4 @@
-"""Whether one thing is faster than another: a verdict from neighboring blocks in several pairs of fresh processes."""
+"""A comparison of two latencies: a verdict from neighboring blocks in several pairs of fresh processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failure as a value: it is recorded like any other result, and the next trial goes on."""
+"""A failure as a value: it is recorded like any other result, and the search continues with the next trial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finding: what one practice of the guide came to for one model."""
+"""A finding: the verdict of one practice of the guide for one model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user asks of the result besides accuracy: a largest latency or size; and how long the search may take."""
+"""Limits that a user sets besides accuracy: the latency or size of the result, and the time of the search."""
 
 from __future__ import annotations
 

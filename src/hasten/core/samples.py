@@ -1,4 +1,4 @@
-"""All timed blocks of one model and plan, and what can be said of them."""
+"""All timed blocks of one model and plan, and statistics of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Samples:
 
     @cached_property
     def undisturbed_below_ms(self) -> float:
-        """Runs that took longer were disturbed: something else had the core, or its neighbour on the chip.
+        """Runs that took longer were disturbed: something else had the core, or its neighbor on the chip.
 
         On a quiet machine nearly no run is that far above the quickest tenth, and the latency is the plain median. On a
         shared one a run can take twice its time for seconds on end, and the plain median is then a matter of luck.

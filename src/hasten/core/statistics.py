@@ -1,6 +1,6 @@
 """Statistics of latencies: estimates that outliers do not move, and intervals that know how the samples were taken.
 
-Samples of one process are not independent: they share its memory layout, and neighbours in time share the machine's
+Samples of one process are not independent: they share its memory layout, and neighbors in time share the machine's
 mood. So the units are blocks inside fresh processes, and the bootstrap draws processes first, then blocks of each.
 With few processes such a bootstrap is too sure of itself, and drawing twice makes up for only a part of it; it is
 widened by Bessel's correction and the root of Student's factor for so few, with which simulations (in the tests) find

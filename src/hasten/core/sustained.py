@@ -1,4 +1,4 @@
-"""Speed that lasts: a median for each minute, and the minute from which the device was slower for good."""
+"""Sustained speed: a median for each minute, and the time from which the device throttled."""
 
 from __future__ import annotations
 

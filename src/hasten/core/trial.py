@@ -1,4 +1,4 @@
-"""A trial: one variant of a model with one plan, and all that a search has found out about it.
+"""A trial: one variant of a model with one plan, and everything that a search has found out about it.
 
 `hasten quantize` tries variants on one plan, `hasten tune` on many; both keep this record. A name is only shown: what
 a variant is made of stands in `recipe`, `float_nodes`, `purpose` and `parent`.

@@ -1,4 +1,4 @@
-"""The records of labelled data: a sample refers to its inputs, and they are read only when it is its turn."""
+"""The records of labeled data: a sample refers to its inputs, which are read only when they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of files: a subfolder for each class, images beside masks, or files without labels."""
+"""Folders of files: a subfolder for each class, images with masks, or files without labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics: what a prediction is worth. Each gives statistics of one sample, whose sums over samples give its value, so
+"""Metrics: the scores of predictions. Each gives statistics of one sample, whose sums over samples give its value, so
 that intervals and paired comparisons need not run the model again."""
 
 from __future__ import annotations

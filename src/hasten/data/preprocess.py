@@ -1,4 +1,4 @@
-"""How raw data becomes a model's input: as the user says, else as the model's metadata says, else as is said here."""
+"""How raw data becomes a model's input: by the user's options, by the model's metadata, or by the defaults here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands behind --data: a folder, a table, arrays, a function; or inputs made up where there is no data."""
+"""The sources that --data can name: a folder, a table, arrays or a function; or random inputs without data."""
 
 from __future__ import annotations
 

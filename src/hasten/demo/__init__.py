@@ -1,4 +1,4 @@
-"""The embedded default: a small trained image classifier and its labelled images, made by `scripts/make_demo.py`.
+"""The embedded default: a small trained image classifier and its labeled images, made by `scripts/make_demo.py`.
 
 digits.tflite            a network in the manner of MobileNetV2 and V3, float32, about 100 million multiply-accumulates.
                          Signature `serving_default`: `image` [1, 96, 96, 1], raw gray values 0..255 as float32, gives

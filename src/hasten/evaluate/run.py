@@ -1,4 +1,4 @@
-"""Run a model over data: threads read and preprocess samples beside several runners, which get many samples at a time;
+"""Run a model over data: threads prepare samples while several runners work, which get many samples at a time;
 the run ends early where a floor is decided."""
 
 from __future__ import annotations

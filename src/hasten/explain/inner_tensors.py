@@ -146,7 +146,7 @@ class InnerTensors:
 
 
 def is_comparable(tensor: Tensor) -> bool:
-    """Whether it holds reals, plain or quantised, of a size that is known: indices and texts have no error in dB."""
+    """Whether it holds reals, plain or quantized, of a size that is known: indices and texts have no error in dB."""
     if tensor.is_constant or tensor.is_variable or not tensor.elements:
         return False
     return tensor.dtype in _READABLE_FLOATS or (

@@ -1,4 +1,4 @@
-"""Two profiles, node beside node, and what the difference comes from.
+"""Two profiles, node by node, and the causes of their difference.
 
 Times are those of all rounds together, so that they add up. Intervals go from the lowest to the highest difference of a
 round: of six rounds, all lie on one side of the true median in 2 x 0.5**6 = 3 % of the cases only, however far a round

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # What must be alike for two times to be comparable at all.
 _ALIKE: Final = ("cpu", "architecture", "cores", "litert")
 # Where the session has too few runs to show how much they differ: a standard deviation that covers a shared machine.
-# Twelve runs in a row on a quiet one had 0.4 %, but days, reboots and neighbours lie between a session and the next.
+# Twelve runs in a row on a quiet one had 0.4 %, but days, reboots and neighbors lie between a session and the next.
 _ASSUMED_SPREAD: Final = 0.05
 _LEAST_SPREAD: Final = 0.01
 FEWEST_RUNS_FOR_A_SPREAD: Final = 4

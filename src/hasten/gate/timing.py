@@ -1,4 +1,4 @@
-"""Times a model against its limits, beside its baseline if there is one, until all are decided or the time is spent."""
+"""Time a model against its limits, with its baseline if there is one, until all are decided or the time is up."""
 
 from __future__ import annotations
 

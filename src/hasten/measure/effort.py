@@ -1,4 +1,4 @@
-"""How much to measure, where, and who is told meanwhile: what every measurement takes besides its subject."""
+"""The effort of a measurement: its time limit, its target and its progress callback."""
 
 from __future__ import annotations
 

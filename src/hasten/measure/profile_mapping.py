@@ -166,7 +166,7 @@ def _next_nodes(kind: str, inside: list[tuple[int, ...]], outside: list[tuple[in
 
 
 def _mapped(subgraph: Subgraph, indices: Sequence[int], kernels: list[Timed], number: int) -> list[OperatorTime]:
-    """The partition's nodes with the kernels that they ran as; nodes without one are fused into a neighbour."""
+    """The partition's nodes with the kernels that they ran as; nodes without one are fused into a neighbor."""
     nodes = [subgraph.nodes[index] for index in indices]
     assignments = align([node.op for node in nodes], [timed.event.tag for timed in kernels])
     owned: dict[int, list[int]] = {}

@@ -153,7 +153,7 @@ class Rounds:
     def _shared_cores(self, clusters: tuple[Cluster, ...]) -> tuple[int, ...]:
         """The cores that all candidates of this round share; other ones in the next. Empty: whatever they get.
 
-        A neighbour on the same chip can halve the speed of one core for seconds. The scheduler leaves each process on
+        A neighbor on the same chip can halve the speed of one core for seconds. The scheduler leaves each process on
         a core of its own, and the ratio of two equal models would then be that of two cores.
         """
         plans = [track.candidate.plan for track in self.alive]

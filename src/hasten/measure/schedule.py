@@ -1,4 +1,4 @@
-"""When does a measurement stop? One answer for all that measure in rounds, with a clock that tests can set.
+"""The schedule of a measurement: when to stop, for everything that measures in rounds, with a clock that tests can set.
 
 Another round begins as long as one like the longest so far still fits; a few are run in any case, as without them there
 is nothing to say.

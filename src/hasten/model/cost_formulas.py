@@ -1,4 +1,4 @@
-"""The arithmetic of each operator: one small formula a kind, and one table that names them all.
+"""The arithmetic of each operator: one small formula per kind, and one table that names them all.
 
 Layouts of weights are those of the TensorFlow Lite kernels: CONV_2D [out, height, width, in / groups],
 DEPTHWISE_CONV_2D [1, height, width, out], TRANSPOSE_CONV [out, height, width, in], FULLY_CONNECTED [out, in],

@@ -1,4 +1,4 @@
-"""A flatbuffer that trusts nothing: tables whose every offset is bounded by the file, and the work by its size.
+"""A bounds-checked flatbuffer: tables whose every offset is bounded by the file, and the work by its size.
 
 The flatbuffers runtime for Python verifies nothing, and a negative offset silently wraps around. So the generated
 accessors are handed a `CheckedTable` in place of the runtime's own table; damage ends in `Damage`, never in garbage.

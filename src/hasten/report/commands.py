@@ -1,4 +1,4 @@
-"""How to get each number of a report again: commands that can be pasted into a shell."""
+"""Commands that reproduce each number of a report, ready to paste into a shell."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def pictures(session: Session, form: str) -> Iterator[tuple[str, bytes]]:
 
 
 def picture_spec(spec: dict[str, Any]) -> dict[str, Any]:
-    """A chart's specification with real colours, a width of its own and paper behind it."""
+    """A chart's specification with real colors, a width of its own and paper behind it."""
     drawn: dict[str, Any] = coloured(spec, PALETTES["light"])
     drawn = {**drawn, "background": PALETTES["light"]["paper"], "width": WIDTH, "padding": 12}
     if "signals" in drawn:

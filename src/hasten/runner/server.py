@@ -191,7 +191,7 @@ def _predict(model: CompiledModel | ClassicModel, frames: tuple[bytes | memoryvi
     for tensor, frame in zip(inputs, frames, strict=True):
         tensor.write(frame)
     if isinstance(model, ClassicModel):
-        model.forget()  # one sample must not colour the next
+        model.forget()  # one sample must not influence the next
     model.run()
     return tuple(tensor.read() for tensor in model.outputs)
 

@@ -1,6 +1,6 @@
-"""What all charts share: colours for light and dark that people who see few colours can tell apart, shapes, sizes.
+"""What all charts share: color-blind safe colors for light and dark, shapes and sizes.
 
-A specification names its colours as `@name`; whoever draws it puts in those of a palette. It names no version of its
+A specification names its colors as `@name`; the renderer inserts those of a palette. It names no version of its
 language: that is the one of the library that draws it. One with `marks` of its own is Vega, all others are Vega-Lite.
 """
 
@@ -120,7 +120,7 @@ def status_of(word: str) -> str:
 
 
 def status_colour(present: list[str]) -> dict[str, Any]:
-    """Colour and shape by status, never colour alone; only those that are there."""
+    """Color and shape by status, never color alone; only those that occur."""
     shown = [status for status in STATUSES if status in present]
     shapes = [SHAPES[STATUSES.index(status)] for status in shown]
     legend = {"title": None} if len(shown) > 1 else None
@@ -158,7 +158,7 @@ def from_zero(values: list[float], room: float = 1.0) -> dict[str, Any]:
 
 
 def coloured(value: Any, palette: dict[str, str]) -> Any:
-    """The specification with a palette's colours in place of their names."""
+    """The specification with a palette's colors in place of their names."""
     if isinstance(value, str):
         return palette.get(value[1:], value) if value.startswith("@") else value
     if isinstance(value, dict):

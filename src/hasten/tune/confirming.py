@@ -1,6 +1,6 @@
 """The end of a race: the winner on the other half of the data, and against the original in fresh processes.
 
-Whoever fails there gives way to the next; a step that brought nothing is left out.
+A candidate that fails there gives way to the next; a step without a gain is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The race itself: quick rounds first, what is clearly slower drops out, and the time goes to what is close.
+"""The race itself: quick rounds first, what is clearly slower drops out, and the time goes to close candidates.
 
 Only a candidate that keeps the floor can push others out: the fastest ones are tested first, and each of them only
 while it looks faster than the best that is known to be accurate.

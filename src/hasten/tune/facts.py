@@ -1,4 +1,4 @@
-"""What a tuning came to; at any time, as far as it is known then."""
+"""The result of a tuning, complete or as far as it is known."""
 
 from __future__ import annotations
 

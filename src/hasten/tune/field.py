@@ -156,7 +156,7 @@ def round_level(blocks: Sequence[Block]) -> float:
 
 
 def chunks(lanes: Sequence[Lane], key: Callable[[Lane], Any]) -> list[list[Lane]]:
-    """Groups small enough for one round, neighbours by the key together."""
+    """Groups small enough for one round, neighbors by the key together."""
     ordered = sorted(lanes, key=key)
     return [ordered[start : start + MOST_AT_ONCE] for start in range(0, len(ordered), MOST_AT_ONCE)]
 

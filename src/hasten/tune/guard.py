@@ -1,4 +1,4 @@
-"""The accuracy guard: which candidates keep the floor. Each is tested where it runs, and only until that is sure."""
+"""The accuracy guard: which candidates keep the floor. Each is tested where it runs, and only until that is decided."""
 
 from __future__ import annotations
 

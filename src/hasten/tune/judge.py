@@ -1,4 +1,4 @@
-"""Accuracy for a search: variants evaluated on one half of the data or the other, beside the original."""
+"""Accuracy for a search: variants evaluated on one half of the data or the other, next to the original."""
 
 from __future__ import annotations
 

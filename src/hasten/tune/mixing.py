@@ -173,7 +173,7 @@ class MixSearch:
 def _errors_left(order: Sequence[Sensitivity], error: float) -> list[float]:
     """The squared error that stays when so many groups are given back, by their number.
 
-    Squares add up, but neighbours count what lies between them twice: then their sum is more than there is.
+    Squares add up, but neighbors count what lies between them twice: then their sum is more than there is.
     """
     squares = [entry.error**2 for entry in order]
     sums = [math.fsum(squares[count:]) for count in range(len(order) + 1)]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-# So many small variants are made at most; of larger models, neighbours go together.
+# So many small variants are made at most; of larger models, neighbors go together.
 MOST_GROUPS: Final = 80
 # Errors on few samples are luck; more are taken as long as they are next to nothing beside the making of a variant.
 FEWEST_SAMPLES: Final = 8
@@ -108,7 +108,7 @@ def sensitivities(workshop: Workshop, trial: Trial, plan: Plan) -> Iterator[Sens
 
 
 def grouped(nodes: Sequence[int]) -> list[tuple[int, ...]]:
-    """Each node alone; of many, neighbours together."""
+    """Each node alone; of many, neighbors together."""
     size = math.ceil(len(nodes) / MOST_GROUPS) if nodes else 1
     return [tuple(nodes[start : start + size]) for start in range(0, len(nodes), size)]
 

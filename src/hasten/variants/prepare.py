@@ -1,4 +1,4 @@
-"""What a file needs before the quantizer reads it rightly: edits that change no output, and say what they did."""
+"""Edits that a file needs before the quantizer reads it correctly: they change no output and report what they did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes: what becomes of a model's weights and activations; and how a variant made by one is called."""
+"""The recipes: what happens to a model's weights and activations, and the names of the variants."""
 
 from __future__ import annotations
 

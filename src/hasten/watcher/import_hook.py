@@ -1,4 +1,4 @@
-"""Patches LiteRT's modules in the moment in which the program imports them, whichever package it uses."""
+"""Patches LiteRT's modules at the moment when the program imports them, whichever package it uses."""
 
 from __future__ import annotations
 

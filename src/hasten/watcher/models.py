@@ -1,4 +1,4 @@
-"""Which model an interpreter has, and how it is to run it."""
+"""The model of an interpreter, and the options that it runs with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are an accelerator's numbers right? The same inputs for all, and outputs against the reference kernels'."""
+"""The accuracy of an accelerator's outputs: the same inputs for all, compared with the reference kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was seen placed where decides: how much of a model the back end that was asked for truly runs."""
+"""How much of a model the requested back end really runs, by the placement that was observed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions about accelerators: what is to be said of each, when its start is repaid, which one to use."""
+"""Decisions about accelerators: the remarks on each, when its start-up is repaid, and which one to use."""
 
 from __future__ import annotations
 

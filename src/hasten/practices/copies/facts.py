@@ -1,4 +1,4 @@
-"""What a study of copies found: each way to feed and read a model, and what it costs beside one inference."""
+"""What a study of copies found: each way to feed and read a model, and what it costs relative to one inference."""
 
 from __future__ import annotations
 

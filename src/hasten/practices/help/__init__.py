@@ -1,4 +1,4 @@
-"""The guide's "Need more help": this machine, the tools on it, and the devices within reach."""
+"""The guide's "Need more help": this machine, the tools on it, and the available devices."""
 
 from hasten.practices.help.rules import verdict
 from hasten.practices.help.words import PHRASES

@@ -1,4 +1,4 @@
-"""What was found about machines: the checks of one, and the devices within reach."""
+"""What was found about machines: the checks of one, and the available devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guide's "Need more help": is this machine fit to measure on, what is missing, which devices are there?"""
+"""The guide's "Need more help": whether this machine is fit to measure on, what it lacks, and the available devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of a machine and the devices within reach, as blocks and as the documents that `--json` prints."""
+"""Checks of a machine and the available devices, as blocks and as the documents that `--json` prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operators are worth work, by the headroom that a profile shows."""
+"""Which operators are worth optimizing, by the headroom that a profile shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guide's "Tweak the number of threads": measured on an idle device and beside other work."""
+"""The guide's "Tweak the number of threads": measured on an idle device and under other load."""
 
 from hasten.practices.threads.rules import verdict
 from hasten.practices.threads.view import sections

@@ -1,4 +1,4 @@
-"""How many threads? The decision, from rounds in which all options alternated.
+"""The choice of the number of threads, from rounds in which all options alternated.
 
 Options are taken from the fewest threads up. One with more threads takes the lead only if it is surely faster than the
 leader (99 %, on ratios within the same rounds) and by at least 5 % for each doubling: what does not pay costs energy

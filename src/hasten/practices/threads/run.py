@@ -1,4 +1,4 @@
-"""The guide's "Tweak the number of threads": measured alone and beside other work, and by cores where they differ."""
+"""The guide's "Tweak the number of threads": measured alone and under other load, and by cores where they differ."""
 
 from __future__ import annotations
 
