@@ -34,8 +34,8 @@ from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
 from hasten.measure.bench import bench
 from hasten.measure.opening import open_model
+from hasten.search.plans import numbers_of, plans_to_try
 from hasten.targets.local import LocalTarget
-from hasten.tune.plans import numbers_of, plans_to_try
 from hasten.variants.maker import VariantMaker
 from hasten.variants.recipes import RECIPES
 

@@ -30,12 +30,12 @@ from hasten.data.forms import forms_from_graph
 from hasten.data.given import open_data
 from hasten.measure.opening import open_model
 from hasten.practices.quantize.facts import SIZE, SPEED
+from hasten.search.folder import QUANTIZE, SearchFolder
+from hasten.search.quantizing import QuantizeSearch
+from hasten.search.sensitivity import MOST_SAMPLES, sensitivities
+from hasten.search.settings import compared_settings
+from hasten.search.workshop import Order, Workshop
 from hasten.targets.local import LocalTarget
-from hasten.tune.folder import QUANTIZE, SearchFolder
-from hasten.tune.quantizing import QuantizeSearch
-from hasten.tune.sensitivity import MOST_SAMPLES, sensitivities
-from hasten.tune.settings import compared_settings
-from hasten.tune.workshop import Order, Workshop
 
 _WANTED_EVALUATIONS, _WANTED_SLOWER, _WANTED_INTEGERS = 0.25, 1.03, 0.6
 _SECONDS = 20.0

@@ -57,7 +57,7 @@ _PUBLIC = {
     "Plan": "hasten.core.plan",
     "Profile": "hasten.core.profile",
     "Runner": "hasten.deploy.runner",
-    "SearchSettings": "hasten.tune.settings",
+    "SearchSettings": "hasten.search.settings",
     "TargetError": "hasten.core.errors",
     "ThreadsFound": "hasten.practices.threads.facts",
     "TraceFound": "hasten.practices.app.facts",

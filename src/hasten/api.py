@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from hasten.practices.quantize.facts import QuantizeFound
     from hasten.practices.threads.facts import ThreadsFound
     from hasten.report.live import Serving
+    from hasten.search.facts import TuneFound
+    from hasten.search.settings import SearchSettings
     from hasten.show.blocks import Block
-    from hasten.tune.facts import TuneFound
-    from hasten.tune.settings import SearchSettings
     from hasten.variants.io_types import IoTypes
     from hasten.variants.recipes import RECIPE_NAMES
 
@@ -398,10 +398,10 @@ def quantize(
 
     The folder keeps all of it: the same call again goes on from there. `effort.seconds` is for timing.
     """
-    from hasten.tune import quantizing
-    from hasten.tune.folder import QUANTIZE, SearchFolder
-    from hasten.tune.settings import QUANTIZE_SECONDS, SearchSettings, compared_settings
-    from hasten.tune.workshop import Workshop
+    from hasten.search import quantizing
+    from hasten.search.folder import QUANTIZE, SearchFolder
+    from hasten.search.settings import QUANTIZE_SECONDS, SearchSettings, compared_settings
+    from hasten.search.workshop import Workshop
 
     asked = settings or SearchSettings()
     candidate, graph, given = _opened(model, plan, workload, data)
@@ -425,10 +425,10 @@ def tune(
     `effort.seconds` is the budget; `settings.resume` goes on with what the folder holds.
     """
     from hasten.core.version import VERSION
-    from hasten.tune import tuning
-    from hasten.tune.folder import TUNE, SearchFolder
-    from hasten.tune.settings import TUNE_SECONDS, SearchSettings, tune_settings_data
-    from hasten.tune.workshop import Workshop
+    from hasten.search import tuning
+    from hasten.search.folder import TUNE, SearchFolder
+    from hasten.search.settings import TUNE_SECONDS, SearchSettings, tune_settings_data
+    from hasten.search.workshop import Workshop
 
     asked, target = settings or SearchSettings(), effort.target
     candidate, graph, given = _opened(model, plan, replace(workload, seed=asked.seed), data)
@@ -593,7 +593,7 @@ def _found(result: T | Failure | FailedCandidate, candidate: Candidate) -> T:
 _LATER: Final = {
     "IoTypes": "hasten.variants.io_types",
     "RECIPE_NAMES": "hasten.variants.recipes",
-    "SearchSettings": "hasten.tune.settings",
+    "SearchSettings": "hasten.search.settings",
 }
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tests.example_models import mobilenet_like
-from tests.unit.tune.searching import workshop
+from tests.unit.search.searching import workshop
 
 from hasten.core.errors import DataError, ModelError
 from hasten.core.failure import Failure
 from hasten.core.trial import FloorState
 from hasten.data.given import Data
-from hasten.tune.folder import QUANTIZE
-from hasten.tune.quantizing import run
-from hasten.tune.settings import SearchSettings
+from hasten.search.folder import QUANTIZE
+from hasten.search.quantizing import run
+from hasten.search.settings import SearchSettings
 from hasten.variants.make import make_variant
 from hasten.variants.maker import VariantMaker
 from hasten.variants.selection import NodeChoice

@@ -1,4 +1,4 @@
-"""The guide's "Optimize your model": variants with measured accuracy, size and speed. `hasten.tune` searches them."""
+"""The guide's "Optimize your model": variants with measured accuracy, size and speed. `hasten.search` finds them."""
 
 from hasten.practices.quantize.rules import verdict
 from hasten.practices.quantize.view import sections

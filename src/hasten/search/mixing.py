@@ -1,0 +1,190 @@
+"""Mixes of float and integers that keep the floor, where a promising recipe breaks it.
+
+Quantizing one node at a time shows which ones hurt; then a search finds how many of them must stay in float, with a few
+evaluations where giving back one layer after the other takes up to as many as there are layers.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from itertools import accumulate, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.trial import CHOOSING, Purpose
+from hasten.practices.quantize.facts import SIZE
+from hasten.search.sensitivity import Probe, sensitivities
+from hasten.search.workshop import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from hasten.core.plan import Plan
+    from hasten.core.trial import Trial
+    from hasten.practices.quantize.facts import Sensitivity
+    from hasten.search.workshop import Workshop
+
+# An evaluation that promises to save less than this part of a run is not worth its while.
+WORTH: Final = 0.025
+# How a drop may follow from what is left of the squared error: times one of these, to one of these powers. Flips of
+# predictions grow with the error itself, net losses with its square; and errors promise too much more often than not.
+_FACTORS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
+_POWERS: Final = (0.5, 1.0)
+# A drop is not known better than to so many times the drop allowed: a floor is set where the data still just tells.
+_NOISE: Final = 1.5
+_HARDLY: Final = 1e-6
+# Where the drop of the recipe itself is not known: it breaks the floor clearly.
+_CLEARLY: Final = 10.0
+_MOST_TRIES: Final = 8
+
+
+@dataclass(slots=True)
+class Mixer:
+    """Tries mixes of a variant on one plan, until about a time (of the monotonic clock)."""
+
+    workshop: Workshop
+    plan: Plan
+    attempt: Callable[[Order], Trial]
+    """Makes and judges a variant."""
+    until: float = math.inf
+
+    @property
+    def purpose(self) -> Purpose:
+        """For another goal, other nodes stay in float."""
+        return Purpose.FLOOR_AND_SIZE if self.workshop.settings.goal == SIZE else Purpose.FLOOR
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether nothing more is begun."""
+        return time.monotonic() > self.until
+
+    def search(self, trial: Trial) -> Trial | None:
+        """The mix of a variant that keeps the floor and gives back least, as far as the time allowed to find it."""
+        order = self._in_order(trial)
+        if self.is_out_of_time:
+            return None
+        error = Probe(self.workshop, self.plan).error_of(Path(trial.path)) if trial.path else math.inf
+        allowed = self.workshop.judge.floor(CHOOSING).allowed or 0.0
+        search, best = MixSearch(order, trial.drop, allowed, error), None
+        while (count := search.next) is not None and not self.is_out_of_time:
+            nodes = [*trial.float_nodes, *(node for entry in order[:count] for node in entry.nodes)]
+            tried = self._try(trial, nodes)
+            search.tell(count, tried.kept_when_judged, tried.drop)
+            if tried.kept_when_judged:
+                if best is not None:
+                    self.workshop.folder.forget_file(best)
+                best = tried
+        return best
+
+    def further(self, trial: Trial) -> Trial | None:
+        """A mix with more nodes in float than one that has turned out to break the floor; None if there is none to try.
+
+        Half of what is still quantized goes back, in the order of its search.
+        """
+        base = self.workshop.folder.variants.get(trial.parent)
+        if base is None or not trial.is_step:
+            return None
+        float_nodes = set(trial.float_nodes)
+        left = [entry for entry in self._in_order(base) if not float_nodes.issuperset(entry.nodes)]
+        if len(left) < 2 or self.is_out_of_time:
+            return None
+        return self._try(base, [*float_nodes, *(node for entry in left[: len(left) // 2] for node in entry.nodes)])
+
+    def _in_order(self, trial: Trial) -> list[Sensitivity]:
+        """The groups of a variant's nodes, those first that are to stay in float first."""
+        found: list[Sensitivity] = []
+        for entry in sensitivities(self.workshop, trial, self.plan):
+            found.append(entry)
+            if self.is_out_of_time:
+                break
+        return sorted(found, key=lambda entry: (-entry.cost, entry.nodes))
+
+    def _try(self, trial: Trial, nodes: Iterable[int]) -> Trial:
+        return self.attempt(Order(trial.recipe, tuple(sorted(nodes)), self.purpose, trial.variant))
+
+
+class MixSearch:
+    """Finds how many groups, taken in their order, must stay float. More are taken never to hurt.
+
+    The drop of a mix is guessed from that of the recipe and from what giving back leaves of its error, under several
+    hypotheses, each of which has the weight that the outcomes so far lend it. Next is what promises most: the chance
+    to keep the floor times what it would save over the best so far. It ends where nothing promises enough.
+    """
+
+    def __init__(
+        self, order: Sequence[Sensitivity], drop: float | None, max_drop: float, error: float = math.inf
+    ) -> None:
+        """`drop` and `error` are those of the recipe with none of them float, which is known to break the floor."""
+        self.enough = len(order)
+        """The fewest that are known to suffice; all of them do."""
+        self.evaluations = 0
+        self._all, self._max_drop = len(order), max(max_drop, _HARDLY)
+        self._drop = _CLEARLY * self._max_drop if drop is None else drop
+        self._given_back = list(accumulate((max(0.0, entry.share) for entry in order), initial=0.0))
+        self._left = _errors_left(order, error)
+        self._broken: list[int] = []
+        self._weights = dict.fromkeys(product(_FACTORS, _POWERS), 1.0)
+
+    @property
+    def next(self) -> int | None:
+        """How many to try now; None when nothing more is worth it, and `enough` is the answer."""
+        found, open_counts = self.enough < self._all, range(max(self._broken, default=0) + 1, self.enough)
+        if not open_counts:
+            return None
+        if self.evaluations >= _MOST_TRIES:
+            return None if found else (open_counts[0] + self._all) // 2
+        promises = {count: self._chance(count) * self._saved(count) for count in open_counts}
+        best = max(open_counts, key=lambda count: (promises[count], count))
+        return None if found and promises[best] <= WORTH else best
+
+    def tell(self, tried: int, kept: bool, drop: float | None = None) -> None:
+        """Take the outcome in."""
+        self.evaluations += 1
+        if kept:
+            self.enough = min(self.enough, tried)
+        else:
+            self._broken.append(tried)
+        if drop is None:
+            return
+        # What ended early because the floor broke is known less well than its size suggests.
+        noise = max(_NOISE * self._max_drop, abs(drop) / 2)
+        for guess in self._weights:
+            self._weights[guess] *= math.exp(-(((drop - self._guessed(tried, guess)) / noise) ** 2) / 2) + _HARDLY
+
+    def _saved(self, count: int) -> float:
+        return self._given_back[self.enough] - self._given_back[count]
+
+    def _chance(self, count: int) -> float:
+        """The chance to keep the floor. Much of what a mix that broke it had left, this one has left as well."""
+        noise = _NOISE * self._max_drop
+        kept = math.fsum(
+            weight * _normal((self._max_drop - self._guessed(count, guess)) / noise)
+            for guess, weight in self._weights.items()
+        ) / math.fsum(self._weights.values())
+        return min([kept, *(1 - _ratio(self._left[count], self._left[broken]) for broken in self._broken)])
+
+    def _guessed(self, count: int, guess: tuple[float, float]) -> float:
+        factor, power = guess
+        return factor * self._drop * math.pow(_ratio(self._left[count], self._left[0]), power)
+
+
+def _errors_left(order: Sequence[Sensitivity], error: float) -> list[float]:
+    """The squared error that stays when so many groups are given back, by their number.
+
+    Squares add up, but neighbors count what lies between them twice: then their sum is more than there is.
+    """
+    squares = [entry.error**2 for entry in order]
+    sums = [math.fsum(squares[count:]) for count in range(len(order) + 1)]
+    whole = error**2 if math.isfinite(error) else next(value for value in sums if math.isfinite(value))
+    return [whole, *(value if math.isinf(value) else min(value, whole) for value in sums[1:])]
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 and math.isfinite(part) else float(part > 0)
+
+
+def _normal(value: float) -> float:
+    """The normal distribution's share below a value."""
+    return (1 + math.erf(value / math.sqrt(2))) / 2

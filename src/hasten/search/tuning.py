@@ -1,0 +1,260 @@
+"""A tuning from its beginning to its proof: search, confirm, report on the other half, the verdicts, the bundle."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.bundle.folder import PLAN_FILE, write_bundle, write_texts
+from hasten.bundle.record import MODEL_FILE, Bundle
+from hasten.core.codec import to_data
+from hasten.core.errors import Interrupted
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.finding import Finding, Standing
+from hasten.core.remark import remark
+from hasten.core.session import Session, read_session
+from hasten.data.classes import packed_labels
+from hasten.data.forms import bundle_tensors
+from hasten.measure.rounds import no_progress
+from hasten.model.reader import read_graph
+from hasten.practices.practice import Evidence
+from hasten.practices.quantize.rules import ratio_facts
+from hasten.practices.registry import NAMES, practice_named
+from hasten.search.confirming import Confirmation
+from hasten.search.extras import Extras
+from hasten.search.facts import TuneFound, front_of
+from hasten.search.folder import SESSION, TUNE
+from hasten.search.search import Search
+from hasten.search.view import document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hasten.measure.rounds import Progress
+    from hasten.search.field import Lane
+    from hasten.search.folder import SearchFolder
+    from hasten.search.settings import SearchSettings
+    from hasten.search.workshop import Workshop
+    from hasten.targets.client import LoadReport
+
+    # Files that accompany a bundle, by name: the code and the report.
+    Companions = Callable[[Bundle, Session], Mapping[str, str]]
+
+_PROOF_SHARE: Final = 0.2
+_LONGEST_PROOF_S: Final = 25.0
+_SHORTEST_PROOF_S: Final = 6.0
+# What the other half of the data and the profiles take, of a short budget.
+_REST_SHARE: Final = 0.15
+_SHORT_REST_SHARE: Final = 0.05
+_LONGEST_REST_S: Final = 40.0
+_FOR_THE_REST_S: Final = 45.0
+
+
+def run(
+    workshop: Workshop, budget_s: float, companions: Companions | None = None, progress: Progress = no_progress
+) -> TuneFound | Failure:
+    """Tune to the end. After Ctrl-C the folder holds the best so far as a bundle, and what was found is raised."""
+    tuning = Tuning(workshop, budget_s, companions, progress)
+    try:
+        tuning.run()
+        return tuning.found()
+    except RunnerFailed as failed:
+        return failed.failure
+    except KeyboardInterrupt:
+        if not tuning.has_answer:
+            raise
+        tuning.conclude()
+        raise Interrupted(tuning.found()) from None
+    finally:
+        workshop.close()
+
+
+@dataclass(slots=True)
+class Tuning:
+    """Runs to its end, or until it is interrupted; `found` tells at any time what there is."""
+
+    workshop: Workshop
+    budget_s: float
+    companions: Companions | None = None
+    progress: Progress = no_progress
+    interrupted: bool = False
+    _search: Search | None = None
+    _extras: Extras | None = None
+    _confirmation: Confirmation | None = None
+    _chosen: Lane | None = None
+    _files: list[str] = field(default_factory=list)
+
+    @property
+    def settings(self) -> SearchSettings:
+        """What is asked for."""
+        return self.workshop.settings
+
+    @property
+    def folder(self) -> SearchFolder:
+        """Where everything is kept."""
+        return self.workshop.folder
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the original was timed: from then on there is something to give."""
+        return self._search is not None and bool(self._search.lanes.base.trial.levels)
+
+    def run(self) -> None:
+        """All of it. A best so far is in the folder from the first minute on."""
+        began, budget = time.monotonic(), self.budget_s
+        proof_s = min(_LONGEST_PROOF_S, budget, max(_SHORTEST_PROOF_S, _PROOF_SHARE * budget))
+        rest_s = min(_LONGEST_REST_S, (_REST_SHARE if self.settings.extras else _SHORT_REST_SHARE) * budget)
+        until = began + max(budget - proof_s - rest_s, 0.3 * budget)
+        search = Search(self.workshop, budget, until, self.progress, began)
+        self.workshop.tell = search.tell
+        search.open()
+        self._search = search
+        self._extras = Extras(self.workshop.target, self.folder, began + budget, search.tell)
+        search.race_plans()
+        self.save()
+        search.race_variants()
+        self.save()
+        search.mix()
+        self._confirmation = Confirmation(search, began + budget)
+        self._chosen = self._confirmation.choose(proof_s)
+        self._show()
+        self.save(final=True)
+        self.progress(1.0, "done")
+
+    def save(self, *, final: bool = False) -> None:
+        """Put the best so far where the user looks for it: the bundle first, then the line that says what it is."""
+        search = self._running()
+        search.lanes.refuse_changed()
+        lane = self._chosen or search.best
+        found = self.found()
+        self.folder.keep("result", TUNE.command, document(found))
+        if final:
+            for finding in found.findings:
+                self.folder.keep("finding", finding.practice, to_data(finding))
+        bundle = self._write_bundle(lane, found)
+        self._files = [MODEL_FILE, PLAN_FILE]
+        if self.companions is not None and (final or self.interrupted):
+            self._write_companions(self.companions(bundle, read_session(self.folder.path / SESSION)))
+
+    def conclude(self) -> None:
+        """After an interruption: the best so far as a bundle, and a last line that says that it was cut short."""
+        self.interrupted = True
+        self.save(final=True)
+
+    def found(self) -> TuneFound:
+        """What there is now."""
+        search = self._running()
+        lane, base = self._chosen or search.best, search.lanes.base.trial
+        trials = [entry.trial for entry in search.lanes.lanes.values()]
+        proof = self._confirmation.proof if self._confirmation is not None and self._chosen is not None else None
+        found = TuneFound(
+            model=self.workshop.candidate.model.path,
+            original=base,
+            best=lane.trial,
+            path=str(self.folder.path / MODEL_FILE),
+            findings=(),
+            front=front_of(trials),
+            steps=proof.steps if proof is not None else (),
+            final=proof.comparison if proof is not None else None,
+            trials=sum(trial.latency is not None for trial in trials),
+            seconds=search.lanes.elapsed_s,
+            interrupted=self.interrupted,
+            unreachable=tuple(self.settings.limit.misses(lane.trial.median_ms, lane.trial.size_bytes)),
+            notes=tuple(self.folder.notes),
+            folder=str(self.folder.path),
+            files=tuple(self._files),
+            command=self.settings.command,
+            max_drop=self.settings.max_drop,
+            floor=self.folder.floor,
+        )
+        known = Evidence(
+            trials,
+            lane.trial,
+            base,
+            steps=found.steps,
+            confirmed=found.is_confirmed,
+            already=self.workshop.already,
+            profiles=(self._extras.profiles[0], self._extras.profiles[1]) if self._extras else (None, None),
+            given=self._extras.findings if self._extras else {},
+        )
+        return replace(found, findings=tuple(nine_findings(known)))
+
+    def _running(self) -> Search:
+        assert self._search is not None, "nothing was timed yet"
+        return self._search
+
+    def _show(self) -> None:
+        """The profiles, and whatever else the budget still holds."""
+        search, extras = self._running(), self._extras
+        if extras is None or self._chosen is None or not self.settings.extras:
+            return
+        search.stage = "report"
+        base, chosen, graph = search.lanes.base.candidate, self._chosen.candidate, self.workshop.graph
+        extras.profile(base, chosen, graph)
+        self._fill_front(extras.until)
+        extras.rest(base, chosen, graph)
+
+    def _fill_front(self, until: float) -> None:
+        """The accuracy of variants that are slower than the choice: some are smaller, and belong on the front."""
+        search = self._running()
+        lanes = [lane for lane in search.lanes.lanes.values() if lane.trial.latency is not None]
+        for lane in sorted(lanes, key=search.lanes.relative):
+            if not lane.trial.floor and lane.trial.plan.accelerator != "gpu" and search.has_data:
+                if time.monotonic() > until - _FOR_THE_REST_S:
+                    return
+                search.tell(f"accuracy of {lane.trial.id}")
+                search.contest.guard.judge(lane)
+
+    def _load_of(self, lane: Lane) -> LoadReport:
+        """What the engine said when it loaded the lane's model; asked again after a --resume."""
+        if lane.track.loads:
+            return lane.track.loads[-1]
+        with self.workshop.target.start(lane.trial.plan) as runner:
+            return runner.load(lane.candidate.path, lane.candidate.workload)
+
+    def _write_bundle(self, lane: Lane, found: TuneFound) -> Bundle:
+        candidate, data = lane.candidate, self.workshop.data
+        preprocess = data.preprocess.describe()
+        inputs, outputs = bundle_tensors(read_graph(candidate.path), candidate.workload, self._load_of(lane))
+        bundle = Bundle(
+            self.folder.path,
+            plan=candidate.plan,
+            workload=candidate.workload,
+            inputs=inputs,
+            outputs=outputs,
+            preprocess="" if preprocess == "raw" else preprocess,
+            label_offset=data.given.label_offset,
+            labels=tuple(data.dataset.classes or packed_labels(self.workshop.graph)),
+            measured=_measured(found),
+        )
+        return write_bundle(candidate.path, bundle)
+
+    def _write_companions(self, texts: Mapping[str, str]) -> None:
+        try:
+            write_texts(self.folder.path, texts)
+        except OSError as error:
+            raise self.folder.trouble(error) from error
+        self._files += texts
+
+
+def _measured(found: TuneFound) -> dict[str, Any]:
+    best = document(found)["best"]
+    return {key: best[key] for key in ("variant", "latency_ms", "speedup", "ci95", "confirmed", "accuracy")}
+
+
+def nine_findings(known: Evidence) -> list[Finding]:
+    """A finding for each section of the guide, in its order: what brought something, what ran in full, or what is
+    known."""
+    improved = _improved(known)
+    return [improved.get(name) or known.given.get(name) or practice_named(name).verdict(known) for name in NAMES]
+
+
+def _improved(known: Evidence) -> dict[str, Finding]:
+    """What brought something, as the final rounds measured it."""
+    found = {}
+    for step in known.steps:
+        if known.confirmed and step.ci95[1] < 1:
+            told = remark("tune.improved", what=to_data(step.what), ratio=ratio_facts(step.ratio, step.ci95))
+            found[step.practice] = Finding(step.practice, Standing.IMPROVED, told)
+    return found

@@ -1,0 +1,117 @@
+"""A tuning as blocks and as the document that `--json` prints."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.codec import finite, to_data
+from hasten.core.units import milliseconds, several, size, speedup
+from hasten.practices.registry import TITLES, phrasebook
+from hasten.practices.steps import STEPS
+from hasten.search.words import BOOK, run_words, verdict_words
+from hasten.show.blocks import Cell, Facts, Headline, Table, Verdicts, columns, notes, verdict_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hasten.core.accuracy import Accuracy
+    from hasten.core.trial import Step
+    from hasten.search.facts import TuneFound
+    from hasten.show.blocks import Block
+
+
+def view(found: TuneFound) -> list[Block]:
+    """The verdict, the steps to it, how the model stands with each practice, and where everything lies."""
+    book = phrasebook()
+    return [
+        Headline(verdict_words(found)),
+        Facts((("model", f"{Path(found.model).name} ({size(found.original.size_bytes)})"), ("run", run_words(found)))),
+        *([_steps(found.steps)] if found.steps else []),
+        Verdicts(tuple(verdict_row(finding, TITLES[finding.practice], book) for finding in found.findings)),
+        Facts(tuple(_places(found))),
+        *notes((*found.doubts, *found.notes), BOOK),
+    ]
+
+
+def document(found: TuneFound) -> dict[str, Any]:
+    """The document of `hasten tune --json`; the session keeps the same as its result."""
+    best, original, book = found.best, found.original, phrasebook()
+    times, *interval = found.speedup
+    return {
+        "model": found.model,
+        "verdict": verdict_words(found),
+        "verdicts": [book.finding_data(finding) for finding in found.findings],
+        "best": {
+            "model": found.path,
+            "variant": best.variant,
+            "plan": asdict(best.plan),
+            "speedup": times,
+            "ci95": [finite(bound) for bound in interval],
+            "confirmed": found.is_confirmed,
+            "latency_ms": finite(best.median_ms),
+            "accuracy": _accuracy(best.accuracy),
+            "accuracy_on": best.accuracy_on,
+            "original_accuracy": _accuracy(original.accuracy),
+            "size": best.size_bytes,
+            "size_ratio": best.size_bytes / original.size_bytes if original.size_bytes else None,
+            "recipe": best.recipe,
+            "float_nodes": list(best.float_nodes),
+        },
+        "front": [
+            {
+                "id": trial.id,
+                "latency_ms": finite(trial.median_ms),
+                "accuracy": None if trial.accuracy is None else finite(trial.accuracy.value),
+                "size": trial.size_bytes,
+            }
+            for trial in found.front
+        ],
+        "steps": [step_data(step) for step in found.steps],
+        "trials": found.trials,
+        "seconds": found.seconds,
+        "interrupted": found.interrupted,
+        "doubts": [BOOK.remark_data(doubt) for doubt in found.doubts],
+        "unreachable": BOOK.sentences(found.unreachable),
+        "notes": BOOK.sentences(found.notes),
+        "remarks": [BOOK.remark_data(note) for note in (*found.unreachable, *found.notes)],
+        "folder": found.folder,
+        "files": list(found.files),
+        "command": found.command,
+        "max_drop": found.max_drop,
+        "floor": dict(found.floor),
+    }
+
+
+def step_data(step: Step) -> dict[str, Any]:
+    """A step of the waterfall, with its words."""
+    return to_data(step, STEPS)
+
+
+def _accuracy(known: Accuracy | None) -> dict[str, Any] | None:
+    return None if known is None else known.as_data()
+
+
+def _steps(steps: Iterable[Step]) -> Table:
+    rows = tuple(
+        (
+            Cell(STEPS.text(step.what)),
+            Cell(milliseconds(step.from_ms), step.from_ms),
+            Cell(milliseconds(step.to_ms), step.to_ms),
+            Cell(speedup(step.ratio, step.ci95), step.ratio),
+        )
+        for step in steps
+    )
+    return Table("steps", "Steps from the original to the result", columns("step", "#from", "#to", "change"), rows)
+
+
+def _places(found: TuneFound) -> Iterable[tuple[str, ...]]:
+    floor = f"; floor: {found.floor.get('text', '')}" if found.original.accuracy is not None and found.floor else ""
+    yield "timed", f"{several(found.trials, 'candidate')} in {found.seconds:.0f} s{floor}"
+    yield "bundle", found.folder
+    if "report.html" in found.files:
+        yield "report", str(Path(found.folder) / "report.html")
+    yield "session", str(Path(found.folder) / "session.jsonl")
+    if found.command:
+        yield "again", found.command

@@ -1,0 +1,223 @@
+"""Where variants come from: made when a search asks for them, each once, and found again by a later run."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.errors import HastenError, UsageError
+from hasten.core.measurement import Model
+from hasten.core.remark import said
+from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Status, Trial
+from hasten.engine.model_file import file_hash
+from hasten.explain.inner_tensors import Subject
+from hasten.explain.node_gains import measure_gains
+from hasten.measure.rounds import no_progress
+from hasten.model.reader import read_graph
+from hasten.search.folder import FolderError
+from hasten.search.judge import Judge, failed_trial
+from hasten.variants.already_quantized import AlreadyQuantizedError, integer_share, refuse_quantized
+from hasten.variants.io_types import FLOAT_IO
+from hasten.variants.maker import VariantMaker
+from hasten.variants.recipes import recipe_from_name, variant_name
+from hasten.variants.variant import zipped_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hasten.core.plan import Plan
+    from hasten.core.remark import Remark
+    from hasten.data.given import OpenData
+    from hasten.explain.node_gains import Gains
+    from hasten.measure.rounds import Candidate
+    from hasten.model.graph import Graph
+    from hasten.search.folder import SearchFolder
+    from hasten.search.settings import SearchSettings
+    from hasten.targets.base import Target
+    from hasten.variants.pruning import Pruning
+    from hasten.variants.variant import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A variant to make: a recipe, perhaps with nodes that stay in float; or pruned."""
+
+    recipe: str = ""
+    float_nodes: tuple[int, ...] = ()
+    purpose: Purpose = Purpose.RECIPE
+    parent: str = ""
+    pruning: Pruning | None = None
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Makes the variants of one model and judges them; measures what their nodes gain."""
+
+    target: Target
+    candidate: Candidate
+    graph: Graph
+    data: OpenData
+    settings: SearchSettings
+    folder: SearchFolder
+    tell: Callable[[str], None] = lambda text: None
+    """Told what is under way."""
+    already: Remark = NOTHING
+    """Why there is nothing to quantize, where the model is quantized already."""
+    judge: Judge = field(init=False)
+    maker: VariantMaker = field(init=False)
+    _gains: dict[tuple[str, Plan], Gains | None] = field(default_factory=dict)
+    _original: Trial | None = None
+
+    def __post_init__(self) -> None:
+        self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature, self.settings.io_types)
+        self.judge = Judge(
+            self.target,
+            (self.candidate, self.graph),
+            self.data,
+            self.settings.max_drop,
+            lambda text: self.tell(text),
+            self.folder.note,
+        )
+        try:
+            refuse_quantized(self.graph)
+        except AlreadyQuantizedError as error:
+            self.already = said(error.message, "quantize.already")
+
+    @property
+    def original(self) -> Trial:
+        """The model as it is."""
+        if self._original is None:
+            path, model = self.candidate.path, self.candidate.model
+            self._original = Trial(
+                ORIGINAL,
+                self.candidate.plan,
+                path=str(path),
+                sha256=model.sha256,
+                size_bytes=model.size_bytes,
+                zipped_bytes=zipped_bytes(path),
+                status=Status.KEPT,
+                floor=FloorState.KEPT,
+            )
+        return self._original
+
+    def close(self) -> None:
+        """End the process that makes variants, and leave the folder."""
+        self.maker.close()
+        self.folder.close()
+
+    def variant(self, name: str) -> Trial:
+        """A variant that was made, or the original."""
+        return self.original if name == ORIGINAL else self.folder.variants[name]
+
+    def known(self, order: Order) -> Trial | None:
+        """The variant that an earlier order has made of the same parts, under whatever name."""
+        for trial in self.folder.variants.values():
+            same = (trial.recipe, set(trial.float_nodes)) == (order.recipe, set(order.float_nodes))
+            if trial.variant == self._name_of(order) if order.pruning else same and trial.variant != ORIGINAL:
+                return trial
+        return None
+
+    def make(self, order: Order) -> Trial:
+        """The variant, made now or by an earlier run; a failure is a trial with its reason."""
+        known = self.known(order)
+        if known is not None and (known.floor is FloorState.FAILED or self.folder.has_file_of(known)):
+            return known
+        name = known.variant if known else self._name_of(order)
+        trial = Trial(
+            name,
+            self.candidate.plan,
+            recipe=order.recipe,
+            purpose=order.purpose,
+            parent=order.parent,
+            float_nodes=order.float_nodes,
+            status=Status.MADE,
+        )
+        self.tell(f"making {name}")
+        samples = self._calibration(order.recipe)
+        try:
+            made = self._made(order, samples)
+            trial = replace(
+                trial,
+                path=str(self.folder.place_of(name)),
+                sha256=file_hash(self.folder.making),
+                size_bytes=made.size_bytes,
+                zipped_bytes=made.zipped_bytes,
+                nodes=made.nodes,
+                integer_share=integer_share(read_graph(self.folder.making)),
+                notes=made.notes,
+            )
+            self.folder.place(trial)
+        except (UsageError, FolderError):
+            raise  # something is missing for all of them
+        except HastenError as error:
+            self.folder.check_room(self.candidate.model.size_bytes)  # a full disk is not this variant's fault
+            trial = self.folder.save_variant(failed_trial(trial, error.message))
+        return trial
+
+    def attempt(self, order: Order, plan: Plan) -> Trial:
+        """A variant made and judged on a plan, or what an earlier run has found of it. Who fails, and who breaks the
+        floor on the way to a mix, keeps no file."""
+        known = self.known(order)
+        if known is not None and known.floor and (not known.path or self.folder.has_file_of(known)):
+            return known
+        trial = self.make(order)
+        if not trial.floor:
+            self.tell(f"judging {trial.variant}")
+            trial = self.judge.judged(replace(trial, plan=plan), self.candidate_of(trial, plan))
+            self.folder.save_skipped(self.judge.skipped)
+            if trial.floor is FloorState.FAILED:
+                self.folder.check_room(self.candidate.model.size_bytes)
+            self.folder.save_variant(trial)
+        if trial.floor is FloorState.FAILED or (trial.is_step and trial.floor is not FloorState.KEPT):
+            trial = self.folder.forget_file(trial)
+        return trial
+
+    def candidate_of(self, trial: Trial, plan: Plan, label: str = "") -> Candidate:
+        """A variant with a plan, ready to be run as the original is."""
+        if trial.variant == ORIGINAL:
+            return replace(self.candidate, label=label or ORIGINAL, plan=plan)
+        model = Model(trial.path, trial.size_bytes, trial.sha256)
+        return replace(self.candidate, label=label or trial.variant, path=Path(trial.path), model=model, plan=plan)
+
+    def gains_of(self, trial: Trial, plan: Plan) -> Gains | None:
+        """What each node gains by a variant on a plan, by profiles of both; measured once for each."""
+        if (trial.variant, plan) not in self._gains:
+            self.tell(f"profiling {trial.variant} and the original")
+            original = Subject(self.candidate_of(self.original, plan), self.graph)
+            with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+                path = self._with_float_io(trial, Path(folder))
+                variant = Subject(self.candidate_of(replace(trial, path=str(path)), plan), read_graph(path))
+                self._gains[trial.variant, plan] = measure_gains(self.target, original, variant, no_progress)
+        return self._gains[trial.variant, plan]
+
+    def slow_nodes(self, trial: Trial, plan: Plan) -> tuple[int, ...]:
+        """The nodes that this variant's integers slow down on this plan; none where all lose."""
+        gains = self.gains_of(trial, plan)
+        losses = () if gains is None else gains.losses
+        return () if set(losses) >= set(trial.nodes) else losses
+
+    def _name_of(self, order: Order) -> str:
+        if order.pruning is not None:
+            return order.pruning.name
+        return variant_name(recipe_from_name(order.recipe), order.float_nodes, self.folder.float_nodes)
+
+    def _calibration(self, recipe: str) -> list[dict[str, Any]] | None:
+        return self.judge.calibration() if recipe and recipe_from_name(recipe).needs_calibration else None
+
+    def _made(self, order: Order, samples: list[dict[str, Any]] | None) -> Variant:
+        making = self.folder.making
+        if order.pruning is not None:
+            return self.maker.prune(order.pruning.share, making, encode=order.pruning.encode)
+        return self.maker.make(order.recipe, making, samples, but=order.float_nodes or None)
+
+    def _with_float_io(self, trial: Trial, folder: Path) -> Path:
+        """The variant's file, or one that differs from it in inputs and outputs only: what conversions between nodes
+        would cost is seen from those at its ends, and a variant that takes and gives integers has none."""
+        if self.settings.io_types.is_float:
+            return Path(trial.path)
+        path = folder / "float_io.tflite"
+        samples = self._calibration(trial.recipe)
+        self.maker.make(trial.recipe, path, samples, but=trial.float_nodes or None, io_types=FLOAT_IO)
+        return path

@@ -1,0 +1,123 @@
+"""The folder of a tuning: what is there is never lost, nothing foreign is touched, and only the same tuning goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hasten.core.errors import DataError, ModelError, UsageError
+from hasten.core.plan import Plan
+from hasten.core.session import SessionWriter, read_session
+from hasten.core.trial import Purpose, Trial, trial_data, trial_from_data
+from hasten.search.folder import QUANTIZE, SESSION, TUNE, FolderRules, SearchFolder
+
+SETTINGS: dict[str, Any] = {"model": "m.tflite", "compared": {"model": "aa", "seed": 0}}
+TRIAL = Trial("original", Plan(), levels={1: 0.5}, elapsed_s=7.0)
+
+
+def begun(path: Path) -> None:
+    folder = SearchFolder(path, TUNE, SETTINGS, resume=False)
+    folder.save_trial(TRIAL)
+    folder.close()
+
+
+def test_what_was_saved_is_found_again(tmp_path: Path) -> None:
+    begun(tmp_path / "out")
+    with closing(SearchFolder(tmp_path / "out", TUNE, SETTINGS, resume=True)) as again:
+        assert again.resumed
+        assert again.trials == {TRIAL.id: TRIAL}
+        assert again.elapsed_s == 7.0
+
+
+def test_an_existing_session_is_not_touched_without_being_asked(tmp_path: Path) -> None:
+    begun(tmp_path)
+    before = (tmp_path / SESSION).read_bytes()
+    with pytest.raises(UsageError, match="already holds a session"):
+        SearchFolder(tmp_path, TUNE, SETTINGS, resume=False)
+    assert (tmp_path / SESSION).read_bytes() == before
+
+
+def test_foreign_things_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    for resume in (False, True):
+        with pytest.raises(UsageError, match=r"letter\.txt"):
+            SearchFolder(tmp_path, TUNE, SETTINGS, resume=resume)
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_the_session_of_another_command_is_refused(tmp_path: Path) -> None:
+    with closing(SessionWriter(tmp_path / SESSION, {"command": "bench"})) as writer:
+        writer.begin()
+    with pytest.raises(UsageError, match="another command"):
+        SearchFolder(tmp_path, TUNE, SETTINGS, resume=True)
+
+
+def test_another_model_or_seed_does_not_go_on(tmp_path: Path) -> None:
+    begun(tmp_path)
+    with pytest.raises(ModelError, match="another model"):
+        SearchFolder(tmp_path, TUNE, {"compared": {"model": "bb", "seed": 0}}, resume=True)
+    with pytest.raises(UsageError, match="another seed: 0, not 1"):
+        SearchFolder(tmp_path, TUNE, {"compared": {"model": "aa", "seed": 1}}, resume=True)
+
+
+@pytest.mark.parametrize("left", [b"", b'{"hasten_session": 1, "command": "tune"}\n'])
+def test_killed_as_it_began_it_begins_anew(tmp_path: Path, left: bytes) -> None:
+    (tmp_path / SESSION).write_bytes(left)
+    SearchFolder(tmp_path, TUNE, SETTINGS, resume=True).close()
+    assert [trial.kind for trial in read_session(tmp_path / SESSION).lines] == ["settings"]
+
+
+def test_a_line_cut_in_two_by_a_crash_costs_that_line(tmp_path: Path) -> None:
+    begun(tmp_path)
+    with (tmp_path / SESSION).open("ab") as stream:
+        stream.write(b'{"kind": "trial", "label": "x", "da')
+    with closing(SearchFolder(tmp_path, TUNE, SETTINGS, resume=True)) as again:
+        assert list(again.trials) == [TRIAL.id]
+        again.save_trial(TRIAL)
+    assert read_session(tmp_path / SESSION).lost_lines == 1
+
+
+def test_trouble_with_the_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = SearchFolder(tmp_path, TUNE, SETTINGS, resume=False)
+
+    def full(self: SessionWriter, kind: str, label: str, data: dict[str, Any]) -> None:
+        raise DataError("the session file cannot be written: No space left on device")
+
+    monkeypatch.setattr(SessionWriter, "add", full)
+    with closing(folder), pytest.raises(DataError, match="No space left") as caught:
+        folder.save_trial(TRIAL)
+    assert "--resume" in caught.value.hint
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be used"):
+        SearchFolder(tmp_path / "file" / "out", TUNE, SETTINGS, resume=False)
+
+
+def test_two_tunings_do_not_share_a_folder(tmp_path: Path) -> None:
+    first = SearchFolder(tmp_path, TUNE, SETTINGS, resume=False)
+    with pytest.raises(UsageError, match="Another run is at work"):
+        SearchFolder(tmp_path, TUNE, SETTINGS, resume=True)
+    first.close()
+    SearchFolder(tmp_path, TUNE, SETTINGS, resume=True).close()
+
+
+@pytest.mark.parametrize("rules", [QUANTIZE, TUNE], ids=lambda rules: rules.command)
+def test_a_folder_of_an_earlier_release_goes_on(tmp_path: Path, rules: FolderRules) -> None:
+    """The session is one of version 0.1.0; the files of its variants are not there."""
+    source = Path(__file__).parents[2] / "data" / "sessions" / f"{rules.command}.jsonl"
+    shutil.copy(source, tmp_path / SESSION)
+    lines = read_session(source).lines
+    asked = next(line.data for line in lines if line.kind == "settings")
+    with closing(SearchFolder(tmp_path, rules, asked, resume=True)) as folder:
+        assert folder.resumed
+        assert set(folder.variants) == {line.label for line in lines if line.kind == "variant"}
+        assert set(folder.trials) == {line.label for line in lines if line.kind == "trial"}
+        assert folder.floor["kind"] == "points"
+        slow = [trial for trial in folder.variants.values() if trial.purpose is Purpose.SLOW_NODES]
+        assert all(trial.recipe == trial.parent == "static_int8" and trial.float_nodes for trial in slow)
+        for kept in (*folder.variants.values(), *folder.trials.values()):
+            assert trial_from_data(json.loads(json.dumps(trial_data(kept)))) == kept

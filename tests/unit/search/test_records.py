@@ -1,0 +1,178 @@
+"""The records of a tuning: limits and budgets as people write them, trials in a file, the front, the sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
+from hasten.core.codec import to_data
+from hasten.core.comparison import Comparison, Verdict
+from hasten.core.errors import UsageError
+from hasten.core.limits import Limit, budget_from_text, limit_from_texts
+from hasten.core.plan import Plan
+from hasten.core.remark import remark, said
+from hasten.core.statistics import Interval
+from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Status, Trial, trial_data, trial_from_data
+from hasten.search.facts import TuneFound, front_of
+from hasten.search.view import document
+from hasten.search.words import verdict_words
+
+FASTER = Comparison(Verdict.FASTER, 1 / 2.4, (1 / 2.5, 1 / 2.3), 0.02, 6)
+BEFORE = Accuracy("top-1", 0.921, 0.90, 0.94, 500, "data", notes=(said("A note."),))
+START = Trial(
+    ORIGINAL,
+    status=Status.KEPT,
+    floor=FloorState.KEPT,
+    latency=Interval(2.4, 2.3, 2.5),
+    reporting=BEFORE,
+    size_bytes=1000,
+)
+BEST = Trial(
+    "int8+float2",
+    Plan(threads=2),
+    recipe="static_int8",
+    purpose=Purpose.SLOW_NODES,
+    parent="static_int8",
+    float_nodes=(1, 2),
+    status=Status.KEPT,
+    floor=FloorState.KEPT,
+    latency=Interval(1.0, 0.9, 1.1),
+    against=FASTER,
+    choosing=BEFORE,
+    reporting=replace(BEFORE, value=0.918),
+    change=PairedAccuracy("top-1", 100, -0.003, -math.inf, 0.2),
+    drop=0.001,
+    size_bytes=260,
+    why=remark("trial.slower", ratio=2.0, than="x"),
+    notes=(said("Another note."),),
+    levels={1: 0.0, 3: 0.1},
+)
+
+
+def found(best: Trial = BEST, final: Comparison | None = FASTER, **more: object) -> TuneFound:
+    made = TuneFound("m.tflite", START, best, "out/model.tflite", (), (), (), final, 9, 60.0)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("5m", 300), ("1h", 3600), ("1.5m", 90), ("45", 45), ("2 min", 120)]
+)
+def test_budgets(text: str, seconds: float) -> None:
+    assert budget_from_text(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5 parsecs", "-3s", "0s", "s"])
+def test_budgets_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match="budget"):
+        budget_from_text(text)
+
+
+def test_limits_as_people_write_them() -> None:
+    assert limit_from_texts(["latency=5ms", "size=1MB"]) == Limit(5.0, 1_000_000)
+    assert limit_from_texts(["latency=250us,size=2 MiB"]) == Limit(0.25, 2 * 2**20)
+    assert limit_from_texts([]) == Limit()
+    for wrong in ("speed=5ms", "latency=5kg", "size", "latency=-1ms"):
+        with pytest.raises(UsageError):
+            limit_from_texts([wrong])
+
+
+def test_a_limit_names_the_nearest() -> None:
+    limit = Limit(5.0, 1000)
+    assert limit.holds(5.0, 1000)
+    assert limit.misses(6.0, 900) == [remark("tune.unreachable", limit="latency", asked=5.0, nearest=6.0)]
+    assert len(limit.misses(6.0, 2000)) == 2
+
+
+def test_a_trial_comes_back_from_the_session_as_it_was() -> None:
+    for trial in (START, BEST, Trial("x", Plan(accelerator="npu"), latency=Interval(1, -math.inf, 2))):
+        written = json.loads(json.dumps(trial_data(trial), allow_nan=False))
+        assert trial_from_data(written) == trial
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe", "purpose", "parent"),
+    [
+        ("static_int8_but_12", "static_int8", Purpose.FLOOR, "static_int8"),
+        ("static_int8_size_but_12", "static_int8", Purpose.FLOOR_AND_SIZE, "static_int8"),
+        ("static_int8_but_slow_19", "static_int8", Purpose.SLOW_NODES, "static_int8"),
+        ("static_int8_but_slow_19_but_24", "static_int8", Purpose.FLOOR, "static_int8_but_slow_19"),
+        ("float16", "float16", Purpose.RECIPE, ""),
+        ("pruned_50_sparse", "", Purpose.RECIPE, ""),
+        (ORIGINAL, "", Purpose.RECIPE, ""),
+    ],
+)
+def test_a_variant_of_an_older_session_is_told_by_its_name(
+    name: str, recipe: str, purpose: Purpose, parent: str
+) -> None:
+    """Only there: what a variant is made of is part of its record now."""
+    older = {"recipe": name, "accuracy": None, "accuracy_on": "", "floor": "", "why": "", "notes": ["as it was said"]}
+    trial = trial_from_data(older)
+    assert (trial.variant, trial.recipe, trial.purpose, trial.parent) == (name, recipe, purpose, parent)
+    assert trial.notes == (said("as it was said"),)
+    assert trial.why == NOTHING
+
+
+def test_the_accuracy_of_an_older_session_is_that_of_its_half() -> None:
+    accuracy = {**BEFORE.as_data(), "notes": ["a sentence"]}
+    del accuracy["remarks"]
+    older = {"variant": "v", "accuracy": accuracy, "accuracy_on": "choosing", "floor": "kept", "why": "it is slow"}
+    trial = trial_from_data({**older, "against_original": to_data(FASTER), "status": "dropped"})
+    assert trial.choosing is not None
+    assert trial.choosing.notes == (said("a sentence"),)
+    assert trial.reporting is None
+    assert trial.accuracy_on == "choosing"
+    assert (trial.against, trial.status, trial.why) == (FASTER, Status.DROPPED, said("it is slow"))
+
+
+TRIALS = st.builds(
+    lambda ms, drop, size, floor: Trial("v", floor=floor, latency=Interval(ms, ms, ms), drop=drop, size_bytes=size),
+    st.floats(0.1, 10),
+    st.floats(-0.1, 0.1),
+    st.integers(1, 100),
+    st.sampled_from([FloorState.KEPT, FloorState.BROKEN, FloorState.NOT_JUDGED]),
+)
+
+
+@given(st.lists(TRIALS, max_size=12))
+def test_nothing_beats_what_is_on_the_front_and_something_beats_the_rest(trials: list[Trial]) -> None:
+    def beats(one: Trial, other: Trial) -> bool:
+        a, b = ((t.median_ms, t.drop or 0.0, t.size_bytes) for t in (one, other))
+        return all(x <= y for x, y in zip(a, b, strict=True)) and a != b
+
+    front = front_of(trials)
+    kept = [trial for trial in trials if trial.floor is FloorState.KEPT]
+    assert all(trial.floor is FloorState.KEPT for trial in front)
+    assert not any(beats(one, other) for one in kept for other in front)
+    assert all(any(beats(one, trial) for one in front) for trial in kept if trial not in front)
+    assert [trial.median_ms for trial in front] == sorted(trial.median_ms for trial in front)
+
+
+def test_the_sentence_that_a_manager_understands() -> None:
+    assert verdict_words(found()) == "2.4× faster (95 % CI 2.3–2.5), top-1 92.1 % → 91.8 %, 74 % smaller."
+
+
+def test_the_sentence_does_not_claim_what_was_not_confirmed() -> None:
+    assert "not confirmed" in verdict_words(found(final=None))
+    assert verdict_words(found(best=START)).startswith("Keep the original")
+    same = Comparison(Verdict.SAME, 1.0, (0.99, 1.01), 0.02, 6)
+    assert "As fast as" in verdict_words(found(final=same))
+    agreeing = replace(BEST, reporting=replace(BEFORE, kind=Kind.AGREEMENT))
+    assert "agreement with the original" in verdict_words(found(best=agreeing))
+    plain = replace(BEST, variant=ORIGINAL, choosing=None, reporting=None)
+    assert "same outputs" in verdict_words(found(best=plain))
+    missed = remark("tune.unreachable", limit="latency", asked=0.1, nearest=1.0)
+    assert "The latency limit of 0.100 ms is out of reach" in verdict_words(found(unreachable=(missed,)))
+
+
+def test_the_document_has_the_contract() -> None:
+    data = json.loads(json.dumps(document(found()), allow_nan=False))
+    assert data.keys() >= {"model", "verdict", "verdicts", "best", "front", "trials", "seconds", "interrupted"}
+    assert data["best"].keys() >= {"model", "variant", "plan", "speedup", "ci95", "accuracy", "size", "size_ratio"}
+    assert data["best"]["speedup"] == pytest.approx(2.4)
+    assert data["best"]["ci95"] == pytest.approx([2.3, 2.5])

@@ -1,0 +1,163 @@
+"""The reporting half: the choice keeps the floor there too, or another is taken, and that is said."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hasten.core.accuracy import Accuracy, PairedAccuracy
+from hasten.core.comparison import Comparison, Verdict
+from hasten.core.errors import ModelError
+from hasten.core.plan import Plan
+from hasten.core.remark import remark, said
+from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Trial
+from hasten.data.metrics import TopK
+from hasten.evaluate.floor import floor_of_original
+from hasten.practices.quantize.facts import SPEED
+from hasten.search import judge
+from hasten.search.judge import Judge
+from hasten.search.mixing import Mixer
+from hasten.search.quantizing import MOST_SETBACKS, QuantizeSearch
+
+if TYPE_CHECKING:
+    from hasten.core.remark import Remark
+
+ACCURACY = Accuracy("top-1", 0.9, 0.85, 0.95, 100, "data.npz")
+
+
+def variant(name: str, ratio: float, *float_nodes: int) -> Trial:
+    against = Comparison(Verdict.FASTER, ratio, (ratio, ratio), 0.01, 5)
+    return Trial(
+        name, path=f"{name}.tflite", size_bytes=500, floor=FloorState.KEPT, against=against, float_nodes=float_nodes
+    )
+
+
+class SimulatedJudge(Judge):
+    """Knows what each variant loses on the reporting half, and remembers who asked."""
+
+    def __init__(self, drops: dict[str, float]) -> None:
+        self.drops, self.looks, self.skipped, self.against_choosing = drops, list[str](), {}, NOTHING
+
+    def original(self, half: str) -> Any:
+        return SimpleNamespace(accuracy=ACCURACY, metric=TopK(1), references={})
+
+    def floor(self, half: str) -> Any:
+        return floor_of_original(self.original(half), 0.01)
+
+    def _evaluate(self, candidate: Any, *_: Any) -> Any:
+        self.looks.append(candidate)
+        if candidate == "crashes":
+            raise ModelError("It crashed.")
+        return SimpleNamespace(accuracy=ACCURACY, drop=self.drops[candidate])
+
+
+class Simulated(QuantizeSearch):
+    """A search whose variants lose a known share on the reporting half."""
+
+    def __init__(self, drops: dict[str, float], *trials: Trial, mix: bool = False) -> None:
+        original = Trial(ORIGINAL, path="m.tflite", size_bytes=1000, floor=FloorState.KEPT)
+        self.saved = {trial.variant: trial for trial in (original, *trials)}
+        self.notes: list[Remark] = []
+        self.judge = SimulatedJudge(drops)
+        self.workshop: Any = SimpleNamespace(
+            settings=SimpleNamespace(goal=SPEED, mix=mix),
+            judge=self.judge,
+            folder=SimpleNamespace(
+                variants=self.saved,
+                save_variant=self.save,
+                save_skipped=lambda skipped: None,
+                choose=lambda trial: None,
+                note=self.notes.append,
+            ),
+            candidate=SimpleNamespace(plan=Plan()),
+            candidate_of=lambda trial, plan: trial.variant,
+        )
+
+    def save(self, trial: Trial) -> None:
+        self.saved[trial.variant] = trial
+
+    def _tell(self, text: str) -> None:
+        pass
+
+    def time_all(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def simulated_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(original: Any, found: Any) -> PairedAccuracy:
+        return PairedAccuracy("top-1", 100, -found.drop, -1, 1)
+
+    monkeypatch.setattr(judge, "compare_evaluations", compared)
+
+
+def reported(search: Simulated) -> Trial:
+    search.report_on_other_half()
+    return search.best
+
+
+def test_a_choice_that_keeps_the_floor_on_both_halves_stays_and_nothing_is_said() -> None:
+    search = Simulated({"fast": 0.01, "safe": 0.0}, variant("fast", 0.5), variant("safe", 0.9))
+    assert reported(search).variant == "fast"
+    assert search.notes == []
+    assert search.judge.looks == ["fast", "safe"]
+
+
+def test_a_choice_that_breaks_it_there_makes_way_for_the_next_and_that_is_said() -> None:
+    search = Simulated({"fast": 0.03, "safe": 0.0}, variant("fast", 0.5), variant("safe", 0.9))
+    assert reported(search).variant == "safe"
+    assert search.saved["fast"].floor is FloorState.BROKEN
+    assert search.saved["fast"].why.code == "trial.loses-on-other-half"
+    assert search.saved["fast"].why.facts["lost"]["drop"] == 0.03
+    assert search.notes == [remark("search.setbacks", variants=["fast"])]
+
+
+def test_where_all_break_it_there_the_original_stays() -> None:
+    names = [f"v{number}" for number in range(6)]
+    search = Simulated(dict.fromkeys(names, 0.5), *(variant(name, 0.5) for name in names))
+    assert reported(search).variant == ORIGINAL
+
+
+def test_an_original_that_turns_out_to_guess_there_takes_all_choices_back() -> None:
+    search = Simulated({"fast": 0.0}, variant("fast", 0.5))
+    search.judge.against_choosing = said("it guesses")
+    assert reported(search).variant == ORIGINAL
+    assert search.saved[ORIGINAL].why == said("it guesses")
+    assert search.saved["fast"].floor is FloorState.UNKNOWN
+    assert search.notes == []
+
+
+def test_one_that_fails_there_is_no_choice() -> None:
+    search = Simulated({}, variant("crashes", 0.5))
+    assert reported(search).variant == ORIGINAL
+    assert search.saved["crashes"].floor is FloorState.FAILED
+
+
+@pytest.mark.parametrize("needed", [3, 4, 99])
+def test_a_mix_that_breaks_it_gives_back_more_a_few_times(needed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+    search = Simulated({"int8+float1": 0.02}, variant("int8+float1", 0.5, 0), mix=True)
+
+    def further(mixer: Mixer, trial: Trial) -> Trial:
+        count = len(trial.float_nodes) + 1
+        tries.append(count)
+        name = f"int8+float{count}"
+        search.judge.drops[name] = 0.0 if count >= needed else 0.02
+        search.save(variant(name, 0.5 + count / 100, *range(count)))
+        return search.saved[name]
+
+    monkeypatch.setattr(Mixer, "further", further)
+    assert reported(search).variant == (f"int8+float{needed}" if needed < 99 else ORIGINAL)
+    assert len(tries) <= MOST_SETBACKS
+
+
+def test_a_recipe_that_breaks_it_only_there_is_mixed_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mixed(search: Simulated) -> None:
+        search.save(variant("int8+float1", 0.6, 0))
+
+    monkeypatch.setattr(Simulated, "mix", mixed)
+    search = Simulated({"static_int8": 0.02, "int8+float1": 0.0}, variant("static_int8", 0.5), mix=True)
+    assert reported(search).variant == "int8+float1"
+    assert search.notes == [remark("search.setbacks", variants=["static_int8"])]

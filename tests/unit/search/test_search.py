@@ -1,0 +1,70 @@
+"""Mixes inside a tuning: made, judged and kept in its own folder, and no longer than the budget allows."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from hasten.api import Data, SearchSettings
+from hasten.core.plan import Plan
+from hasten.core.session import read_session
+from hasten.core.trial import FloorState, Purpose
+from hasten.explain import node_gains
+from hasten.measure.rounds import no_progress
+from hasten.model.example_models import mobilenet_like
+from hasten.search.search import Search
+from hasten.search.workshop import Order
+from tests.unit.search.searching import workshop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+RECIPE = "weight_only_int4"
+
+
+@pytest.fixture
+def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
+    """Random weights hardly suffer; the floor that no sample may differ makes int4 break it."""
+    monkeypatch.setattr(node_gains, "SECONDS", 0.6)
+    (tmp_path / "tiny.tflite").write_bytes(mobilenet_like(8, 1, 16))
+    np.savez(tmp_path / "inputs.npz", x=np.random.default_rng(0).random((24, 16, 16, 3), np.float32))
+    data, settings = Data(str(tmp_path / "inputs.npz"), metric="cosine"), SearchSettings((RECIPE,), max_drop=0.001)
+    work = workshop(tmp_path / "tiny.tflite", tmp_path / "out", data, settings)
+    found = Search(work, 60.0, math.inf, no_progress)
+    raced: Any = SimpleNamespace(field=SimpleNamespace(lane_of=lambda *_: None))
+    found.contest = raced
+    yield found
+    work.close()
+
+
+def test_a_mix_that_keeps_the_floor_is_found_in_the_folder_of_the_tuning(search: Search) -> None:
+    work = search.workshop
+    broken = work.make(Order(RECIPE))
+    assert work.judge.judged(broken, work.candidate_of(broken, Plan())).floor is FloorState.BROKEN
+    (mix,) = search._mixes_of(search._mixer(Plan(), math.inf), broken)
+    assert mix.floor is FloorState.KEPT
+    assert (mix.recipe, mix.parent, mix.purpose) == (RECIPE, RECIPE, Purpose.FLOOR)
+    assert mix.variant == f"weights-int4+float{len(mix.float_nodes)}"
+    assert work.folder.has_file_of(mix)
+    kept = {path.stem for path in (work.folder.path / "variants").iterdir()}
+    assert kept == {RECIPE, mix.variant}, "steps on the way leave no file"
+    assert "sensitivity" in {line.kind for line in read_session(work.folder.path / "session.jsonl").lines}
+    further = search._mixer(Plan(), math.inf).further(mix)
+    assert further is None or set(further.float_nodes) > set(mix.float_nodes)
+
+
+def test_a_mix_that_is_judged_on_another_plan_is_judged_again(search: Search) -> None:
+    mixer, other = search._mixer(Plan(), math.inf), search._mixer(Plan(threads=2), math.inf)
+    order = Order(RECIPE, (0,), Purpose.FLOOR, RECIPE)
+    assert mixer.attempt(order).plan == Plan()
+    assert other.attempt(order).plan == Plan(threads=2)
+
+
+def test_without_time_nothing_is_mixed(search: Search) -> None:
+    work = search.workshop
+    assert search._mixes_of(search._mixer(Plan(), -math.inf), work.make(Order(RECIPE))) == []
