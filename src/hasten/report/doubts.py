@@ -93,7 +93,7 @@ def doubts_section(doubts: Sequence[DoubtRow], unreadable: Sequence[str], lost_l
     if lost_lines:
         notes.insert(0, Prose(f"{several(lost_lines, 'line')} of the session file could not be read."))
     if not doubts:
-        return Section("doubts", "Doubts", (Prose("There is no doubt about any number of this session."), *notes))
+        return Section("doubts", "Doubts", (Prose("No reason was found to doubt a number of this session."), *notes))
     rows = tuple(
         (
             Cell(doubt.reason.replace("-", " ")),

@@ -40,7 +40,7 @@ def markdown_report(session: Session, *, source: str = "") -> str:
     summary = summarize(session, source)
     lines = [f"# {plain(summary.headline)}", "", f"hasten report for **{plain(summary.title)}**"]
     if summary.state in ("interrupted", "unfinished"):
-        lines += ["", f"*The session is {summary.state}. This is what there is so far.*"]
+        lines += ["", f"*The session is {summary.state}. This report shows what is known so far.*"]
     if summary.lost_lines:
         lines += ["", f"*{several(summary.lost_lines, 'line')} of the session file could not be read.*"]
     for warning in summary.warnings:

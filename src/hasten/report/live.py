@@ -92,7 +92,7 @@ def _handler(report: LiveReport) -> type[BaseHTTPRequestHandler]:
             """Answer."""
             asked = urlsplit(self.path)
             if self.headers.get("Host") not in self._own_names():
-                self._answer(403, "text/plain", "Only this machine may ask, and by its own address.")
+                self._answer(403, "text/plain", "Only this machine may open this page, at its own address.")
             elif asked.path == "/":
                 signature, summary = report.now()
                 self._answer(200, "text/html", whole_page(summary, signature))

@@ -26,7 +26,7 @@ _SNIPPET: Final = "window.hastenEmbed = vegaEmbed;"
 _HERE: Final = Path(__file__).parent
 _STATES: Final = {
     "interrupted": "The session was interrupted. This is what was found until then.",
-    "unfinished": "The session is not finished. This is what there is so far.",
+    "unfinished": "The session is not finished. This report shows what is known so far.",
 }
 # Colours by name: the page's styles say what they are, so that dark mode and paper need no drawing again.
 _BY_STYLE: Final = {name: f"var(--chart-{name})" for name in PALETTES["light"]}

@@ -66,7 +66,7 @@ def steps_section(steps: Sequence[StepRow]) -> list[Section]:
         "steps-table", "From the original to the result", columns("practice", "#from", "#to", "change", "what"), rows
     )
     chart = Chart("steps", "From the original to the result", told, waterfall_spec(steps), sheet)
-    return [Section("steps", "What each practice brought", (chart,))]
+    return [Section("steps", "What each practice gained", (chart,))]
 
 
 def _step_words(step: StepRow) -> str:

@@ -143,7 +143,7 @@ def _environment_section(environment: Sequence[tuple[str, str]], other_kinds: Se
         named = ", ".join(f"{kind or 'without a name'} ({count})" for kind, count in other_kinds)
         blocks.append(Prose(f"The session also holds lines that this report has no section for: {named}."))
     if not blocks:
-        blocks.append(Prose("The session does not say where it was measured."))
+        blocks.append(Prose("The session does not record where it was measured."))
     return Section("environment", "Where this was measured", tuple(blocks))
 
 

@@ -242,7 +242,7 @@ def _verdict(comparison: Comparison) -> str:
     longer = "Measure longer (--seconds)."
     if not comparison.lacks_rounds:
         return f"Undecided: the noise is larger than the difference. {longer}"
-    few = f"Undecided: a verdict needs {comparison.needed_rounds} pairs of processes, not {comparison.rounds}."
+    few = f"Undecided: a verdict needs {comparison.needed_rounds} pairs of processes; {comparison.rounds} ran."
     clear = comparison.leaning is not Verdict.UNDECIDED
     return f"{few}{f' So far, B is {speedup(comparison.ratio)} than A.' if clear else ''} {longer}"
 

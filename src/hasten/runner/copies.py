@@ -119,7 +119,7 @@ class CopyWays:
         arrays = [_view(tensor) for tensor in model.inputs]
         results = [_view(tensor) for tensor in model.outputs]
         if any(view is None for view in (*arrays, *results)):
-            raise RuntimeError(f"the {self._plan.accelerator} keeps tensors in memory of its own, and must copy them")
+            raise RuntimeError(f"the {self._plan.accelerator} keeps tensors in its own memory and must copy them")
         outside = [_at_offset(values) for values in self._values]
         results_outside = [_at_offset(result) for result in results]
         for view, values in zip(arrays, self._values, strict=True):

@@ -218,7 +218,9 @@ class PythonCompiledEngine:
         ]
         if [count * kind.itemsize for _, count, kind, _ in self._results] != output_sizes:
             # A run would write past their end.
-            raise RuntimeError("LiteRT's Python makes no buffers for outputs whose size only a run can tell")
+            raise RuntimeError(
+                "LiteRT's Python interface creates no buffers for outputs whose size is known only after a run"
+            )
 
     def write(self) -> None:
         """Feed every input."""

@@ -131,7 +131,7 @@ class Search:
 
     def _probe(self, lane: Lane) -> None:
         """A look at an accelerator before it enters: one that takes seconds a run would hold up a whole round."""
-        self.tell(f"a look at the {lane.trial.plan.accelerator}")
+        self.tell(f"trying the {lane.trial.plan.accelerator}")
         usual_ms = self.lanes.base.trial.median_ms
         try:
             with self.workshop.target.start(lane.trial.plan) as runner:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from hasten.core.finding import Finding
     from hasten.core.phrases import Phrasebook
     from hasten.core.remark import Remark
+
+
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,11 @@ def cell(value: object, sort: float | None = None) -> Cell:
     if isinstance(value, int) and not isinstance(value, bool):
         return Cell(f"{value:,}", float(value) if sort is None else sort)
     return Cell("" if value is None else str(value), sort)
+
+
+def known(value: N | None, text: Callable[[N], str]) -> Cell:
+    """A number as it is to be written; what is not known stays empty."""
+    return Cell("" if value is None else text(value), value)
 
 
 def answer(remark: Remark, book: Phrasebook) -> Headline:

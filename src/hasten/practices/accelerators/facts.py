@@ -124,7 +124,3 @@ class AcceleratorsFound:
     rows: tuple[AcceleratorRow, ...]
     compared_on: str = NOISE
     interrupted: bool = False
-
-    def row(self, name: str | None) -> AcceleratorRow | None:
-        """The row of a name."""
-        return next((row for row in self.rows if row.name == name), None)

@@ -18,7 +18,6 @@ from hasten.practices.practice import not_examined
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.core.comparison import Comparison
     from hasten.core.plan import Plan
     from hasten.core.trial import Trial
     from hasten.practices.accelerators.facts import AcceleratorRow, LadderPoint
@@ -81,15 +80,12 @@ def _left(row: AcceleratorRow) -> Remark | None:
 def _speed(row: AcceleratorRow) -> dict[str, Any]:
     against = row.against_cpu
     assert against is not None
+    ci95 = list(against.ci95) if math.isfinite(against.ci95[1]) else None
     return {
         "verdict": against.verdict.value,
-        "ratio": {"ratio": against.ratio, "ci95": _ends(against)},
+        "ratio": {"ratio": against.ratio, "ci95": ci95},
         "break_even_runs": row.break_even_runs,
     }
-
-
-def _ends(against: Comparison) -> list[float] | None:
-    return list(against.ci95) if math.isfinite(against.ci95[1]) else None
 
 
 def pays_from(points: Sequence[LadderPoint]) -> int | None:

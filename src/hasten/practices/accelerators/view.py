@@ -12,7 +12,7 @@ from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFoun
 from hasten.practices.accelerators.rules import NAME, finding_of, ladder_remarks, recommend
 from hasten.practices.accelerators.words import BOOK
 from hasten.practices.practice import studies_section
-from hasten.show.blocks import Cell, Chart, Facts, Table, answer, columns
+from hasten.show.blocks import Cell, Chart, Facts, Table, answer, columns, known
 from hasten.show.charts import Bar, interval_bars, status_of
 
 if TYPE_CHECKING:
@@ -99,23 +99,18 @@ def _table(rows: Sequence[AcceleratorRow], name: str) -> Table:
 
 def _cells(row: AcceleratorRow) -> tuple[Cell, ...]:
     ratio = row.against_cpu.ratio if row.against_cpu else None
-    memory, runs = row.peak_memory_mb, row.break_even_runs
     return (
         Cell(row.name),
         Cell(row.status.value),
         Cell("" if row.placed_ops is None else f"{row.placed_ops}/{row.total_ops}", row.placed_ops),
         Cell(_error(row), row.max_error),
-        _ms(row.latency.median_ms if row.latency else None),
+        known(row.latency.median_ms if row.latency else None, milliseconds),
         Cell(_interval(row)),
-        Cell("" if ratio is None else f"{ratio:.2f}×" if ratio < _FAR else f"{ratio:.0f}×", ratio),
-        _ms(row.start_ms),
-        Cell("" if memory is None else size(round(memory * 1e6)), memory),
-        Cell("" if runs is None else f"{runs:,} runs", runs),
+        known(ratio, lambda ratio: f"{ratio:.2f}×" if ratio < _FAR else f"{ratio:.0f}×"),
+        known(row.start_ms, milliseconds),
+        known(row.peak_memory_mb, lambda memory_mb: size(round(memory_mb * 1e6))),
+        known(row.break_even_runs, lambda runs: f"{runs:,} runs"),
     )
-
-
-def _ms(value: float | None) -> Cell:
-    return Cell("" if value is None else milliseconds(value), value)
 
 
 def _interval(row: AcceleratorRow) -> str:

@@ -129,7 +129,7 @@ def _refused(rows: Sequence[CopyRow]) -> list[Block]:
     for row in rows:
         if row.us is None:
             reasons.setdefault(BOOK.text(row.reason), []).append(row.way)
-    return sentences(f"Not possible here: {', '.join(ways)}. {as_sentence(reason)}" for reason, ways in reasons.items())
+    return sentences(f"Not timed: {'; '.join(ways)}. {as_sentence(reason)}" for reason, ways in reasons.items())
 
 
 def _code(found: CopiesFound) -> list[Block]:

@@ -9,10 +9,9 @@ from hasten.core.units import several
 from hasten.practices.help.facts import Device, DevicesFound, DoctorFound, Status
 from hasten.practices.help.rules import NAME, finding_of
 from hasten.practices.help.words import BOOK
-from hasten.show.blocks import Facts, Headline, Note, Notes
+from hasten.show.blocks import Facts, Headline, sentences
 
 if TYPE_CHECKING:
-    from hasten.core.machine import Machine
     from hasten.show.blocks import Block
 
 
@@ -22,8 +21,8 @@ def view(found: DoctorFound | DevicesFound) -> list[Block]:
         return [Facts(tuple((device.name, _summary(device)) for device in found.devices))]
     rows = tuple((check.status.value, check.name, BOOK.text(check.finding)) for check in found.checks)
     hints = [(check.name, BOOK.hint(check.finding)) for check in found.checks]
-    advice = tuple(Note(f"{name[:1].upper()}{name[1:]}: {hint}") for name, hint in hints if hint)
-    return [Headline(_headline(found)), Facts(rows), *([Notes(advice)] if advice else [])]
+    advice = sentences(f"{name[:1].upper()}{name[1:]}: {hint}" for name, hint in hints if hint)
+    return [Headline(_headline(found)), Facts(rows), *advice]
 
 
 def document(found: DoctorFound | DevicesFound) -> dict[str, Any]:
@@ -53,12 +52,9 @@ def _headline(found: DoctorFound) -> str:
 
 
 def _summary(device: Device) -> str:
-    if device.machine is None:
+    machine = device.machine
+    if machine is None:
         return f"Not usable: {BOOK.text(device.why)}"
-    return _machine_words(device.machine)
-
-
-def _machine_words(machine: Machine) -> str:
     return (
         f"{machine.cpu}, {several(machine.cores, 'core')}, {machine.memory_mb / 1024:.0f} GB,"
         f" {machine.system} {machine.architecture}, LiteRT {machine.engine}"
@@ -66,11 +62,11 @@ def _machine_words(machine: Machine) -> str:
 
 
 def _device_data(device: Device) -> dict[str, Any]:
-    status = Status.MISSING if device.machine is None else Status.OK
+    machine = device.machine
     return {
         **to_data(device, BOOK),
-        "usable": device.machine is not None,
+        "usable": machine is not None,
         "summary": _summary(device),
-        "status": status.value,
-        "engine": device.machine.engine if device.machine else None,
+        "status": (Status.OK if machine else Status.MISSING).value,
+        "engine": machine.engine if machine else None,
     }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.phrases import Phrase
-from hasten.core.units import milliseconds, percent
+from hasten.core.phrases import Phrase, filled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,18 +19,8 @@ def _where(facts: Mapping[str, Any]) -> str:
     return f"{facts['op']} at {short}" if short else str(facts["op"])
 
 
-def _little(facts: Mapping[str, Any]) -> str:
-    return (
-        "No single operator could save 10 % of a run. The largest headroom is"
-        f" {percent(facts['share'])}: {_where(facts)}."
-    )
-
-
-def _much(facts: Mapping[str, Any]) -> str:
-    return (
-        f"{_where(facts)} could save up to {milliseconds(facts['headroom_ms'])} of the {milliseconds(facts['run_ms'])}"
-        " of a run, measured against this machine's peak."
-    )
+def _phrase(text: str, hint: str = "") -> Phrase:
+    return Phrase(lambda facts: filled(text, {**facts, "where": _where(facts)}), hint)
 
 
 PHRASES: Final[dict[str, Phrase]] = {
@@ -41,6 +30,11 @@ PHRASES: Final[dict[str, Phrase]] = {
         "The engine does not report operator times for this plan, or the machine's peak is unknown.",
         "Run hasten profile to see what is known.",
     ),
-    "operators.little": Phrase(_little),
-    "operators.much": Phrase(_much, "Replace the operator, or write a custom kernel for it."),
+    "operators.little": _phrase(
+        "No single operator could save 10 % of a run. The largest headroom is {share:percent}: {where}."
+    ),
+    "operators.much": _phrase(
+        "{where} could save up to {headroom_ms:ms} of the {run_ms:ms} of a run, measured against this machine's peak.",
+        "Replace the operator, or write a custom kernel for it.",
+    ),
 }

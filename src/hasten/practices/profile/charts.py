@@ -172,20 +172,8 @@ def roofline_spec(profiles: Mapping[str, Profile]) -> dict[str, Any] | None:
         return None
     intensities = [value["intensity"] for value in values]
     roofs = _roofs(peaks, min(intensities) / 2, max(intensities) * 2)
-    x = {
-        "field": "intensity",
-        "type": "quantitative",
-        "scale": log_scale([value["intensity"] for value in [*values, *roofs]]),
-        "title": "operations per byte touched (logarithmic)",
-        "axis": {"format": "~g", "tickCount": 6},
-    }
-    y = {
-        "field": "gflops",
-        "type": "quantitative",
-        "scale": log_scale([value["gflops"] for value in [*values, *roofs]]),
-        "title": "10⁹ operations per second (logarithmic)",
-        "axis": {"format": "~g", "tickCount": 6},
-    }
+    x = _log_axis("intensity", "operations per byte touched", [*values, *roofs])
+    y = _log_axis("gflops", "10⁹ operations per second", [*values, *roofs])
     labels = list(dict.fromkeys(value["profile"] for value in values))
     by_label = {"field": "profile", "type": "nominal", "legend": {"title": None} if len(labels) > 1 else None}
     return vega_lite(
@@ -215,6 +203,16 @@ def roofline_spec(profiles: Mapping[str, Profile]) -> dict[str, Any] | None:
             },
         ],
     )
+
+
+def _log_axis(field: str, title: str, values: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "field": field,
+        "type": "quantitative",
+        "scale": log_scale([value[field] for value in values]),
+        "title": f"{title} (logarithmic)",
+        "axis": {"format": "~g", "tickCount": 6},
+    }
 
 
 def _roof_point(label: str, operator: OperatorTime) -> dict[str, Any] | None:

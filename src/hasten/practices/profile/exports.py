@@ -61,8 +61,18 @@ class ProfileTimeline:
         return min(len(self.raw.runs), MOST_RUNS)
 
     def trace_json(self) -> str:
-        """The timeline in Chrome's trace format."""
-        return trace_json(self.profile, self.raw)
+        """The start-up and the first profiled runs, with every operator where and when it ran.
+
+        The format is Chrome's, which Perfetto and chrome://tracing open.
+        """
+        profile, raw = self.profile, self.raw
+        owners = {position: operator for operator in profile.operators for position in operator.events}
+        events = [*_names(profile), *_start_events(raw.load)]
+        origin = _begin_us(raw.runs[0])
+        for number, run in enumerate(raw.runs[:MOST_RUNS]):
+            events.extend(_run_events(number, run, owners, origin))
+        other = {"model": profile.model.path, "sha256": profile.model.sha256, "plan": profile.plan.describe()}
+        return json.dumps({"displayTimeUnit": "ms", "traceEvents": events, "otherData": other})
 
 
 def profile_csv(profile: Profile) -> str:
@@ -91,20 +101,6 @@ def node_data(profile: Profile) -> str:
         results[operator.location if is_name else str(operator.index)] = {"value": round(operator.ms, 6)}
     name = f"hasten: ms on {profile.plan.describe()}"
     return json.dumps({"name": name, "results": results, "gradient": _GRADIENT}, indent=2)
-
-
-def trace_json(profile: Profile, raw: RawProfile) -> str:
-    """The start-up and the first profiled runs, with every operator where and when it ran.
-
-    The format is Chrome's, which Perfetto and chrome://tracing open.
-    """
-    owners = {position: operator for operator in profile.operators for position in operator.events}
-    events = [*_names(profile), *_start_events(raw.load)]
-    origin = _begin_us(raw.runs[0])
-    for number, run in enumerate(raw.runs[:MOST_RUNS]):
-        events.extend(_run_events(number, run, owners, origin))
-    other = {"model": profile.model.path, "sha256": profile.model.sha256, "plan": profile.plan.describe()}
-    return json.dumps({"displayTimeUnit": "ms", "traceEvents": events, "otherData": other})
 
 
 FORMS: Final[dict[str, Callable[[Profile], str]]] = {"csv": profile_csv, "model-explorer": node_data}

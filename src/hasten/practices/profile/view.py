@@ -11,7 +11,7 @@ from hasten.core.units import count, milliseconds, percent, size
 from hasten.practices.profile.charts import kinds_spec, roofline_spec, treemap_spec
 from hasten.practices.profile.rules import NAME, by_headroom, placement, remarks_on_mapping, where_time_goes
 from hasten.practices.profile.words import BOOK
-from hasten.show.blocks import Cell, Chart, Facts, Headline, Prose, Section, Table, cell, columns, notes
+from hasten.show.blocks import Cell, Chart, Facts, Headline, Prose, Section, Table, cell, columns, known, notes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,7 +114,7 @@ def _by_kind(profiles: Mapping[str, Profile]) -> Chart:
             cell(kind.count),
             Cell(_ms(kind.ms), kind.ms),
             Cell(percent(profile.share(kind.ms)), kind.ms),
-            Cell("" if kind.macs is None else count(kind.macs), kind.macs),
+            known(kind.macs, count),
         )
         for label, profile in profiles.items()
         for kind in profile.by_kind()
@@ -155,7 +155,6 @@ def _by_operator(profile: Profile, place: int, label: str, most: int) -> Chart:
 
 
 def _operator(operator: OperatorTime) -> tuple[Cell, ...]:
-    headroom, gflops = operator.headroom_ms, operator.gflops
     return (
         cell(operator.index if operator.index >= 0 else None),
         Cell(operator.op),
@@ -163,10 +162,10 @@ def _operator(operator: OperatorTime) -> tuple[Cell, ...]:
         Cell(_ms(operator.ms), operator.ms),
         Cell(percent(operator.share), operator.share),
         Cell(operator.bound or ""),
-        Cell("" if headroom is None else _ms(headroom), headroom),
-        Cell(_rate(gflops), gflops),
-        Cell("" if operator.macs is None else count(operator.macs), operator.macs),
-        Cell("" if operator.bytes is None else size(operator.bytes), operator.bytes),
+        known(operator.headroom_ms, _ms),
+        known(operator.gflops, _rate),
+        known(operator.macs, count),
+        known(operator.bytes, size),
         Cell(_RUNS_ON.get(operator.mapped, operator.mapped)),
         Cell(operator.kernel, code=True),
         Cell(operator.location, code=True),
@@ -179,8 +178,8 @@ def _ms(value: float) -> str:
     return f"{value:.3f}" if value < 99.9995 else f"{value:.1f}" if value < 9999.95 else f"{value:.0f}"
 
 
-def _rate(gflops: float | None) -> str:
-    """Three digits, never an exponent."""
+def _rate(gflops: float) -> str:
+    """Three digits, never an exponent; none where there is nothing to compute."""
     if not gflops:
         return ""
     return f"{gflops:.3g}" if gflops < 999.5 else f"{gflops:.0f}"

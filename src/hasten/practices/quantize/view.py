@@ -15,20 +15,7 @@ from hasten.core.units import interval_ms, milliseconds, percent, percentage_poi
 from hasten.practices.quantize.facts import QuantizeFound, Sensitivity
 from hasten.practices.quantize.rules import NAME, choice, finding_of
 from hasten.practices.quantize.words import BOOK
-from hasten.show.blocks import (
-    Cell,
-    Detail,
-    Facts,
-    Headline,
-    Note,
-    Notes,
-    Prose,
-    Section,
-    Snippet,
-    Table,
-    columns,
-    notes,
-)
+from hasten.show.blocks import Cell, Detail, Facts, Headline, Prose, Section, Snippet, Table, columns, notes, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,12 +38,11 @@ def view(found: QuantizeFound) -> list[Block]:
     # Steps on the way to a mix left no file: programs see them, people see where they led.
     shown = [trial for trial in found.trials if trial.path or not trial.is_step]
     common = _common_notes(shown)
-    trouble = tuple(Note(f"{one.variant}: {BOOK.text(one.why)}") for one in shown[1:] if one.why != NOTHING)
     return [
         Headline(" ".join((f"{why(found)} {BOOK.hint(finding.remark)}").split())),
         Facts(tuple(_facts(found))),
         _table(shown),
-        *([Notes(trouble)] if trouble else []),
+        *sentences(f"{one.variant}: {BOOK.text(one.why)}" for one in shown[1:] if one.why != NOTHING),
         *notes((*common, *_remarks(found)), BOOK),
         Detail((_accuracy_table(shown), *_about(shown, common), *_sensitive(found), *_explaining(found))),
     ]
@@ -219,14 +205,13 @@ def _change_words(trial: Trial, known: Accuracy) -> str:
 
 def _about(trials: Sequence[Trial], common: Sequence[Remark]) -> list[Block]:
     """What there is to say of single variants."""
-    rows = [
-        Note(f"{one.variant}: {BOOK.text(note)}")
+    return sentences(
+        f"{one.variant}: {BOOK.text(note)}"
         for one in trials
         if one.floor is not FloorState.FAILED
         for note in one.notes
         if note not in common
-    ]
-    return [Notes(tuple(rows))] if rows else []
+    )
 
 
 def _common_notes(trials: Sequence[Trial]) -> tuple[Remark, ...]:

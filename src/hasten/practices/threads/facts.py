@@ -13,8 +13,7 @@ from hasten.core.remark import Remark
 QUIET, SHARED, BUSY = "quiet", "shared", "busy"
 SITUATIONS = (QUIET, SHARED, BUSY)
 """What a user can name as the situation: nothing else runs, half of the cores are busy, all are."""
-COMPUTE, MEMORY = "compute", "memory"
-LOAD_KINDS = (COMPUTE, MEMORY)
+LOAD_KINDS = ("compute", "memory")
 
 
 @record

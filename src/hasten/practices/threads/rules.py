@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from hasten.core.block import Block
     from hasten.core.measurement import Measurement
-    from hasten.core.plan import Plan
     from hasten.practices.practice import Evidence
     from hasten.practices.threads.facts import Condition, ThreadsFound
 
@@ -295,12 +294,9 @@ def finding_of(found: ThreadsFound) -> Finding:
 
 def verdict(known: Evidence) -> Finding:
     """How a tuned model stands with its threads: the study if there was one, else the plans of the race."""
-    rows = [trial for trial in known.originals if _is_xnnpack(trial.plan) and trial.latency]
+    timed = [trial for trial in known.originals if trial.latency]
+    rows = [trial for trial in timed if trial.plan.runs_on_cpu and trial.plan.kernel == "delegate"]
     if len(rows) < 2:
         return not_examined(NAME)
     times = [{"threads": trial.plan.threads, "median_ms": trial.median_ms} for trial in rows]
     return Finding(NAME, Standing.GOOD, remark("threads.raced", rows=times))
-
-
-def _is_xnnpack(plan: Plan) -> bool:
-    return plan.runs_on_cpu and plan.kernel == "delegate"

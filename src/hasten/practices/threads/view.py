@@ -110,7 +110,7 @@ def _table(rows: Sequence[Row], chosen: dict[str, Option], name: str) -> Table:
         )
         for row in rows
     )
-    return Table(name, "Latency by threads and by what else runs", headings, cells)
+    return Table(name, "Latency by threads and other load", headings, cells)
 
 
 def _series(row: Row) -> str:

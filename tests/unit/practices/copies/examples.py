@@ -11,7 +11,7 @@ from hasten.practices.copies.facts import CopiesFound
 from hasten.practices.copies.rules import measured_row, refused_row
 from hasten.runner.copy_ways import BY_KEY
 
-_REFUSED = said("the gpu keeps tensors in memory of its own, and must copy them")
+_REFUSED = said("the gpu keeps tensors in its own memory and must copy them")
 
 
 def typical() -> CopiesFound:

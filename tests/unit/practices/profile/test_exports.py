@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hasten.core.block import ProfiledRun
-from hasten.practices.profile.exports import MOST_RUNS, node_data, profile_csv, trace_json
+from hasten.practices.profile.exports import MOST_RUNS, ProfileTimeline, node_data, profile_csv
 from tests.unit.practices.profile.examples import event, operator, profile, raw
 from tests.unit.show.hostile import HOSTILE
 
@@ -101,7 +101,7 @@ def run_at(start_us: int) -> ProfiledRun:
 
 def trace_of(*runs: ProfiledRun, name: str = "CONV_2D") -> list[dict[str, Any]]:
     operators = [operator(0, op=name), operator(1, op="SOFTMAX"), operator(2, op="WHILE"), operator(3, events=(12,))]
-    return list(json.loads(trace_json(profile(operators), raw(*runs)))["traceEvents"])
+    return list(json.loads(ProfileTimeline(profile(operators), raw(*runs)).trace_json())["traceEvents"])
 
 
 def timed(events: list[dict[str, Any]], thread: int) -> list[dict[str, Any]]:
