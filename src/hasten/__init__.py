@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from hasten.bundle.folder import read_bundle
     from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison, Verdict
-    from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
+    from hasten.core.errors import (
+        AcceleratorError,
+        DataError,
+        HastenError,
+        Interrupted,
+        ModelError,
+        TargetError,
+        UsageError,
+    )
     from hasten.core.finding import Finding
     from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan, Workload
@@ -52,6 +60,7 @@ _PUBLIC = {
     "Effort": "hasten.measure.effort",
     "Finding": "hasten.core.finding",
     "HastenError": "hasten.core.errors",
+    "Interrupted": "hasten.core.errors",
     "Measurement": "hasten.core.measurement",
     "ModelError": "hasten.core.errors",
     "Plan": "hasten.core.plan",
@@ -91,6 +100,7 @@ __all__ = [
     "Effort",
     "Finding",
     "HastenError",
+    "Interrupted",
     "Measurement",
     "ModelError",
     "Plan",

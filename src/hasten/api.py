@@ -1,4 +1,5 @@
-"""What `import hasten` offers. The command line, the pytest plug-in and users all come through here.
+"""The functions of hasten. The command line, the pytest plug-in and users all come through here; `import hasten` offers
+the most used of them under its own name.
 
 Each function measures and returns a record, or raises a HastenError; after Ctrl-C, what was found until then comes as
 `Interrupted.found`. `blocks` and `document` show any of these records: on a terminal, on a page, as JSON.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import pathlib
 from dataclasses import replace
 from types import MappingProxyType
@@ -72,6 +74,9 @@ _VIEWS: Final = {
     "Profile": "hasten.practices.profile.view",
     "SustainedFound": "hasten.report.timing",
 }
+
+# The practices whose function here takes a model, a plan and a workload.
+_OF_A_MODEL: Final = ("copies", "profile", "threads")
 
 __all__ = [
     "RECIPE_NAMES",
@@ -472,11 +477,20 @@ def practice(
     effort: Effort = Effort(),
     **options: Any,
 ) -> Any:
-    """What the practice of that name finds for a model; options are those of its `run`."""
+    """What the practice of that name finds for a model.
+
+    A practice without a function of its own here takes the options of its `run(candidate, *, effort, …)`.
+    """
     from hasten.practices.registry import NAMES
 
     if name not in NAMES:
         raise UsageError(f"There is no practice {name!r}.", f"Use one of: {', '.join(NAMES)}.")
+    if name in _OF_A_MODEL:
+        return globals()[name](model, plan, workload, effort=effort, **options)
+    if importlib.util.find_spec(f"hasten.practices.{name}.run") is None or name in __all__ or name == "help":
+        raise UsageError(
+            f"The practice {name!r} measures no single model.", f"Choose one of: {', '.join(_OF_A_MODEL)}."
+        )
     candidate, _ = open_model(model, plan, workload)
     run = importlib.import_module(f"hasten.practices.{name}.run").run
     return _found(run(candidate, effort=effort, **options), candidate)

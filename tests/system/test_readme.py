@@ -37,6 +37,7 @@ _PYTHON = re.findall(r"^```python\n(.*?)^```$", _README, flags=re.MULTILINE | re
 def test_the_readme_has_commands_and_a_library_example() -> None:
     assert len(_COMMANDS) >= 6
     assert _PYTHON
+    assert not any(shown.strip() == "..." for _, shown in _COMMANDS), "make readme fills in what commands print"
 
 
 @pytest.fixture(scope="module")

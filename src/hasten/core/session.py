@@ -162,7 +162,8 @@ def _check_is_session(path: Path) -> None:
             f"{path} exists and is not a session file.", "Choose another name. Nothing was changed."
         ) from None
     if version != FORMAT:
-        raise DataError(f"{path} is a session of format {version}; hasten reads format {FORMAT}.", "Update hasten.")
+        hint = "Update hasten." if isinstance(version, int) and version > FORMAT else "The file is damaged."
+        raise DataError(f"{path} is a session of format {version}; hasten reads format {FORMAT}.", hint)
 
 
 def _now() -> str:

@@ -129,7 +129,7 @@ def _without_specs(value: Any) -> Any:
 
 
 def _verdicts_section(verdicts: Sequence[VerdictRow], notes: Sequence[str]) -> list[Section]:
-    title = "The nine practices" if len(verdicts) == len(NAMES) else "Verdicts"
+    title = "The practices of the guide" if len(verdicts) == len(NAMES) else "Verdicts"
     return (
         [Section("verdicts", title, (Verdicts(tuple(verdicts)), *(Prose(as_sentence(note)) for note in notes)))]
         if verdicts
