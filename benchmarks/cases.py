@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten import demo
-from hasten.data.given import Data
+from hasten.data.request import Data
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -36,7 +36,7 @@ from hasten.measure.bench import bench
 from hasten.measure.opening import open_model
 from hasten.search.plans import numbers_of, plans_to_try
 from hasten.targets.local import LocalTarget
-from hasten.variants.maker import VariantMaker
+from hasten.variants.maker_process import VariantMaker
 from hasten.variants.recipes import RECIPES
 
 if TYPE_CHECKING:

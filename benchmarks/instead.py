@@ -33,9 +33,9 @@ from hasten.core.comparison import Verdict, compare_rounds
 from hasten.core.errors import HastenError
 from hasten.core.failure import RunnerFailed
 from hasten.core.plan import plan_from_mapping
-from hasten.data.forms import forms_from_graph, real_from_bytes
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
+from hasten.data.tensor_forms import forms_from_graph, real_from_bytes
 from hasten.evaluate.split import calibration_samples
 from hasten.measure.opening import open_model
 from hasten.measure.warmup import warm_up

@@ -26,15 +26,15 @@ from benchmarks.planted import plant
 from hasten.api import Effort, SearchSettings, compare
 from hasten.core.plan import Plan, Workload
 from hasten.core.trial import FloorState, Purpose, Trial
-from hasten.data.forms import forms_from_graph
-from hasten.data.given import open_data
+from hasten.data.request import open_data
+from hasten.data.tensor_forms import forms_from_graph
 from hasten.measure.opening import open_model
 from hasten.practices.quantize.facts import SIZE, SPEED
 from hasten.search.folder import QUANTIZE, SearchFolder
 from hasten.search.quantizing import QuantizeSearch
 from hasten.search.sensitivity import MOST_SAMPLES, sensitivities
 from hasten.search.settings import compared_settings
-from hasten.search.workshop import Order, Workshop
+from hasten.search.variant_store import VariantRequest, VariantStore
 from hasten.targets.local import LocalTarget
 
 _WANTED_EVALUATIONS, _WANTED_SLOWER, _WANTED_INTEGERS = 0.25, 1.03, 0.6
@@ -133,7 +133,7 @@ def _race(case: Case, recipe: str, max_drop: float) -> dict[str, Any]:
             try:
                 found = _searched(search, recipe, way)
             finally:
-                search.workshop.close()
+                search.store.close()
             if found is None:
                 return {"floor": "kept without a mix"}
             ways[way] = found
@@ -157,15 +157,15 @@ def _opened(case: Case, folder: Path, settings: SearchSettings) -> QuantizeSearc
     candidate, graph = open_model(case.model)
     data = open_data(data_of(case, folder.with_name(f"{folder.name}-data")), forms_from_graph(graph, Workload()).inputs)
     place = SearchFolder(folder, QUANTIZE, compared_settings(candidate, data, settings))
-    return QuantizeSearch(Workshop(LocalTarget(), candidate, graph, data, settings, place), _TIMING_SECONDS)
+    return QuantizeSearch(VariantStore(LocalTarget(), candidate, graph, data, settings, place), _TIMING_SECONDS)
 
 
 def _searched(search: QuantizeSearch, recipe: str, way: str) -> Cost | None:
     search._begin()
-    if search.attempt(Order(recipe)).floor is not FloorState.BROKEN:
+    if search.attempt(VariantRequest(recipe)).floor is not FloorState.BROKEN:
         return None
     search.time_all()
-    judge, trial = search.workshop.judge, search.folder.variants[recipe]
+    judge, trial = search.store.judge, search.folder.variants[recipe]
     begin, evaluations, samples = time.monotonic(), judge.evaluations, judge.samples_run
     if way == "ours":
         search.mixer.search(trial)
@@ -177,16 +177,16 @@ def _searched(search: QuantizeSearch, recipe: str, way: str) -> Cost | None:
     found = mixes[-1] if mixes else None
     drop = None
     if found is not None:
-        reported = judge.reported(found, search.workshop.candidate_of(found, Plan()))
+        reported = judge.reported(found, search.store.candidate_of(found, Plan()))
         drop = None if reported.change is None else round(reported.change.drop, 4)
     return Cost(found, evaluations, samples, len(search.folder.sensitivities), seconds, drop)
 
 
 def _one_by_one(search: QuantizeSearch, trial: Trial) -> None:
-    worst_first = sorted(sensitivities(search.workshop, trial, Plan()), key=lambda entry: -entry.error)
+    worst_first = sorted(sensitivities(search.store, trial, Plan()), key=lambda entry: -entry.error)
     for count in range(1, len(worst_first)):
         nodes = tuple(sorted(node for entry in worst_first[:count] for node in entry.nodes))
-        if search.attempt(Order(trial.recipe, nodes, Purpose.FLOOR, trial.variant)).floor is FloorState.KEPT:
+        if search.attempt(VariantRequest(trial.recipe, nodes, Purpose.FLOOR, trial.variant)).floor is FloorState.KEPT:
             break
 
 

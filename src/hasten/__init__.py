@@ -55,7 +55,7 @@ _PUBLIC = {
     "Bundle": "hasten.bundle.record",
     "Comparison": "hasten.core.comparison",
     "CopiesFound": "hasten.practices.copies.facts",
-    "Data": "hasten.data.given",
+    "Data": "hasten.data.request",
     "DataError": "hasten.core.errors",
     "Effort": "hasten.measure.effort",
     "Finding": "hasten.core.finding",

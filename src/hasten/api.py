@@ -19,7 +19,7 @@ from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.errors import Interrupted, ModelError, UsageError
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
-from hasten.data.given import Data
+from hasten.data.request import Data
 from hasten.measure.effort import Effort
 from hasten.measure.opening import open_model
 from hasten.measure.rounds import FailedCandidate
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from hasten.core.profile import Profile
     from hasten.core.session import Session
     from hasten.core.sustained import SustainedFound
-    from hasten.data.given import OpenData
     from hasten.data.preprocess import Preprocess
+    from hasten.data.request import OpenData
     from hasten.evaluate.evaluation import EvaluationData
     from hasten.evaluate.prediction import Prediction
     from hasten.explain.facts import ExplainFound
@@ -406,13 +406,13 @@ def quantize(
     from hasten.search import quantizing
     from hasten.search.folder import QUANTIZE, SearchFolder
     from hasten.search.settings import QUANTIZE_SECONDS, SearchSettings, compared_settings
-    from hasten.search.workshop import Workshop
+    from hasten.search.variant_store import VariantStore
 
     asked = settings or SearchSettings()
     candidate, graph, given = _opened(model, plan, workload, data)
     place = SearchFolder(pathlib.Path(folder), QUANTIZE, compared_settings(candidate, given, asked))
-    workshop = Workshop(effort.target, candidate, graph, given, asked, place)
-    return _found(quantizing.run(workshop, effort.seconds_or(QUANTIZE_SECONDS), effort.progress), candidate)
+    store = VariantStore(effort.target, candidate, graph, given, asked, place)
+    return _found(quantizing.run(store, effort.seconds_or(QUANTIZE_SECONDS), effort.progress), candidate)
 
 
 def tune(
@@ -433,15 +433,15 @@ def tune(
     from hasten.search import tuning
     from hasten.search.folder import TUNE, SearchFolder
     from hasten.search.settings import TUNE_SECONDS, SearchSettings, tune_settings_data
-    from hasten.search.workshop import Workshop
+    from hasten.search.variant_store import VariantStore
 
     asked, target = settings or SearchSettings(), effort.target
     candidate, graph, given = _opened(model, plan, replace(workload, seed=asked.seed), data)
     seconds = effort.seconds_or(TUNE_SECONDS)
     line = tune_settings_data(candidate, given, asked, target.name, seconds)
     place = SearchFolder(pathlib.Path(folder), TUNE, line, resume=asked.resume, version=VERSION)
-    workshop = Workshop(target, candidate, graph, given, asked, place)
-    return _found(tuning.run(workshop, seconds, _companions, effort.progress), candidate)
+    store = VariantStore(target, candidate, graph, given, asked, place)
+    return _found(tuning.run(store, seconds, _companions, effort.progress), candidate)
 
 
 def run_once(
@@ -562,8 +562,8 @@ def session_lines(found: object) -> list[tuple[str, str, dict[str, Any]]]:
 
 def _opened(model: Path, plan: Plan, workload: Workload, data: Data) -> tuple[Candidate, Graph, OpenData]:
     """A model and the data to judge it by."""
-    from hasten.data.forms import forms_from_graph
-    from hasten.data.given import open_data
+    from hasten.data.request import open_data
+    from hasten.data.tensor_forms import forms_from_graph
 
     candidate, graph = open_model(model, plan, workload)
     return candidate, graph, open_data(data, forms_from_graph(graph, workload).inputs)

@@ -13,8 +13,8 @@ from hasten.engine.accelerators import process_environment
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
 from hasten.model.reader import read_graph
+from hasten.practices.accelerators.break_even_size import climb
 from hasten.practices.accelerators.facts import Status
-from hasten.practices.accelerators.ladder import climb
 from hasten.practices.accelerators.rules import recommend
 from hasten.practices.accelerators.run import examine
 from hasten.practices.accelerators.words import BOOK

@@ -21,7 +21,7 @@ from hasten.core.plan import Workload
 
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
-    from hasten.data.given import Data
+    from hasten.data.request import Data
     from hasten.gate.request import CheckRequest
 
 EXAMPLES = """

@@ -19,7 +19,7 @@ from hasten.core.session import SessionWriter, keep_nothing
 if TYPE_CHECKING:
     from hasten.bundle.record import Bundle
     from hasten.core.session import Keep
-    from hasten.data.given import Data
+    from hasten.data.request import Data
     from hasten.targets.base import Target
 
 MODEL_HELP: Final = "a .tflite file, a bundle or demo; a plan may follow, as in model.tflite@threads=2"
@@ -122,7 +122,7 @@ def data_named(text: str, *, calibration: bool = False) -> str:
 
 def data_from(arguments: argparse.Namespace) -> Data:
     """The data that the options name."""
-    from hasten.data.given import Data
+    from hasten.data.request import Data
 
     return Data(
         data_named(arguments.data),

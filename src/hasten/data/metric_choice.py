@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.data.dataset import Dataset, Label
-    from hasten.data.forms import TensorForm
     from hasten.data.metrics import Metric
+    from hasten.data.tensor_forms import TensorForm
     from hasten.model.graph import Graph, Subgraph
 
 _SHAPE_OPERATORS: Final = (*CONVERSIONS, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")

@@ -15,15 +15,15 @@ from hasten.core.remark import Remark
 from hasten.core.units import several
 from hasten.data import audio, images
 from hasten.data.dataset import keys_in_order
-from hasten.data.forms import numpy_type, stored_from_real
 from hasten.data.preprocess import Preprocess, check_image, resolved
+from hasten.data.tensor_forms import numpy_type, stored_from_real
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.errors import HastenError
     from hasten.data.dataset import Array, Inputs, Sample, Source
-    from hasten.data.forms import TensorForm
+    from hasten.data.tensor_forms import TensorForm
     from hasten.model.metadata import ModelMetadata
 
 SKIP_HINT: Final = "Repair or remove it, or skip such samples with --skip-bad."

@@ -11,7 +11,7 @@ from hasten.core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hasten.data.forms import TensorForm
+    from hasten.data.tensor_forms import TensorForm
     from hasten.model.metadata import TensorMetadata
 
 CHANNELS: Final = {"gray": 1, "rgb": 3, "bgr": 3, "rgba": 4}

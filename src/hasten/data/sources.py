@@ -13,15 +13,15 @@ from hasten.core.remark import remark
 from hasten.data.arrays import open_arrays
 from hasten.data.dataset import Dataset, LazySamples, Sample
 from hasten.data.folders import open_folder
-from hasten.data.forms import numpy_type
 from hasten.data.functions import is_function_name, open_function
 from hasten.data.tables import open_table
+from hasten.data.tensor_forms import numpy_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.data.dataset import Array
-    from hasten.data.forms import TensorForm
+    from hasten.data.tensor_forms import TensorForm
 
 _HINT: Final = "Give a folder, a .npz, a .csv of path and label, or module:function."
 

@@ -13,8 +13,8 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.data import audio, images
 from hasten.data.classes import packed_labels
 from hasten.data.dataset import Sample
-from hasten.data.forms import forms_as_loaded, real_from_bytes
 from hasten.data.prepare import Preparer
+from hasten.data.tensor_forms import forms_as_loaded, real_from_bytes
 from hasten.model.metadata import read_metadata
 
 if TYPE_CHECKING:

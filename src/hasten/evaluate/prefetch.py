@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from hasten.core.remark import Remark
     from hasten.data.dataset import Array, Dataset, Sample
-    from hasten.data.forms import TensorForm
     from hasten.data.preprocess import Preprocess
+    from hasten.data.tensor_forms import TensorForm
     from hasten.model.metadata import ModelMetadata
 
 _MOST_SAMPLES: Final = 256

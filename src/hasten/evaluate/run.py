@@ -19,9 +19,9 @@ from hasten.core.errors import DataError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import each_once, remark
 from hasten.data.classes import LabelReader, packed_labels
-from hasten.data.forms import forms_as_loaded, forms_from_graph
 from hasten.data.metric_choice import metric_for_output, telling_label
 from hasten.data.prepare import Preparer
+from hasten.data.tensor_forms import forms_as_loaded, forms_from_graph
 from hasten.evaluate.evaluation import Evaluation, EvaluationData, EvaluationOptions, Skipped, kind_of
 from hasten.evaluate.floor import Baseline, FloorGuard
 from hasten.evaluate.intervals import interval_of_scores
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from hasten.data.dataset import Array, Sample
-    from hasten.data.forms import LoadedForms
+    from hasten.data.tensor_forms import LoadedForms
     from hasten.evaluate.runner_pool import Answer
     from hasten.measure.rounds import Candidate, Progress
     from hasten.model.graph import Graph

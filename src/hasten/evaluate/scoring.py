@@ -10,10 +10,10 @@ import numpy as np
 
 from hasten.core.errors import DataError, UsageError
 from hasten.data.classes import LabelReader, packed_labels
-from hasten.data.forms import forms_from_graph, real_from_bytes
 from hasten.data.functions import words_of
 from hasten.data.images import mask_from_file
 from hasten.data.metric_choice import metric_for_output, telling_label
+from hasten.data.tensor_forms import forms_from_graph, real_from_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from hasten.core.plan import Workload
     from hasten.data.dataset import Array, Dataset, Label, Sample
-    from hasten.data.forms import TensorForm
     from hasten.data.metrics import Metric
+    from hasten.data.tensor_forms import TensorForm
     from hasten.evaluate.evaluation import EvaluationOptions
     from hasten.model.graph import Graph
 

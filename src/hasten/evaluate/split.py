@@ -11,8 +11,8 @@ import numpy as np
 from hasten.core.errors import DataError, UsageError
 from hasten.core.units import several
 from hasten.data.dataset import Dataset, LazySamples
-from hasten.data.forms import forms_from_graph
 from hasten.data.prepare import SKIP_HINT, Preparer
+from hasten.data.tensor_forms import forms_from_graph
 from hasten.evaluate.evaluation import Skipped
 from hasten.model.metadata import read_metadata
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from hasten.core.failure import RunnerFailed
 from hasten.core.remark import Remark, remark, said
-from hasten.data.forms import TensorForm, forms_from_graph, real_from_bytes
+from hasten.data.tensor_forms import TensorForm, forms_from_graph, real_from_bytes
 from hasten.explain.tensor_errors import ErrorMeter
 from hasten.model.graph import BITS_OF_DTYPE, FLOAT_DTYPES
 from hasten.model.model_object import shown_names, with_outputs

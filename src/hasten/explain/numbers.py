@@ -12,10 +12,10 @@ import numpy as np
 from hasten.core.errors import DataError, ModelError
 from hasten.core.failure import RunnerFailed
 from hasten.core.remark import Remark, remark, said
-from hasten.data.forms import forms_as_loaded, forms_from_graph, real_from_bytes, stored_from_real
 from hasten.data.prepare import Preparer
 from hasten.data.preprocess import Preprocess
 from hasten.data.sources import random_dataset
+from hasten.data.tensor_forms import forms_as_loaded, forms_from_graph, real_from_bytes, stored_from_real
 from hasten.explain.facts import LossyInput, NumericalErrors, Unread
 from hasten.explain.inner_tensors import InnerTensors, Subject, is_comparable
 from hasten.explain.tensor_errors import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from hasten.core.plan import Workload
     from hasten.data.dataset import Dataset
-    from hasten.data.forms import LoadedForms, TensorForm
+    from hasten.data.tensor_forms import LoadedForms, TensorForm
     from hasten.explain.facts import Clipping, NodeRow
     from hasten.explain.tensor_errors import Reals
     from hasten.model.graph import Graph

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hasten.data.forms import TensorForm
+    from hasten.data.tensor_forms import TensorForm
     from hasten.model.graph import Subgraph, Tensor
 
     Reals = list[NDArray[Any]]

@@ -23,8 +23,8 @@ from hasten.core.cores import cores_text
 from hasten.core.errors import DataError, UsageError
 from hasten.core.limits import BYTES, MILLISECONDS, quantity
 from hasten.core.plan import Plan, Workload, plan_with, workload_from_mapping
-from hasten.data.given import Data
 from hasten.data.preprocess import preprocess_from_text
+from hasten.data.request import Data
 from hasten.gate.facts import Limits
 
 if TYPE_CHECKING:

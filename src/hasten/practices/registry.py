@@ -54,8 +54,8 @@ def phrasebook() -> Phrasebook:
 def _phrasebook(names: tuple[str, ...]) -> Phrasebook:
     from hasten.evaluate import trial_words
     from hasten.evaluate import words as evaluation
-    from hasten.practices import steps
+    from hasten.practices import step_words
     from hasten.variants import words as variants
 
-    others = (steps, trial_words, variants, evaluation, accuracy_notes, doubts)
+    others = (step_words, trial_words, variants, evaluation, accuracy_notes, doubts)
     return Phrasebook(*(practice_named(name).PHRASES for name in names), *(room.PHRASES for room in others))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from hasten.core.plan import Plan
     from hasten.measure.rounds import Candidate, Track
-    from hasten.search.field import Lane
+    from hasten.search.candidates import Entrant
     from hasten.search.search import Search
     from hasten.targets.base import Target
 
@@ -149,100 +149,100 @@ class Confirmation:
     """When (of the monotonic clock) the budget ends: no further candidate is confirmed then."""
     proof: Proof | None = None
 
-    def choose(self, proof_s: float) -> Lane:
+    def choose(self, proof_s: float) -> Entrant:
         """The best that stands both; the original where nothing does."""
         self.search.stage = "confirming"
-        lane = self._first_that_stands(proof_s)
+        entrant = self._first_that_stands(proof_s)
         for step in self.proof.steps if self.proof is not None else ():
             self.search.folder.keep("step", step.practice, step_data(step))
-        self.search.lanes.update(lane, status=Status.CHOSEN, stage=Stage.FINAL)
-        return lane
+        self.search.candidates.update(entrant, status=Status.CHOSEN, stage=Stage.FINAL)
+        return entrant
 
-    def _first_that_stands(self, proof_s: float) -> Lane:
+    def _first_that_stands(self, proof_s: float) -> Entrant:
         search = self.search
         for _ in range(_MOST_SETBACKS):
-            lane = search.best
-            if self._keeps_floor(lane) and self._is_confirmed(lane, proof_s):
-                return self._simplest(lane)
+            entrant = search.best
+            if self._keeps_floor(entrant) and self._is_confirmed(entrant, proof_s):
+                return self._simplest(entrant)
             if time.monotonic() > self.until:
                 break
             until = min(self.until, time.monotonic() + proof_s)
-            if lane.trial.floor is FloorState.BROKEN and search.settings.mix:
-                search.mix_further(lane.trial, until)
+            if entrant.trial.floor is FloorState.BROKEN and search.settings.mix:
+                search.mix_further(entrant.trial, until)
             search.kin(until)  # they enter the race again with all that had dropped out
-            search.contest.revive(until)
-        self._keeps_floor(search.lanes.base)
-        return search.lanes.base
+            search.elimination.revive(until)
+        self._keeps_floor(search.candidates.base)
+        return search.candidates.base
 
-    def _keeps_floor(self, lane: Lane) -> bool:
-        """The lane on the half of the data that had no part in the choice."""
+    def _keeps_floor(self, entrant: Entrant) -> bool:
+        """The entrant on the half of the data that had no part in the choice."""
         search = self.search
         if not search.has_data:
             return True
-        search.tell(f"{lane.trial.id} on the other half of the data")
-        kept = search.contest.guard.report(lane)
-        if not kept and lane.trial.floor is FloorState.BROKEN and lane.trial.change is not None:
-            lost = search.workshop.judge.lost(REPORTING, lane.trial.change.drop)
-            search.folder.note(remark("tune.broke-other-half", trial=lane.trial.id, lost=lost))
+        search.tell(f"{entrant.trial.id} on the other half of the data")
+        kept = search.elimination.guard.report(entrant)
+        if not kept and entrant.trial.floor is FloorState.BROKEN and entrant.trial.change is not None:
+            lost = search.store.judge.lost(REPORTING, entrant.trial.change.drop)
+            search.folder.note(remark("tune.broke-other-half", trial=entrant.trial.id, lost=lost))
         return kept
 
-    def _is_confirmed(self, lane: Lane, seconds: float) -> bool:
+    def _is_confirmed(self, entrant: Entrant, seconds: float) -> bool:
         """Whether fresh processes show what the race has shown. A limit that asks for it makes a slower one welcome."""
         search = self.search
-        base = search.lanes.base
-        if lane is base:
+        base = search.candidates.base
+        if entrant is base:
             return True
-        chain = self._chain(lane)
+        chain = self._chain(entrant)
         patience_s = self.until - time.monotonic()
-        proof = prove(search.workshop.target, chain, seconds, patience_s, search.tell)
+        proof = prove(search.store.target, chain, seconds, patience_s, search.tell)
         if isinstance(proof, Failure) and len(chain) > 2:  # what lies between may fail where both ends run
-            ends = [chain[0], replace(chain[-1], what=remark("step.all", trial=lane.trial.id))]
-            proof = prove(search.workshop.target, ends, seconds, patience_s, search.tell)
+            ends = [chain[0], replace(chain[-1], what=remark("step.all", trial=entrant.trial.id))]
+            proof = prove(search.store.target, ends, seconds, patience_s, search.tell)
         if isinstance(proof, Failure):
-            search.lanes.fail(lane, proof.message)
+            search.candidates.fail(entrant, proof.message)
             return False
         needed = not search.settings.limit.holds(base.trial.median_ms, base.trial.size_bytes)
         if proof.comparison.verdict is not Verdict.FASTER and not needed:
             facts = {"verdict": proof.comparison.verdict.value, "ratio": proof.comparison.ratio}
-            search.lanes.drop(lane, remark("trial.not-confirmed", **facts), stage=Stage.FINAL)
-            search.folder.keep("comparison", lane.trial.id, proof.result.as_data())
-            search.folder.note(remark("tune.not-confirmed", trial=lane.trial.id, **facts))
+            search.candidates.drop(entrant, remark("trial.not-confirmed", **facts), stage=Stage.FINAL)
+            search.folder.keep("comparison", entrant.trial.id, proof.result.as_data())
+            search.folder.note(remark("tune.not-confirmed", trial=entrant.trial.id, **facts))
             return False
         self.proof = proof
-        self._take_proof(lane)
+        self._take_proof(entrant)
         return True
 
-    def _simplest(self, lane: Lane) -> Lane:
-        """The lane itself; or the one before its last step, if that brought nothing and the simpler one is as right."""
+    def _simplest(self, entrant: Entrant) -> Entrant:
+        """The entrant, or the one before its last step if that step brought nothing and the simpler one is as right."""
         search, proof = self.search, self.proof
-        if proof is None or lane is search.lanes.base or not proof.is_last_step_idle:
-            return lane
-        link = self._chain(lane)[-2].candidate
-        simpler = search.lanes.lane_of(ORIGINAL, link.plan)
-        if simpler is None or simpler.trial.floor is not FloorState.KEPT or not search.contest.fits(simpler):
-            return lane
+        if proof is None or entrant is search.candidates.base or not proof.is_last_step_idle:
+            return entrant
+        link = self._chain(entrant)[-2].candidate
+        simpler = search.candidates.entrant_of(ORIGINAL, link.plan)
+        if simpler is None or simpler.trial.floor is not FloorState.KEPT or not search.elimination.fits(simpler):
+            return entrant
         less = proof.without_last_step()
         if less.comparison.verdict is not Verdict.FASTER or not self._keeps_floor(simpler):
-            return lane
+            return entrant
         self.proof = less
-        search.folder.note(remark("tune.simpler", trial=lane.trial.id, than=simpler.trial.id))
-        search.lanes.drop(lane, remark("trial.no-faster", than=simpler.trial.id), stage=Stage.FINAL)
+        search.folder.note(remark("tune.simpler", trial=entrant.trial.id, than=simpler.trial.id))
+        search.candidates.drop(entrant, remark("trial.no-faster", than=simpler.trial.id), stage=Stage.FINAL)
         self._take_proof(simpler)
         return simpler
 
-    def _take_proof(self, lane: Lane) -> None:
+    def _take_proof(self, entrant: Entrant) -> None:
         """The figures of the confirmation in place of those of the race."""
         search, proof = self.search, self.proof
         assert proof is not None
         search.folder.keep("comparison", "final", proof.result.as_data())
-        for one, measured in ((search.lanes.base, proof.result.first), (lane, proof.result.second)):
-            search.lanes.update(one, latency=measured.samples.latency, doubts=tuple(measured.doubts))
-        search.lanes.update(lane, against=proof.comparison)
+        for one, measured in ((search.candidates.base, proof.result.first), (entrant, proof.result.second)):
+            search.candidates.update(one, latency=measured.samples.latency, doubts=tuple(measured.doubts))
+        search.candidates.update(entrant, against=proof.comparison)
 
-    def _chain(self, lane: Lane) -> list[Link]:
+    def _chain(self, entrant: Entrant) -> list[Link]:
         """From the original to the result, a practice at a time."""
-        work = self.search.workshop
-        base, best = self.search.lanes.base.trial.plan, lane.trial.plan
+        work = self.search.store
+        base, best = self.search.candidates.base.trial.plan, entrant.trial.plan
 
         def original(plan: Plan) -> Candidate:
             return work.candidate_of(work.original, plan)
@@ -253,8 +253,8 @@ class Confirmation:
             links.append(Link(original(replace(base, threads=best.threads)), "threads", what))
         if _where(best) != _where(base):
             links.append(Link(original(best), "accelerators", remark("step.where", **_where(best))))
-        if lane.trial.variant != ORIGINAL:
-            links.append(Link(lane.candidate, "quantize", remark("step.variant", **origin(lane.trial))))
+        if entrant.trial.variant != ORIGINAL:
+            links.append(Link(entrant.candidate, "quantize", remark("step.variant", **origin(entrant.trial))))
         return links
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.trial import CHOOSING, Purpose
 from hasten.practices.quantize.facts import SIZE
 from hasten.search.sensitivity import Probe, sensitivities
-from hasten.search.workshop import Order
+from hasten.search.variant_store import VariantRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan
     from hasten.core.trial import Trial
     from hasten.practices.quantize.facts import Sensitivity
-    from hasten.search.workshop import Workshop
+    from hasten.search.variant_store import VariantStore
 
 # An evaluation that promises to save less than this part of a run is not worth its while.
 WORTH: Final = 0.025
@@ -44,16 +44,16 @@ _MOST_TRIES: Final = 8
 class Mixer:
     """Tries mixes of a variant on one plan, until about a time (of the monotonic clock)."""
 
-    workshop: Workshop
+    store: VariantStore
     plan: Plan
-    attempt: Callable[[Order], Trial]
+    attempt: Callable[[VariantRequest], Trial]
     """Makes and judges a variant."""
     until: float = math.inf
 
     @property
     def purpose(self) -> Purpose:
         """For another goal, other nodes stay in float."""
-        return Purpose.FLOOR_AND_SIZE if self.workshop.settings.goal == SIZE else Purpose.FLOOR
+        return Purpose.FLOOR_AND_SIZE if self.store.settings.goal == SIZE else Purpose.FLOOR
 
     @property
     def is_out_of_time(self) -> bool:
@@ -65,8 +65,8 @@ class Mixer:
         order = self._in_order(trial)
         if self.is_out_of_time:
             return None
-        error = Probe(self.workshop, self.plan).error_of(Path(trial.path)) if trial.path else math.inf
-        allowed = self.workshop.judge.floor(CHOOSING).allowed or 0.0
+        error = Probe(self.store, self.plan).error_of(Path(trial.path)) if trial.path else math.inf
+        allowed = self.store.judge.floor(CHOOSING).allowed or 0.0
         search, best = MixSearch(order, trial.drop, allowed, error), None
         while (count := search.next) is not None and not self.is_out_of_time:
             nodes = [*trial.float_nodes, *(node for entry in order[:count] for node in entry.nodes)]
@@ -74,7 +74,7 @@ class Mixer:
             search.tell(count, tried.kept_when_judged, tried.drop)
             if tried.kept_when_judged:
                 if best is not None:
-                    self.workshop.folder.forget_file(best)
+                    self.store.folder.forget_file(best)
                 best = tried
         return best
 
@@ -83,7 +83,7 @@ class Mixer:
 
         Half of what is still quantized goes back, in the order of its search.
         """
-        base = self.workshop.folder.variants.get(trial.parent)
+        base = self.store.folder.variants.get(trial.parent)
         if base is None or not trial.is_step:
             return None
         float_nodes = set(trial.float_nodes)
@@ -95,14 +95,14 @@ class Mixer:
     def _in_order(self, trial: Trial) -> list[Sensitivity]:
         """The groups of a variant's nodes, those first that are to stay in float first."""
         found: list[Sensitivity] = []
-        for entry in sensitivities(self.workshop, trial, self.plan):
+        for entry in sensitivities(self.store, trial, self.plan):
             found.append(entry)
             if self.is_out_of_time:
                 break
         return sorted(found, key=lambda entry: (-entry.cost, entry.nodes))
 
     def _try(self, trial: Trial, nodes: Iterable[int]) -> Trial:
-        return self.attempt(Order(trial.recipe, tuple(sorted(nodes)), self.purpose, trial.variant))
+        return self.attempt(VariantRequest(trial.recipe, tuple(sorted(nodes)), self.purpose, trial.variant))
 
 
 class MixSearch:

@@ -19,7 +19,7 @@ from hasten.core.errors import HastenError, Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import remark
 from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Purpose, Status
-from hasten.data.forms import forms_from_graph
+from hasten.data.tensor_forms import forms_from_graph
 from hasten.evaluate.words import floor_data
 from hasten.measure.bench import DEFAULT_SECONDS as BENCH_SECONDS
 from hasten.measure.bench import bench
@@ -29,10 +29,10 @@ from hasten.measure.rounds import Rounds, no_progress
 from hasten.practices.quantize.facts import SIZE, QuantizeFound
 from hasten.practices.quantize.rules import choose, with_slow_nodes, worth_mixing
 from hasten.practices.quantize.view import session_lines
-from hasten.search.judge import failed_trial
+from hasten.search.accuracy import failed_trial
 from hasten.search.mixing import Mixer
 from hasten.search.settings import feeding_options
-from hasten.search.workshop import Order
+from hasten.search.variant_store import VariantRequest
 from hasten.variants.io_types import FLOAT
 from hasten.variants.pruning import Pruning
 from hasten.variants.recipes import recipe_from_name
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
     from hasten.core.remark import Remark
     from hasten.core.trial import Trial
-    from hasten.data.forms import TensorForm
+    from hasten.data.tensor_forms import TensorForm
     from hasten.explain.node_gains import Gains, NodeGain
     from hasten.measure.rounds import Progress, Track
     from hasten.search.folder import SearchFolder
-    from hasten.search.workshop import Workshop
+    from hasten.search.variant_store import VariantStore
 
 # With fewer rounds there is no verdict, however clear the difference.
 FEWEST_FOR_A_VERDICT: Final = 3
@@ -64,9 +64,9 @@ _PROFILE_SECONDS: Final = 1.0
 _MOST_NAMED: Final = 3
 
 
-def run(workshop: Workshop, seconds: float, progress: Progress = no_progress) -> QuantizeFound | Failure:
+def run(store: VariantStore, seconds: float, progress: Progress = no_progress) -> QuantizeFound | Failure:
     """Search to the end. What was found until then is in the folder, however it ends; after Ctrl-C it is raised."""
-    search = QuantizeSearch(workshop, seconds, progress)
+    search = QuantizeSearch(store, seconds, progress)
     try:
         search.run()
         return search.found()
@@ -77,14 +77,14 @@ def run(workshop: Workshop, seconds: float, progress: Progress = no_progress) ->
             raise
         raise Interrupted(search.found(interrupted=True)) from None
     finally:
-        workshop.close()
+        store.close()
 
 
 @dataclass(slots=True)
 class QuantizeSearch:
     """A search that can be asked at any time what it has found so far."""
 
-    workshop: Workshop
+    store: VariantStore
     seconds: float
     """For the timing of all variants together."""
     progress: Progress = no_progress
@@ -93,13 +93,13 @@ class QuantizeSearch:
     """How far the search has come, at least."""
 
     def __post_init__(self) -> None:
-        self._plan = ProgressPlan(mixes=self.workshop.settings.mix)
-        self.workshop.tell = self._tell
+        self._plan = ProgressPlan(mixes=self.store.settings.mix)
+        self.store.tell = self._tell
 
     @property
     def folder(self) -> SearchFolder:
         """Where everything is kept."""
-        return self.workshop.folder
+        return self.store.folder
 
     @property
     def trials(self) -> list[Trial]:
@@ -109,7 +109,7 @@ class QuantizeSearch:
     @property
     def goal(self) -> str:
         """What to gain."""
-        return self.workshop.settings.goal
+        return self.store.settings.goal
 
     @property
     def best(self) -> Trial:
@@ -118,7 +118,7 @@ class QuantizeSearch:
 
     def found(self, *, interrupted: bool = False) -> QuantizeFound:
         """What there is now."""
-        work, folder, best = self.workshop, self.folder, self.best
+        work, folder, best = self.store, self.folder, self.best
         resumed = [remark("search.resumed", folder=str(folder.path))] if folder.resumed else []
         return QuantizeFound(
             model=work.candidate.model.path,
@@ -145,7 +145,7 @@ class QuantizeSearch:
     def run(self) -> None:
         """All of it: make and judge each recipe, time what runs, report on the other half."""
         self._begin()
-        work, settings = self.workshop, self.workshop.settings
+        work, settings = self.store, self.store.settings
         if work.already != NOTHING:
             self._examine_as_it_is()
             return
@@ -153,10 +153,10 @@ class QuantizeSearch:
         self._prepare()
         for number, name in enumerate(settings.fitting):
             self._share = 0.5 * number / len(settings.fitting)
-            self.attempt(Order(name))
+            self.attempt(VariantRequest(name))
         self._share = 0.5
         for pruning in self._prunings():
-            self.attempt(Order(pruning=pruning, purpose=Purpose.PRUNING))
+            self.attempt(VariantRequest(pruning=pruning, purpose=Purpose.PRUNING))
         self.time_all()
         self._note_kernels()
         if settings.mix:
@@ -167,9 +167,9 @@ class QuantizeSearch:
         self._share = 1.0
         self._tell("done")
 
-    def attempt(self, order: Order) -> Trial:
+    def attempt(self, request: VariantRequest) -> Trial:
         """Make and judge a variant, and put the best so far where the user looks for it."""
-        trial = self.workshop.attempt(order, self.workshop.candidate.plan)
+        trial = self.store.attempt(request, self.store.candidate.plan)
         self.folder.choose(self.best)
         return trial
 
@@ -179,7 +179,7 @@ class QuantizeSearch:
         waiting = [trial for trial in judged if trial.against is None]
         if not waiting:
             return
-        work, begin, place = self.workshop, time.monotonic(), self._plan.step(self._share)
+        work, begin, place = self.store, time.monotonic(), self._plan.step(self._share)
         plan = work.candidate.plan
         rounds = Rounds(work.target, [work.candidate_of(trial, plan) for trial in (work.original, *waiting)])
 
@@ -214,7 +214,7 @@ class QuantizeSearch:
     @property
     def mixer(self) -> Mixer:
         """What tries mixes."""
-        return Mixer(self.workshop, self.workshop.candidate.plan, self.attempt)
+        return Mixer(self.store, self.store.candidate.plan, self.attempt)
 
     def report_on_other_half(self) -> None:
         """Evaluate what keeps the floor on the reporting half, until the choice keeps it there as well.
@@ -226,10 +226,10 @@ class QuantizeSearch:
         while True:
             wanted = self.best
             self._report_all()
-            if self.workshop.judge.against_choosing != NOTHING or self.best.variant == wanted.variant:
+            if self.store.judge.against_choosing != NOTHING or self.best.variant == wanted.variant:
                 break
             setbacks.append(wanted.variant)
-            if len(setbacks) > MOST_SETBACKS or not self.workshop.settings.mix:
+            if len(setbacks) > MOST_SETBACKS or not self.store.settings.mix:
                 continue  # to the next one that is there: they get fewer, and the original always keeps the floor
             self._share = 0.75
             if self.mixer.further(wanted) is not None:
@@ -241,7 +241,7 @@ class QuantizeSearch:
             self.folder.note(remark("search.setbacks", variants=setbacks))
 
     def _report_all(self) -> None:
-        self._share, judge = 0.9, self.workshop.judge
+        self._share, judge = 0.9, self.store.judge
         judged = [trial for trial in self.trials if trial.floor not in ("", FloorState.FAILED) and trial.path]
         for trial in judged:
             if trial.reporting is not None:
@@ -259,35 +259,35 @@ class QuantizeSearch:
 
     def _reported(self, trial: Trial) -> Trial:
         try:
-            return self.workshop.judge.reported(trial, self.workshop.candidate_of(trial, self.workshop.candidate.plan))
+            return self.store.judge.reported(trial, self.store.candidate_of(trial, self.store.candidate.plan))
         except HastenError as error:
             return failed_trial(trial, error.message)
 
     def _begin(self) -> None:
         before = self.folder.variants.get(ORIGINAL)
         if before is None:
-            self.folder.save_variant(self.workshop.original)
+            self.folder.save_variant(self.store.original)
         else:
-            self.folder.variants[ORIGINAL] = replace(before, path=str(self.workshop.candidate.path))
-            self.workshop.judge.against_choosing = before.why
+            self.folder.variants[ORIGINAL] = replace(before, path=str(self.store.candidate.path))
+            self.store.judge.against_choosing = before.why
         self.folder.choose(self.best)
 
     def _prepare(self) -> None:
         """What all recipes need: trouble with it is not that of one of them."""
-        known = [self.workshop.known(Order(name)) for name in self.workshop.settings.fitting]
+        known = [self.store.known(VariantRequest(name)) for name in self.store.settings.fitting]
         waiting = [
             recipe_from_name(name)
-            for name, trial in zip(self.workshop.settings.fitting, known, strict=True)
+            for name, trial in zip(self.store.settings.fitting, known, strict=True)
             if trial is None or not trial.floor or (trial.path and not self.folder.has_file_of(trial))
         ]
         if waiting:
             self._judge_original()
         if any(recipe.needs_calibration for recipe in waiting):
-            self.workshop.judge.calibration()
+            self.store.judge.calibration()
 
     def _judge_original(self) -> None:
         """What the floor means for this model and data, and whether it can be judged by at all."""
-        judge = self.workshop.judge
+        judge = self.store.judge
         self.folder.save_floor(floor_data(judge.floor(CHOOSING)))
         self.folder.save_skipped(judge.skipped)
         original = self.folder.variants[ORIGINAL]
@@ -296,7 +296,7 @@ class QuantizeSearch:
 
     def _examine_as_it_is(self) -> None:
         """A model that is the answer already has to run; with data, on it."""
-        work, trial = self.workshop, self.folder.variants[ORIGINAL]
+        work, trial = self.store, self.folder.variants[ORIGINAL]
         try:
             if not work.data.dataset.is_random and trial.reporting is None:
                 trial = replace(trial, reporting=work.judge.original(REPORTING).accuracy)
@@ -339,18 +339,18 @@ class QuantizeSearch:
         if any(one.parent == trial.variant and one.purpose is Purpose.SLOW_NODES for one in self.trials):
             return
         self._share = 0.7
-        plan = self.workshop.candidate.plan
-        nodes, gains = self.workshop.slow_nodes(trial, plan), self.workshop.gains_of(trial, plan)
+        plan = self.store.candidate.plan
+        nodes, gains = self.store.slow_nodes(trial, plan), self.store.gains_of(trial, plan)
         if not nodes or gains is None:
             return
-        tried = self.attempt(Order(trial.recipe, nodes, Purpose.SLOW_NODES, trial.variant))
+        tried = self.attempt(VariantRequest(trial.recipe, nodes, Purpose.SLOW_NODES, trial.variant))
         if tried.floor is not FloorState.FAILED:
             self.folder.save_variant(replace(tried, notes=(*tried.notes, slow_nodes_note(gains))))
             self.time_all()
 
     def _prunings(self) -> list[Pruning]:
         """Two variants for each share asked for: zeros in their places, and dense layers without them."""
-        return [Pruning(share, encode) for share in self.workshop.settings.prune for encode in (False, True)]
+        return [Pruning(share, encode) for share in self.store.settings.prune for encode in (False, True)]
 
     def _note_kernels(self) -> None:
         """Say of each pruned variant which kernels its pruned layers run on, as a profile beside the original shows."""
@@ -359,14 +359,14 @@ class QuantizeSearch:
             known = any(note.code == "quantize.kernels" for note in trial.notes)
             if trial.floor is FloorState.FAILED or not trial.path or known:
                 continue
-            gains = self.workshop.gains_of(trial, self.workshop.candidate.plan)
+            gains = self.store.gains_of(trial, self.store.candidate.plan)
             if gains is not None:
                 mine = [gains.nodes[node] for node in trial.nodes if node in gains.nodes]
                 self.folder.save_variant(replace(trial, notes=(*trial.notes, kernel_note(mine))))
 
     def _sparsity_notes(self) -> Iterable[Remark]:
         """What is found in the weights as they are, and whether XNNPACK's sparse path makes use of it."""
-        layers = layer_sparsities(self.workshop.graph)
+        layers = layer_sparsities(self.store.graph)
         zeros, clustered = model_sparsity(layers), sum(layer.clustered for layer in layers)
         if zeros >= _WORTH_A_NOTE:
             blocks = sorted({f"{layer.block[0]}x{layer.block[1]}" for layer in layers if layer.block is not None})
@@ -377,7 +377,7 @@ class QuantizeSearch:
     def _sparse_nodes(self) -> int | None:
         """How many nodes the sparse path runs; None where the model cannot be profiled."""
         self._tell("profiling the original")
-        work = self.workshop
+        work = self.store
         found = profile_model(work.target, work.candidate, work.graph, _PROFILE_SECONDS, None, no_progress)
         if isinstance(found, Failure):
             return None
@@ -435,7 +435,7 @@ def kernel_note(pruned: Sequence[NodeGain]) -> Remark:
     return remark("quantize.kernels", pruned=len(pruned), other=len(other), kernels=names)
 
 
-def io_type_notes(work: Workshop) -> list[Remark]:
+def io_type_notes(work: VariantStore) -> list[Remark]:
     """Which types the variants have, which recipes were left out for them, and which inputs and outputs keep theirs."""
     asked = work.settings.io_types
     if asked.is_float:
@@ -447,7 +447,7 @@ def io_type_notes(work: Workshop) -> list[Remark]:
     return notes
 
 
-def types_still(work: Workshop) -> list[Remark]:
+def types_still(work: VariantStore) -> list[Remark]:
     """The ends at which the original has other types than those asked for."""
     found = []
     for end, dtype, forms in _ends(work):
@@ -457,7 +457,7 @@ def types_still(work: Workshop) -> list[Remark]:
     return found
 
 
-def _ends(work: Workshop) -> list[tuple[str, str, tuple[TensorForm, ...]]]:
+def _ends(work: VariantStore) -> list[tuple[str, str, tuple[TensorForm, ...]]]:
     """The ends for which a type was asked: its name, that type, and what the original has there."""
     forms, asked = forms_from_graph(work.graph, work.candidate.workload), work.settings.io_types
     ends = (("input", asked.input_type, forms.inputs), ("output", asked.output_type, forms.outputs))

@@ -13,7 +13,7 @@ import numpy as np
 
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.data.forms import forms_as_loaded, real_from_bytes
+from hasten.data.tensor_forms import forms_as_loaded, real_from_bytes
 from hasten.measure.profiling import profile_model
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan
     from hasten.core.trial import Trial
     from hasten.model.graph import Graph, Subgraph
-    from hasten.search.workshop import Workshop
+    from hasten.search.variant_store import VariantStore
     from hasten.targets.client import LoadReport
 
     Array = np.ndarray[Any, Any]
@@ -46,9 +46,9 @@ _PROFILE_SECONDS: Final = 2.0
 class Probe:
     """A few samples of the choosing half, and what the original makes of them."""
 
-    def __init__(self, workshop: Workshop, plan: Plan) -> None:
-        self._workshop, self._plan, self._count = workshop, plan, 0
-        self._right = self.outputs_of(workshop.candidate.path)
+    def __init__(self, store: VariantStore, plan: Plan) -> None:
+        self._store, self._plan, self._count = store, plan, 0
+        self._right = self.outputs_of(store.candidate.path)
 
     def error_of(self, path: Path) -> float:
         """The error at a variant's outputs; one that cannot be run is wrong beyond measure."""
@@ -59,14 +59,14 @@ class Probe:
 
     def outputs_of(self, path: Path) -> list[list[Array]]:
         """A model's outputs on each of the samples."""
-        workload = self._workshop.candidate.workload
+        workload = self._store.candidate.workload
         graph = read_graph(path)
-        with self._workshop.target.start(self._plan) as runner:
+        with self._store.target.start(self._plan) as runner:
             load = runner.load(path, workload)
             forms = forms_as_loaded(graph, workload, load)
             self._count = self._count or _sample_count(load)
             frames = []
-            for sample in self._workshop.judge.few_samples(self._count):
+            for sample in self._store.judge.few_samples(self._count):
                 names = [form.name for form in forms.inputs]
                 arrays = [sample[name] for name in names] if set(names) == set(sample) else list(sample.values())
                 frames.append(
@@ -85,26 +85,26 @@ def _sample_count(load: LoadReport) -> int:
     return int(min(MOST_SAMPLES, max(FEWEST_SAMPLES, min(by_time, by_bytes))))
 
 
-def sensitivities(workshop: Workshop, trial: Trial, plan: Plan) -> Iterator[Sensitivity]:
+def sensitivities(store: VariantStore, trial: Trial, plan: Plan) -> Iterator[Sensitivity]:
     """The error of each group of nodes at the output, as it is found; what an earlier run has found comes first."""
-    share_of = "weights" if workshop.settings.goal == SIZE else "time"
+    share_of = "weights" if store.settings.goal == SIZE else "time"
     recipe = trial.recipe
-    known = {entry.nodes: entry for entry in workshop.folder.sensitivities if entry.recipe == recipe}
+    known = {entry.nodes: entry for entry in store.folder.sensitivities if entry.recipe == recipe}
     groups = grouped(trial.nodes)
     if all(nodes in known and known[nodes].share_of == share_of for nodes in groups):
         yield from (known[nodes] for nodes in groups)
         return
-    shares, weights = _shares(workshop, trial, plan), weight_shares_by_node(workshop.graph)
+    shares, weights = _shares(store, trial, plan), weight_shares_by_node(store.graph)
 
     def saved(entry: Sensitivity) -> Sensitivity:
         share, stored = (sum(parts.get(node, 0.0) for node in entry.nodes) for parts in (shares, weights))
         entry = replace(entry, share=share, share_of=share_of, weights=stored)
-        workshop.folder.save_sensitivity(entry)
+        store.folder.save_sensitivity(entry)
         return entry
 
     yield from (saved(known[nodes]) for nodes in groups if nodes in known)
-    for nodes, error in _errors(workshop, recipe, plan, [nodes for nodes in groups if nodes not in known]):
-        yield saved(_described(workshop.graph.main, recipe, nodes, error))
+    for nodes, error in _errors(store, recipe, plan, [nodes for nodes in groups if nodes not in known]):
+        yield saved(_described(store.graph.main, recipe, nodes, error))
 
 
 def grouped(nodes: Sequence[int]) -> list[tuple[int, ...]]:
@@ -126,18 +126,18 @@ def output_error(found: Sequence[Sequence[Array]], right: Sequence[Sequence[Arra
 
 
 def _errors(
-    workshop: Workshop, recipe: str, plan: Plan, groups: Sequence[tuple[int, ...]]
+    store: VariantStore, recipe: str, plan: Plan, groups: Sequence[tuple[int, ...]]
 ) -> Iterator[tuple[tuple[int, ...], float]]:
     """Quantize each group alone; the next variant is made while the last one runs."""
     if not groups:
         return
-    probe = Probe(workshop, plan)
+    probe = Probe(store, plan)
     running: list[tuple[tuple[int, ...], Future[float]]] = []
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder, ThreadPoolExecutor(1) as beside:
         for number, nodes in enumerate(groups):
-            workshop.tell(f"{recipe}: sensitivity {number + 1} of {len(groups)}")
+            store.tell(f"{recipe}: sensitivity {number + 1} of {len(groups)}")
             path = Path(folder) / f"{number}.tflite"
-            known = _make_one(workshop, recipe, nodes, path)
+            known = _make_one(store, recipe, nodes, path)
             running.append((nodes, beside.submit(_error_of, probe, path, known)))
             if len(running) > 1:
                 done, error = running.pop(0)
@@ -146,11 +146,11 @@ def _errors(
             yield nodes, error.result()
 
 
-def _make_one(workshop: Workshop, recipe: str, nodes: tuple[int, ...], path: Path) -> float | None:
+def _make_one(store: VariantStore, recipe: str, nodes: tuple[int, ...], path: Path) -> float | None:
     """The error if it is known without a run: nothing to quantize is none, what cannot be made must stay float."""
     try:
-        given = workshop.judge.calibration() if recipe_from_name(recipe).needs_calibration else None
-        workshop.maker.make(recipe, path, given, only=nodes)
+        given = store.judge.calibration() if recipe_from_name(recipe).needs_calibration else None
+        store.maker.make(recipe, path, given, only=nodes)
     except NothingToChangeError:
         return 0.0
     except HastenError:
@@ -167,22 +167,22 @@ def _error_of(probe: Probe, path: Path, known: float | None) -> float:
         path.unlink(missing_ok=True)
 
 
-def _shares(workshop: Workshop, trial: Trial, plan: Plan) -> dict[int, float]:
+def _shares(store: VariantStore, trial: Trial, plan: Plan) -> dict[int, float]:
     """What each node has to give: its part of the weights, or the part of the time that integers save there.
 
     Where the two models cannot be laid side by side, all of the node's time counts.
     """
-    if workshop.settings.goal == SIZE:
-        return weight_shares_by_node(workshop.graph)
-    whole = workshop.folder.variants.get(trial.recipe, trial)
-    gains = workshop.gains_of(whole, plan) if whole.path else None
+    if store.settings.goal == SIZE:
+        return weight_shares_by_node(store.graph)
+    whole = store.folder.variants.get(trial.recipe, trial)
+    gains = store.gains_of(whole, plan) if whole.path else None
     if gains is not None and gains.nodes:
         return gains.shares()
-    workshop.tell("profiling the original")
-    original = workshop.candidate_of(workshop.original, plan)
-    profile = profile_model(workshop.target, original, workshop.graph, _PROFILE_SECONDS, None, no_progress)
+    store.tell("profiling the original")
+    original = store.candidate_of(store.original, plan)
+    profile = profile_model(store.target, original, store.graph, _PROFILE_SECONDS, None, no_progress)
     if isinstance(profile, Failure):
-        return weight_shares_by_node(workshop.graph)
+        return weight_shares_by_node(store.graph)
     return {operator.index: operator.share for operator in profile[0].operators if operator.index >= 0}
 
 

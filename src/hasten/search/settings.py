@@ -16,7 +16,7 @@ from hasten.variants.io_types import FLOAT, FLOAT_IO, IoTypes, fits
 from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
-    from hasten.data.given import OpenData
+    from hasten.data.request import OpenData
     from hasten.measure.rounds import Candidate
 
 QUANTIZE_SECONDS: Final = 60.0

@@ -15,16 +15,16 @@ from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
 from hasten.core.session import Session, read_session
 from hasten.data.classes import packed_labels
-from hasten.data.forms import bundle_tensors
+from hasten.data.tensor_forms import bundle_tensors
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.practice import Evidence
 from hasten.practices.quantize.rules import ratio_facts
 from hasten.practices.registry import NAMES, practice_named
 from hasten.search.confirming import Confirmation
-from hasten.search.extras import Extras
 from hasten.search.facts import TuneFound, front_of
 from hasten.search.folder import SESSION, TUNE
+from hasten.search.full_practices import FullPractices
 from hasten.search.search import Search
 from hasten.search.view import document
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hasten.measure.rounds import Progress
-    from hasten.search.field import Lane
+    from hasten.search.candidates import Entrant
     from hasten.search.folder import SearchFolder
     from hasten.search.settings import SearchSettings
-    from hasten.search.workshop import Workshop
+    from hasten.search.variant_store import VariantStore
     from hasten.targets.client import LoadReport
 
     # Files that accompany a bundle, by name: the code and the report.
@@ -52,10 +52,10 @@ _FOR_THE_REST_S: Final = 45.0
 
 
 def run(
-    workshop: Workshop, budget_s: float, companions: Companions | None = None, progress: Progress = no_progress
+    store: VariantStore, budget_s: float, companions: Companions | None = None, progress: Progress = no_progress
 ) -> TuneFound | Failure:
     """Tune to the end. After Ctrl-C the folder holds the best so far as a bundle, and what was found is raised."""
-    tuning = Tuning(workshop, budget_s, companions, progress)
+    tuning = Tuning(store, budget_s, companions, progress)
     try:
         tuning.run()
         return tuning.found()
@@ -67,38 +67,38 @@ def run(
         tuning.conclude()
         raise Interrupted(tuning.found()) from None
     finally:
-        workshop.close()
+        store.close()
 
 
 @dataclass(slots=True)
 class Tuning:
     """Runs to its end, or until it is interrupted; `found` tells at any time what there is."""
 
-    workshop: Workshop
+    store: VariantStore
     budget_s: float
     companions: Companions | None = None
     progress: Progress = no_progress
     interrupted: bool = False
     _search: Search | None = None
-    _extras: Extras | None = None
+    _extras: FullPractices | None = None
     _confirmation: Confirmation | None = None
-    _chosen: Lane | None = None
+    _chosen: Entrant | None = None
     _files: list[str] = field(default_factory=list)
 
     @property
     def settings(self) -> SearchSettings:
         """What is asked for."""
-        return self.workshop.settings
+        return self.store.settings
 
     @property
     def folder(self) -> SearchFolder:
         """Where everything is kept."""
-        return self.workshop.folder
+        return self.store.folder
 
     @property
     def has_answer(self) -> bool:
         """Whether the original was timed: from then on there is something to give."""
-        return self._search is not None and bool(self._search.lanes.base.trial.levels)
+        return self._search is not None and bool(self._search.candidates.base.trial.levels)
 
     def run(self) -> None:
         """All of it. A best so far is in the folder from the first minute on."""
@@ -106,11 +106,11 @@ class Tuning:
         proof_s = min(_LONGEST_PROOF_S, budget, max(_SHORTEST_PROOF_S, _PROOF_SHARE * budget))
         rest_s = min(_LONGEST_REST_S, (_REST_SHARE if self.settings.extras else _SHORT_REST_SHARE) * budget)
         until = began + max(budget - proof_s - rest_s, 0.3 * budget)
-        search = Search(self.workshop, budget, until, self.progress, began)
-        self.workshop.tell = search.tell
+        search = Search(self.store, budget, until, self.progress, began)
+        self.store.tell = search.tell
         search.open()
         self._search = search
-        self._extras = Extras(self.workshop.target, self.folder, began + budget, search.tell)
+        self._extras = FullPractices(self.store.target, self.folder, began + budget, search.tell)
         search.race_plans()
         self.save()
         search.race_variants()
@@ -125,14 +125,14 @@ class Tuning:
     def save(self, *, final: bool = False) -> None:
         """Put the best so far where the user looks for it: the bundle first, then the line that says what it is."""
         search = self._running()
-        search.lanes.refuse_changed()
-        lane = self._chosen or search.best
+        search.candidates.refuse_changed()
+        entrant = self._chosen or search.best
         found = self.found()
         self.folder.keep("result", TUNE.command, document(found))
         if final:
             for finding in found.findings:
                 self.folder.keep("finding", finding.practice, to_data(finding))
-        bundle = self._write_bundle(lane, found)
+        bundle = self._write_bundle(entrant, found)
         self._files = [MODEL_FILE, PLAN_FILE]
         if self.companions is not None and (final or self.interrupted):
             self._write_companions(self.companions(bundle, read_session(self.folder.path / SESSION)))
@@ -145,22 +145,22 @@ class Tuning:
     def found(self) -> TuneFound:
         """What there is now."""
         search = self._running()
-        lane, base = self._chosen or search.best, search.lanes.base.trial
-        trials = [entry.trial for entry in search.lanes.lanes.values()]
+        entrant, base = self._chosen or search.best, search.candidates.base.trial
+        trials = [entry.trial for entry in search.candidates.entrants.values()]
         proof = self._confirmation.proof if self._confirmation is not None and self._chosen is not None else None
         found = TuneFound(
-            model=self.workshop.candidate.model.path,
+            model=self.store.candidate.model.path,
             original=base,
-            best=lane.trial,
+            best=entrant.trial,
             path=str(self.folder.path / MODEL_FILE),
             findings=(),
             front=front_of(trials),
             steps=proof.steps if proof is not None else (),
             final=proof.comparison if proof is not None else None,
             trials=sum(trial.latency is not None for trial in trials),
-            seconds=search.lanes.elapsed_s,
+            seconds=search.candidates.elapsed_s,
             interrupted=self.interrupted,
-            unreachable=tuple(self.settings.limit.misses(lane.trial.median_ms, lane.trial.size_bytes)),
+            unreachable=tuple(self.settings.limit.misses(entrant.trial.median_ms, entrant.trial.size_bytes)),
             notes=tuple(self.folder.notes),
             folder=str(self.folder.path),
             files=tuple(self._files),
@@ -170,11 +170,11 @@ class Tuning:
         )
         known = Evidence(
             trials,
-            lane.trial,
+            entrant.trial,
             base,
             steps=found.steps,
             confirmed=found.is_confirmed,
-            already=self.workshop.already,
+            already=self.store.already,
             profiles=(self._extras.profiles[0], self._extras.profiles[1]) if self._extras else (None, None),
             given=self._extras.findings if self._extras else {},
         )
@@ -190,7 +190,7 @@ class Tuning:
         if extras is None or self._chosen is None or not self.settings.extras:
             return
         search.stage = "report"
-        base, chosen, graph = search.lanes.base.candidate, self._chosen.candidate, self.workshop.graph
+        base, chosen, graph = search.candidates.base.candidate, self._chosen.candidate, self.store.graph
         extras.profile(base, chosen, graph)
         self._fill_front(extras.until)
         extras.rest(base, chosen, graph)
@@ -198,25 +198,25 @@ class Tuning:
     def _fill_front(self, until: float) -> None:
         """The accuracy of variants that are slower than the choice: some are smaller, and belong on the front."""
         search = self._running()
-        lanes = [lane for lane in search.lanes.lanes.values() if lane.trial.latency is not None]
-        for lane in sorted(lanes, key=search.lanes.relative):
-            if not lane.trial.floor and lane.trial.plan.accelerator != "gpu" and search.has_data:
+        entrants = [entrant for entrant in search.candidates.entrants.values() if entrant.trial.latency is not None]
+        for entrant in sorted(entrants, key=search.candidates.relative):
+            if not entrant.trial.floor and entrant.trial.plan.accelerator != "gpu" and search.has_data:
                 if time.monotonic() > until - _FOR_THE_REST_S:
                     return
-                search.tell(f"accuracy of {lane.trial.id}")
-                search.contest.guard.judge(lane)
+                search.tell(f"accuracy of {entrant.trial.id}")
+                search.elimination.guard.judge(entrant)
 
-    def _load_of(self, lane: Lane) -> LoadReport:
-        """What the engine said when it loaded the lane's model; asked again after a --resume."""
-        if lane.track.loads:
-            return lane.track.loads[-1]
-        with self.workshop.target.start(lane.trial.plan) as runner:
-            return runner.load(lane.candidate.path, lane.candidate.workload)
+    def _load_of(self, entrant: Entrant) -> LoadReport:
+        """What the engine said when it loaded the entrant's model; asked again after a --resume."""
+        if entrant.track.loads:
+            return entrant.track.loads[-1]
+        with self.store.target.start(entrant.trial.plan) as runner:
+            return runner.load(entrant.candidate.path, entrant.candidate.workload)
 
-    def _write_bundle(self, lane: Lane, found: TuneFound) -> Bundle:
-        candidate, data = lane.candidate, self.workshop.data
+    def _write_bundle(self, entrant: Entrant, found: TuneFound) -> Bundle:
+        candidate, data = entrant.candidate, self.store.data
         preprocess = data.preprocess.describe()
-        inputs, outputs = bundle_tensors(read_graph(candidate.path), candidate.workload, self._load_of(lane))
+        inputs, outputs = bundle_tensors(read_graph(candidate.path), candidate.workload, self._load_of(entrant))
         bundle = Bundle(
             self.folder.path,
             plan=candidate.plan,
@@ -225,7 +225,7 @@ class Tuning:
             outputs=outputs,
             preprocess="" if preprocess == "raw" else preprocess,
             label_offset=data.given.label_offset,
-            labels=tuple(data.dataset.classes or packed_labels(self.workshop.graph)),
+            labels=tuple(data.dataset.classes or packed_labels(self.store.graph)),
             measured=_measured(found),
         )
         return write_bundle(candidate.path, bundle)

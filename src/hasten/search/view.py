@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hasten.core.codec import finite, to_data
 from hasten.core.units import milliseconds, several, size, speedup
 from hasten.practices.registry import TITLES, phrasebook
-from hasten.practices.steps import STEPS
+from hasten.practices.step_words import STEPS
 from hasten.search.words import BOOK, run_words, verdict_words
 from hasten.show.blocks import Cell, Facts, Headline, Table, Verdicts, columns, notes, verdict_row
 

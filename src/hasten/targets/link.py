@@ -16,8 +16,8 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.runner.protocol import Message, ProtocolError, decode, encode, whole
 from hasten.runner.serving import LIFELINE
 from hasten.runner.shared_memory import create_shared_memory
-from hasten.targets.death import cause_of_death, memory_kills
 from hasten.targets.diagnosis import diagnosed
+from hasten.targets.exit_cause import cause_of_death, memory_kills
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,7 +27,7 @@ from hasten.variants.prepare import prepare
 from hasten.variants.quantizer import Order
 from hasten.variants.recipes import RECIPES, Recipe, recipe_from_name
 from hasten.variants.selection import ALL_NODES, NodeChoice, Selection, select
-from hasten.variants.tagged import TaggedModel, pattern_of
+from hasten.variants.tensor_tags import TaggedModel, pattern_of
 from hasten.variants.variant import Variant, place_for, weight_shares, zipped_bytes
 from hasten.variants.words import BIASES, STATEFUL
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from . import rows
 from .c_calls import LOOKED_AT_ROUNDS
-from .close_look import look_at_input, note_run
+from .copy_probe import look_at_input, note_run
 from .event_loops import in_event_loop
 from .models import model_in_file, model_in_memory
 from .recorder import NUMBER, PATCHED

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from . import rows
 from .c_calls import LOOKED_AT_ROUNDS
-from .close_look import look_at_input, look_at_output, note_run
+from .copy_probe import look_at_input, look_at_output, note_run
 from .event_loops import in_event_loop
 from .models import describe_model
 from .patches import Patches

@@ -16,9 +16,9 @@ from hasten.core.errors import DataError, UsageError
 from hasten.core.remark import remark
 from hasten.data.classes import LabelReader
 from hasten.data.dataset import Dataset, LazySamples, Sample
-from hasten.data.forms import TensorForm
 from hasten.data.prepare import Preparer
 from hasten.data.sources import open_dataset, random_dataset
+from hasten.data.tensor_forms import TensorForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable

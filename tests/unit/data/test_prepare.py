@@ -19,9 +19,9 @@ from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.plan import Workload
 from hasten.core.remark import remark
 from hasten.data.dataset import Sample
-from hasten.data.forms import TensorForm, forms_from_graph, real_from_bytes, stored_from_real
 from hasten.data.prepare import Preparer
 from hasten.data.preprocess import CHANNELS, LAYOUTS, RESIZES, Preprocess, preprocess_from_text, resolved
+from hasten.data.tensor_forms import TensorForm, forms_from_graph, real_from_bytes, stored_from_real
 from hasten.model.metadata import ModelMetadata, TensorMetadata
 from hasten.model.reader import read_graph
 

@@ -24,10 +24,10 @@ from hasten.core.errors import DataError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import remark
 from hasten.data.dataset import Dataset, Sample
-from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
 from hasten.data.preprocess import Preprocess, preprocess_from_text
 from hasten.data.sources import open_dataset, random_dataset
+from hasten.data.tensor_forms import forms_from_graph
 from hasten.evaluate.evaluation import Evaluation, EvaluationData, EvaluationOptions, compare_evaluations
 from hasten.evaluate.floor import baseline_of
 from hasten.evaluate.run import evaluate

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.data.dataset import Dataset, LazySamples, Sample
-from hasten.data.forms import TensorForm
 from hasten.data.prepare import Preparer
 from hasten.data.preprocess import preprocess_from_text
+from hasten.data.tensor_forms import TensorForm
 from hasten.evaluate.prefetch import Prefetch
 
 if TYPE_CHECKING:

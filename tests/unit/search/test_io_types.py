@@ -15,14 +15,14 @@ from hasten.core.remark import remark
 from hasten.core.trial import ORIGINAL, FloorState, Trial
 from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.model.reader import read_graph
-from hasten.search import workshop as workshop_module
+from hasten.search import variant_store
 from hasten.search.quantizing import io_type_notes, types_still
 from hasten.search.sensitivity import sensitivities
 from hasten.variants.io_types import IoTypes
 from hasten.variants.recipes import RECIPE_NAMES
 from tests.example_models import mobilenet_like
 from tests.model_builder import ModelBuilder
-from tests.unit.search.searching import begun, workshop
+from tests.unit.search.searching import begun, store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +85,7 @@ def test_the_notes_name_the_types_what_was_left_out_and_what_stays(tmp_path: Pat
     g.output(g.fully_connected(g.input("x", (1, 8)), 4), "y")
     g.output(g.input("ids", (1, 4), "int32"), "same")
     (tmp_path / "m.tflite").write_bytes(g.build())
-    work = workshop(tmp_path / "m.tflite", tmp_path / "out", settings=SearchSettings(io_types=INT8))
+    work = store(tmp_path / "m.tflite", tmp_path / "out", settings=SearchSettings(io_types=INT8))
     work.close()
     first, *others = io_type_notes(work)
     assert first.facts["types"] == "int8 inputs and outputs"
@@ -161,7 +161,7 @@ def test_the_error_of_a_node_has_nothing_of_the_border(tiny: Path, tmp_path: Pat
     errors = []
     for name, io_types in (("usual", IoTypes()), ("integer_io", INT8)):
         settings = replace(STATIC, goal="size", io_types=io_types)
-        work = begun(tiny, tmp_path / name, Data(str(tmp_path / "data.npz")), settings).workshop
+        work = begun(tiny, tmp_path / name, Data(str(tmp_path / "data.npz")), settings).store
         recipe = "static_int8_min_max"
         found = list(sensitivities(work, Trial(recipe, recipe=recipe, nodes=(0, 1, 2)), Plan()))
         work.close()
@@ -178,7 +178,7 @@ def test_gains_are_measured_on_a_variant_whose_border_has_conversions(
     def look(target: Any, original: Any, variant: Any, progress: Any) -> None:
         seen.append((types_of(variant.candidate.path), len(variant.graph.main.nodes)))
 
-    monkeypatch.setattr(workshop_module, "measure_gains", look)
+    monkeypatch.setattr(variant_store, "measure_gains", look)
     np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).random((16, 16, 16, 3), np.float32))
     settings = replace(STATIC, mix=True, io_types=INT8)
     found = quantize(tiny, tmp_path / "out", data=Data(str(tmp_path / "data.npz")), settings=settings, effort=QUICK)
@@ -193,7 +193,7 @@ def test_a_search_does_not_go_on_with_other_types(tiny: Path, tmp_path: Path) ->
         (IoTypes("int8"), INT8, "another output type: float32, not int8"),
     ):
         folder = tmp_path / f"{first.describe()} {second.describe()}"
-        begun(tiny, folder, settings=replace(STATIC, io_types=first)).workshop.close()
+        begun(tiny, folder, settings=replace(STATIC, io_types=first)).store.close()
         with pytest.raises(UsageError, match=words):
             begun(tiny, folder, settings=replace(STATIC, io_types=second))
-        begun(tiny, folder, settings=replace(STATIC, io_types=first)).workshop.close()
+        begun(tiny, folder, settings=replace(STATIC, io_types=first)).store.close()

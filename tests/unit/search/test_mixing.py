@@ -20,7 +20,7 @@ from hasten.practices.quantize.facts import SIZE, SPEED, Sensitivity
 from hasten.search import mixing
 from hasten.search.quantizing import QuantizeSearch
 from hasten.search.sensitivity import MOST_GROUPS, Probe, grouped, output_error, sensitivities, weight_shares_by_node
-from hasten.variants.maker import VariantMaker
+from hasten.variants.maker_process import VariantMaker
 from hasten.variants.variant import NothingToChangeError
 from tests.example_models import mobilenet_like
 from tests.unit.search.searching import begun
@@ -28,7 +28,7 @@ from tests.unit.search.searching import begun
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hasten.search.workshop import Order
+    from hasten.search.variant_store import VariantRequest
 
 NODES = tuple(range(20))
 
@@ -67,7 +67,7 @@ class Simulated(QuantizeSearch):
             nodes=NODES,
         )
         self.known = {trial.variant: trial for trial in (original, broken)}
-        self.workshop: Any = SimpleNamespace(
+        self.store: Any = SimpleNamespace(
             settings=SimpleNamespace(goal=goal),
             judge=SimpleNamespace(floor=lambda half: SimpleNamespace(allowed=0.01)),
             folder=SimpleNamespace(variants=self.known, forget_file=self.forget_file),
@@ -76,18 +76,18 @@ class Simulated(QuantizeSearch):
         self.needed, self.crashes = needed, crashes
         self.tried: list[int] = []
 
-    def attempt(self, order: Order) -> Trial:
+    def attempt(self, request: VariantRequest) -> Trial:
         """As the search does."""
-        count = len(order.float_nodes)
+        count = len(request.float_nodes)
         self.tried.append(count)
         kept = FloorState.KEPT if count >= self.needed else FloorState.BROKEN
         name = f"int8+float{count}"
         self.known[name] = Trial(
             name,
-            recipe=order.recipe,
-            purpose=order.purpose,
-            parent=order.parent,
-            float_nodes=order.float_nodes,
+            recipe=request.recipe,
+            purpose=request.purpose,
+            parent=request.parent,
+            float_nodes=request.float_nodes,
             path=f"{name}.tflite",
             size_bytes=250 + count,
             floor=FloorState.FAILED if self.crashes else kept,
@@ -114,8 +114,8 @@ class Simulated(QuantizeSearch):
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sensitivities that fall from the last node to the first."""
     entries = [Sensitivity("static_int8", (node,), "CONV_2D", f"n{node}", node / 100, 0.05) for node in NODES]
-    monkeypatch.setattr(mixing, "sensitivities", lambda workshop, trial, plan: iter(entries))
-    monkeypatch.setattr(mixing, "Probe", lambda workshop, plan: SimpleNamespace(error_of=lambda path: math.inf))
+    monkeypatch.setattr(mixing, "sensitivities", lambda store, trial, plan: iter(entries))
+    monkeypatch.setattr(mixing, "Probe", lambda store, plan: SimpleNamespace(error_of=lambda path: math.inf))
 
 
 @pytest.mark.usefixtures("known")
@@ -188,15 +188,15 @@ def test_sensitivities_of_a_real_model_are_measured_once_and_kept(place: Path, m
     data, settings = Data(str(place / "inputs.npz")), SearchSettings(goal=SIZE)
     search = begun(place / "tiny.tflite", place / "out", data, settings)
     trial = Trial("static_int8", recipe="static_int8", nodes=(0, 1, 2))
-    found = list(sensitivities(search.workshop, trial, Plan()))
+    found = list(sensitivities(search.store, trial, Plan()))
     assert [entry.nodes for entry in found] == [(0,), (1,), (2,)]
     assert all(0 < entry.error < 1 for entry in found)
     assert found[0].op == "CONV_2D"
-    search.workshop.close()
+    search.store.close()
 
     monkeypatch.setattr(VariantMaker, "make", None)
     again = begun(place / "tiny.tflite", place / "out", data, settings)
-    assert list(sensitivities(again.workshop, trial, Plan())) == found
+    assert list(sensitivities(again.store, trial, Plan())) == found
     again.folder.close()
 
 
@@ -207,14 +207,14 @@ def test_a_node_whose_variant_cannot_be_made_is_the_first_to_stay_float(
         raise (NothingToChangeError if only == (1,) else ModelError)("it cannot be done")
 
     monkeypatch.setattr(VariantMaker, "make", fail)
-    work = begun(place / "tiny.tflite", place / "out", settings=SearchSettings(goal=SIZE)).workshop
+    work = begun(place / "tiny.tflite", place / "out", settings=SearchSettings(goal=SIZE)).store
     found = list(sensitivities(work, Trial("static_int8", recipe="static_int8", nodes=(0, 1)), Plan()))
     work.close()
     assert [entry.error for entry in found] == [math.inf, 0]
 
 
 def test_a_variant_is_probed_on_as_many_samples_as_are_next_to_nothing(place: Path) -> None:
-    work = begun(place / "tiny.tflite", place / "out", Data(str(place / "inputs.npz"))).workshop
+    work = begun(place / "tiny.tflite", place / "out", Data(str(place / "inputs.npz"))).store
     probe = Probe(work, Plan())
     assert len(probe.outputs_of(place / "tiny.tflite")) == 12  # all of the choosing half
     assert probe.error_of(place / "tiny.tflite") == 0

@@ -21,10 +21,10 @@ from hasten.core.trial import ORIGINAL, FloorState
 from hasten.evaluate import words
 from hasten.evaluate.evaluation import Skipped
 from hasten.evaluate.run import evaluate
-from hasten.search import judge, quantizing
+from hasten.search import accuracy, quantizing
 from hasten.search.folder import CHOSEN, QUANTIZE, SESSION, SearchFolder
 from hasten.search.settings import DATA_CONTENT
-from hasten.variants.maker import VariantMaker
+from hasten.variants.maker_process import VariantMaker
 from tests.example_models import mobilenet_like
 from tests.model_builder import ModelBuilder
 
@@ -121,7 +121,7 @@ def test_a_variant_is_judged_on_the_samples_of_the_original(
             accuracy=replace(found.accuracy, samples=len(found.positions) - 2),
         )
 
-    monkeypatch.setattr(judge, "evaluate", without_some)
+    monkeypatch.setattr(accuracy, "evaluate", without_some)
     data = replace(arrays(tmp_path, x=INPUTS), skip_bad=True)
     found = quantize(tiny, tmp_path / "out", data=data, settings=replace(FLOAT16, max_drop=0.0), effort=QUICK)
     original, variant = found.trials
@@ -143,7 +143,7 @@ def test_a_variant_that_cannot_answer_what_the_original_can_has_failed(
         bad = Skipped(found.names[0], f"the model answered {found.names[0]} with NaN")
         return replace(found, skipped=(bad,))
 
-    monkeypatch.setattr(judge, "evaluate", with_gaps)
+    monkeypatch.setattr(accuracy, "evaluate", with_gaps)
     data = replace(arrays(tmp_path, x=INPUTS), skip_bad=True)
     found = quantize(tiny, tmp_path / "out", data=data, settings=FLOAT16, effort=QUICK)
     assert found.trials[1].floor is FloorState.FAILED

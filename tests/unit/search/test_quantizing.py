@@ -25,10 +25,10 @@ from hasten.engine.model_file import file_hash
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import halves
 from hasten.explain import node_gains
-from hasten.search import judge, quantizing
+from hasten.search import accuracy, quantizing
 from hasten.search.folder import CHOSEN, QUANTIZE, SESSION, SearchFolder
 from hasten.search.quantizing import ProgressPlan, busy_notes
-from hasten.variants.maker import VariantMaker
+from hasten.variants.maker_process import VariantMaker
 from hasten.variants.pruning import prune_variant
 from tests.example_models import mobilenet_like
 
@@ -92,7 +92,7 @@ def test_a_rerun_makes_nothing_anew(
         raise AssertionError("this was done before")
 
     monkeypatch.setattr(VariantMaker, "make", refuse)
-    monkeypatch.setattr(judge, "evaluate", refuse)
+    monkeypatch.setattr(accuracy, "evaluate", refuse)
     monkeypatch.setattr(quantizing, "run_race", refuse)
     again = quantize(place / "tiny.tflite", place / "out", data=data, settings=SETTINGS, effort=QUICK)
     assert again.trials == found.trials
@@ -185,7 +185,7 @@ def test_a_variant_that_crashes_leaves_no_file_and_the_folder_usable(
             return Failure("evaluate", "crash", "the runner died")
         return evaluate(target, candidate, *arguments, **options)
 
-    monkeypatch.setattr(judge, "evaluate", crash)
+    monkeypatch.setattr(accuracy, "evaluate", crash)
     for _ in range(2):
         found = quantize(place / "tiny.tflite", tmp_path / "out", data=data, settings=FLOAT16, effort=QUICK)
         assert (found.trials[1].floor, found.trials[1].path) == (FloorState.FAILED, "")

@@ -16,8 +16,8 @@ from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Trial
 from hasten.data.metrics import TopK
 from hasten.evaluate.floor import floor_of_original
 from hasten.practices.quantize.facts import SPEED
-from hasten.search import judge
-from hasten.search.judge import Judge
+from hasten.search import accuracy
+from hasten.search.accuracy import AccuracyJudge
 from hasten.search.mixing import Mixer
 from hasten.search.quantizing import MOST_SETBACKS, QuantizeSearch
 
@@ -34,7 +34,7 @@ def variant(name: str, ratio: float, *float_nodes: int) -> Trial:
     )
 
 
-class SimulatedJudge(Judge):
+class SimulatedJudge(AccuracyJudge):
     """Knows what each variant loses on the reporting half, and remembers who asked."""
 
     def __init__(self, drops: dict[str, float]) -> None:
@@ -61,7 +61,7 @@ class Simulated(QuantizeSearch):
         self.saved = {trial.variant: trial for trial in (original, *trials)}
         self.notes: list[Remark] = []
         self.judge = SimulatedJudge(drops)
-        self.workshop: Any = SimpleNamespace(
+        self.store: Any = SimpleNamespace(
             settings=SimpleNamespace(goal=SPEED, mix=mix),
             judge=self.judge,
             folder=SimpleNamespace(
@@ -90,7 +90,7 @@ def simulated_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     def compared(original: Any, found: Any) -> PairedAccuracy:
         return PairedAccuracy("top-1", 100, -found.drop, -1, 1)
 
-    monkeypatch.setattr(judge, "compare_evaluations", compared)
+    monkeypatch.setattr(accuracy, "compare_evaluations", compared)
 
 
 def reported(search: Simulated) -> Trial:

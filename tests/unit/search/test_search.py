@@ -17,8 +17,8 @@ from hasten.explain import node_gains
 from hasten.measure.rounds import no_progress
 from hasten.model.example_models import mobilenet_like
 from hasten.search.search import Search
-from hasten.search.workshop import Order
-from tests.unit.search.searching import workshop
+from hasten.search.variant_store import VariantRequest
+from tests.unit.search.searching import store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,17 +34,17 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
     (tmp_path / "tiny.tflite").write_bytes(mobilenet_like(8, 1, 16))
     np.savez(tmp_path / "inputs.npz", x=np.random.default_rng(0).random((24, 16, 16, 3), np.float32))
     data, settings = Data(str(tmp_path / "inputs.npz"), metric="cosine"), SearchSettings((RECIPE,), max_drop=0.001)
-    work = workshop(tmp_path / "tiny.tflite", tmp_path / "out", data, settings)
+    work = store(tmp_path / "tiny.tflite", tmp_path / "out", data, settings)
     found = Search(work, 60.0, math.inf, no_progress)
-    raced: Any = SimpleNamespace(field=SimpleNamespace(lane_of=lambda *_: None))
-    found.contest = raced
+    raced: Any = SimpleNamespace(candidates=SimpleNamespace(entrant_of=lambda *_: None))
+    found.elimination = raced
     yield found
     work.close()
 
 
 def test_a_mix_that_keeps_the_floor_is_found_in_the_folder_of_the_tuning(search: Search) -> None:
-    work = search.workshop
-    broken = work.make(Order(RECIPE))
+    work = search.store
+    broken = work.make(VariantRequest(RECIPE))
     assert work.judge.judged(broken, work.candidate_of(broken, Plan())).floor is FloorState.BROKEN
     (mix,) = search._mixes_of(search._mixer(Plan(), math.inf), broken)
     assert mix.floor is FloorState.KEPT
@@ -60,11 +60,11 @@ def test_a_mix_that_keeps_the_floor_is_found_in_the_folder_of_the_tuning(search:
 
 def test_a_mix_that_is_judged_on_another_plan_is_judged_again(search: Search) -> None:
     mixer, other = search._mixer(Plan(), math.inf), search._mixer(Plan(threads=2), math.inf)
-    order = Order(RECIPE, (0,), Purpose.FLOOR, RECIPE)
-    assert mixer.attempt(order).plan == Plan()
-    assert other.attempt(order).plan == Plan(threads=2)
+    request = VariantRequest(RECIPE, (0,), Purpose.FLOOR, RECIPE)
+    assert mixer.attempt(request).plan == Plan()
+    assert other.attempt(request).plan == Plan(threads=2)
 
 
 def test_without_time_nothing_is_mixed(search: Search) -> None:
-    work = search.workshop
-    assert search._mixes_of(search._mixer(Plan(), -math.inf), work.make(Order(RECIPE))) == []
+    work = search.store
+    assert search._mixes_of(search._mixer(Plan(), -math.inf), work.make(VariantRequest(RECIPE))) == []

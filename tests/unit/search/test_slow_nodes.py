@@ -88,7 +88,7 @@ def test_who_asks_for_size_gets_no_larger_variant_and_waits_for_no_profile() -> 
     class Search(QuantizeSearch):
         def __init__(self, goal: str) -> None:
             int8 = variant("static_int8", 0.9)
-            self.workshop: Any = SimpleNamespace(
+            self.store: Any = SimpleNamespace(
                 settings=SimpleNamespace(goal=goal),
                 folder=SimpleNamespace(variants={int8.variant: int8}),
                 candidate=SimpleNamespace(plan=None),

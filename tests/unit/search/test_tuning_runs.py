@@ -18,7 +18,7 @@ from hasten.core.trial import ORIGINAL, FloorState, Status
 from hasten.practices.registry import NAMES
 from hasten.show.terminal import terminal_text
 from tests.example_models import mobilenet_like
-from tests.unit.search.searching import workshop
+from tests.unit.search.searching import store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +99,7 @@ def test_a_floor_that_is_relative_is_said_so(place: Path) -> None:
     found = tune(place / "tiny.tflite", place / "errors", data=data, settings=settings, effort=Effort(4.0))
     assert document(found)["floor"]["kind"] == "relative"
     assert "floor: mae at most 0.0 % (0) worse" in " ".join(terminal_text(blocks(found)).split())
-    again = workshop(place / "tiny.tflite", place / "errors", data, settings)
+    again = store(place / "tiny.tflite", place / "errors", data, settings)
     again.close()
     assert again.folder.floor == found.floor
     broken = [trial for trial in _trials(place / "errors") if trial["floor"] == FloorState.BROKEN]

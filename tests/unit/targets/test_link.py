@@ -16,7 +16,7 @@ from tests import example_models
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
 from hasten.runner.protocol import Message
-from hasten.targets import death
+from hasten.targets import exit_cause
 from hasten.targets.client import RunnerClient
 from hasten.targets.link import ProcessLink, Program
 from hasten.targets.local import LocalTarget, local_program
@@ -95,7 +95,7 @@ def test_a_runner_killed_from_outside() -> None:
 
 
 def test_a_runner_killed_where_the_system_does_not_tell_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(death, "_VMSTAT", tmp_path / "none")
+    monkeypatch.setattr(exit_cause, "_VMSTAT", tmp_path / "none")
     with linked() as link:
         link.ask(HELLO, stage="start", seconds=PATIENT)
         os.kill(link.pid, signal.SIGKILL)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tests.example_models import mobilenet_like
-from tests.unit.search.searching import workshop
+from tests.unit.search.searching import store
 
 from hasten.core.errors import DataError, ModelError
 from hasten.core.failure import Failure
 from hasten.core.trial import FloorState
-from hasten.data.given import Data
+from hasten.data.request import Data
 from hasten.search.folder import QUANTIZE
 from hasten.search.quantizing import run
 from hasten.search.settings import SearchSettings
 from hasten.variants.make import make_variant
-from hasten.variants.maker import VariantMaker
+from hasten.variants.maker_process import VariantMaker
 from hasten.variants.selection import NodeChoice
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_a_crash_of_the_quantizer_costs_one_row_of_a_search(model: Path, tmp_pat
     np.savez(tmp_path / "inputs.npz", x=(colors * np.ones((1, 16, 16, 1))).astype(np.float32))
     recipes = ("float16", "dynamic_int8", "weight_only_int8")
     settings = SearchSettings(recipes=recipes, mix=False, max_drop=0.5)
-    work = workshop(model, tmp_path / "out", Data(str(tmp_path / "inputs.npz")), settings, rules=QUANTIZE)
+    work = store(model, tmp_path / "out", Data(str(tmp_path / "inputs.npz")), settings, rules=QUANTIZE)
 
     def kill(share: float, text: str) -> None:
         if text.startswith("making dynamic_int8"):

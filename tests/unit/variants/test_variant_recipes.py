@@ -12,7 +12,7 @@ from variant_models import answers, inputs_of, model_file, worst_error
 from hasten.core.errors import DataError, UsageError
 from hasten.core.plan import Workload
 from hasten.core.remark import remark
-from hasten.data.forms import forms_from_graph, real_from_bytes, stored_from_real
+from hasten.data.tensor_forms import forms_from_graph, real_from_bytes, stored_from_real
 from hasten.model.reader import read_graph
 from hasten.variants import words
 from hasten.variants.io_types import IoTypes

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hasten.data.forms import forms_from_graph
 from hasten.data.prepare import Preparer
+from hasten.data.tensor_forms import forms_from_graph
 from hasten.model.metadata import read_metadata
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from hasten.data.sources import open_dataset
 from hasten.measure.race import comparison, run_race
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.measure.schedule import Schedule, now
+from hasten.practices.accelerators.break_even_size import with_ladders
 from hasten.practices.accelerators.facts import BASE, NOISE, AcceleratorRow, AcceleratorsFound, Latency, Status
-from hasten.practices.accelerators.ladder import with_ladders
 from hasten.practices.accelerators.outputs import (
     Judgement,
     OutputError,

@@ -16,7 +16,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import Remark, remark, said
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval, grouped_interval
-from hasten.data.forms import bundle_tensors
+from hasten.data.tensor_forms import bundle_tensors
 from hasten.measure.schedule import Schedule
 from hasten.measure.warmup import warm_up
 from hasten.practices.copies.facts import BOTH, IN, OUT, CopiesFound, CopyRow, Cycles

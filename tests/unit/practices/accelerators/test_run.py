@@ -18,8 +18,8 @@ from hasten.core.placement import XNNPACK, YNNPACK, Partition, Placement
 from hasten.core.plan import Plan, Workload
 from hasten.measure.effort import Effort
 from hasten.model.reader import read_graph
+from hasten.practices.accelerators.break_even_size import climb
 from hasten.practices.accelerators.facts import Status
-from hasten.practices.accelerators.ladder import climb
 from hasten.practices.accelerators.rules import finding_of, pays_from, recommend
 from hasten.practices.accelerators.run import plans_to_examine
 from hasten.practices.accelerators.words import BOOK

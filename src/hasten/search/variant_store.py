@@ -16,11 +16,11 @@ from hasten.explain.inner_tensors import Subject
 from hasten.explain.node_gains import measure_gains
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
+from hasten.search.accuracy import AccuracyJudge, failed_trial
 from hasten.search.folder import FolderError
-from hasten.search.judge import Judge, failed_trial
 from hasten.variants.already_quantized import AlreadyQuantizedError, integer_share, refuse_quantized
 from hasten.variants.io_types import FLOAT_IO
-from hasten.variants.maker import VariantMaker
+from hasten.variants.maker_process import VariantMaker
 from hasten.variants.recipes import recipe_from_name, variant_name
 from hasten.variants.variant import zipped_bytes
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from hasten.core.plan import Plan
     from hasten.core.remark import Remark
-    from hasten.data.given import OpenData
+    from hasten.data.request import OpenData
     from hasten.explain.node_gains import Gains
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class VariantRequest:
     """A variant to make: a recipe, perhaps with nodes that stay in float; or pruned."""
 
     recipe: str = ""
@@ -52,7 +52,7 @@ class Order:
 
 
 @dataclass(slots=True)
-class Workshop:
+class VariantStore:
     """Makes the variants of one model and judges them; measures what their nodes gain."""
 
     target: Target
@@ -65,14 +65,14 @@ class Workshop:
     """Told what is under way."""
     already: Remark = NOTHING
     """Why there is nothing to quantize, where the model is quantized already."""
-    judge: Judge = field(init=False)
+    judge: AccuracyJudge = field(init=False)
     maker: VariantMaker = field(init=False)
     _gains: dict[tuple[str, Plan], Gains | None] = field(default_factory=dict)
     _original: Trial | None = None
 
     def __post_init__(self) -> None:
         self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature, self.settings.io_types)
-        self.judge = Judge(
+        self.judge = AccuracyJudge(
             self.target,
             (self.candidate, self.graph),
             self.data,
@@ -111,33 +111,33 @@ class Workshop:
         """A variant that was made, or the original."""
         return self.original if name == ORIGINAL else self.folder.variants[name]
 
-    def known(self, order: Order) -> Trial | None:
-        """The variant that an earlier order has made of the same parts, under whatever name."""
+    def known(self, request: VariantRequest) -> Trial | None:
+        """The variant that an earlier request has made of the same parts, under whatever name."""
         for trial in self.folder.variants.values():
-            same = (trial.recipe, set(trial.float_nodes)) == (order.recipe, set(order.float_nodes))
-            if trial.variant == self._name_of(order) if order.pruning else same and trial.variant != ORIGINAL:
+            same = (trial.recipe, set(trial.float_nodes)) == (request.recipe, set(request.float_nodes))
+            if trial.variant == self._name_of(request) if request.pruning else same and trial.variant != ORIGINAL:
                 return trial
         return None
 
-    def make(self, order: Order) -> Trial:
+    def make(self, request: VariantRequest) -> Trial:
         """The variant, made now or by an earlier run; a failure is a trial with its reason."""
-        known = self.known(order)
+        known = self.known(request)
         if known is not None and (known.floor is FloorState.FAILED or self.folder.has_file_of(known)):
             return known
-        name = known.variant if known else self._name_of(order)
+        name = known.variant if known else self._name_of(request)
         trial = Trial(
             name,
             self.candidate.plan,
-            recipe=order.recipe,
-            purpose=order.purpose,
-            parent=order.parent,
-            float_nodes=order.float_nodes,
+            recipe=request.recipe,
+            purpose=request.purpose,
+            parent=request.parent,
+            float_nodes=request.float_nodes,
             status=Status.MADE,
         )
         self.tell(f"making {name}")
-        samples = self._calibration(order.recipe)
+        samples = self._calibration(request.recipe)
         try:
-            made = self._made(order, samples)
+            made = self._made(request, samples)
             trial = replace(
                 trial,
                 path=str(self.folder.place_of(name)),
@@ -156,13 +156,13 @@ class Workshop:
             trial = self.folder.save_variant(failed_trial(trial, error.message))
         return trial
 
-    def attempt(self, order: Order, plan: Plan) -> Trial:
+    def attempt(self, request: VariantRequest, plan: Plan) -> Trial:
         """A variant made and judged on a plan, or what an earlier run has found of it. Who fails, and who breaks the
         floor on the way to a mix, keeps no file."""
-        known = self.known(order)
+        known = self.known(request)
         if known is not None and known.floor and (not known.path or self.folder.has_file_of(known)):
             return known
-        trial = self.make(order)
+        trial = self.make(request)
         if not trial.floor:
             self.tell(f"judging {trial.variant}")
             trial = self.judge.judged(replace(trial, plan=plan), self.candidate_of(trial, plan))
@@ -198,19 +198,19 @@ class Workshop:
         losses = () if gains is None else gains.losses
         return () if set(losses) >= set(trial.nodes) else losses
 
-    def _name_of(self, order: Order) -> str:
-        if order.pruning is not None:
-            return order.pruning.name
-        return variant_name(recipe_from_name(order.recipe), order.float_nodes, self.folder.float_nodes)
+    def _name_of(self, request: VariantRequest) -> str:
+        if request.pruning is not None:
+            return request.pruning.name
+        return variant_name(recipe_from_name(request.recipe), request.float_nodes, self.folder.float_nodes)
 
     def _calibration(self, recipe: str) -> list[dict[str, Any]] | None:
         return self.judge.calibration() if recipe and recipe_from_name(recipe).needs_calibration else None
 
-    def _made(self, order: Order, samples: list[dict[str, Any]] | None) -> Variant:
+    def _made(self, request: VariantRequest, samples: list[dict[str, Any]] | None) -> Variant:
         making = self.folder.making
-        if order.pruning is not None:
-            return self.maker.prune(order.pruning.share, making, encode=order.pruning.encode)
-        return self.maker.make(order.recipe, making, samples, but=order.float_nodes or None)
+        if request.pruning is not None:
+            return self.maker.prune(request.pruning.share, making, encode=request.pruning.encode)
+        return self.maker.make(request.recipe, making, samples, but=request.float_nodes or None)
 
     def _with_float_io(self, trial: Trial, folder: Path) -> Path:
         """The variant's file, or one that differs from it in inputs and outputs only: what conversions between nodes

@@ -20,16 +20,16 @@ from hasten.core.plan import Plan
 from hasten.core.statistics import Interval
 from hasten.core.trial import ORIGINAL, FloorState, Status, Trial
 from hasten.measure.rounds import Candidate, Track
-from hasten.search.contest import Contest
-from hasten.search.field import Field, Lane
+from hasten.search.candidates import Candidates, Entrant
+from hasten.search.elimination import Elimination
 from hasten.search.plans import alike_in_speed, first_recipes, numbers_of, plans_to_try, simplicity
-from hasten.search.racing import log_ratios
+from hasten.search.round_ratios import log_ratios
 from tests.unit.fake_target import MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.search.guard import Guard
+    from hasten.search.floor_guard import Guard
 
 FAR = math.inf
 NO_LIMIT = Limit()
@@ -47,91 +47,91 @@ class Truth:
     size: int = 100
 
 
-class SimulatedField(Field):
+class SimulatedCandidates(Candidates):
     """Rounds that take no time: a level is the truth, a mood of the round that touches all, and noise of its own."""
 
     def __init__(self, truths: Sequence[Truth], noise: float, seed: int) -> None:
         self.truths = {truth.name: truth for truth in truths}
-        self.lanes = {}
+        self.entrants = {}
         self.source, self.noise, self.number, self.processes = np.random.default_rng(seed), noise, 0, 0
-        self.base = self.lane(ORIGINAL)
+        self.base = self.entrant(ORIGINAL)
 
-    def lane(self, name: str) -> Lane:
+    def entrant(self, name: str) -> Entrant:
         candidate = Candidate(name, Path(name), Model(name, self.truths[name].size, ""), Plan())
-        lane = Lane(Trial(name, Plan(), size_bytes=self.truths[name].size), candidate, Track(candidate))
-        self.lanes[lane.trial.id] = lane
-        return lane
+        entrant = Entrant(Trial(name, Plan(), size_bytes=self.truths[name].size), candidate, Track(candidate))
+        self.entrants[entrant.trial.id] = entrant
+        return entrant
 
-    def update(self, lane: Lane, **changes: Any) -> None:
-        lane.trial = replace(lane.trial, **changes)
+    def update(self, entrant: Entrant, **changes: Any) -> None:
+        entrant.trial = replace(entrant.trial, **changes)
 
-    def run_round(self, entrants: Sequence[Lane], seconds_each: float) -> None:
+    def run_round(self, entrants: Sequence[Entrant], seconds_each: float) -> None:
         self.number += 1
         mood = float(self.source.normal(0, 0.1))
-        for lane in [self.base, *(lane for lane in entrants if lane is not self.base)]:
+        for entrant in [self.base, *(entrant for entrant in entrants if entrant is not self.base)]:
             self.processes += 1
-            level = math.log(self.truths[lane.trial.variant].ms) + mood + float(self.source.normal(0, self.noise))
-            levels = {**lane.trial.levels, self.number: level}
+            level = math.log(self.truths[entrant.trial.variant].ms) + mood + float(self.source.normal(0, self.noise))
+            levels = {**entrant.trial.levels, self.number: level}
             ms = math.exp(level)
-            lane.trial = replace(lane.trial, levels=levels, latency=Interval(ms, ms, ms))
-        for lane in entrants:
-            ratios = log_ratios(self.base.trial.levels, lane.trial.levels)
-            lane.trial = replace(lane.trial, against=compare_rounds(ratios))
+            entrant.trial = replace(entrant.trial, levels=levels, latency=Interval(ms, ms, ms))
+        for entrant in entrants:
+            ratios = log_ratios(self.base.trial.levels, entrant.trial.levels)
+            entrant.trial = replace(entrant.trial, against=compare_rounds(ratios))
 
 
 @dataclass
 class TrueGuard:
     """Knows what each candidate loses, and remembers who asked."""
 
-    field: SimulatedField
+    candidates: SimulatedCandidates
     max_drop: float = 0.01
     judged: list[str] = dataclasses.field(default_factory=list)
 
-    def look_up(self, lane: Lane) -> bool:
-        return bool(lane.trial.floor)
+    def look_up(self, entrant: Entrant) -> bool:
+        return bool(entrant.trial.floor)
 
-    def judge(self, lane: Lane) -> None:
-        self.judged.append(lane.trial.variant)
-        kept = self.field.truths[lane.trial.variant].drop <= self.max_drop
-        self.field.update(lane, **(KEPT if kept else BROKEN))
+    def judge(self, entrant: Entrant) -> None:
+        self.judged.append(entrant.trial.variant)
+        kept = self.candidates.truths[entrant.trial.variant].drop <= self.max_drop
+        self.candidates.update(entrant, **(KEPT if kept else BROKEN))
 
 
 def raced(
     truths: Sequence[Truth], noise: float = 0.01, seed: int = 0, limit: Limit = NO_LIMIT
-) -> tuple[Contest, TrueGuard]:
-    lanes = SimulatedField(truths, noise, seed)
-    guard = TrueGuard(lanes)
-    contest = Contest(lanes, cast("Guard", guard), limit, lambda text: None)
-    lanes.update(lanes.base, **KEPT)
-    entered = [lanes.lane(truth.name) for truth in truths if truth.name != ORIGINAL]
-    contest.settle([lanes.base, *entered], FAR)
-    return contest, guard
+) -> tuple[Elimination, TrueGuard]:
+    entrants = SimulatedCandidates(truths, noise, seed)
+    guard = TrueGuard(entrants)
+    elimination = Elimination(entrants, cast("Guard", guard), limit, lambda text: None)
+    entrants.update(entrants.base, **KEPT)
+    entered = [entrants.entrant(truth.name) for truth in truths if truth.name != ORIGINAL]
+    elimination.settle([entrants.base, *entered], FAR)
+    return elimination, guard
 
 
 def test_the_fastest_that_keeps_the_floor_wins() -> None:
     truths = [Truth(ORIGINAL, 2.0), Truth("broken", 0.5, drop=0.1), Truth("right", 1.0), Truth("slow", 3.0)]
-    contest, guard = raced(truths)
-    assert contest.best.trial.variant == "right"
+    elimination, guard = raced(truths)
+    assert elimination.best.trial.variant == "right"
     assert guard.judged == ["broken", "right"], "the fastest first, and none that cannot win"
-    lost = {lane.trial.variant: lane.trial for lane in contest.field.lanes.values()}
+    lost = {entrant.trial.variant: entrant.trial for entrant in elimination.candidates.entrants.values()}
     assert lost["slow"].status is Status.DROPPED
     assert lost["slow"].why.code == "trial.slower"
-    assert lost["slow"].why.facts["than"] == contest.best.trial.id
-    assert [lane.trial.variant for lane in contest.promising_broken(0.05)] == ["broken"]
+    assert lost["slow"].why.facts["than"] == elimination.best.trial.id
+    assert [entrant.trial.variant for entrant in elimination.promising_broken(0.05)] == ["broken"]
 
 
 def test_what_a_broken_one_would_have_pushed_out_stays_in() -> None:
     truths = [Truth(ORIGINAL, 2.0), Truth("broken", 0.1, drop=0.5), Truth("right", 1.9)]
-    contest, _ = raced(truths)
-    assert contest.best.trial.variant == "right"
+    elimination, _ = raced(truths)
+    assert elimination.best.trial.variant == "right"
 
 
 def test_who_dropped_out_because_of_a_leader_that_failed_later_comes_back() -> None:
-    contest, _ = raced([Truth(ORIGINAL, 2.0), Truth("first", 0.5), Truth("second", 1.0)])
-    assert contest.best.trial.variant == "first"
-    contest.field.update(contest.best, **BROKEN)
-    contest.revive(FAR)
-    assert contest.best.trial.variant == "second"
+    elimination, _ = raced([Truth(ORIGINAL, 2.0), Truth("first", 0.5), Truth("second", 1.0)])
+    assert elimination.best.trial.variant == "first"
+    elimination.candidates.update(elimination.best, **BROKEN)
+    elimination.revive(FAR)
+    assert elimination.best.trial.variant == "second"
 
 
 def test_among_equals_the_simpler_one_is_the_answer() -> None:
@@ -144,10 +144,10 @@ def test_among_equals_the_simpler_one_is_the_answer() -> None:
 
 def test_a_size_that_is_asked_for_makes_a_slower_one_welcome_and_the_smallest_is_the_nearest() -> None:
     truths = [Truth(ORIGINAL, 1.0, size=100), Truth("small", 1.5, size=30), Truth("broken", 0.9, drop=0.5, size=20)]
-    contest, _ = raced(truths, limit=Limit(size_bytes=50))
-    assert contest.best.trial.variant == "small"
-    contest, _ = raced(truths, limit=Limit(size_bytes=10))
-    assert contest.leader is None
+    elimination, _ = raced(truths, limit=Limit(size_bytes=50))
+    assert elimination.best.trial.variant == "small"
+    elimination, _ = raced(truths, limit=Limit(size_bytes=10))
+    assert elimination.leader is None
 
 
 @settings(max_examples=60, deadline=None)
@@ -159,8 +159,8 @@ def test_never_one_that_breaks_the_floor_and_never_far_from_the_best(
     others: list[tuple[float, float]], seed: int
 ) -> None:
     truths = [Truth(ORIGINAL, 1.0), *(Truth(f"v{place}", ms, drop) for place, (ms, drop) in enumerate(others))]
-    contest, _ = raced(truths, noise=0.01, seed=seed)
-    chosen = contest.field.truths[contest.best.trial.variant]  # type: ignore[attr-defined]
+    elimination, _ = raced(truths, noise=0.01, seed=seed)
+    chosen = elimination.candidates.truths[elimination.best.trial.variant]  # type: ignore[attr-defined]
     best = min(truth.ms for truth in truths if truth.drop <= 0.01)
     assert chosen.drop <= 0.01
     assert chosen.ms <= best * 1.06
@@ -168,8 +168,8 @@ def test_never_one_that_breaks_the_floor_and_never_far_from_the_best(
 
 def test_the_race_costs_less_than_timing_everything_to_the_end() -> None:
     truths = [Truth(ORIGINAL, 1.0), *(Truth(f"v{place}", 1.0 + place / 4) for place in range(1, 20))]
-    contest, _ = raced(truths)
-    assert contest.field.processes < 0.4 * len(truths) * 8  # type: ignore[attr-defined]
+    elimination, _ = raced(truths)
+    assert elimination.candidates.processes < 0.4 * len(truths) * 8  # type: ignore[attr-defined]
 
 
 def test_plans_begin_with_the_one_in_use_and_accelerators_come_last() -> None:

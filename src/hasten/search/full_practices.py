@@ -48,7 +48,7 @@ _THREADS_S: Final = 60.0
 
 
 @dataclass(slots=True)
-class Extras:
+class FullPractices:
     """Runs what still fits before the end of the budget; each part is saved as it ends."""
 
     target: Target

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasten.search.racing import are_alike, best_of, is_better, log_ratios, relative, surely_slower
+from hasten.search.round_ratios import are_alike, best_of, is_better, log_ratios, relative, surely_slower
 
 BASE = dict.fromkeys(range(1, 10), 0.0)
 

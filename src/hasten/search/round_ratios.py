@@ -63,11 +63,11 @@ def is_better(levels: Levels, best: Levels, base: Levels) -> bool:
     return (mean < -MARGIN and mean_interval(found, _LIKELY).high < 0) or mean < -_CLEAR
 
 
-def best_of(lanes: Sequence[Levels], base: Levels) -> int:
+def best_of(entrants: Sequence[Levels], base: Levels) -> int:
     """The place of the one to prefer. They come from the simplest to the least simple."""
     best = 0
-    for place in range(1, len(lanes)):
-        if is_better(lanes[place], lanes[best], base):
+    for place in range(1, len(entrants)):
+        if is_better(entrants[place], entrants[best], base):
             best = place
     return best
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.data.dataset import Dataset
-    from hasten.data.forms import TensorForm
     from hasten.data.metrics import Metric
+    from hasten.data.tensor_forms import TensorForm
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hasten.core.failure import STAGES
-from hasten.targets import death
+from hasten.targets import exit_cause
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 @pytest.fixture
 def kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "vmstat"
-    monkeypatch.setattr(death, "_VMSTAT", path)
+    monkeypatch.setattr(exit_cause, "_VMSTAT", path)
     path.write_text("pgfault 12\noom_kill 3\n")
     return path
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_stage_can_be_told(stage: str) -> None:
-    failure = death.cause_of_death("runner", stage, -11, (), None)
+    failure = exit_cause.cause_of_death("runner", stage, -11, (), None)
     assert failure.message.startswith("The runner crashed in native code (SIGSEGV) while ")
 
 
 @pytest.mark.parametrize(("before", "kind"), [(3, "crash"), (2, "out of memory"), (None, "out of memory")])
 def test_only_the_kernels_counter_tells_who_killed(kills: Path, before: int | None, kind: str) -> None:
     assert kills.exists()
-    assert death.cause_of_death("runner", "run", -9, (), before).kind == kind
+    assert exit_cause.cause_of_death("runner", "run", -9, (), before).kind == kind
 
 
 @pytest.mark.parametrize("text", ["", "oom_kill\n", "oom_kill many\n", "pgfault 1\n"])
 def test_a_counter_that_cannot_be_read(kills: Path, text: str) -> None:
     kills.write_text(text)
-    assert death.memory_kills() is None
+    assert exit_cause.memory_kills() is None
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_a_counter_that_cannot_be_read(kills: Path, text: str) -> None:
     ["terminate called after throwing an instance of 'std::bad_alloc'", "MemoryError", "mmap: Cannot allocate memory"],
 )
 def test_the_log_tells_of_memory(line: str) -> None:
-    failure = death.cause_of_death("runner", "load", -6, (line,), None)
+    failure = exit_cause.cause_of_death("runner", "load", -6, (line,), None)
     assert failure.kind == "out of memory"
     assert failure.log == (line,)
 
 
 def test_a_signal_without_a_name() -> None:
-    assert "signal 99" in death.cause_of_death("runner", "run", -99, (), None).message
+    assert "signal 99" in exit_cause.cause_of_death("runner", "run", -99, (), None).message
 
 
 def test_a_start_that_failed_points_to_the_log() -> None:
-    assert "Install hasten" in death.cause_of_death("runner", "start", 1, ("ModuleNotFoundError",), None).hint
+    assert "Install hasten" in exit_cause.cause_of_death("runner", "start", 1, ("ModuleNotFoundError",), None).hint

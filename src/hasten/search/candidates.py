@@ -17,7 +17,7 @@ from hasten.core.samples import Samples
 from hasten.core.trial import FloorState, Status, trial_id
 from hasten.engine.model_file import file_hash
 from hasten.measure.rounds import Candidate, Rounds, Track
-from hasten.search.racing import log_ratios, relative
+from hasten.search.round_ratios import log_ratios, relative
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ _RACING: Final = (Status.TIMED, Status.KEPT, Status.CHOSEN)
 
 
 @dataclass(slots=True)
-class Lane:
+class Entrant:
     """One candidate, what is known of it, and what was measured of it in this run."""
 
     trial: Trial
@@ -49,11 +49,11 @@ class Lane:
         return self.trial.status in _RACING and self.trial.floor not in (FloorState.BROKEN, FloorState.FAILED)
 
 
-class Field:
-    """The lanes by id. The first one, the original as it runs now, is in every round: all are compared with it."""
+class Candidates:
+    """The entrants by id. The first one, the original as it runs now, is in every round: all are compared with it."""
 
     def __init__(self, target: Target, folder: SearchFolder, base: tuple[Trial, Candidate], begin: float) -> None:
-        self.lanes: dict[str, Lane] = {}
+        self.entrants: dict[str, Entrant] = {}
         self._folder, self._begin, self._base = folder, begin, base[1]
         self._stamp = _stamp(self._base.path)
         self._rounds = Rounds(target, [])
@@ -61,76 +61,76 @@ class Field:
         self._number = max(before, default=0)
         self.base = self.enter(*base)
 
-    def enter(self, trial: Trial, candidate: Candidate) -> Lane:
-        """The trial's lane; with what an earlier run has found."""
-        if trial.id not in self.lanes:
+    def enter(self, trial: Trial, candidate: Candidate) -> Entrant:
+        """The trial's entrant; with what an earlier run has found."""
+        if trial.id not in self.entrants:
             track = Track(replace(candidate, label=trial.id))
             self._rounds.tracks.append(track)
             known = self._folder.trials.get(trial.id, trial)
             if known.status is Status.CHOSEN:  # by an earlier run: it has to stand the race again
                 known = replace(known, status=Status.KEPT)
-            self.lanes[trial.id] = Lane(known, track.candidate, track)
-        return self.lanes[trial.id]
+            self.entrants[trial.id] = Entrant(known, track.candidate, track)
+        return self.entrants[trial.id]
 
-    def lane_of(self, variant: str, plan: Plan) -> Lane | None:
-        """The lane of a variant with a plan, if it has one."""
-        return self.lanes.get(trial_id(variant, plan))
+    def entrant_of(self, variant: str, plan: Plan) -> Entrant | None:
+        """The entrant of a variant with a plan, if it has one."""
+        return self.entrants.get(trial_id(variant, plan))
 
     @property
     def elapsed_s(self) -> float:
         """Since the beginning, with what earlier runs took."""
         return self._folder.elapsed_s + time.monotonic() - self._begin
 
-    def update(self, lane: Lane, **changes: Any) -> None:
-        """Save what has become known of a lane."""
-        lane.trial = replace(lane.trial, elapsed_s=self.elapsed_s, **changes)
-        self._folder.save_trial(lane.trial)
+    def update(self, entrant: Entrant, **changes: Any) -> None:
+        """Save what has become known of an entrant."""
+        entrant.trial = replace(entrant.trial, elapsed_s=self.elapsed_s, **changes)
+        self._folder.save_trial(entrant.trial)
 
-    def relative(self, lane: Lane) -> float:
+    def relative(self, entrant: Entrant) -> float:
         """The logarithm of its time over the base's; infinite where it is not known."""
-        return 0.0 if lane is self.base else relative(lane.trial.levels, self.base.trial.levels)
+        return 0.0 if entrant is self.base else relative(entrant.trial.levels, self.base.trial.levels)
 
-    def run_round(self, entrants: Sequence[Lane], seconds_each: float) -> None:
+    def run_round(self, entrants: Sequence[Entrant], seconds_each: float) -> None:
         """One round of the base and these; a trial is on the disk as soon as the round ends."""
         self.refuse_changed()
-        racing = [self.base, *(lane for lane in entrants if lane is not self.base)]
-        for lane in self.lanes.values():
-            lane.track.retired = lane not in racing
-        counts = [len(lane.track.rounds) for lane in racing]
+        racing = [self.base, *(entrant for entrant in entrants if entrant is not self.base)]
+        for entrant in self.entrants.values():
+            entrant.track.retired = entrant not in racing
+        counts = [len(entrant.track.rounds) for entrant in racing]
         self._rounds.run_one(seconds_each)
         self._number += 1
-        for lane, count in zip(racing, counts, strict=True):
-            if len(lane.track.rounds) > count:
-                level = round_level(lane.track.rounds[-1])
-                lane.trial = replace(lane.trial, levels={**lane.trial.levels, self._number: level})
-        for lane, count in zip(racing, counts, strict=True):
-            if len(lane.track.rounds) > count:
-                self._save_round(lane)
-            elif lane.track.failure is not None:
-                self.fail(lane, lane.track.failure.message)
+        for entrant, count in zip(racing, counts, strict=True):
+            if len(entrant.track.rounds) > count:
+                level = round_level(entrant.track.rounds[-1])
+                entrant.trial = replace(entrant.trial, levels={**entrant.trial.levels, self._number: level})
+        for entrant, count in zip(racing, counts, strict=True):
+            if len(entrant.track.rounds) > count:
+                self._save_round(entrant)
+            elif entrant.track.failure is not None:
+                self.fail(entrant, entrant.track.failure.message)
 
-    def _save_round(self, lane: Lane) -> None:
-        measured = lane.track.result()
+    def _save_round(self, entrant: Entrant) -> None:
+        measured = entrant.track.result()
         assert not isinstance(measured, Failure)
-        ratios = log_ratios(self.base.trial.levels, lane.trial.levels)
-        latest = replace(measured, samples=Samples(tuple(lane.track.rounds[-1]), lane.track.timer_step_ns))
-        self._folder.keep("measurement", lane.trial.id, {**to_data(latest), "round": self._number})
+        ratios = log_ratios(self.base.trial.levels, entrant.trial.levels)
+        latest = replace(measured, samples=Samples(tuple(entrant.track.rounds[-1]), entrant.track.timer_step_ns))
+        self._folder.keep("measurement", entrant.trial.id, {**to_data(latest), "round": self._number})
         self.update(
-            lane,
+            entrant,
             latency=measured.samples.latency,
             init_ms=measured.init_ms,
             peak_memory_mb=measured.peak_memory_mb,
-            against=compare_rounds(ratios) if ratios and lane is not self.base else None,
+            against=compare_rounds(ratios) if ratios and entrant is not self.base else None,
             doubts=tuple(measured.doubts),
         )
 
-    def drop(self, lane: Lane, why: Remark, **changes: Any) -> None:
-        """Take a lane out of the race; what was measured stays."""
-        self.update(lane, status=Status.DROPPED, why=why, **changes)
+    def drop(self, entrant: Entrant, why: Remark, **changes: Any) -> None:
+        """Take an entrant out of the race; what was measured stays."""
+        self.update(entrant, status=Status.DROPPED, why=why, **changes)
 
-    def fail(self, lane: Lane, message: str, **changes: Any) -> None:
-        """Take a lane out of the race that does not run."""
-        self.update(lane, status=Status.FAILED, why=remark("trial.failed", message=message), **changes)
+    def fail(self, entrant: Entrant, message: str, **changes: Any) -> None:
+        """Take an entrant out of the race that does not run."""
+        self.update(entrant, status=Status.FAILED, why=remark("trial.failed", message=message), **changes)
 
     def refuse_changed(self) -> None:
         """Figures of two models do not belong in one race."""
@@ -155,9 +155,9 @@ def round_level(blocks: Sequence[Block]) -> float:
     return median(math.log(max(median(block.nanoseconds), 1.0) / 1e6) for block in blocks)
 
 
-def chunks(lanes: Sequence[Lane], key: Callable[[Lane], Any]) -> list[list[Lane]]:
+def chunks(entrants: Sequence[Entrant], key: Callable[[Entrant], Any]) -> list[list[Entrant]]:
     """Groups small enough for one round, neighbors by the key together."""
-    ordered = sorted(lanes, key=key)
+    ordered = sorted(entrants, key=key)
     return [ordered[start : start + MOST_AT_ONCE] for start in range(0, len(ordered), MOST_AT_ONCE)]
 
 

@@ -14,8 +14,8 @@ from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.failure import Failure
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import CHOOSING, NOTHING, REPORTING, FloorState, Stage, Status, status_of
-from hasten.data.forms import forms_from_graph
 from hasten.data.metrics import FunctionMetric
+from hasten.data.tensor_forms import forms_from_graph
 from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations
 from hasten.evaluate.floor import Baseline, baseline_of
 from hasten.evaluate.intervals import interval_of_scores
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from hasten.core.plan import Workload
     from hasten.core.trial import Trial
     from hasten.data.dataset import Dataset
-    from hasten.data.given import OpenData
     from hasten.data.metrics import Metric
+    from hasten.data.request import OpenData
     from hasten.evaluate.evaluation import Evaluation
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
 
 
-class Judge:
+class AccuracyJudge:
     """Evaluates candidates. `tell` and `note` are told what is under way and what a reader should know."""
 
     def __init__(

@@ -1,0 +1,136 @@
+"""The accuracy guard: which candidates keep the floor. Each is tested where it runs, and only until that is decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hasten.core.remark import Remark, remark
+from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Stage, Status, status_of
+from hasten.evaluate.words import floor_data
+from hasten.search.plans import keeps_numbers, numbers_of
+
+if TYPE_CHECKING:
+    from hasten.core.trial import Trial
+    from hasten.search.candidates import Candidates, Entrant
+    from hasten.search.variant_store import VariantStore
+
+
+@dataclass(slots=True)
+class Guard:
+    """Judges entrants. All entrants of one variant that compute alike share one judgment."""
+
+    store: VariantStore
+    candidates: Candidates
+    has_data: bool
+
+    def open(self) -> None:
+        """What needs no test: the original, computed as it is now. With data, its own accuracy."""
+        base, judge = self.candidates.base, self.store.judge
+        if base.trial.floor and (base.trial.accuracy is not None or not self.has_data):
+            return  # an earlier run knows it
+        known: dict[str, Any] = {"floor": FloorState.KEPT, "status": Status.KEPT}
+        if self.has_data:
+            known |= {"choosing": judge.original(CHOOSING).accuracy, "drop": 0.0}
+            self.store.folder.save_floor(floor_data(judge.floor(CHOOSING)))
+        self.candidates.update(base, **known)
+
+    def look_up(self, entrant: Entrant) -> bool:
+        """Take over what is known from an entrant that computes alike; whether there was any."""
+        if entrant.trial.floor:
+            return True
+        for other in self.candidates.entrants.values():
+            if other.trial.floor and _alike(entrant, other):
+                self._share(other.trial, entrant)
+                return True
+        return False
+
+    def judge(self, entrant: Entrant) -> None:
+        """Decide whether the entrant keeps the floor, on the half of the data by which is chosen."""
+        if self.look_up(entrant):
+            return
+        if not self.has_data:
+            same = entrant.trial.variant == ORIGINAL and keeps_numbers(
+                entrant.trial.plan, self.candidates.base.trial.plan
+            )
+            why = NOTHING if same else remark("trial.no-data")
+            state = FloorState.KEPT if same else FloorState.UNKNOWN
+            self.candidates.update(entrant, floor=state, stage=Stage.ACCURACY, why=why)
+            return
+        self.candidates.refuse_changed()
+        found = self.store.judge.judged(entrant.trial, entrant.candidate)
+        if found.status is Status.FAILED:
+            self.candidates.update(entrant, status=Status.FAILED, stage=Stage.ACCURACY, why=found.why)
+            return
+        self._take(found, entrant)
+
+    def take(self, judged: Trial, entrant: Entrant) -> None:
+        """Take over what the search for a mix has found of a variant on this entrant's plan."""
+        if not entrant.trial.floor and judged.floor:
+            self._take(judged, entrant)
+
+    def report(self, entrant: Entrant) -> bool:
+        """Evaluate the entrant on the reporting half of the data; return whether it keeps the floor there.
+
+        What computes as the original does always keeps it.
+        """
+        self.candidates.refuse_changed()
+        base, judge = self.candidates.base, self.store.judge
+        original = judge.original(REPORTING)
+        if base.trial.reporting is None:
+            self.candidates.update(base, reporting=original.accuracy)
+        if _alike(entrant, base):
+            if entrant is not base:
+                self._share(base.trial, entrant)
+            return True
+        found = judge.reported(entrant.trial, entrant.candidate)
+        self.candidates.update(
+            entrant,
+            reporting=found.reporting,
+            change=found.change,
+            floor=found.floor,
+            status=found.status,
+            why=found.why,
+        )
+        if judge.against_choosing != NOTHING:  # seen only now that the original ran on both halves
+            self.candidates.update(entrant, status=Status.TIMED, floor=FloorState.UNKNOWN, why=judge.against_choosing)
+            return False
+        return found.floor is not FloorState.BROKEN
+
+    def _take(self, found: Trial, entrant: Entrant) -> None:
+        why = self._why(found)
+        self.candidates.update(
+            entrant,
+            floor=found.floor,
+            status=status_of(found.floor) if entrant.is_racing else entrant.trial.status,
+            stage=Stage.ACCURACY,
+            choosing=found.choosing,
+            drop=found.drop,
+            why=entrant.trial.why if why == NOTHING and not entrant.is_racing else why,
+        )
+        for other in self.candidates.entrants.values():
+            if other is not entrant and not other.trial.floor and other.is_racing and _alike(entrant, other):
+                self._share(entrant.trial, other)
+
+    def _why(self, found: Trial) -> Remark:
+        judge = self.store.judge
+        if found.floor is FloorState.BROKEN and found.why == NOTHING:
+            return remark("trial.loses", lost=judge.lost(CHOOSING, found.drop or 0.0))
+        return judge.against_choosing if found.floor is FloorState.UNKNOWN else found.why
+
+    def _share(self, known: Trial, other: Entrant) -> None:
+        self.candidates.update(
+            other,
+            floor=known.floor,
+            status=status_of(known.floor) if other.is_racing else other.trial.status,
+            choosing=known.choosing,
+            reporting=known.reporting,
+            drop=known.drop,
+            change=known.change,
+            why=known.why if known.floor is FloorState.BROKEN else other.trial.why,
+        )
+
+
+def _alike(one: Entrant, other: Entrant) -> bool:
+    a, b = one.trial, other.trial
+    return a.variant == b.variant and numbers_of(a.plan) == numbers_of(b.plan)
