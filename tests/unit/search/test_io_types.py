@@ -106,7 +106,7 @@ def test_where_the_original_stays_its_types_are_said(tiny: Path, tmp_path: Path)
     assert found.chosen == ORIGINAL
     assert types_of(found.trials[1].path) == ["int8", "float32"]
     data = document(found)
-    assert data["why"].endswith("Its inputs are still float32, not int8.")
+    assert data["why"].endswith("are still float32, not int8.")
     assert data["finding"]["evidence"] == data["why"]
     assert (data["input_type"], data["output_type"]) == ("int8", "float32")
 
