@@ -1,4 +1,4 @@
-"""The real models with labelled data that benchmarks are run on, where they are there; and the embedded one."""
+"""The real models with labeled data that benchmarks are run on, where they are there; and the embedded one."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Base:
 
 
 def bases() -> list[Base]:
-    """Sound models of several kinds: plain, quantised, with state, loops, signatures, of an old schema."""
+    """Sound models of several kinds: plain, quantized, with state, loops, signatures, of an old schema."""
     models = {
         "demo": MODEL.read_bytes(),
         "mobilenet": example_models.mobilenet_like(8, 2),

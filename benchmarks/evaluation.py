@@ -2,7 +2,7 @@
 
 Wanted: at least 1.5 times the throughput on 2 cores, reading and pre-processing and start-up included, and the same
 prediction for every sample. The two take turns, so that other work on the machine touches both; the ratio is the median
-over pairs of neighbours. A second core that is busy with something else leaves nothing to gain, so pairs go on until
+over pairs of neighbors. A second core that is busy with something else leaves nothing to gain, so pairs go on until
 fifteen had the machine nearly to themselves, and only those count; without three such pairs all count. Which it was is
 recorded. What other guests do to a virtual machine's cores cannot be seen: medians of five pairs of the same code
 differed by 0.15 within an hour.

@@ -1,7 +1,7 @@
 """Mixed precision: what the search for a mix costs, against giving back one layer after the other.
 
 Both start from a static int8 variant that breaks the floor, and from the error at the output when each layer alone is
-quantised, on the same samples. The other way, which NNCF's accuracy-aware quantisation goes, gives the worst layer
+quantized, on the same samples. The other way, which NNCF's accuracy-aware quantization goes, gives the worst layer
 back to float, evaluates, and goes on until the floor holds. Evaluations end early for both once the floor is decided.
 
 Cost is counted in three ways: evaluations of accuracy alone; samples run through variants, those for the order of the

@@ -1,4 +1,4 @@
-"""Quantising: `quantize` on the embedded model and on real ones, with at most 1 % to lose.
+"""Quantizing: `quantize` on the embedded model and on real ones, with at most 1 % to lose.
 
 Wanted: the choice keeps the floor on the half of the data that is reported on, in every case. The table of each case is
 recorded: size, latency against the original, accuracy on the reporting half (of broken ones on the choosing half).

@@ -48,7 +48,7 @@ class Labelled(NamedTuple):
 
 
 class Split(NamedTuple):
-    """The digits, dealt out. Calibration is a part of train: quantising must not see a test image either."""
+    """The digits, dealt out. Calibration is a part of train: quantizing must not see a test image either."""
 
     train: Labelled
     calibration: Labelled
@@ -88,7 +88,7 @@ def load_split() -> Split:
     """The bundled digits of scikit-learn, enlarged, and split by class with a fixed seed."""
     digits = load_digits()
     grey = np.rint(digits.images * (255 / 16)).astype(np.uint8)
-    # Nearest neighbour: equal pixels in a row compress to almost nothing.
+    # Nearest neighbor: equal pixels in a row compress to almost nothing.
     x = grey.repeat(ENLARGE, axis=1).repeat(ENLARGE, axis=2)[..., np.newaxis]
     y = digits.target.astype(np.int64)
     train_at, test_at = train_test_split(np.arange(len(y)), test_size=TEST_IMAGES, stratify=y, random_state=SEED)

@@ -19,7 +19,7 @@ _COLOURS = 128
 
 
 def main(report: Path, picture: Path) -> int:
-    """Take the picture, and make it as small as flat colours allow."""
+    """Take the picture, and make it as small as flat colors allow."""
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

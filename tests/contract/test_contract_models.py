@@ -313,7 +313,7 @@ def test_variable_tensors_run_through_the_classic_interface(loads: Loads, name: 
     assert (report.api, report.extra_threads, report.placement) == ("Interpreter", 1, None)
 
 
-def test_samples_do_not_colour_each_other_through_variable_tensors(target: Target) -> None:
+def test_samples_do_not_color_each_other_through_variable_tensors(target: Target) -> None:
     path = cases_file("06_mnist_lstm/model_float.tflite")
     x = np.random.default_rng(0).random((1, 28, 28), np.float32).tobytes()
     with target.start(Plan()) as runner:

@@ -1,4 +1,4 @@
-"""`hasten quantize` as a user runs it: the demo, JSON, wrong usage, what is quantised already, Ctrl-C and going on."""
+"""`hasten quantize` as a user runs it: the demo, JSON, wrong usage, what is quantized already, Ctrl-C and going on."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
-def test_already_quantised_is_an_answer(tmp_path: Path) -> None:
+def test_already_quantized_is_an_answer(tmp_path: Path) -> None:
     path = tmp_path / "int8.tflite"
     path.write_bytes(mobilenet_like(8, 1, 16, dtype="int8"))
     done = hasten("quantize", path, "-o", tmp_path / "out", "--json")
@@ -184,7 +184,7 @@ def test_already_quantised_is_an_answer(tmp_path: Path) -> None:
     assert done.json()["chosen"] == "original"
 
 
-def test_nothing_to_quantise_is_a_row_with_its_reason(tmp_path: Path) -> None:
+def test_nothing_to_quantize_is_a_row_with_its_reason(tmp_path: Path) -> None:
     path = model_file(tmp_path, "one_operator")
     np.savez(tmp_path / "data.npz", a=np.ones((4, 4), np.float32), b=np.ones((4, 4), np.float32))
     done = hasten("quantize", path, "--recipe", "float16", "-o", tmp_path / "out", "--json", *SHORT)

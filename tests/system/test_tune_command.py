@@ -33,8 +33,8 @@ KEYS = {"model", "verdict", "verdicts", "best", "front", "trials", "seconds", "i
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     (folder / "tiny.tflite").write_bytes(mobilenet_like(8, 1, 16))
-    colours = np.random.default_rng(0).normal(0, 4, (24, 1, 1, 3))  # noise alone would always get the same answer
-    np.savez(folder / "inputs.npz", x=(colours * np.ones((1, 16, 16, 1))).astype(np.float32))
+    colors = np.random.default_rng(0).normal(0, 4, (24, 1, 1, 3))  # noise alone would always get the same answer
+    np.savez(folder / "inputs.npz", x=(colors * np.ones((1, 16, 16, 1))).astype(np.float32))
     return folder
 
 

@@ -60,8 +60,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message, f"Run {self.prog} --help for all options and examples.")
 
     def with_values(self, words: list[str]) -> list[str]:
-        """The words, in which a value that begins with a minus hangs on its option: argparse takes others than plain
-        numbers for options, so that whoever reads the value could not say what is wrong with it."""
+        """Join negative values to their option (`--x=-1`); argparse rejects them otherwise."""
         joined: list[str] = []
         own = _own(words)
         for word in own:
@@ -91,7 +90,7 @@ def main(arguments: list[str]) -> int:
         with own_output():
             return _run_or_explain(arguments)
     except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does; nothing is left to say, and nobody to say it to.
+        # The reader closed the pipe (for example `head`).
         give_up_output()
         return 0
 
@@ -102,7 +101,7 @@ def _run_or_explain(arguments: list[str]) -> int:
     except HastenError as error:
         return _fail(arguments, error.message, error.hint, error.exit_code)
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end is near; a second Ctrl-C must not tear it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ignore a second Ctrl-C while shutting down.
         return _fail(arguments, "Interrupted.", "", _INTERRUPTED)
     except BrokenPipeError:
         raise

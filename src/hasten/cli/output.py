@@ -22,7 +22,7 @@ _kept: Final[list[TextIO | None]] = []
 
 
 def prepare_streams() -> None:
-    """A terminal or file that knows no µ, and a file name that is no text, become a question mark and not an error."""
+    """Replace characters that the stream cannot encode with '?'."""
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
@@ -61,7 +61,7 @@ def show(text: str) -> None:
 
 
 def give_up_output() -> None:
-    """Nobody reads any more: drop what is still buffered, which Python would else complain about on its way out."""
+    """Discard buffered output after the reader closed the pipe."""
     _silence_output()
 
 
@@ -126,7 +126,7 @@ def _descriptor_of(stream: TextIO | None) -> int | None:
 
 
 def _flush_c_streams() -> None:
-    """C's printf keeps its text until the process ends, when standard output would be itself again."""
+    """Flush C stdio before standard output is restored."""
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError, TypeError):  # where there is no such library, as on Windows

@@ -41,7 +41,7 @@ def _onward(report: Progress) -> Progress:
 
 @contextlib.contextmanager
 def _insistent(report: Progress) -> Iterator[Progress]:
-    """Python forgets a Ctrl-C that it raised inside a finalizer: keep in mind that there was one, and end later."""
+    """Re-raise a KeyboardInterrupt that Python swallowed in a finalizer."""
     if threading.current_thread() is not threading.main_thread():
         yield report  # signals are the main thread's
         return

@@ -115,7 +115,7 @@ class Profile:
 
     @property
     def profiling_cost(self) -> float:
-        """By which part of itself profiling makes a run longer."""
+        """Relative slowdown caused by profiling."""
         return (self.invoke_ms + self.profiler_ms) / self.plain_ms - 1 if self.plain_ms else 0.0
 
     @property

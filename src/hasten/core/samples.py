@@ -25,13 +25,13 @@ _FREQUENCY_SPREAD: Final = 0.05
 _THROTTLING_RISE: Final = 0.08
 _THROTTLING_DEGREES: Final = 5.0
 _FEWEST_SAMPLES: Final = 30
-# What counts as disturbed: so far above the quickest tenth of all runs.
+# A run is disturbed if it exceeds the quickest tenth of all runs by more than _DISTURBED.
 _QUICK_SHARE: Final = 0.10
 _DISTURBED: Final = 0.15
 _DISTURBED_SHARE: Final = 0.15
 _OUTLIER_SHARE: Final = 0.05
 _PROCESS_SPREAD: Final = 0.05
-# A latency below so many steps of the clock is mostly rounding.
+# A latency below this number of clock steps is mostly rounding.
 _CLOCK_STEPS: Final = 20
 
 
@@ -99,7 +99,7 @@ class Samples:
 
     @property
     def p95_ms(self) -> float:
-        """Nineteen runs of twenty took no longer."""
+        """95th percentile of all runs."""
         return float(np.quantile(self.milliseconds, 0.95))
 
     @property

@@ -80,9 +80,9 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
 
 
 def smallest_detectable(values: Sequence[float], confidence: float = 0.95, margin: float = 0.0) -> float:
-    """The smallest true shift of a mean that so many values, this noisy, would show four times out of five.
+    """Smallest shift of a mean detectable with 80 % power.
 
-    To show it, the interval of that confidence must leave zero out, and the mean itself must exceed the margin.
+    To detect it, the interval of that confidence must leave zero out, and the mean itself must exceed the margin.
     """
     if len(values) < 2:
         return math.inf

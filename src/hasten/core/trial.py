@@ -172,7 +172,7 @@ class Trial:
 
 @record
 class Step:
-    """One bar of the waterfall: what one practice brought, measured in the same rounds as the others."""
+    """Speedup contributed by one practice."""
 
     practice: str
     from_ms: float

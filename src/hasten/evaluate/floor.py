@@ -72,7 +72,7 @@ class FloorGuard:
             self._test = FloorTest(allowed, min(total, len(self._rows)), span=metric.span, risk=self._risk)
 
     def is_decided(self, batch: list[Score | Skipped]) -> bool:
-        """Take a batch in."""
+        """Add a batch; return whether the floor is decided."""
         if self._test is None:
             return False
         original = self._original.statistics
@@ -82,7 +82,7 @@ class FloorGuard:
         return self._decision.decision is not Decision.UNSURE
 
     def final(self, scores: list[Score]) -> FloorDecision:
-        """The decision; if it did not fall on the way, by what all samples together show."""
+        """Final decision, from all samples if the test did not stop early."""
         both = [entry for entry in scores if entry.position in self._rows]
         if self._decision is not None and self._decision.decision is not Decision.UNSURE:
             return replace(self._decision, samples=len(both))

@@ -90,7 +90,7 @@ def gains_from_rows(
 ) -> dict[int, NodeGain]:
     """The gain of each node that both models have and that was timed in both.
 
-    `slower` are nodes of the original that surely lost together with others of the same kind: where a node of theirs
+    `slower` are nodes of the original that clearly lost together with others of the same kind: where a node of theirs
     is slower too, that is no accident.
     """
     each_ms = _conversion_ms_a_value(rows, variant)

@@ -310,7 +310,7 @@ def _fate(pair: _Pair) -> tuple[CauseKind, str, str, str]:
 
 
 def _clear(causes: Iterable[Cause], sign: int) -> list[Cause]:
-    """Causes that surely cost time (sign 1), or surely save it (-1), the largest first."""
+    """Causes whose interval shows a cost (sign 1) or a saving (-1), the largest first."""
     found = [cause for cause in causes if cause.change_ms.is_clear and sign * cause.change_ms.estimate > 0]
     return sorted(found, key=lambda cause: -abs(cause.change_ms.estimate))
 
@@ -335,7 +335,7 @@ def verdict_of(comparison: Comparison, causes: Sequence[Cause] | None, before_ms
 
 
 def hints_of(causes: Sequence[Cause], before_ms: float) -> tuple[Remark, ...]:
-    """What to try against operators that surely lost by leaving the delegate, when the model itself was changed."""
+    """What to try against operators that clearly lost by leaving the delegate, when the model itself was changed."""
     left = [cause for cause in _clear(causes, 1) if cause.kind is CauseKind.LEFT_DELEGATE]
     lost = [cause.op for cause in left if cause.change_ms.estimate >= SMALLEST_PART * before_ms]
     return (remark("explain.keep-in-delegate", operators=list(dict.fromkeys(lost))),) if lost else ()

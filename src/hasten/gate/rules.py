@@ -92,7 +92,7 @@ def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Ro
 
 
 def drop_row(baseline: str, found: PairedAccuracy, floor: Floor) -> Row:
-    """The accuracy against that of the baseline: broken if it is surely worse, and by more than is allowed."""
+    """The accuracy against the baseline's: broken if it is worse with 95 % confidence, and by more than allowed."""
     low, high = sorted((-found.low, -found.high) if found.higher_is_better else (found.low, found.high))
     if found.drop <= 0 or floor.keeps(found.drop):
         verdict, code = GateVerdict.PASSED, "gate.drop-kept"
@@ -119,7 +119,8 @@ def drop_row(baseline: str, found: PairedAccuracy, floor: Floor) -> Row:
 def slowdown_row(baseline: str, found: Comparison | None, margin: float) -> Row:
     """The latency against the baseline model's, from rounds that both ran in.
 
-    Broken if `compare` says slower: surely so, and by more than the margin. Kept if the whole interval is below it.
+    Broken if `compare` says slower: with 99 % confidence, and by more than the margin. Kept if the whole interval
+    is below it.
     """
     limit = 1 + margin
     if found is None:

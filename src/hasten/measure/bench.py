@@ -36,7 +36,7 @@ def bench(
     progress: Progress = no_progress,
     on_round: Callable[[Track], None] = lambda track: None,
 ) -> Measurement | Failure:
-    """Time one candidate for about so many seconds, start-up of its processes included.
+    """Time one candidate for about `seconds`, start-up of its processes included.
 
     `on_round` sees what there is after each round, so that an interruption loses one round at most.
     """
@@ -55,7 +55,7 @@ def bench(
 def sustain(
     target: Target, candidate: Candidate, minutes: float, progress: Progress = no_progress
 ) -> Sustained | Failure:
-    """Run one candidate for so many minutes. No warm-up: how the device warms up is what is asked."""
+    """Run one candidate for `minutes`. No warm-up: how the device warms up is what is asked."""
     blocks: list[Block] = []
     cut_short = ""
     try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SECONDS: Final = 15.0
 _SECONDS_EACH_A_ROUND: Final = 0.4
-# By so much of the time a comparison may take longer, if all that a clear difference lacks for a verdict are processes.
+# Share of the time by which a comparison may overrun, if a clear difference lacks only processes for a verdict.
 _OVERTIME: Final = 0.5
 
 

@@ -1,4 +1,4 @@
-"""The effort of a measurement: its time limit, its target and its progress callback."""
+"""Options of every measurement: time, target, progress, session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The defaults: as long as the measurement needs as a rule, on this machine, told to nobody."""
+    """Defaults: usual duration, local machine, no progress output."""
 
     seconds: float = 0.0
     """About how long to measure; 0 for what is usual."""

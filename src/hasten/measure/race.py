@@ -34,7 +34,7 @@ def run_race(
     tell: Callable[[str], None] = lambda state: None,
     keep: Keep = keep_nothing,
 ) -> None:
-    """Rounds until about that time (of the monotonic clock), so many at least.
+    """Run rounds until about that time (of the monotonic clock), at least `fewest`.
 
     Who is far behind or decided gets no more of them; the base stays to the end, as everything is compared with it.
     """
@@ -58,7 +58,7 @@ def comparison(base: Track, other: Track) -> Comparison:
 
 
 def _is_over(rounds: Rounds, base: Track | None, fewest: int, done: int) -> bool:
-    """Take out who needs no more rounds; whether nobody is left to compare with the base."""
+    """Retire decided candidates; return whether only the base is left."""
     if base is None or base.failure is not None or not base.rounds:
         return done >= FEWEST_ROUNDS
     for track in rounds.alive:

@@ -39,7 +39,7 @@ class Progress(Protocol):
     """Told how far a measurement is; the command line draws a bar, a test keeps a list."""
 
     def __call__(self, share: float, text: str) -> None:
-        """So much of the work is done (0 to 1), and this is under way."""
+        """Report the fraction done (0 to 1) and the current step."""
 
 
 def no_progress(share: float, text: str) -> None:

@@ -1,7 +1,7 @@
-"""The schedule of a measurement: when to stop, for everything that measures in rounds, with a clock that tests can set.
+"""Time budget of a measurement in rounds, with a clock that tests can set.
 
-Another round begins as long as one like the longest so far still fits; a few are run in any case, as without them there
-is nothing to say.
+Another round begins as long as one like the longest finished round still fits; a few are run in any case, as without
+them there is nothing to say.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def now() -> float:
 
 
 class Schedule:
-    """The time of a measurement, from its making on."""
+    """Time budget, counted from construction."""
 
     def __init__(self, seconds: float, *, fewest: int = 1, most: int | None = None, clock: Clock | None = None) -> None:
         self.seconds = seconds

@@ -1,1 +1,1 @@
-"""Results as something to look at: text, tables, timelines."""
+"""Reports of sessions: HTML page, Markdown, text, charts."""

@@ -123,7 +123,7 @@ def _practices(lines: Sequence[Line], model: str) -> list[Reproduction]:
     threads = [text(line.data, "model", "path") for line in lines if "load" in line.data]
     if threads:
         labels.setdefault("threads", threads[0])
-    # An application is no model, and what quantizes is told with the accuracy.
+    # `app` takes a program, not a model; the command for `quantize` stands with the accuracy.
     named = {entry.name: f"{entry.name} MODEL" for entry in GUIDE if entry.help and entry.name not in _OTHERWISE}
     named["sustained"] = "bench MODEL --sustained 10"
     return [

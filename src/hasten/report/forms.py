@@ -9,7 +9,7 @@ from hasten.core.errors import UsageError
 from hasten.core.units import several
 from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
-from hasten.show.charts import PALETTES, WIDTH, coloured
+from hasten.show.charts import PALETTES, WIDTH, colored
 from hasten.show.markdown import plain, section_lines, table_lines
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def pictures(session: Session, form: str) -> Iterator[tuple[str, bytes]]:
 
 def picture_spec(spec: dict[str, Any]) -> dict[str, Any]:
     """A chart's specification with real colors, a width of its own and paper behind it."""
-    drawn: dict[str, Any] = coloured(spec, PALETTES["light"])
+    drawn: dict[str, Any] = colored(spec, PALETTES["light"])
     drawn = {**drawn, "background": PALETTES["light"]["paper"], "width": WIDTH, "padding": 12}
     if "signals" in drawn:
         drawn["signals"] = [signal for signal in drawn["signals"] if signal["name"] != "width"]

@@ -115,7 +115,7 @@ def _handler(report: LiveReport) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self, status: int, kind: str, text: str) -> None:
             raw = text.encode()
-            # A reader that has gone meanwhile is nobody's trouble.
+            # Ignore clients that disconnected.
             with contextlib.suppress(ConnectionError):
                 self.send_response(status)
                 self.send_header("Content-Type", f"{kind}; charset=utf-8")

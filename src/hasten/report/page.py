@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.units import several
 from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
-from hasten.show.charts import PALETTES, coloured
+from hasten.show.charts import PALETTES, colored
 from hasten.show.html import Html, element, joined, script_json, section_html
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _STATES: Final = {
     "interrupted": "The session was interrupted. This is what was found until then.",
     "unfinished": "The session is not finished. This report shows what is known so far.",
 }
-# Colours by name: the page's styles say what they are, so that dark mode and paper need no drawing again.
+# Colors by name: the page's styles say what they are, so that dark mode and paper need no drawing again.
 _BY_STYLE: Final = {name: f"var(--chart-{name})" for name in PALETTES["light"]}
 
 
@@ -72,7 +72,7 @@ def content(summary: Summary) -> tuple[Html, dict[str, Any]]:
     charts = bool(chart_library())
     names = {section.name for section in sections}
     inside = [section_html(section, names, charts=charts) for section in sections]
-    specs = {chart.name: coloured(chart.spec, _BY_STYLE) for chart in charts_of(sections)} if charts else {}
+    specs = {chart.name: colored(chart.spec, _BY_STYLE) for chart in charts_of(sections)} if charts else {}
     body = [
         _header(summary, without_charts=bool(charts_of(sections)) and not charts),
         element(
@@ -138,7 +138,7 @@ def _digest(script: str) -> str:
 
 def _palette_css() -> str:
     light, dark = (
-        "".join(f"--chart-{name}:{colour};" for name, colour in PALETTES[mode].items()) for mode in ("light", "dark")
+        "".join(f"--chart-{name}:{color};" for name, color in PALETTES[mode].items()) for mode in ("light", "dark")
     )
     return f":root{{{light}}}\n@media screen and (prefers-color-scheme: dark){{:root{{{dark}}}}}\n"
 

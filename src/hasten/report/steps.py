@@ -95,7 +95,7 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
         "scale": from_zero([value["high"] for value in values], _LABEL_ROOM),
         "axis": _FEW_TICKS,
     }
-    colour = {
+    color = {
         "field": "kind",
         "type": "nominal",
         "legend": None,
@@ -111,7 +111,7 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
                     "y": y,
                     "x": x,
                     "x2": {"field": "high"},
-                    "color": colour,
+                    "color": color,
                     "tooltip": tooltip(name="practice", told="change", what="what"),
                 },
             },

@@ -18,7 +18,7 @@ from hasten.report.figures import (
     latency_text,
     may_be_share,
 )
-from hasten.show.charts import log_scale, status_colour, status_of, tooltip, vega_lite
+from hasten.show.charts import log_scale, status_color, status_of, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     if with_accuracy:
         _show_shares(y, values, shown[0].metric, changes=accuracies.changes)
     x = {**_latency_axis([value["x"] for value in values]), "field": "x"}
-    marks = status_colour([value["status"] for value in values])
+    marks = status_color([value["status"] for value in values])
     area = {"field": "size", "type": "quantitative", "legend": None, "scale": {"range": [70, 700], "zero": True}}
     told = tooltip(
         name="trial",
@@ -180,7 +180,7 @@ def timeline_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
                 "encoding": {
                     "x": x,
                     "y": {**y, "field": "x"},
-                    **status_colour([value["status"] for value in values]),
+                    **status_color([value["status"] for value in values]),
                     "tooltip": told,
                 },
             },

@@ -187,7 +187,7 @@ class CopyWays:
         return {"buffers": Cycle(engine.write, engine.run, engine.read, engine.read)}
 
     def _check(self, key: str, cycle: Cycle) -> None:
-        """A way that gives other outputs is no way, unless the model itself gives others each time."""
+        """Reject a method whose outputs differ, unless the model is nondeterministic."""
         try:
             found = _outputs_of(cycle)
             if self._expected is None:

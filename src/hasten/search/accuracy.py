@@ -197,7 +197,7 @@ class AccuracyJudge:
             self._note(remark("search.one-output-judged", output=name, count=count, metric=original.metric.name))
 
     def _weigh_all(self) -> None:
-        """Take the choice back where both halves together show that one of them was luck."""
+        """Withdraw the choice if both halves together contradict it."""
         if doubt := doubt_by_chance(list(self._originals.values()), self._outputs[0].elements):
             self.against_choosing = remark(BY_CHANCE)
             self._note(doubt)

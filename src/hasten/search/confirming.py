@@ -150,7 +150,7 @@ class Confirmation:
     proof: Proof | None = None
 
     def choose(self, proof_s: float) -> Entrant:
-        """The best that stands both; the original where nothing does."""
+        """Fastest candidate that passes the reporting half and the confirmation; else the original."""
         self.search.stage = "confirming"
         entrant = self._first_that_stands(proof_s)
         for step in self.proof.steps if self.proof is not None else ():
@@ -187,7 +187,7 @@ class Confirmation:
         return kept
 
     def _is_confirmed(self, entrant: Entrant, seconds: float) -> bool:
-        """Whether fresh processes show what the race has shown. A limit that asks for it makes a slower one welcome."""
+        """Whether fresh processes confirm the speedup; not required if the original breaks a limit."""
         search = self.search
         base = search.candidates.base
         if entrant is base:

@@ -95,7 +95,7 @@ class Elimination:
             self.guard.judge(fastest)
 
     def promising_broken(self, by: float) -> list[Entrant]:
-        """Entrants that break the floor and would be faster than the best by so much (a share), the fastest first."""
+        """Entrants that break the floor and would be faster than the best by the share `by`, the fastest first."""
         mark = self.candidates.relative(self.best) + math.log1p(-by)
         broken = [
             entrant

@@ -25,7 +25,7 @@ class Guard:
     has_data: bool
 
     def open(self) -> None:
-        """What needs no test: the original, computed as it is now. With data, its own accuracy."""
+        """Mark the original as keeping the floor; evaluate it if there is data."""
         base, judge = self.candidates.base, self.store.judge
         if base.trial.floor and (base.trial.accuracy is not None or not self.has_data):
             return  # an earlier run knows it

@@ -32,7 +32,7 @@ WORTH: Final = 0.025
 # predictions grow with the error itself, net losses with its square; and errors promise too much more often than not.
 _FACTORS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 _POWERS: Final = (0.5, 1.0)
-# A drop is not known better than to so many times the drop allowed: a floor is set where the data still just tells.
+# A drop is known no better than to this factor of the drop allowed: a floor is set where the data still just tells.
 _NOISE: Final = 1.5
 _HARDLY: Final = 1e-6
 # Where the drop of the recipe itself is not known: it breaks the floor clearly.
@@ -106,11 +106,13 @@ class Mixer:
 
 
 class MixSearch:
-    """Finds how many groups, taken in their order, must stay float. More are taken never to hurt.
+    """Finds how many groups, taken in their order, must stay float.
+
+    Assumes that keeping more groups in float never lowers accuracy.
 
     The drop of a mix is guessed from that of the recipe and from what giving back leaves of its error, under several
-    hypotheses, each of which has the weight that the outcomes so far lend it. Next is what promises most: the chance
-    to keep the floor times what it would save over the best so far. It ends where nothing promises enough.
+    hypotheses, each weighted by the outcomes of earlier trials. Next is what promises most: the chance
+    to keep the floor times what it would save over the best known mix. It ends where nothing promises enough.
     """
 
     def __init__(
@@ -171,7 +173,7 @@ class MixSearch:
 
 
 def _errors_left(order: Sequence[Sensitivity], error: float) -> list[float]:
-    """The squared error that stays when so many groups are given back, by their number.
+    """The squared error that stays, by the number of groups given back.
 
     Squares add up, but neighbors count what lies between them twice: then their sum is more than there is.
     """

@@ -1,6 +1,6 @@
 """The search: plans on the original first, then variants on the plans that paid, then what lies between them.
 
-Nothing is assumed to be fast: the order only decides what is timed first. There is a best so far at any time.
+Nothing is assumed to be fast: the order only decides what is timed first. There is a best entrant at any time.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from hasten.search.variant_store import VariantStore
     from hasten.targets.client import RunnerClient
 
-# A plan that takes so many times as long with the original is not tried with variants.
+# A plan slower than the best by this factor (a logarithm) with the original is not tried with variants.
 _FAR_PLAN: Final = math.log(2.0)
 _FAR_KERNELS: Final = math.log(1.5)
 _NEAR_PLAN: Final = math.log(1.15)
 _PLAN_ROUNDS: Final = 4
 # Enough to see which variants are worth a closer look, before time goes to those that are alike.
 _FIRST_ROUNDS: Final = 2
-# The first run of an accelerator may be slow for good reasons, any single one by chance, but not five by so much.
+# The first run of an accelerator may be slow for good reasons, a single one by chance, but not five by this factor.
 _FAR_RUN: Final = 10.0
 _PROBED_RUNS: Final = 5
 _HOPELESS_MS: Final = 500.0
 _PLAN_SHARE: Final = 0.3
 _BEST_VARIANTS: Final = 2
-# A recipe that breaks the floor is worth a mix if it would win so much; a mix takes its time.
+# A recipe that breaks the floor is worth a mix if it would save this share; a mix takes its time.
 _WORTH_A_MIX: Final = 0.05
 _MIX_SECONDS: Final = 45.0
 # Profiles of both models, a variant made by them, and rounds that show what it is worth.
@@ -109,11 +109,11 @@ class Search:
 
     @property
     def best(self) -> Entrant:
-        """The best so far."""
+        """The best entrant known now."""
         return self.elimination.best
 
     def tell(self, text: str) -> None:
-        """What is under way, with the best so far."""
+        """What is under way, with the best entrant known now."""
         share = (time.monotonic() - self.begin) / self.budget_s
         best = f"; best so far: {self.best.trial.id}" if hasattr(self, "elimination") else ""
         self.progress(min(share, 0.99), f"{self.stage}: {text}{best}")

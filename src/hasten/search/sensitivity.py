@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-# So many small variants are made at most; of larger models, neighbors go together.
+# The largest number of small variants that are made; of larger models, neighbors go together.
 MOST_GROUPS: Final = 80
 # Errors on few samples are luck; more are taken as long as they are next to nothing beside the making of a variant.
 FEWEST_SAMPLES: Final = 8

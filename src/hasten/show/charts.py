@@ -119,7 +119,7 @@ def status_of(word: str) -> str:
     return word if word in STATUSES else _STATUS_OF.get(word, "timed")
 
 
-def status_colour(present: list[str]) -> dict[str, Any]:
+def status_color(present: list[str]) -> dict[str, Any]:
     """Color and shape by status, never color alone; only those that occur."""
     shown = [status for status in STATUSES if status in present]
     shapes = [SHAPES[STATUSES.index(status)] for status in shown]
@@ -157,14 +157,14 @@ def from_zero(values: list[float], room: float = 1.0) -> dict[str, Any]:
     return {"domain": [0, max(values) * room or 1], "nice": room == 1.0}
 
 
-def coloured(value: Any, palette: dict[str, str]) -> Any:
+def colored(value: Any, palette: dict[str, str]) -> Any:
     """The specification with a palette's colors in place of their names."""
     if isinstance(value, str):
         return palette.get(value[1:], value) if value.startswith("@") else value
     if isinstance(value, dict):
-        return {key: entry if key == "values" else coloured(entry, palette) for key, entry in value.items()}
+        return {key: entry if key == "values" else colored(entry, palette) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [coloured(entry, palette) for entry in value]
+        return [colored(entry, palette) for entry in value]
     return value
 
 
@@ -202,7 +202,7 @@ def interval_bars(bars: Sequence[Bar], title: str) -> dict[str, Any]:
         "scale": from_zero([value["high"] for value in values], _STATUS_ROOM),
         "axis": {"tickCount": 5, "format": "~f"},
     }
-    color = {**status_colour([bar.status for bar in bars])["color"], "legend": None}
+    color = {**status_color([bar.status for bar in bars])["color"], "legend": None}
     return vega_lite(
         BAR_PIXELS * len(values),
         values,

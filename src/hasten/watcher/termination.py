@@ -32,7 +32,7 @@ class Termination:
         os.set_blocking(self._told, False)
         os.set_blocking(self._teller, False)
         before = signal.set_wakeup_fd(self._teller, warn_on_full_buffer=False)
-        if before != -1:  # whoever has asked for it, as event loops do, wakes the main thread by himself
+        if before != -1:  # Keep an existing wakeup fd, for example of an event loop.
             signal.set_wakeup_fd(before)
 
     def undo(self) -> None:

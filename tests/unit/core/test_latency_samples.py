@@ -146,7 +146,7 @@ def test_latency_never_reaches_below_no_time() -> None:
 
 
 def test_runs_that_something_else_disturbed_move_p95_and_not_the_latency() -> None:
-    """Half of the runs take twice their time, in stretches and in single runs, as on a core with a busy neighbour."""
+    """Half of the runs take twice their time, in stretches and in single runs, as on a core with a busy neighbor."""
     source = np.random.default_rng(0)
     blocks = []
     for number in range(40):

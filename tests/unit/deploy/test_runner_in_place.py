@@ -155,7 +155,7 @@ def test_closing_waits_for_the_run_under_way(tmp_path: Path) -> None:
         runner.run()
 
 
-def test_real_values_go_in_and_out_of_a_quantised_model(tmp_path: Path) -> None:
+def test_real_values_go_in_and_out_of_a_quantized_model(tmp_path: Path) -> None:
     path = tmp_path / "int8.tflite"
     path.write_bytes(example_models.mobilenet_like(width=8, blocks=1, size=8, dtype="int8"))
     with hasten.Runner(path) as runner:
@@ -176,7 +176,7 @@ def test_real_values_go_in_and_out_of_a_quantised_model(tmp_path: Path) -> None:
         assert "runner.quantize" in caught.value.hint
 
 
-def test_there_is_nothing_to_quantise_in_real_values(runner: hasten.Runner) -> None:
+def test_there_is_nothing_to_quantize_in_real_values(runner: hasten.Runner) -> None:
     with pytest.raises(UsageError, match="not quantized"):
         runner.quantize("a", _four(0, 0, 0, 0))
     runner(_four(1, 1, 1, 1), _four(1, 1, 1, 1))

@@ -101,7 +101,7 @@ def test_depthwise_layers_of_dynamic_range_leave_the_delegate(tmp_path: Path) ->
     assert found.instructions.cpu
 
 
-def test_the_demo_quantised_by_googles_quantiser(tmp_path: Path) -> None:
+def test_the_demo_quantized_by_googles_quantizer(tmp_path: Path) -> None:
     quantizer = pytest.importorskip("ai_edge_quantizer.quantizer")
     recipe = pytest.importorskip("ai_edge_quantizer.recipe")
     changed = tmp_path / "dynamic.tflite"
@@ -120,7 +120,7 @@ def test_the_demo_quantised_by_googles_quantiser(tmp_path: Path) -> None:
     made = quantizer.Quantizer(str(MODEL), recipe.static_wi8_ai8())
     images = np.load(CALIBRATION)["x"][:8].astype(np.float32)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the quantiser's own interpreter
+        warnings.simplefilter("ignore")  # of the quantizer's own interpreter
         calibrated = made.calibrate({"serving_default": [{"image": image[None]} for image in images]})
         made.quantize(calibrated).export_model(str(static))
     view = numbers(MODEL, static).errors
@@ -177,8 +177,8 @@ def test_error_of_an_eight_bit_input_is_found_at_the_input(tmp_path: Path) -> No
     assert same.lossy_inputs == ()
 
 
-def test_error_of_an_input_that_is_quantised_at_once_is_found_at_the_input(tmp_path: Path) -> None:
-    """As quantisers write models whose inputs stay float: the layers behind it add next to nothing."""
+def test_error_of_an_input_that_is_quantized_at_once_is_found_at_the_input(tmp_path: Path) -> None:
+    """As quantizers write models whose inputs stay float: the layers behind it add next to nothing."""
     inputs = {}
     for kind in ("float32", "int8"):
         g = ModelBuilder()
@@ -264,7 +264,7 @@ def test_many_tensors_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.Mo
     assert {len(values) for values in read.values()} == {2}
 
 
-def test_quantised_bytes_become_real_numbers(tmp_path: Path) -> None:
+def test_quantized_bytes_become_real_numbers(tmp_path: Path) -> None:
     one = subject(written(example_models.mobilenet_like(dtype="int8"), tmp_path, "m.tflite"))
     tensor = one.subgraph.tensors[one.subgraph.nodes[0].outputs[0]]
     assert tensor.quantization is not None

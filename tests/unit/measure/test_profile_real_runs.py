@@ -38,7 +38,7 @@ def test_every_kernel_finds_its_node(build: Callable[..., bytes], dtype: str, tm
     assert named == len(placed)
 
 
-def test_swish_runs_in_one_kernel_when_quantised(tmp_path: Path) -> None:
+def test_swish_runs_in_one_kernel_when_quantized(tmp_path: Path) -> None:
     found = profiled(example_models.efficientnet_like(16, 1, 64, dtype="int8"), tmp_path, 0.3)
     fused = [op for op in found.operators if op.op == "LOGISTIC" and any("MUL" in name for name in op.fused)]
     assert len(fused) >= 4

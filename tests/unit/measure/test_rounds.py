@@ -153,7 +153,7 @@ def cores_in_use(clock: Clock, plans: list[Plan], clusters: list[list[int]], rou
 
 
 def test_candidates_share_a_core_in_each_round_and_take_turns_over_the_cores(clock: Clock) -> None:
-    """A core beside a busy neighbour would else be booked on the candidate that happens to sit there."""
+    """A core beside a busy neighbor would else be booked on the candidate that happens to sit there."""
     assert cores_in_use(clock, [Plan(), Plan()], [[0, 1]], rounds=3) == [(0,), (0,), (1,), (1,), (0,), (0,)]
 
 

@@ -87,20 +87,20 @@ def test_without_the_library_pictures_say_what_to_install(monkeypatch: pytest.Mo
     assert "hasten[report]" in caught.value.hint
 
 
-def test_every_colour_of_a_chart_is_in_both_palettes() -> None:
+def test_every_color_of_a_chart_is_in_both_palettes() -> None:
     assert PALETTES["light"].keys() == PALETTES["dark"].keys()
     for chart in charts_of(summarize(session_of(tune_lines(20))).sections):
         assert '"@' not in json.dumps(picture_spec(chart.spec) | {"data": None})
 
 
 @pytest.mark.parametrize(
-    ("colour", "name"), [(colour, name) for palette in PALETTES.values() for name, colour in palette.items()]
+    ("color", "name"), [(color, name) for palette in PALETTES.values() for name, color in palette.items()]
 )
-def test_marks_stand_out_from_the_paper(colour: str, name: str) -> None:
+def test_marks_stand_out_from_the_paper(color: str, name: str) -> None:
     """At least 3 to 1, as WCAG asks for graphics; grid lines are there to be overlooked."""
-    palette = next(palette for palette in PALETTES.values() if palette[name] == colour)
+    palette = next(palette for palette in PALETTES.values() if palette[name] == color)
     if name not in ("grid", "paper", "inside"):
-        assert _contrast(colour, palette["paper"]) >= 3
+        assert _contrast(color, palette["paper"]) >= 3
 
 
 def _contrast(one: str, other: str) -> float:
@@ -108,8 +108,8 @@ def _contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def _luminance(colour: str) -> float:
-    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+def _luminance(color: str) -> float:
+    channels = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

@@ -79,7 +79,7 @@ def _worst(entry: Sensitivity) -> float:
     return -entry.cost
 
 
-def test_what_neighbours_share_is_not_counted_twice() -> None:
+def test_what_neighbors_share_is_not_counted_twice() -> None:
     """Two groups with the same large error, which is that of the tensor between them: the recipe has it once."""
     order = [group(0, 0.5, 0.01), group(1, 0.5, 0.01), *(group(number, 0.1, 0.05) for number in range(2, 20))]
     knowing, guessing = MixSearch(order, 0.05, 0.01, error=0.5), MixSearch(order, 0.05, 0.01)
@@ -95,7 +95,7 @@ def test_groups_that_have_nothing_to_give_cost_few_evaluations() -> None:
     assert search.evaluations <= 2
 
 
-def test_a_group_that_cannot_be_quantised_at_all_does_not_end_the_search() -> None:
+def test_a_group_that_cannot_be_quantized_at_all_does_not_end_the_search() -> None:
     order = [group(0, math.inf, 0.1), *(group(number, 0.1, 0.1) for number in range(1, 9))]
     assert 4 <= searched(order, 4, [0.5, *[0.5] * 3, *[0.0] * 6]).enough < len(order)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NODES = tuple(range(20))
 
 
-def test_many_nodes_are_grouped_with_their_neighbours() -> None:
+def test_many_nodes_are_grouped_with_their_neighbors() -> None:
     assert grouped((3, 5)) == [(3,), (5,)]
     groups = grouped(range(250))
     assert len(groups) <= MOST_GROUPS

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hasten.practices.quantize.facts import QuantizeFound
 
 SOURCE = np.random.default_rng(0)
-# Plain colours: noise alone would always get the same answer.
+# Plain colors: noise alone would always get the same answer.
 INPUTS = (SOURCE.normal(0, 4, (24, 1, 1, 3)) * np.ones((1, 16, 16, 1))).astype(np.float32)
 FLOAT16 = SearchSettings(recipes=("float16",), mix=False, max_drop=0.5)
 QUICK = Effort(0.1)
@@ -244,7 +244,7 @@ def test_a_disk_that_is_full_while_variants_are_made_is_not_a_recipes_fault(
         quantize(tiny, tmp_path / "out", data=arrays(tmp_path, x=INPUTS), settings=FLOAT16, effort=QUICK)
 
 
-def test_a_quantised_model_is_run_and_judged_before_it_is_the_answer(tmp_path: Path) -> None:
+def test_a_quantized_model_is_run_and_judged_before_it_is_the_answer(tmp_path: Path) -> None:
     path = tmp_path / "int8.tflite"
     path.write_bytes(mobilenet_like(8, 1, 16, dtype="int8"))
     found = quantize(path, tmp_path / "out", data=arrays(tmp_path, x=INPUTS), settings=FLOAT16, effort=QUICK)
@@ -254,7 +254,7 @@ def test_a_quantised_model_is_run_and_judged_before_it_is_the_answer(tmp_path: P
     assert found.original.reporting.kind is Kind.AGREEMENT
 
 
-def test_a_quantised_model_that_does_not_run_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quantized_model_that_does_not_run_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any, **__: Any) -> Failure:
         return Failure("load", "engine", "LiteRT refuses it")
 

@@ -47,8 +47,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny model and inputs for it, without labels."""
     folder = tmp_path_factory.mktemp("tiny")
     (folder / "tiny.tflite").write_bytes(mobilenet_like(8, 1, 16))
-    colours = np.random.default_rng(0).normal(0, 4, (24, 1, 1, 3))  # noise alone would always get the same answer
-    values = (colours * np.ones((1, 16, 16, 1))).astype(np.float32)
+    colors = np.random.default_rng(0).normal(0, 4, (24, 1, 1, 3))  # noise alone would always get the same answer
+    values = (colors * np.ones((1, 16, 16, 1))).astype(np.float32)
     np.savez(folder / "inputs.npz", x=values)
     return folder
 

@@ -65,7 +65,7 @@ def test_a_confirmed_step_is_an_improvement_with_its_interval() -> None:
     assert verdicts([BASE, FASTER], FASTER, steps=(step,))["threads"].standing is Standing.GOOD
 
 
-def test_quantising_that_breaks_the_floor_says_what_it_would_be_worth() -> None:
+def test_quantizing_that_breaks_the_floor_says_what_it_would_be_worth() -> None:
     broken = trial("static_int8", 1.0, floor=FloorState.BROKEN, drop=0.12, why=said("It loses 0.12 of mae."))
     found = verdicts([BASE, broken])["quantize"]
     assert found.standing is Standing.TO_DO
@@ -74,13 +74,13 @@ def test_quantising_that_breaks_the_floor_says_what_it_would_be_worth() -> None:
     assert "It loses 0.12 of mae." in BOOK.text(found.remark)
 
 
-def test_quantising_without_data_asks_for_data() -> None:
+def test_quantizing_without_data_asks_for_data() -> None:
     found = verdicts([BASE, trial("static_int8", 1.0, floor=FloorState.UNKNOWN)])["quantize"]
     assert found.standing is Standing.TO_DO
     assert found.remark.code == "quantize.no-data"
 
 
-def test_quantising_that_is_slower_here_is_fine_as_it_is() -> None:
+def test_quantizing_that_is_slower_here_is_fine_as_it_is() -> None:
     found = verdicts([BASE, trial("static_int8", 9.0)])["quantize"]
     assert found.standing is Standing.GOOD
     assert BOOK.text(verdicts([BASE], already=said("It is int8 already."))["quantize"].remark) == "It is int8 already."

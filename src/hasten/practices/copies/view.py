@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hasten.core.session import Line
     from hasten.show.blocks import Block, Section
 
-# From so many inferences on, a cost is given as a factor.
+# A cost of at least this number of inferences is given as a factor.
 _MANY: Final = 10.0
 
 

@@ -1,4 +1,4 @@
-"""Decisions from profiles."""
+"""Rules on a profile: where the time goes, what is delegated, which operators have headroom."""
 
 from __future__ import annotations
 

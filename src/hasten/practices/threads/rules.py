@@ -1,9 +1,9 @@
-"""The choice of the number of threads, from rounds in which all options alternated.
+"""Rule that recommends a thread count, from rounds in which all options alternated.
 
-Options are taken from the fewest threads up. One with more threads takes the lead only if it is surely faster than the
-leader (99 %, on ratios within the same rounds) and by at least 5 % for each doubling: what does not pay costs energy
-and disturbs others. Alone, the median counts; beside other work the median and the 95th percentile both, so that a
-round's ratio is the worse of the two, and the option must not be slower beside either kind of work. More threads than
+Options are taken from the fewest threads up. One with more threads takes the lead only if it is faster than the leader
+with 99 % confidence (on ratios within the same rounds) and by at least 5 % for each doubling: what does not pay costs
+energy and disturbs others. Alone, the median counts; beside other work the median and the 95th percentile both, so that
+a round's ratio is the worse of the two, and the option must not be slower beside either kind of work. More threads than
 cores are measured to show what they cost, and never recommended. A round that was to be alone, and beside which other
 programs ran, tells about another situation: it does not count where enough others do.
 """
@@ -37,7 +37,7 @@ NAME: Final = "threads"
 
 GAIN_A_DOUBLING: Final = 0.05
 _SURE: Final = 0.99
-# So many cores kept busy by other programs, and a round was not alone.
+# Other programs using more cores than this disturb a quiet round.
 _NOT_ALONE: Final = 0.2
 # A second thread that keeps less than this of a core busy does nothing.
 _IDLE_THREAD: Final = 0.10
@@ -235,7 +235,7 @@ def row_from_measurement(option: Option, condition: Condition, found: Measuremen
 
 
 def _row_doubts(condition: Condition, found: Sequence[Remark], others: float | None) -> list[Remark]:
-    """The measurement's doubts. Work beside it is none where it was asked for, but its absence is."""
+    """Doubts of a row: drop OTHER_LOAD under requested load, add LOAD_MISSING if it was too small."""
     if not condition.workers:
         return list(found)
     kept = [doubt for doubt in found if doubt.code != doubts.OTHER_LOAD]

@@ -160,7 +160,7 @@ class _Study:
         grown = [track for track, count in zip(tracks, before, strict=True) if len(track.rounds) > count]
         if trials.failure is not None:
             for track in grown:
-                track.rounds.pop()  # what it ran beside had ended, nobody knows when
+                track.rounds.pop()  # The background load ended during this round.
             return
         if grown:
             self.rounds.append(

@@ -83,7 +83,7 @@ def test_outputs_of_another_size_are_wrong() -> None:
     assert error([1.0, 2.0], [1.0]) == NO_NUMBERS
 
 
-def test_quantised_outputs_may_differ_by_some_steps() -> None:
+def test_quantized_outputs_may_differ_by_some_steps() -> None:
     assert error([3, 4, 5], [4, 5, 6], step=1.0).judgement == RIGHT
     assert error([3, 4, 5], [4, 5, 6], step=0.0).judgement == WRONG
     assert error([3, 4, 5], [9, 10, 11], step=1.0).judgement == WRONG

@@ -73,7 +73,7 @@ class TestModelExplorer:
         assert set(results) == {"3", "5", "7", "own"}
         assert (results["3"]["value"], results["5"]["value"], results["own"]["value"]) == (1.0, 2.0, 4.0)
 
-    def test_whole_partitions_have_no_node_to_colour(self) -> None:
+    def test_whole_partitions_have_no_node_to_color(self) -> None:
         assert json.loads(node_data(profile([operator(-1, op="DELEGATE")])))["results"] == {}
 
 

@@ -87,7 +87,7 @@ def test_four_threads_slower_than_one() -> None:
     assert choice.sure
 
 
-def test_setting_that_had_no_effect_is_not_recommended_even_if_noise_favours_it() -> None:
+def test_setting_that_had_no_effect_is_not_recommended_even_if_noise_favors_it() -> None:
     choice = choose_threads("quiet", rounds({1: 10.0, 2: 9.0, 4: 8.0}), _CORES, {Option(2), Option(4)})
     assert choice is not None
     assert choice.option == Option(1)
