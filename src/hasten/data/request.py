@@ -1,4 +1,4 @@
-"""What a user gives to judge a model by: names of data, and how to read and score it."""
+"""Data that a user asks to evaluate with: its names, and how to read and score it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All candidates of a tuning in one race: rounds of fresh processes, each result saved the moment its round ends."""
+"""The candidates of a search, measured together: rounds of fresh processes, each result saved as its round ends."""
 
 from __future__ import annotations
 

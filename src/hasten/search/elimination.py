@@ -1,4 +1,4 @@
-"""The race itself: quick rounds first, what is clearly slower drops out, and the time goes to close candidates.
+"""Elimination of candidates: quick rounds first, what is clearly slower drops out, close ones get the remaining time.
 
 Only a candidate that keeps the floor can push others out: the fastest ones are tested first, and each of them only
 while it looks faster than the best that is known to be accurate.
@@ -31,7 +31,7 @@ MOST_ROUNDS: Final = 8
 
 @dataclass(slots=True)
 class Elimination:
-    """Decides who stays in the race, and who leads it."""
+    """Decides which entrants stay in the race, and which one leads it."""
 
     candidates: Candidates
     guard: Guard

@@ -1,4 +1,4 @@
-"""What the report shows besides the choice: profiles before and after, and practices in full if there is time."""
+"""Profiles before and after a search, and practices run in full if there is time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may still win a race of many candidates, from what each took in the rounds that it was in.
+"""Comparison of candidates by the ratios of their times within shared rounds.
 
 A level is the natural logarithm of a candidate's milliseconds in one round. Two candidates are compared by the rounds
 that both were in, so that what disturbs a whole round touches neither. Checked by simulation in the tests.

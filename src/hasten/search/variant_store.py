@@ -1,4 +1,4 @@
-"""Where variants come from: made when a search asks for them, each once, and found again by a later run."""
+"""Variants of one model: made on request, each once, and found again by a later run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a process went away without an answer: what its exit status, its log and the system's counters say."""
+"""Cause of a process's unexpected exit, from its exit status, its log and the system's counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A closer look at a few calls of each place: what the better way would have cost.
+"""Probe of a few calls of each place: the cost of copies, next to that of passing data without them.
 
 An input that LiteRT has to convert or copy first is handed over a second time in the form that fits, and that is timed;
 an output is also fetched as a view, and a weak reference tells whether the copy outlived the next run. Both leave the

@@ -33,7 +33,7 @@ _STEPS: Final = ((5, 3, 32), (8, 3, 64), (16, 3, 96), (32, 3, 128))
 
 @dataclass(slots=True)
 class Ladder:
-    """The points of one accelerator so far, and what ended them early."""
+    """The measured points of one accelerator, and what ended them early."""
 
     plan: Plan
     points: list[LadderPoint] = field(default_factory=list)
