@@ -99,7 +99,7 @@ def test_trouble_with_the_disk_says_what_to_do(tmp_path: Path, monkeypatch: pyte
 
 def test_two_tunings_do_not_share_a_folder(tmp_path: Path) -> None:
     first = SearchFolder(tmp_path, TUNE, SETTINGS, resume=False)
-    with pytest.raises(UsageError, match="Another run is at work"):
+    with pytest.raises(UsageError, match="Another run is using"):
         SearchFolder(tmp_path, TUNE, SETTINGS, resume=True)
     first.close()
     SearchFolder(tmp_path, TUNE, SETTINGS, resume=True).close()

@@ -275,7 +275,7 @@ def test_a_variant_that_somebody_changed_is_refused(tmp_path: Path) -> None:
 
 def test_a_second_run_in_the_same_folder_is_kept_out_while_the_first_is_at_work(tmp_path: Path) -> None:
     first = opened(tmp_path / "out")
-    with pytest.raises(UsageError, match="Another run is at work"):
+    with pytest.raises(UsageError, match="Another run is using"):
         opened(tmp_path / "out")
     first.close()
     opened(tmp_path / "out").close()
