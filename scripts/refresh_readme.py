@@ -1,6 +1,7 @@
 """Run the README's commands and put what they print below them. Run it on an idle machine: `make readme`.
 
-Only commands that show an output in the README are run, in their order, in one new folder, as a reader would run them.
+Only commands that show an output in the README are run, in their order, in one new folder, as a reader would run them;
+with arguments (`app quantize`), only those commands.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ def _renewed(console: str, folder: Path) -> str:
     lines = console.splitlines()
     commands = [line for line in lines if line.startswith("$ ")]
     shows_output = len(lines) > len(commands)
+    if (asked := sys.argv[1:]) and not any(command.split()[2] in asked for command in commands):
+        return console
     return "".join(
         f"{command}\n{_output(command.removeprefix('$ '), folder) if shows_output else ''}" for command in commands
     )
@@ -52,12 +55,20 @@ def _output(command: str, folder: Path) -> str:
     words = [sys.executable if word == "python" else word for word in shlex.split(command)]
     # The command as the reader gives it: a tuning repeats it in its report.
     program = f"import sys; sys.argv = {words!r}; from hasten.cli.start import entry_point; entry_point()"
+    # Of a watched program, standard output is its own, and hasten's words are on standard error.
+    is_watched = words[1] == "app"
     finished = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, stdout=subprocess.PIPE, text=True, check=False
+        [sys.executable, "-c", program],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if is_watched else None,
+        text=True,
+        check=False,
     )
     if finished.returncode:
         raise SystemExit(f"{command} ended with {finished.returncode}")
-    return finished.stdout.replace(sys.executable, "python")
+    lines = [line for line in finished.stdout.splitlines() if not line.startswith(("hasten: ", "INFO: "))]
+    return "\n".join(lines).replace(sys.executable, "python") + "\n"
 
 
 if __name__ == "__main__":

@@ -101,7 +101,10 @@ def _facts(found: QuantizeFound) -> Iterable[tuple[str, ...]]:
     yield "model", f"{PurePath(found.model).name} ({size(found.original.size_bytes)}), {found.plan.describe()}"
     yield "chosen", f"{found.chosen}, copied to {found.path}"
     limit = found.floor.get("text") or f"at most {percent(found.max_drop)} lost"
-    yield "floor", f"{limit}, decided on one half of {found.data}; accuracy is measured on the other half"
+    yield (
+        "floor",
+        f"{limit}, decided on one half of {PurePath(found.data).name}; accuracy is measured on the other half",
+    )
 
 
 def _as_it_is(found: QuantizeFound) -> Iterable[tuple[str, ...]]:
