@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import functools
 import importlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
-
-from hasten.core import accuracy_notes, doubts
-from hasten.core.phrases import Phrasebook
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 if TYPE_CHECKING:
+    from hasten.core.phrases import Phrasebook
     from hasten.practices.practice import Practice
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A practice by name: what its page is called, and what `hasten --help` says of its command."""
 
     name: str
@@ -47,11 +43,16 @@ def practice_named(name: str) -> Practice:
 @functools.cache
 def phrasebook() -> Phrasebook:
     """The phrases of all practices, for whoever shows what several of them said."""
+    # `--help` reads this module, and needs no phrases.
+
     return _phrasebook(NAMES)
 
 
 @functools.cache
 def _phrasebook(names: tuple[str, ...]) -> Phrasebook:
+    # `--help` reads this module, and needs no phrases.
+    from hasten.core import accuracy_notes, doubts
+    from hasten.core.phrases import Phrasebook
     from hasten.evaluate import trial_words
     from hasten.evaluate import words as evaluation
     from hasten.practices import step_words
