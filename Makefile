@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all check check-words format approve readme bench-self software-gpu kotlin clean
+.PHONY: demo test test-all check format approve readme bench-self software-gpu kotlin clean
 
 # Into a new folder each time: nothing that was made before is overwritten.
 demo: $(READY) ## tune the embedded model on its data, and say where the report is
@@ -22,9 +22,6 @@ check: $(READY) ## style, types, architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python scripts/check_words.py
-
-check-words: $(READY) ## no code decides by English, no long lists of parameters, no import cycles
 	$(BIN)/python scripts/check_words.py
 
 # System packages that tests use. Where one cannot be installed, its tests are skipped and give the reason.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import pathlib
 from dataclasses import replace
 from types import MappingProxyType
@@ -74,9 +73,6 @@ _VIEWS: Final = {
     "Profile": "hasten.practices.profile.view",
     "SustainedFound": "hasten.report.timing",
 }
-
-# The practices whose function here takes a model, a plan and a workload.
-_OF_A_MODEL: Final = ("copies", "profile", "threads")
 
 __all__ = [
     "RECIPE_NAMES",
@@ -477,20 +473,11 @@ def practice(
     effort: Effort = Effort(),
     **options: Any,
 ) -> Any:
-    """What the practice of that name finds for a model.
+    """What a practice finds that has a command, but no function of its own here; options are those of its `run`."""
+    from hasten.practices.registry import GUIDE
 
-    A practice without a function of its own here takes the options of its `run(candidate, *, effort, …)`.
-    """
-    from hasten.practices.registry import NAMES
-
-    if name not in NAMES:
-        raise UsageError(f"There is no practice {name!r}.", f"Use one of: {', '.join(NAMES)}.")
-    if name in _OF_A_MODEL:
-        return globals()[name](model, plan, workload, effort=effort, **options)
-    if importlib.util.find_spec(f"hasten.practices.{name}.run") is None or name in __all__ or name == "help":
-        raise UsageError(
-            f"The practice {name!r} measures no single model.", f"Choose one of: {', '.join(_OF_A_MODEL)}."
-        )
+    if name in __all__ or name not in {entry.name for entry in GUIDE if entry.help}:
+        raise UsageError(f"No general function serves the practice {name!r}.", "Call the function of its command.")
     candidate, _ = open_model(model, plan, workload)
     run = importlib.import_module(f"hasten.practices.{name}.run").run
     return _found(run(candidate, effort=effort, **options), candidate)
