@@ -6,20 +6,19 @@ inside the folder, and that the model's hash is the one it had.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.record import FORMAT, MALFORMED, MARK, MODEL_FILE, Bundle, bundle_data, bundle_from_data
 from hasten.core.errors import DataError, HastenError, ModelError, UsageError
+from hasten.core.whole_file import whole_file, write_whole
 from hasten.engine.model_file import file_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 PLAN_FILE: Final = "plan.json"
 SESSION_FILE: Final = "session.jsonl"
@@ -64,21 +63,16 @@ def write_bundle(model: Path, bundle: Bundle) -> Bundle:
     """
     folder = bundle.folder
     refuse_foreign_folder(folder)
-    new_model, new_plan = _new(folder / MODEL_FILE), _new(folder / PLAN_FILE)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(model, new_model)
-        written = replace(bundle, model_file=MODEL_FILE, sha256=file_hash(new_model))
-        with new_plan.open("w", encoding="utf-8") as stream:
-            stream.write(json.dumps(bundle_data(written), indent=2, allow_nan=False) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        new_model.replace(folder / MODEL_FILE)
-        new_plan.replace(folder / PLAN_FILE)
+        with whole_file(folder / PLAN_FILE) as new_plan, whole_file(folder / MODEL_FILE) as new_model:
+            with model.open("rb") as source:
+                shutil.copyfileobj(source, new_model)
+            new_model.flush()
+            written = replace(bundle, model_file=MODEL_FILE, sha256=file_hash(Path(new_model.name)))
+            new_plan.write(json.dumps(bundle_data(written), indent=2, allow_nan=False).encode() + b"\n")
+            new_plan.flush()  # a disk without room for it must be seen before the model gets its name
     except OSError as error:
-        for left in (new_model, new_plan):
-            with contextlib.suppress(OSError):
-                left.unlink(missing_ok=True)
         raise DataError(
             f"The bundle in {folder} cannot be written: {error.strerror}.", "Choose another folder."
         ) from error
@@ -90,8 +84,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        _new(path).write_text(text, encoding="utf-8")
-        _new(path).replace(path)
+        write_whole(path, text)
 
 
 def refuse_foreign_folder(folder: Path) -> None:
@@ -149,7 +142,3 @@ def _check_model(bundle: Bundle) -> None:
             f"and plan.json says {bundle.sha256[:12]}.",
             _HINT,
         )
-
-
-def _new(path: Path) -> Path:
-    return path.with_name(f".{path.name}.new")

@@ -7,6 +7,7 @@ A time breaks its limit only if its whole confidence interval does. A limit that
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -163,8 +164,11 @@ def _write_markdown(arguments: argparse.Namespace, text: str) -> None:
     if not _is_step_summary(path):
         write_new(path, text, force=arguments.force)
         return
+    before = path.stat().st_size if is_there(path) else 0
     try:
         with path.open("a", encoding="utf-8") as stream:
-            stream.write("\n" + text if is_there(path) and path.stat().st_size else text)
+            stream.write("\n" + text if before else text)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            os.truncate(path, before)  # what other steps wrote stays, without half of a summary behind it
         raise DataError(f"{path} cannot be written: {error.strerror}.") from error

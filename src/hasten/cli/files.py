@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from hasten.core.errors import DataError, UsageError
+from hasten.core.whole_file import whole_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def is_there(path: Path) -> bool:
@@ -35,16 +41,27 @@ def _refuse(path: Path, *, force: bool, model: Path) -> None:
             raise UsageError(f"{path} already exists.", "Choose another name, or add --force to replace it.")
     if not path.parent.is_dir():
         raise UsageError(f"There is no folder {path.parent}.", "Create it first, or choose another one.")
-    if not os.access(path if is_there(path) else path.parent, os.W_OK):
+    # Files are written beside their place and renamed, devices are not.
+    renamed = path.is_file() or not is_there(path)
+    if not (os.access(path.resolve().parent, os.W_OK) if renamed else os.access(path, os.W_OK)):
         raise DataError(f"{path} cannot be written: permission denied.", "Choose another folder.")
 
 
-def write_new(path: Path, text: str, *, force: bool) -> None:
+def write_new(path: Path, content: str | bytes, *, force: bool) -> None:
     """Write a file; an existing one only with --force."""
+    with new_file(path, force=force) as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, force: bool) -> Iterator[IO[bytes]]:
+    """A stream whose content becomes the file at its end; trouble is an error that names the file."""
     try:
-        with path.open("w" if force else "x", encoding="utf-8") as stream:
-            stream.write(text)
+        with whole_file(path, replace=force) as stream:
+            yield stream
     except FileExistsError:
         raise UsageError(f"{path} already exists.", "Choose another name, or add --force to replace it.") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror}.") from error
+        raise DataError(
+            f"{path} cannot be written: {error.strerror}.", "Make room there, or choose another folder."
+        ) from error

@@ -121,12 +121,9 @@ def _write_picture(folder: Path, name: str, content: bytes, *, force: bool) -> N
     target = folder / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with target.open("wb" if force else "xb") as stream:
-            stream.write(content)
-    except FileExistsError:
-        raise UsageError(f"{target} already exists.", "Choose another folder, or add --force to replace it.") from None
     except OSError as error:
-        raise DataError(f"{target} cannot be written: {error.strerror}.") from error
+        raise DataError(f"{folder} cannot be created: {error.strerror}.", "Choose another folder.") from error
+    write_new(target, content, force=force)
 
 
 def _watch(path: Path, arguments: argparse.Namespace) -> int:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
-from hasten.cli.files import refuse_existing
+from hasten.cli.files import new_file, refuse_existing
 from hasten.cli.presenting import present
-from hasten.core.errors import DataError
 
 if TYPE_CHECKING:
     import argparse
@@ -62,16 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
         effort=api.Effort(on=target),
     )
     if arguments.output:
-        _save(arguments.output, found)
+        _save(arguments.output, found, force=arguments.force)
         found = replace(found, saved=str(arguments.output))
     return present(arguments, found)
 
 
-def _save(path: Path, found: Prediction) -> None:
+def _save(path: Path, found: Prediction, *, force: bool) -> None:
     import numpy as np
 
-    try:
-        with path.open("wb") as stream:  # a file of its own, as NumPy would change its name
-            np.savez(stream, **found.outputs)  # type: ignore[arg-type]
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror}.") from error
+    with new_file(path, force=force) as stream:  # a stream, as NumPy would change the file's name
+        np.savez(stream, **found.outputs)  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan
 from hasten.core.profile import Peaks
+from hasten.core.whole_file import write_whole
 from hasten.measure.rounds import Candidate, Progress, Rounds, no_progress
 from hasten.model import example_models
 
@@ -117,4 +118,4 @@ def _write(path: Path, peaks: Peaks) -> None:
     """A cache that cannot be written costs time, nothing else."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(to_data(peaks)))
+        write_whole(path, json.dumps(to_data(peaks)))

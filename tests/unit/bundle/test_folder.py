@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -256,11 +256,11 @@ def test_only_a_folder_with_a_plan_is_a_bundle(folder: Path) -> None:
 def test_a_place_that_cannot_be_written_is_said_and_left_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = _bundle(tmp_path, measured={"speedup": 2.0})
 
-    def full(source: Path, target: Path) -> None:
-        target.write_bytes(b"half of")
+    def full(source: IO[bytes], target: IO[bytes]) -> None:
+        target.write(b"half of")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("shutil.copyfile", full)
+    monkeypatch.setattr("shutil.copyfileobj", full)
     with pytest.raises(DataError, match="No space left on device"):
         _bundle(tmp_path, measured={"speedup": 3.0})
     assert sorted(path.name for path in before.folder.iterdir()) == ["model.tflite", "plan.json"]

@@ -6,6 +6,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import DataError, UsageError
+from hasten.core.whole_file import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ def write_delegate(folder: Path) -> list[Path]:
         template = resources.files("hasten.practices.accelerators") / "delegate_template"
         written = [folder / name for name in FILES]
         for path in written:
-            path.write_bytes((template / path.name).read_bytes())
+            write_whole(path, (template / path.name).read_bytes())
     except OSError as error:
         raise DataError(f"The delegate cannot be written to {folder}: {error.strerror}.") from error
     return written
