@@ -110,6 +110,16 @@ def test_accelerators(found: Trial, standing: Standing, code: str) -> None:
     assert why_words(found.why) in BOOK.text(finding.remark)
 
 
+def test_a_faster_accelerator_that_breaks_the_floor_is_not_said_to_be_slower() -> None:
+    why = said("It loses 3.0 percentage points of top-1.")
+    broken = trial(ORIGINAL, 1.0, NPU, floor=FloorState.BROKEN, status=Status.BROKEN, why=why)
+    finding = verdicts([BASE, broken])["accelerators"]
+    assert (finding.standing, finding.remark.code) == (Standing.GOOD, "accelerators.none-accurate")
+    told = BOOK.text(finding.remark)
+    assert told.startswith("No accelerator beats the chosen plan and keeps the accuracy.")
+    assert told.endswith("faster). It loses 3.0 percentage points of top-1.")
+
+
 def test_an_operator_with_headroom_is_to_do_with_its_worth() -> None:
     operator = OperatorTime(0, "CONV_2D", (), "here", "", 2.0, 0.5, None, "exact", headroom_ms=1.0)
     model = Model("m", 1, "")

@@ -14,6 +14,8 @@ from hasten.core.statistics import Interval
 
 BASE = "xnnpack"
 """The row that all others are compared with: XNNPACK on the CPU."""
+YARDSTICKS = ("reference", "builtin", BASE)
+"""Whose outputs count as right: the first of these that runs."""
 NOISE = "seeded noise"
 """What outputs are compared on where there is no data."""
 
@@ -83,8 +85,10 @@ class AcceleratorRow:
     refused: tuple[str, ...] = ()
     """Operators that it left to the CPU, as `OP x count`."""
     max_error: float | None = None
-    """As a share of the reference's range. None: not compared, or, where the status is wrong, not numbers."""
+    """As a share of the yardstick's range. None: not compared, or, where the status is wrong, not numbers."""
     typical_error: float | None = None
+    compared_with: str = ""
+    """The yardstick: the row whose outputs these were compared with. Empty: not compared, or the yardstick itself."""
     latency: Latency | None = None
     init_ms: float | None = None
     first_run_ms: float | None = None

@@ -1,4 +1,4 @@
-"""The accuracy of an accelerator's outputs: the same inputs for all, compared with the reference kernels."""
+"""The accuracy of an accelerator's outputs: the same inputs for all, compared with those of one yardstick."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from hasten.data.prepare import Preparer
 from hasten.data.tensor_forms import forms_from_graph
 from hasten.model.metadata import read_metadata
+from hasten.practices.accelerators.facts import YARDSTICKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 _INPUTS_CHECKED: Final = 3
 _SAMPLES_CHECKED: Final = 8
-_TRUTHS: Final = ("reference", "builtin", "xnnpack")
-"""Whose outputs count as right: the first of these that runs."""
 # Their outputs jump where their inputs only move: on noise, another rounding is another choice.
 _CHOOSING: Final = ("ARG_MAX", "ARG_MIN", "TOPK_V2", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "CUSTOM")
 
@@ -46,7 +45,7 @@ _BEYOND = 1.0
 
 
 class Judgement(enum.Enum):
-    """Whether outputs are those of the reference kernels."""
+    """Whether outputs are those of the yardstick."""
 
     RIGHT = "right"
     IMPRECISE = "imprecise"
@@ -57,7 +56,7 @@ class Judgement(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OutputError:
-    """How far outputs are from the reference kernels', as a share of the reference's range; infinite: not numbers."""
+    """How far outputs are from the yardstick's, as a share of their range; infinite: not numbers."""
 
     worst: float
     typical: float
@@ -95,21 +94,28 @@ def real_numbers(data: bytes | memoryview, info: TensorInfo) -> NDArray[np.float
     return (np.abs(values) if values.dtype.kind == "c" else values).astype(np.float64)
 
 
+def yardstick_of(outputs: Mapping[str, Outputs]) -> str:
+    """Whose outputs the others are compared with: those of the best known kernels that ran; empty where none did."""
+    return next((name for name in YARDSTICKS if name in outputs), "")
+
+
 def output_errors(
     graph: Graph, outputs: Mapping[str, Outputs], tensors: Sequence[TensorInfo]
 ) -> dict[str, OutputError]:
-    """The error of each, by name: against the reference kernels, or the next best where those cannot run the model."""
-    truth = next((outputs[name] for name in _TRUTHS if name in outputs), None)
-    if truth is None:
+    """The error of each but the yardstick, by name."""
+    yardstick = yardstick_of(outputs)
+    if not yardstick:
         return {}
+    truth = outputs[yardstick]
     steps = [1.0 if tensor.dtype in ("int8", "uint8", "int16") else 0.0 for tensor in tensors]
     errors = {
         name: worst_of([output_error(expected, got, steps) for expected, got in zip(truth, found, strict=True)])
         for name, found in outputs.items()
+        if name != yardstick
     }
     if not chooses(graph):
         return errors
-    cpu_typical = max(errors[name].typical for name in _TRUTHS if name in errors)
+    cpu_typical = max((errors[name].typical for name in YARDSTICKS if name in errors), default=0.0)
     return {name: beside_the_cpu(error, cpu_typical) for name, error in errors.items()}
 
 

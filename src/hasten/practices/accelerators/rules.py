@@ -12,7 +12,7 @@ from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import FloorState
 from hasten.core.trial import Status as TrialStatus
-from hasten.practices.accelerators.facts import BASE, Status
+from hasten.practices.accelerators.facts import BASE, YARDSTICKS, Status
 from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hasten.core.plan import Plan
     from hasten.core.trial import Trial
-    from hasten.practices.accelerators.facts import AcceleratorRow, LadderPoint
+    from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFound, LadderPoint
     from hasten.practices.practice import Evidence
 
 NAME: Final = "accelerators"
@@ -62,9 +62,9 @@ def _error(row: AcceleratorRow, *, chooses: bool) -> Remark | None:
         return remark("accelerators.wrong", error=row.typical_error)
     if row.status is Status.IMPRECISE:
         return remark("accelerators.imprecise", error=row.max_error, chooses=chooses)
-    if chooses and (row.max_error or 0.0) > _LARGE_ERROR:
-        return remark("accelerators.choices")
-    return None
+    if (row.max_error or 0.0) <= _LARGE_ERROR:
+        return None
+    return remark("accelerators.choices" if chooses else "accelerators.imprecise", error=row.max_error, chooses=chooses)
 
 
 def _left(row: AcceleratorRow) -> Remark | None:
@@ -112,18 +112,34 @@ def ladder_remarks(row: AcceleratorRow) -> list[Remark]:
     return [remark("accelerators.pays-from", macs=row.pays_from_macs, below=below), *trouble]
 
 
+def comparison_of_outputs(found: AcceleratorsFound) -> Remark:
+    """What the outputs were really compared with, and on which inputs; or that they were not."""
+    compared = [row for row in found.rows if row.compared_with]
+    if compared:
+        yardstick = compared[0].compared_with
+        absent = [
+            name for name in YARDSTICKS[: YARDSTICKS.index(yardstick)] if any(it.name == name for it in found.rows)
+        ]
+        return remark("accelerators.compared", yardstick=yardstick, inputs=found.compared_on, absent=absent)
+    if any(row.max_error is not None for row in found.rows):  # an older release did not keep with what
+        return remark("accelerators.compared", yardstick="", inputs=found.compared_on, absent=[])
+    ran = [row.name for row in found.rows if row.latency is not None]
+    return remark("accelerators.not-compared", ran=ran)
+
+
 def recommend(rows: Sequence[AcceleratorRow]) -> tuple[str | None, Remark]:
     """The accelerator to use, and why. XNNPACK stays unless another is right and proves to be faster."""
     base = next((row for row in rows if row.name == BASE), None)
-    if base is None or base.latency is None:
+    if base is None or base.latency is None or base.status is Status.WRONG:
         return _without_base(rows, base)
     tried = [row for row in rows if row.latency is not None and row is not base and _is_an_option(row)]
-    faster = [row for row in tried if _is_trusted(row) and _is_faster(row)]
-    if faster:
-        best = min(faster, key=lambda row: row.median_ms)
-        return best.name, remark("accelerators.use", name=best.name, **_speed(best), **_reservations(best))
-    untrusted = [row.name for row in rows if row.status is Status.IMPRECISE and _is_faster(row)]
-    return BASE, remark("accelerators.stay", tried=[row.name for row in tried], untrusted=untrusted)
+    faster = [row for row in tried if _is_faster(row) and _is_right(row)]
+    best = min(faster, key=lambda row: row.median_ms, default=base)
+    conditional = [_condition(row) for row in tried if _needs_a_test(row) and row.median_ms < best.median_ms]
+    if best is not base:
+        facts = {**_speed(best), "more_cores": _more_cores(best), "conditional": conditional}
+        return best.name, remark("accelerators.use", name=best.name, **facts)
+    return BASE, remark("accelerators.stay", tried=[row.name for row in tried], conditional=conditional)
 
 
 def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
@@ -134,6 +150,8 @@ def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
         return Finding(NAME, Standing.NOT_EXAMINED, why)
     if row.name != BASE:
         return Finding(NAME, Standing.TO_DO, Remark(why.code, {**why.facts, "settings": _settings(row.plan)}))
+    if why.facts["conditional"]:
+        return Finding(NAME, Standing.TO_DO, why)
     beyond = [row for row in rows if not row.plan.runs_on_cpu]
     if not any(row.latency is not None for row in beyond):
         absent = [row for row in beyond if row.status in (Status.MISSING, Status.FAILED)]
@@ -143,23 +161,29 @@ def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
 
 
 def _without_base(rows: Sequence[AcceleratorRow], base: AcceleratorRow | None) -> tuple[str | None, Remark]:
-    absent = {} if base is None else {"base_why": {"code": base.why.code, "facts": dict(base.why.facts)}}
+    absent: dict[str, Any] = {}
+    if base is not None:
+        ran = base.latency is not None
+        absent = {"base_ran": ran, "base_why": {"code": base.why.code, "facts": dict(base.why.facts)}}
     running = [row for row in rows if row.latency is not None]
-    trusted = [row for row in running if _is_trusted(row)]
-    trusted = [row for row in trusted if _is_an_option(row)] or trusted
-    if trusted:
-        best = min(trusted, key=lambda row: row.median_ms)
+    right = [row for row in running if _is_right(row)]
+    right = [row for row in right if _is_an_option(row)] or right
+    if right:
+        best = min(right, key=lambda row: row.median_ms)
         return best.name, remark("accelerators.use-fastest", name=best.name, **absent)
     if running:
         return None, remark("accelerators.unchecked", names=[row.name for row in running], **absent)
     return None, remark("accelerators.nothing-runs", **absent)
 
 
-def _reservations(row: AcceleratorRow) -> dict[str, Any]:
-    """What nobody should use the recommended one without knowing."""
-    cores = next((dict(doubt.facts) for doubt in row.doubts if doubt.code == MORE_CORES), None)
-    error = row.max_error if (row.max_error or 0.0) > _LARGE_ERROR else None
-    return {"more_cores": cores, "error": error}
+def _more_cores(row: AcceleratorRow) -> dict[str, Any] | None:
+    """That it kept more cores busy than the plan has threads, which nobody should use it without knowing."""
+    return next((dict(doubt.facts) for doubt in row.doubts if doubt.code == MORE_CORES), None)
+
+
+def _condition(row: AcceleratorRow) -> dict[str, Any]:
+    """A faster accelerator that is worth a test of its accuracy, and what its outputs differ by."""
+    return {"name": row.name, "error": row.max_error, **_speed(row)}
 
 
 def _settings(plan: Plan) -> str:
@@ -172,9 +196,17 @@ def _settings(plan: Plan) -> str:
     return options or f"--kernel {plan.kernel}"
 
 
-def _is_trusted(row: AcceleratorRow) -> bool:
-    """Whether its outputs were compared and found right."""
-    return row.status in (Status.RUNS, Status.PARTIAL) and row.max_error is not None
+def _is_right(row: AcceleratorRow) -> bool:
+    """Whether its outputs are the yardstick's, or nearly so."""
+    if row.status not in (Status.RUNS, Status.PARTIAL):
+        return False
+    return row.name in YARDSTICKS if row.max_error is None else row.max_error <= _LARGE_ERROR
+
+
+def _needs_a_test(row: AcceleratorRow) -> bool:
+    """Whether it is faster, and only an accuracy on real data can tell if its outputs are good enough."""
+    off = row.status is not Status.WRONG and row.max_error is not None and not _is_right(row)
+    return off and _is_faster(row)
 
 
 def _is_an_option(row: AcceleratorRow) -> bool:
@@ -195,8 +227,11 @@ def verdict(known: Evidence) -> Finding:
     facts = {"rows": [_row(trial, known.best) for trial in tried]}
     if not ran:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-runs", **facts))
-    if any(trial.floor is FloorState.UNKNOWN and trial.median_ms < known.best.median_ms for trial in ran):
+    faster = [trial.floor for trial in ran if trial.median_ms < known.best.median_ms]
+    if FloorState.UNKNOWN in faster:
         return Finding(NAME, Standing.TO_DO, remark("accelerators.no-data", **facts))
+    if FloorState.BROKEN in faster:
+        return Finding(NAME, Standing.GOOD, remark("accelerators.none-accurate", **facts))
     return Finding(NAME, Standing.GOOD, remark("accelerators.none-faster", **facts))
 
 

@@ -1,7 +1,7 @@
 """The guide's "Evaluate whether your model benefits from using hardware accelerators": what runs where, and what pays.
 
-Each accelerator is loaded in a process of its own, its placement and its outputs are checked against the reference
-kernels, and those that run are timed in interleaved rounds; one that is surely out of the race keeps its first figures.
+Each accelerator is loaded in a process of its own, its placement and its outputs are checked, and those that run are
+timed in interleaved rounds; one that is surely out of the race keeps its first figures.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from hasten.practices.accelerators.outputs import (
     make_inputs,
     output_errors,
     real_numbers,
+    yardstick_of,
 )
 from hasten.practices.accelerators.placement import YNNPACK_OPTION, placement_fields, something_else_ran
 from hasten.practices.accelerators.rules import break_even_runs, why_of
@@ -222,10 +223,11 @@ def _rows(graph: Graph, entries: list[_Entry]) -> tuple[AcceleratorRow, ...]:
     sound = [entry for entry in entries if entry.failure is None and entry.load is not None and entry.outputs]
     outputs = {entry.name: entry.outputs for entry in sound}
     tensors = sound[0].load.outputs if sound and sound[0].load is not None else ()
-    errors = output_errors(graph, outputs, tensors)
+    errors, yardstick = output_errors(graph, outputs, tensors), yardstick_of(outputs)
     base = next((entry.track for entry in entries if entry.name == BASE and entry.failure is None), None)
     base = base if base is not None and base.rounds else None
-    return tuple(_row(graph, entry, errors.get(entry.name), base) for entry in entries)
+    rows = [_row(graph, entry, errors.get(entry.name), base) for entry in entries]
+    return tuple(replace(row, compared_with=yardstick) if row.name in errors else row for row in rows)
 
 
 def _row(graph: Graph, entry: _Entry, error: OutputError | None, base: Track | None) -> AcceleratorRow:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.codec import to_data
 from hasten.core.units import interval_ms, milliseconds, percent, size
 from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFound, Status
-from hasten.practices.accelerators.rules import NAME, finding_of, ladder_remarks, recommend
+from hasten.practices.accelerators.rules import NAME, comparison_of_outputs, finding_of, ladder_remarks, recommend
 from hasten.practices.accelerators.words import BOOK
 from hasten.practices.practice import studies_section
 from hasten.show.blocks import Cell, Chart, Facts, Table, answer, columns, known
@@ -29,7 +29,7 @@ def view(found: AcceleratorsFound, name: str = NAME) -> list[Block]:
     said = tuple((row.name, text) for row in found.rows if (text := _said(row)))
     return [
         answer(finding_of(found.rows).remark, BOOK),
-        Facts((("model", PurePath(found.model).name), ("compared on", found.compared_on))),
+        Facts((("model", PurePath(found.model).name), ("outputs", BOOK.text(comparison_of_outputs(found))))),
         _chart_or_table(found, name),
         *([Facts(said)] if said else []),
     ]
@@ -41,6 +41,7 @@ def document(found: AcceleratorsFound) -> dict[str, Any]:
     return {
         **to_data(found, BOOK),
         "rows": [_row_data(row) for row in found.rows],
+        "outputs": BOOK.remark_data(comparison_of_outputs(found)),
         "recommended": recommended,
         "why": BOOK.text(why),
         "finding": BOOK.finding_data(finding_of(found.rows)),

@@ -12,10 +12,11 @@ from hasten.core.units import count, first_few, milliseconds, percent, several, 
 from hasten.evaluate.trial_words import why_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from hasten.core.phrases import Template
 
+_KERNELS: Final = {"reference": "the reference kernels", "builtin": "the built-in kernels", "xnnpack": "XNNPACK"}
 _FAR: Final = 10.0
 _REFUSED_NAMED: Final = 4
 _LONGEST_MESSAGE: Final = 240
@@ -47,6 +48,22 @@ def _imprecise(facts: Mapping[str, Any]) -> str:
         else ""
     )
     return f"Some outputs are off by {error_words(facts['error'])} their range.{tipped} Test its accuracy first."
+
+
+def _names(keys: Sequence[str]) -> str:
+    return " and ".join(_KERNELS[key] for key in keys)
+
+
+def _compared(facts: Mapping[str, Any]) -> str:
+    yardstick = f" with {_KERNELS[facts['yardstick']]}" if facts["yardstick"] else ""
+    absent = f", because {_names(facts['absent'])} did not run" if facts["absent"] else ""
+    return f"compared{yardstick} on {facts['inputs']}{absent}"
+
+
+def _not_compared(facts: Mapping[str, Any]) -> str:
+    ran = facts["ran"]
+    why = "no CPU kernels ran" if len(ran) > 1 else f"only {ran[0]} ran" if ran else "nothing ran"
+    return f"not compared: {why}"
 
 
 def _where(facts: Mapping[str, Any]) -> str:
@@ -87,23 +104,37 @@ def _speed(facts: Mapping[str, Any]) -> str:
 
 
 def _use(facts: Mapping[str, Any]) -> str:
+    if facts.get("error") is not None:  # an older release recommended it all the same
+        return _condition(facts)
     text = f"Use {facts['name']}: {_speed_words(facts)}.{_repaid(facts)}"
     if facts["more_cores"]:
         text += f" {BOOK.text(Remark(doubts.MORE_CORES, facts['more_cores']))}"
-    if facts["error"] is not None:
-        text += f" Some outputs differ by {error_words(facts['error'])} their range: test its accuracy."
-    return text
+    return f"{text}{_conditional(facts)}"
 
 
-def _settings(facts: Mapping[str, Any]) -> str:
-    return f"Run the model with {facts['settings']}." if "settings" in facts else ""
+def _condition(facts: Mapping[str, Any]) -> str:
+    off = f"but some outputs differ by {error_words(facts['error'])} their range"
+    return f"{facts['name']} is {_speed_words(facts)}, {off}: use it only if its accuracy holds on your data."
+
+
+def _conditional(facts: Mapping[str, Any]) -> str:
+    return "".join(f" {_condition(row)}" for row in facts.get("conditional", ()))
+
+
+def _to_do(facts: Mapping[str, Any]) -> str:
+    """The options of what is recommended; or how to test what is faster, but perhaps not good enough."""
+    if facts.get("error") is None and "settings" in facts:
+        return f"Run the model with {facts['settings']}."
+    tested = facts.get("conditional") or facts.get("error") is not None
+    return "Test its accuracy with labeled data: hasten tune MODEL --data DATA." if tested else ""
 
 
 def _stay(facts: Mapping[str, Any]) -> str:
     tried = f" Tried: {', '.join(facts['tried'])}." if facts["tried"] else ""
-    names = ", ".join(facts["untrusted"])
+    names = ", ".join(facts.get("untrusted", ()))  # how an older release told of them
     untrusted = f" Faster, but test their accuracy first: {names}." if names else ""
-    return f"Stay with XNNPACK on the CPU: nothing else is proven faster.{tried}{untrusted}"
+    proven = "proven both faster and right" if facts.get("conditional") or names else "proven faster"
+    return f"Stay with XNNPACK on the CPU: nothing else is {proven}.{tried}{untrusted}{_conditional(facts)}"
 
 
 def _without_base(text: Template) -> Phrase:
@@ -114,9 +145,10 @@ def _without_base(text: Template) -> Phrase:
         if "base_why" not in facts:
             return f"{first} XNNPACK was not timed."
         why = BOOK.text(remark_from_data(facts["base_why"]))
-        return f"{first} XNNPACK does not run this model. {why}".rstrip()
+        trouble = "XNNPACK is wrong." if facts.get("base_ran") else "XNNPACK does not run this model."
+        return f"{first} {trouble} {why}".rstrip()
 
-    return Phrase(told, _settings)
+    return Phrase(told, _to_do)
 
 
 def _unchecked(facts: Mapping[str, Any]) -> str:
@@ -138,7 +170,8 @@ def _raced_row(row: Mapping[str, Any]) -> str:
         return as_sentence(why_words(row["why"]) or "it did not run")
     ratio = row["ratio"]
     than = "" if ratio is None else f" ({percent(abs(ratio - 1))} {'slower' if ratio > 1 else 'faster'})"
-    return f"{milliseconds(row['median_ms'])}{than}."
+    why = f" {as_sentence(why_words(row['why']))}" if row["why"] and ratio is not None and ratio < 1 else ""
+    return f"{milliseconds(row['median_ms'])}{than}.{why}"
 
 
 def _vendor(facts: Mapping[str, Any]) -> str:
@@ -155,7 +188,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.failed": Phrase(_failed),
     "accelerators.vendor": Phrase(_vendor),
     "accelerators.no-numbers": Phrase(
-        "Do not use it: its outputs are not numbers, or differ in size from the reference outputs."
+        "Do not use it: its outputs are not numbers, or differ in size from the expected ones."
     ),
     "accelerators.wrong": Phrase(
         lambda facts: f"Do not use it: its outputs are off by {error_words(facts['error'])} their range."
@@ -164,15 +197,17 @@ PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.choices": Phrase(
         "Its outputs are choices that rounding also changes on the CPU, so their error says little."
     ),
+    "accelerators.compared": Phrase(_compared),
+    "accelerators.not-compared": Phrase(_not_compared),
     "accelerators.left": Phrase(_left),
     "accelerators.left-count": Phrase(_left_count),
     "accelerators.placement-unknown": Phrase("LiteRT does not report which operators it takes."),
     "accelerators.speed": Phrase(_speed),
     "accelerators.cached": Phrase("It starts in {start_ms:ms}, or in {cached_ms:ms} with a filled cache."),
     "accelerators.stand-in": Phrase("This is {what}."),
-    "accelerators.use": Phrase(_use, _settings),
-    "accelerators.stay": Phrase(_stay),
-    "accelerators.use-fastest": _without_base("Use {name}, the fastest that runs this model."),
+    "accelerators.use": Phrase(_use, _to_do),
+    "accelerators.stay": Phrase(_stay, _to_do),
+    "accelerators.use-fastest": _without_base("Use {name}, the fastest that runs this model correctly."),
     "accelerators.unchecked": _without_base(_unchecked),
     "accelerators.nothing-runs": _without_base("Nothing on this machine runs this model."),
     "accelerators.none-here": Phrase(_none_here),
@@ -190,6 +225,9 @@ PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.no-data": Phrase(
         lambda facts: f"{_raced(facts)} Without data, nothing shows that its answers are right.",
         "Give labeled data with --data.",
+    ),
+    "accelerators.none-accurate": Phrase(
+        lambda facts: f"No accelerator beats the chosen plan and keeps the accuracy. {_raced(facts)}"
     ),
     "accelerators.none-faster": Phrase(lambda facts: f"No accelerator beats the chosen plan. {_raced(facts)}"),
 }

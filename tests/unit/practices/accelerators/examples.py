@@ -15,6 +15,7 @@ from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFoun
 from hasten.practices.accelerators.placement import YNNPACK_OPTION
 from hasten.practices.accelerators.rules import together, why_of
 
+_COMPARED = {"max_error": 0.001, "typical_error": 0.0001, "compared_with": "reference"}
 _WHOLE = {"placed_ops": 66, "total_ops": 66, "partitions": 1, "placed_macs": 1.0, "placed_bytes": 1.0}
 
 
@@ -42,7 +43,7 @@ def typical() -> AcceleratorsFound:
             128.7,
             ratio=0.37,
             break_even_runs=88,
-            max_error=0.08,
+            max_error=0.008,
             doubts=(remark(doubts.MORE_CORES, cores=2.0, threads=1),),
         ),
     ]
@@ -103,7 +104,7 @@ def _ran(name: str, plan: Plan, median_ms: float, start_ms: float, **more: objec
         peak_memory_mb=92.0,
         against_cpu=against,
     )
-    row = replace(row, **{"max_error": 0.001, "typical_error": 0.0001, **_WHOLE, **more})  # type: ignore[arg-type]
+    row = replace(row, **{**_COMPARED, **_WHOLE, **more})  # type: ignore[arg-type]
     return replace(row, why=why_of(row, chooses=False))
 
 

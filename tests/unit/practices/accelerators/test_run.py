@@ -59,7 +59,8 @@ def test_everything_that_runs_is_placed_compared_and_timed(examined: Examination
     rows = examined(backs())
     assert [row.status for row in rows.values()] == [*[Status.RUNS] * 3, Status.MISSING, *[Status.RUNS] * 2]
     assert all((row.placed_ops, row.total_ops) == (4, 4) for name, row in rows.items() if name != "ynnpack")
-    assert all(row.max_error == 0 for row in rows.values() if row.latency)
+    assert all(row.max_error == 0 for row in rows.values() if row.latency and row.name != "reference")
+    assert rows["reference"].max_error is None
     assert rows["xnnpack"].against_cpu is None
     assert rows["gpu"].against_cpu is not None
     assert rows["gpu"].against_cpu.verdict is Verdict.SLOWER
@@ -150,7 +151,8 @@ def test_the_reference_kernels_are_a_yardstick_and_no_option(examined: Examinati
         (np.where(TRUTH > 0.5, np.nan, TRUTH), Status.WRONG, "accelerators.no-numbers"),
         (TRUTH * 1e6, Status.WRONG, "accelerators.wrong"),
         (TRUTH[:4], Status.WRONG, "accelerators.no-numbers"),
-        (TRUTH + np.array([0.13] + [0.0] * 7), Status.RUNS, "accelerators.speed"),
+        (TRUTH + np.array([0.13] + [0.0] * 7), Status.RUNS, "accelerators.imprecise"),
+        (TRUTH + np.array([0.01] + [0.0] * 7), Status.RUNS, "accelerators.speed"),
     ],
 )
 def test_outputs_decide_what_may_be_recommended(
@@ -159,7 +161,7 @@ def test_outputs_decide_what_may_be_recommended(
     rows = examined(backs(npu=Back(0.5, outputs, NPU, without_cpu=True)))
     assert rows["npu"].status is status
     assert codes(rows["npu"])[0] == code
-    assert recommend(examined.rows)[0] == ("npu" if status is Status.RUNS else "xnnpack")
+    assert recommend(examined.rows)[0] == ("npu" if code == "accelerators.speed" else "xnnpack")
 
 
 def test_the_imprecise_is_named_but_not_recommended(examined: Examination) -> None:
@@ -170,7 +172,8 @@ def test_the_imprecise_is_named_but_not_recommended(examined: Examination) -> No
     assert rows["npu"].status is Status.IMPRECISE
     name, why = recommend(examined.rows)
     assert name == "xnnpack"
-    assert why.facts["untrusted"] == ["npu"]
+    assert [row["name"] for row in why.facts["conditional"]] == ["npu"]
+    assert BOOK.text(why).startswith("Stay with XNNPACK")
 
 
 def test_a_part_is_named_with_what_was_left(examined: Examination) -> None:
@@ -209,11 +212,37 @@ def test_ynnpack_runs_where_it_is_built_in(examined: Examination) -> None:
     assert finding_of(examined.rows).remark.facts["settings"] == "--option cpu.enable_ynnpack=true"
 
 
-def test_a_recommendation_names_what_its_outputs_differ_by(examined: Examination) -> None:
-    examined(backs(npu=Back(0.5, TRUTH + np.array([0.1] + [0.0] * 7), NPU)))
+def test_the_fastest_right_one_is_recommended_and_a_faster_one_named_with_its_condition(examined: Examination) -> None:
+    off = TRUTH + np.array([0.1] + [0.0] * 7)
+    rows = examined(backs(npu=Back(0.3, off, NPU), gpu=Back(0.5, placement=GPU)))
     name, why = recommend(examined.rows)
-    assert name == "npu"
-    assert why.facts["error"] == pytest.approx(0.1)
+    assert name == "gpu"
+    assert rows["npu"].status is Status.RUNS
+    (condition,) = why.facts["conditional"]
+    assert (condition["name"], condition["error"]) == ("npu", pytest.approx(0.1))
+    assert "npu is 3.3× faster" in BOOK.text(why)
+    assert "10 % of their range: use it only if its accuracy holds" in BOOK.text(why)
+    assert BOOK.hint(finding_of(examined.rows).remark) == "Run the model with --accelerator gpu."
+
+
+def test_what_differs_is_worth_a_test_where_nothing_right_is_faster(examined: Examination) -> None:
+    examined(backs(npu=Back(0.5, TRUTH + np.array([0.1] + [0.0] * 7), NPU)))
+    finding = finding_of(examined.rows)
+    assert (finding.standing, finding.remark.code) == (Standing.TO_DO, "accelerators.stay")
+    assert BOOK.text(finding.remark).startswith("Stay with XNNPACK")
+    assert "--data" in BOOK.hint(finding.remark)
+
+
+def test_a_slower_one_that_differs_is_not_worth_a_word(examined: Examination) -> None:
+    examined(backs(npu=Back(0.8, TRUTH + np.array([0.1] + [0.0] * 7), NPU), gpu=Back(0.5, placement=GPU)))
+    assert recommend(examined.rows)[1].facts["conditional"] == []
+
+
+def test_wrong_outputs_of_xnnpack_are_no_reason_to_stay(examined: Examination) -> None:
+    examined(backs(xnnpack=Back(1.0, TRUTH[::-1])))
+    name, why = recommend(examined.rows)
+    assert name in ("gpu", "npu")
+    assert "XNNPACK is wrong. Do not use it" in BOOK.text(why)
 
 
 def test_more_cores_than_the_plan_has_are_named(examined: Examination) -> None:

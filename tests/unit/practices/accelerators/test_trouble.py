@@ -18,7 +18,9 @@ from hasten.measure.rounds import Candidate
 from hasten.practices.accelerators.facts import AcceleratorOptions, AcceleratorsFound, Status
 from hasten.practices.accelerators.rules import finding_of, recommend
 from hasten.practices.accelerators.run import plans_to_examine, run, vendor_rows
+from hasten.practices.accelerators.view import document, view
 from hasten.practices.accelerators.words import BOOK
+from hasten.show.blocks import Facts
 from tests.unit.fake_target import MACHINE
 from tests.unit.practices.accelerators.machine import (
     GPU,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hasten.core.placement import Placement
+    from hasten.practices.accelerators.facts import AcceleratorRow
 
 
 @pytest.fixture
@@ -124,6 +127,36 @@ def test_without_reference_kernels_the_next_best_is_the_truth(examined: Examinat
     gone = Back(refuses=Failure("load", "model", "no such kernel"))
     rows = examined(backs(reference=gone, builtin=gone, npu=Back(0.5, TRUTH[::-1], NPU)))
     assert (rows["xnnpack"].status, rows["npu"].status) == (Status.RUNS, Status.WRONG)
+    assert {row.compared_with for row in rows.values() if row.max_error is not None} == {"xnnpack"}
+    assert rows["xnnpack"].max_error is None, "nothing is compared with itself"
+    because = "with XNNPACK on seeded noise, because the reference kernels and the built-in kernels did not run"
+    assert outputs_of(rows) == f"compared {because}"
+
+
+def test_the_yardstick_that_ran_is_named(examined: Examination) -> None:
+    assert outputs_of(examined(backs())) == "compared with the reference kernels on seeded noise"
+    gone = Back(refuses=Failure("load", "model", "no such kernel"))
+    rows = examined(backs(reference=gone))
+    why = "because the reference kernels did not run"
+    assert outputs_of(rows) == f"compared with the built-in kernels on seeded noise, {why}"
+    data = document(AcceleratorsFound("model.tflite", tuple(rows.values())))
+    assert data["outputs"]["facts"]["yardstick"] == "builtin"
+    assert next(row for row in data["rows"] if row["name"] == "xnnpack")["compared_with"] == "builtin"
+
+
+def test_outputs_without_a_yardstick_are_said_to_be_not_compared(examined: Examination) -> None:
+    gone = Back(refuses=Failure("load", "model", "no such kernel"))
+    alone = examined({name: back if name == "xnnpack" else gone for name, back in backs().items()})
+    assert outputs_of(alone) == "not compared: only xnnpack ran"
+    assert recommend(examined.rows)[0] == "xnnpack"
+    assert outputs_of(examined(backs(xnnpack=gone, builtin=gone, reference=gone))) == "not compared: no CPU kernels ran"
+
+
+def outputs_of(rows: dict[str, AcceleratorRow]) -> str:
+    """What the view says about the comparison of outputs."""
+    blocks = view(AcceleratorsFound("model.tflite", tuple(rows.values())))
+    facts = next(block.rows for block in blocks if isinstance(block, Facts))
+    return next(value for name, value, *_ in facts if name == "outputs")
 
 
 def test_all_failing_is_told_for_each(examined: Examination) -> None:
