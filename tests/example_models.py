@@ -9,6 +9,7 @@ import numpy as np
 
 from hasten.model.build_graph import Spec
 from hasten.model.example_models import INPUT_SCALE, matmul_chain, mobilenet_like, scaled_input, stream
+from hasten.model.model_object import bytes_from_object, object_from_bytes
 from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ __all__ = [
     "no_signature",
     "old_schema",
     "one_operator",
+    "open_image",
+    "open_sound",
     "pass_through",
     "repeated",
     "stream",
@@ -175,6 +178,34 @@ def dynamic_batch(units: int = 3) -> bytes:
     y = g.conv2d(g.input("x", (-1, 8, 8, 3)), 4, 3, 2, activation="relu")
     g.output(g.fully_connected(g.reshape(y, (1, 64)), units), "y")
     return g.build()
+
+
+def open_sound(length: int = 16000, *, unset: bool = False) -> bytes:
+    """Return a model of sounds whose length the file leaves open, but which runs with one length only."""
+    g = ModelBuilder()
+    x = g.input("audio", (length,))
+    g.output(g.fully_connected(g.reshape(x, (1, length)), 4), "y")
+    return _opened(g.build(), (0,), unset=unset)
+
+
+def open_image(*, side: int = 0) -> bytes:
+    """Return a model of images of any size; or of one that only its last layer knows (`side`)."""
+    g = ModelBuilder()
+    y = g.conv2d(g.input("image", (1, side or 32, side or 32, 3)), 4, 3, 8)
+    y = g.reshape(y, (1, int(np.prod(y.shape)))) if side else g.mean(y)
+    g.output(g.fully_connected(y, 4), "y")
+    return _opened(g.build(), (0, 1, 2))
+
+
+def _opened(model: bytes, axes: tuple[int, ...], *, unset: bool = False) -> bytes:
+    """The model with these dimensions of its input open: 1 in the shape and -1 in its signature, as converters write
+    it; or -1 in both (`unset`), as LiteRT does not take it."""
+    found = object_from_bytes(model)
+    tensor = found.subgraphs[0].tensors[found.subgraphs[0].inputs[0]]
+    sizes = list(tensor.shape)
+    tensor.shapeSignature = [-1 if axis in axes else size for axis, size in enumerate(sizes)]
+    tensor.shape = [(-1 if unset else 1) if axis in axes else size for axis, size in enumerate(sizes)]
+    return bytes_from_object(found)
 
 
 def old_schema() -> bytes:

@@ -15,12 +15,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hasten.core.comparison import DEFAULT_MARGIN
-from hasten.core.errors import Interrupted, ModelError, UsageError
+from hasten.core.errors import Interrupted, UsageError
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
 from hasten.data.request import Data
 from hasten.measure.effort import Effort
-from hasten.measure.opening import open_model
+from hasten.measure.opening import error_of, open_model
 from hasten.measure.rounds import FailedCandidate
 from hasten.practices.accelerators.facts import AcceleratorOptions
 from hasten.practices.threads.facts import QUIET, SITUATIONS
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison
-    from hasten.core.errors import HastenError
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Profile
     from hasten.core.session import Session
@@ -131,7 +130,7 @@ def bench(
     candidate, _ = open_model(model, plan, workload)
     seconds = effort.seconds_or(measure.DEFAULT_SECONDS)
     with _interruptible(so_far):
-        return _found(measure.bench(effort.target, candidate, seconds, effort.progress, tell), candidate)
+        return _found(measure.bench(effort.target, candidate, seconds, effort.progress, tell), candidate, effort)
 
 
 def sustain(
@@ -142,7 +141,7 @@ def sustain(
     from hasten.measure import bench as measure
 
     candidate, _ = open_model(model, plan, workload)
-    found = _found(measure.sustain(effort.target, candidate, minutes, effort.progress), candidate)
+    found = _found(measure.sustain(effort.target, candidate, minutes, effort.progress), candidate, effort)
     return SustainedFound(candidate.model, plan, found)
 
 
@@ -169,7 +168,7 @@ def check(model: Path, limits: Path | Mapping[str, Any] | CheckRequest, *, effor
         _evaluation_data(asked.data) if asked.data.source else None,
         EvaluationOptions(asked.data.samples, skip_bad=asked.data.skip_bad, label_offset=asked.data.label_offset),
     )
-    return _found(run(asked, subject, effort), candidate)
+    return _found(run(asked, subject, effort), candidate, effort)
 
 
 def _evaluation_data(data: Data) -> EvaluationData:
@@ -203,7 +202,7 @@ def compare(
 
     one, other = (open_model(path, plan, workload)[0] for path, plan in (first, second))
     result = run(effort.target, one, other, effort.seconds_or(DEFAULT_SECONDS), margin, effort.progress)
-    return _found(result, one)
+    return _found(result, one, effort)
 
 
 def explain(
@@ -226,8 +225,8 @@ def explain(
     from hasten.measure.peaks import peaks_first
 
     first, second = (Subject(*open_model(path, plan, workload)) for path, plan in (original, changed))
-    peaks = _found(peaks_first(effort, changed[1].threads), second.candidate) if roofline else None
-    return _found(run(first, second, effort, Known(comparison, inputs, peaks)), first.candidate)
+    peaks = _found(peaks_first(effort, changed[1].threads), second.candidate, effort) if roofline else None
+    return _found(run(first, second, effort, Known(comparison, inputs, peaks)), first.candidate, effort)
 
 
 def explain_inputs(original: Path, data: Data, workload: Workload = Workload()) -> GivenInputs:
@@ -256,7 +255,7 @@ def threads(
     if load not in SITUATIONS:
         raise UsageError(f"There is no situation {load!r}.", f"Use one of: {', '.join(SITUATIONS)}.")
     candidate, _ = open_model(model, plan, workload)
-    return _found(run(candidate, load, tuple(counts), effort), candidate)
+    return _found(run(candidate, load, tuple(counts), effort), candidate, effort)
 
 
 def copies(
@@ -275,7 +274,7 @@ def copies(
     candidate, graph = open_model(model, plan, workload)
     if language:
         refuse_language(language, Bundle(candidate.path.parent, plan=plan, workload=workload))
-    return _found(run(candidate, graph, language, effort), candidate)
+    return _found(run(candidate, graph, language, effort), candidate, effort)
 
 
 def app(
@@ -327,7 +326,7 @@ def accelerators(
     from hasten.practices.accelerators.run import run
 
     candidate, graph = open_model(model, Plan(threads=threads), workload)
-    return _found(run(candidate, graph, options, effort), candidate)
+    return _found(run(candidate, graph, options, effort), candidate, effort)
 
 
 def new_delegate(folder: Path) -> list[pathlib.Path]:
@@ -363,7 +362,7 @@ def profile(
     from hasten.practices.profile.run import run
 
     candidate, graph = open_model(model, plan, workload)
-    return _found(run(candidate, graph, effort, roofline=roofline), candidate)
+    return _found(run(candidate, graph, effort, roofline=roofline), candidate, effort)
 
 
 def profile_export(found: Profile, form: str) -> str:
@@ -382,7 +381,7 @@ def trace(
     from hasten.practices.profile.run import record_timeline
 
     candidate, graph = open_model(model, plan, workload)
-    return _found(record_timeline(candidate, graph, effort), candidate)
+    return _found(record_timeline(candidate, graph, effort), candidate, effort)
 
 
 def quantize(
@@ -408,7 +407,7 @@ def quantize(
     candidate, graph, given = _opened(model, plan, workload, data)
     place = SearchFolder(pathlib.Path(folder), QUANTIZE, compared_settings(candidate, given, asked))
     store = VariantStore(effort.target, candidate, graph, given, asked, place)
-    return _found(quantizing.run(store, effort.seconds_or(QUANTIZE_SECONDS), effort.progress), candidate)
+    return _found(quantizing.run(store, effort.seconds_or(QUANTIZE_SECONDS), effort.progress), candidate, effort)
 
 
 def tune(
@@ -437,7 +436,7 @@ def tune(
     line = tune_settings_data(candidate, given, asked, target.name, seconds)
     place = SearchFolder(pathlib.Path(folder), TUNE, line, resume=asked.resume, version=VERSION)
     store = VariantStore(target, candidate, graph, given, asked, place)
-    return _found(tuning.run(store, seconds, _companions, effort.progress), candidate)
+    return _found(tuning.run(store, seconds, _companions, effort.progress), candidate, effort)
 
 
 def run_once(
@@ -461,7 +460,7 @@ def run_once(
     prepared = preprocess or preprocess_from_text(bundle.preprocess if bundle else "")
     labels, offset = (bundle.labels, bundle.label_offset) if bundle else ((), 0)
     found = predict(effort.target, candidate, graph, pathlib.Path(source), prepared, labels, offset)
-    return _found(found, candidate)
+    return _found(found, candidate, effort)
 
 
 def practice(
@@ -480,7 +479,7 @@ def practice(
         raise UsageError(f"No general function serves the practice {name!r}.", "Call the function of its command.")
     candidate, _ = open_model(model, plan, workload)
     run = importlib.import_module(f"hasten.practices.{name}.run").run
-    return _found(run(candidate, effort=effort, **options), candidate)
+    return _found(run(candidate, effort=effort, **options), candidate, effort)
 
 
 def blocks(found: object, **options: Any) -> list[Block]:
@@ -581,12 +580,12 @@ def _view_of(found: object) -> Any:
     return importlib.import_module(_VIEWS.get(type(found).__name__, f"{folder}.view"))
 
 
-def _found(result: T | Failure | FailedCandidate, candidate: Candidate) -> T:
+def _found(result: T | Failure | FailedCandidate, candidate: Candidate, effort: Effort) -> T:
     """What was found, or the failure as an error: here values become exceptions."""
     if isinstance(result, FailedCandidate):
-        raise _error_of(result.failure, result.candidate)
+        raise error_of(result.failure, result.candidate, effort.target)
     if isinstance(result, Failure):
-        raise _error_of(result, candidate)
+        raise error_of(result, candidate, effort.target)
     return result
 
 
@@ -602,9 +601,3 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_LATER[name]), name)
-
-
-def _error_of(failure: Failure, candidate: Candidate) -> HastenError:
-    """The failure as an error; trouble with a model says which one, since a command may have been given two."""
-    error = failure.error(candidate.plan)
-    return ModelError(f"{candidate.label}: {error.message}", error.hint) if isinstance(error, ModelError) else error

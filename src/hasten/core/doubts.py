@@ -31,6 +31,7 @@ PARTIAL: Final = "partial"
 UNSEEN: Final = "unseen"
 PROFILING: Final = "profiling"
 MORE_CORES: Final = "more-cores"
+OPEN_SHAPE: Final = "open-shape"
 OF_LATENCIES_ONLY: Final = (NOISY, PROCESSES_DIFFER, OUTLIERS)
 """Noise of single latencies, which is no doubt of their ratio: that is taken within rounds."""
 
@@ -119,6 +120,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     MORE_CORES: Phrase(
         "{cores:.1f} cores were busy, although the plan has {threads:count thread}.",
         "Compare it with a CPU plan that has as many threads.",
+    ),
+    OPEN_SHAPE: Phrase(
+        "The file leaves the shape of input {input!r} open ({in_file}); the runs used {used}.",
+        "Set the shape that your application uses, for example --shape {input}={usual}.",
     ),
 }
 DOUBTS: Final = Phrasebook(PHRASES)

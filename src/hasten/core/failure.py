@@ -16,6 +16,8 @@ KINDS: Final = ("usage", "model", "data", "accelerator", "target", "engine", "bu
 # What callers decide by: something that could be installed or given is not there; the engine cannot do what was asked.
 NOT_INSTALLED: Final = "not_installed"
 UNSUPPORTED: Final = "unsupported"
+# The operators do not work with the shapes of the inputs, or that may be why they fail.
+SHAPES: Final = "shapes"
 _ERRORS: Final[dict[str, type[HastenError]]] = {
     "usage": UsageError,
     "model": ModelError,
@@ -35,7 +37,7 @@ class Failure:
     hint: str = ""
     log: tuple[str, ...] = ()
     code: str = ""
-    """The cause where callers tell it apart from others of its kind (`NOT_INSTALLED`, `UNSUPPORTED`), else empty."""
+    """The cause where callers tell it apart from others of its kind (such as `NOT_INSTALLED`), else empty."""
 
     def __post_init__(self) -> None:
         if self.stage not in STAGES or self.kind not in KINDS:

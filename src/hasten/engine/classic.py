@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import AcceleratorError, DataError, ModelError, UsageError
+from hasten.core.failure import SHAPES
 from hasten.engine.shapes import check_shapes, refusal_of_shapes
 from hasten.engine.tensors import plausible_bytes
 from hasten.engine.timing import LoadTimes, time_calls
@@ -86,7 +87,7 @@ class ClassicModel:
         except (ValueError, RuntimeError) as error:
             if workload.shapes:
                 raise refusal_of_shapes(workload) from error
-            raise ModelError(f"LiteRT does not load this model: {_one_line(error)}.") from error
+            raise ModelError(f"LiteRT does not load this model: {_one_line(error)}.", code=SHAPES) from error
         marks.append(time.perf_counter())
         self.inputs = self._tensors(self._interpreter.get_input_details())
         self.outputs = self._tensors(self._interpreter.get_output_details())
@@ -99,7 +100,7 @@ class ClassicModel:
         try:
             return time_calls(self._interpreter.invoke, seconds, most)
         except RuntimeError as error:
-            raise ModelError(f"LiteRT cannot run this model: {_one_line(error)}.") from error
+            raise ModelError(f"LiteRT cannot run this model: {_one_line(error)}.", code=SHAPES) from error
 
     def run(self) -> None:
         """One inference."""
@@ -144,7 +145,9 @@ class ClassicModel:
                 "LiteRT 2.3 runs this model only through its classic interface, which has no choice of signatures.",
                 "Leave out --signature.",
             )
-        details = {d["name"]: d for d in self._interpreter.get_input_details()}
+        signature_names = self.signature_names()
+        inputs = self._interpreter.get_input_details()
+        details = {signature_names.get(d["name"], d["name"]): d for d in inputs}
         check_shapes(workload, {name: tuple(int(size) for size in d["shape"]) for name, d in details.items()})
         for name, shape in workload.shapes:
             self._interpreter.resize_tensor_input(details[name]["index"], shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import UsageError
+from hasten.core.failure import SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +43,7 @@ def refusal_of_shapes(workload: Workload) -> UsageError:
     return UsageError(
         f"The model's operators do not work with the requested input shapes: {asked}.",
         "Change only the batch or image size, or leave out --shape to use the shapes in the file.",
+        code=SHAPES,
     )
 
 

@@ -151,7 +151,7 @@ def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Pe
         profiler_ms=profiler_ms,
     )
     callers = {node.label for node in subgraph.nodes if node.called_subgraphs}
-    return replace(profile, doubts=tuple(_doubts(profile, callers)))
+    return replace(profile, doubts=(*candidate.doubts, *_doubts(profile, callers)))
 
 
 def _subgraph(graph: Graph, workload: Workload) -> Subgraph:

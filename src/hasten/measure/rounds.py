@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from hasten.core.block import Block
     from hasten.core.machine import Cluster
+    from hasten.core.remark import Remark
     from hasten.measure.schedule import Clock
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport, RunnerClient
@@ -55,6 +56,8 @@ class Candidate:
     model: Model
     plan: Plan = field(default=Plan())
     workload: Workload = field(default=Workload())
+    doubts: tuple[Remark, ...] = ()
+    """What makes every number of it doubtful, whatever is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class Track:
         if not self.rounds:
             return self.failure or Failure("run", "bug", "nothing was measured", "Please report this.")
         effective = _effective(self.candidate.plan, self.loads[-1])
-        found = effective_doubts(self.candidate.plan, effective)
+        found = [*self.candidate.doubts, *effective_doubts(self.candidate.plan, effective)]
         if not all(warm_up.settled for warm_up in self.warm_ups):
             found.append(remark(doubts.NOT_STEADY))
         if self.failure is not None:

@@ -26,6 +26,7 @@ from hasten.evaluate.sequential_test import Decision
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
 from hasten.evaluate.sufficiency import commonest_label, data_sufficiency, doubt_by_chance
 from hasten.evaluate.words import BY_CHANCE
+from hasten.measure.opening import error_of
 from hasten.model.reader import read_graph
 from hasten.practices.quantize.rules import floor_state
 
@@ -254,7 +255,7 @@ class AccuracyJudge:
         data = EvaluationData(dataset, replace(self._data.preprocess, by_scale=by_scale), metric)
         found = evaluate(self._target, candidate, data, options=options, against=against, graph=graph)
         if isinstance(found, Failure):
-            raise found.error(candidate.plan)
+            raise error_of(found, candidate, self._target)
         return found
 
     def _options(self, samples: int | None = None) -> EvaluationOptions:

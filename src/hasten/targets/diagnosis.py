@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.failure import NOT_INSTALLED
+from hasten.core.failure import NOT_INSTALLED, SHAPES
 from hasten.engine.accelerators import OPENVINO_RELEASE
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ RULES: Final = (
         "model",
         "XNNPACK cannot run the model: the shapes of its tensors contradict each other.",
         "Find the operator with --kernel reference.",
+        SHAPES,
     ),
     Rule(
         r"UNIMPLEMENTED: Profile is not implemented",
@@ -178,11 +179,13 @@ RULES: Final = (
         r"(?P<why>[^\n]+)\nNode number (?P<node>\d+) \((?P<op>\w+)\) failed to (?P<step>prepare|invoke)",
         "engine",
         "Operator {op} (node {node}) failed to {step}: {why}.",
+        code=SHAPES,
     ),
     Rule(
         r"Node number (?P<node>\d+) \((?P<op>\w+)\) failed to (?P<step>prepare|invoke)",
         "engine",
         "Operator {op} (node {node}) failed to {step}.",
+        code=SHAPES,
     ),
 )
 

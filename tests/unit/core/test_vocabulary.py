@@ -160,7 +160,8 @@ class TestUnits:
 class TestDoubts:
     @pytest.mark.parametrize("code", doubts.PHRASES)
     def test_each_has_a_hint_that_is_a_sentence(self, code: str) -> None:
-        assert filled(doubts.PHRASES[code].hint, {}).endswith(".")
+        facts = {"input": "image", "usual": "1x224x224x3"}
+        assert filled(doubts.PHRASES[code].hint, facts).endswith(".")
 
     def test_one_of_an_older_session_keeps_its_words(self) -> None:
         old = {"reason": "noisy", "evidence": "the interval is ±9.0% wide", "hint": "Give it more time."}

@@ -114,7 +114,7 @@ class _Study:
             snippet=self._snippet(recommended_way(rows, bare_us)),
             language=self.language,
             processes=len({block.runner for block in self.blocks}),
-            doubts=(*samples.doubts(), *([] if self._settled else [remark(doubts.NOT_STEADY)])),
+            doubts=(*self.candidate.doubts, *samples.doubts(), *([] if self._settled else [remark(doubts.NOT_STEADY)])),
             blocks=tuple(block.cycles() for block in self.blocks),
         )
 
