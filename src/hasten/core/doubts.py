@@ -103,7 +103,9 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     DISTURBED: Phrase(
         "{share:percent} of the runs were disturbed by other processes (median slowdown {slowdown:percent}).",
-        "The latency excludes them; p95 includes them.",
+        lambda facts: (
+            "The times shown exclude them." if "profiled" in facts else "The latency excludes them; p95 includes them."
+        ),
     ),
     PROCESSES_DIFFER: Phrase(
         "Fresh processes differ by {spread:percent}.",

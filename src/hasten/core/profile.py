@@ -99,7 +99,7 @@ class Profile:
     latency_ms: float
     """The latency with profiling off, measured in alternation with the profiled runs."""
     plain_ms: float
-    """The mean of the quicker half of those runs: what `invoke_ms`, which is taken so, compares with."""
+    """The mean of those runs that were not disturbed: what `invoke_ms`, which is taken so, compares with."""
     profiled_ms: float
     invoke_ms: float
     """The time inside the engine's Invoke, with profiling on, less `profiler_ms`."""

@@ -1,16 +1,19 @@
 """A profile: profiled runs in alternation with plain ones, mapped to the graph, with each operator's cost and headroom.
 
-Profiled and plain runs alternate so that the cost of profiling itself can be seen.
+Profiled and plain runs alternate so that the cost of profiling itself can be seen. Every figure comes from undisturbed
+runs, and the operators' times from the same runs as the time of a whole one: they add up.
 """
 
 from __future__ import annotations
 
 import contextlib
+from array import array
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import doubts
+from hasten.core.block import Block
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.profile import OperatorTime, Peaks, Profile
 from hasten.core.remark import Remark, remark
@@ -24,7 +27,7 @@ from hasten.model.cost import count_cost
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from hasten.core.block import Block, ProfiledRun
+    from hasten.core.block import ProfiledRun
     from hasten.core.plan import Workload
     from hasten.measure.schedule import Clock
     from hasten.model.graph import Graph, Node, Shape, Subgraph
@@ -41,6 +44,15 @@ _EIGHT_BIT: Final = ("int8", "uint8")
 _LOW_COVERAGE: Final = 0.95
 _DEAR_PROFILING: Final = 0.10
 _SHORTEST_MS: Final = 0.001
+# What a profile shares with the latency that was measured in between. That one's own noise is no matter of operators.
+_SURROUNDINGS: Final = (
+    doubts.FEW_SAMPLES,
+    doubts.COARSE_TIMER,
+    doubts.OTHER_LOAD,
+    doubts.STOLEN_TIME,
+    doubts.FREQUENCY_CHANGE,
+    doubts.THROTTLING,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +132,11 @@ def profile_model(
 def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Peaks | None) -> Profile:
     """The profile from what the engine reported. Pure: the same input gives the same profile."""
     subgraph = _subgraph(graph, candidate.workload)
-    quiet = _quiet_runs(raw.runs)
     calls_others = any(node.called_subgraphs for node in subgraph.nodes)
     # In loops the profiler itself takes most of the time, and hides which runs were disturbed.
-    middle = median if calls_others else fmean
+    quiet, middle = (_quicker_half(raw.runs), median) if calls_others else (_undisturbed(raw.runs), fmean)
     events = _middle_events(quiet, subgraph.index, middle)
-    plain_ms = _quick_half_ms(raw.plain)
+    plain_ms = _undisturbed_mean_ms(raw.plain)
     profiler_ms = 0.0
     shapes = _settled_shapes(graph, subgraph, candidate.workload)
     if candidate.plan.accelerator == "npu" and not candidate.plan.delegate:
@@ -151,7 +162,7 @@ def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Pe
         profiler_ms=profiler_ms,
     )
     callers = {node.label for node in subgraph.nodes if node.called_subgraphs}
-    return replace(profile, doubts=(*candidate.doubts, *_doubts(profile, callers)))
+    return replace(profile, doubts=(*candidate.doubts, *_surroundings(raw), *_doubts(profile, callers)))
 
 
 def _subgraph(graph: Graph, workload: Workload) -> Subgraph:
@@ -159,20 +170,41 @@ def _subgraph(graph: Graph, workload: Workload) -> Subgraph:
     return graph.subgraphs[signature.subgraph] if signature else graph.main
 
 
-def _quiet_runs(runs: Sequence[ProfiledRun]) -> list[ProfiledRun]:
-    """The faster half, among runs that saw the same events: means add up, and what disturbed the rest is left out."""
+def _alike(runs: Sequence[ProfiledRun]) -> list[ProfiledRun]:
+    """Runs that saw the same events, the most frequent ones, so that an event is the same in each."""
     kinds: dict[tuple[tuple[str, int, int], ...], list[ProfiledRun]] = {}
     for run in runs:
         seen = tuple((event.kind, event.subgraph, event.index) for event in run.events)
         kinds.setdefault(seen, []).append(run)
-    most = max(kinds.values(), key=lambda alike: len(alike))
-    alike = sorted(most, key=lambda run: run.total_us)
+    return max(kinds.values(), key=len)
+
+
+def _undisturbed(runs: Sequence[ProfiledRun]) -> list[ProfiledRun]:
+    """Those that nothing disturbed: means of them add up."""
+    alike = _alike(runs)
+    limit_us = _whole_runs(alike).undisturbed_below_ms * 1e3
+    return [run for run in alike if run.total_us <= limit_us]
+
+
+def _quicker_half(runs: Sequence[ProfiledRun]) -> list[ProfiledRun]:
+    alike = sorted(_alike(runs), key=lambda run: run.total_us)
     return alike[: max(1, (len(alike) + 1) // 2)]
 
 
-def _quick_half_ms(samples: Samples) -> float:
-    times = sorted(samples.milliseconds)
-    return float(fmean(times[: (len(times) + 1) // 2]))
+def _whole_runs(runs: Sequence[ProfiledRun]) -> Samples:
+    """Profiled runs as samples, which know of disturbed ones."""
+    return Samples((Block(0, 0.0, array("q", (round(run.total_us * 1e3) for run in runs))),))
+
+
+def _undisturbed_mean_ms(samples: Samples) -> float:
+    return float(fmean(samples.milliseconds[samples.milliseconds <= samples.undisturbed_below_ms]))
+
+
+def _surroundings(raw: RawProfile) -> list[Remark]:
+    """What else happened on the machine, and whether it disturbed the profiled runs."""
+    disturbed = next((it for it in _whole_runs(raw.runs).doubts() if it.code == doubts.DISTURBED), None)
+    seen = [doubt for doubt in raw.plain.doubts() if doubt.code in _SURROUNDINGS]
+    return seen if disturbed is None else [*seen, remark(doubts.DISTURBED, **disturbed.facts, profiled=True)]
 
 
 def _invoke_us(run: ProfiledRun) -> float:

@@ -12,7 +12,8 @@ from tests.example_models import two_signatures
 from tests.model_builder import ModelBuilder
 
 from hasten.core import doubts
-from hasten.core.block import Block, ProfiledRun, RawEvent
+from hasten.core.block import Block, Conditions, ProfiledRun, RawEvent
+from hasten.core.doubts import DOUBTS
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.profile import Peaks, Profile
@@ -21,6 +22,8 @@ from hasten.core.samples import Samples
 from hasten.measure.profiling import RawProfile, build_profile
 from hasten.measure.rounds import Candidate
 from hasten.model.reader import read_graph
+from hasten.practices.profile.rules import where_time_goes
+from hasten.practices.profile.words import BOOK
 from hasten.targets.client import LoadReport
 
 if TYPE_CHECKING:
@@ -293,11 +296,33 @@ def test_disturbed_runs_and_runs_with_other_events_do_not_count(dense: Graph) ->
     assert found.runs == 8
 
 
-def test_means_are_over_the_quiet_half(dense: Graph) -> None:
-    runs = [run_of(invoke(100 + i), kernel("Fully Connected", 0, 60 + i), kernel("Softmax", 1, 20)) for i in range(10)]
-    found = profile_of(dense, raw_of(*runs))
+def test_means_are_over_undisturbed_runs_and_add_up_to_the_run(dense: Graph) -> None:
+    """Beside other processes three of four runs take up to twice their time, in which operator is a matter of luck."""
+    quiet = [run_of(invoke(100 + i), kernel("Fully Connected", 0, 60 + i), kernel("Softmax", 1, 39)) for i in range(5)]
+    others = [run_of(invoke(200 + i), kernel("Fully Connected", 0, 160), kernel("Softmax", 1, 39)) for i in range(15)]
+    found = profile_of(dense, raw_of(*others, *quiet, latency_ms=0.1))
     assert found.operators[0].ms == pytest.approx(np.mean([60.5 + i for i in range(5)]) / 1e3)
     assert found.invoke_ms == pytest.approx(0.102)
+    assert found.seen_ms == pytest.approx(found.invoke_ms)
+    assert found.profiling_cost < 0.05, "what other processes took is no cost of profiling"
+    disturbed = next(doubt for doubt in found.doubts if doubt.code == doubts.DISTURBED)
+    assert disturbed.facts["share"] == pytest.approx(0.75)
+    assert DOUBTS.hint(disturbed) == "The times shown exclude them."
+
+
+def test_the_time_of_a_run_is_that_of_the_runs_whose_operators_are_shown(dense: Graph) -> None:
+    runs = [run_of(invoke(470), kernel("Fully Connected", 0, 400), kernel("Softmax", 1, 69))] * 9
+    found = profile_of(dense, raw_of(*runs, latency_ms=0.236))
+    assert BOOK.text(where_time_goes(found)).startswith("A profiled run takes 0.470 ms: FULLY_CONNECTED 85 %")
+    assert found.seen_ms == pytest.approx(0.470)
+
+
+def test_a_busy_machine_is_a_doubt_of_a_profile(dense: Graph) -> None:
+    raw = raw_of(run_of(invoke(200), kernel("Fully Connected", 0, 150), kernel("Softmax", 1, 50)))
+    busy = Conditions(wall_seconds=0.05, cpu_seconds=0.05, other_cores_busy=2.0, stolen_share=0.2)
+    blocks = tuple(replace(block, conditions=busy) for block in raw.plain.blocks)
+    found = profile_of(dense, replace(raw, plain=Samples(blocks)))
+    assert {doubts.OTHER_LOAD, doubts.STOLEN_TIME} <= {doubt.code for doubt in found.doubts}
 
 
 def test_dear_profiling_is_a_doubt(dense: Graph) -> None:

@@ -22,17 +22,24 @@ def verdict(known: Evidence) -> Finding:
     profile = after or before
     if profile is None:
         return not_examined(NAME)
-    earlier_ms = before.latency_ms if before is not None and after is not None and before is not after else None
-    return Finding(NAME, Standing.GOOD, where_time_goes(profile, earlier_ms))
+    earlier = before if before is not None and after is not None and before is not after else None
+    return Finding(NAME, Standing.GOOD, where_time_goes(profile, earlier))
 
 
-def where_time_goes(profile: Profile, earlier_ms: float | None = None) -> Remark:
+def unprofiled_ms(profile: Profile) -> float:
+    """A run without profiling, taken from undisturbed runs as the profiled one is; an older release has the latency."""
+    return profile.plain_ms or profile.latency_ms
+
+
+def where_time_goes(profile: Profile, earlier: Profile | None = None) -> Remark:
     """The kinds of operators that take most of a run, or that too little of it is seen."""
-    facts = {"latency_ms": profile.latency_ms, "earlier_ms": earlier_ms}
+    plain_ms = unprofiled_ms(profile)
     if not profile.is_mostly_seen:
-        return remark("profile.unseen", **facts, seen_ms=profile.seen_ms)
+        earlier_ms = unprofiled_ms(earlier) if earlier else None
+        return remark("profile.unseen", latency_ms=plain_ms, earlier_ms=earlier_ms, seen_ms=profile.seen_ms)
     kinds = [{"op": kind.op, "share": profile.share(kind.ms)} for kind in profile.by_kind()[:_KINDS_TOLD]]
-    return remark("profile.kinds", **facts, kinds=kinds)
+    earlier_ms = earlier.invoke_ms if earlier else None
+    return remark("profile.kinds", run_ms=profile.invoke_ms, latency_ms=plain_ms, earlier_ms=earlier_ms, kinds=kinds)
 
 
 def remarks_on_mapping(profile: Profile) -> list[Remark]:

@@ -9,7 +9,14 @@ from hasten.core.codec import from_data, to_data
 from hasten.core.profile import Profile
 from hasten.core.units import count, milliseconds, percent, size
 from hasten.practices.profile.charts import kinds_spec, roofline_spec, treemap_spec
-from hasten.practices.profile.rules import NAME, by_headroom, placement, remarks_on_mapping, where_time_goes
+from hasten.practices.profile.rules import (
+    NAME,
+    by_headroom,
+    placement,
+    remarks_on_mapping,
+    unprofiled_ms,
+    where_time_goes,
+)
 from hasten.practices.profile.words import BOOK
 from hasten.show.blocks import Cell, Chart, Facts, Headline, Prose, Section, Table, cell, columns, known, notes
 
@@ -86,8 +93,12 @@ def _blocks(profiles: Mapping[str, Profile], most: int = _OPERATORS_SHOWN) -> li
 
 
 def _facts(profile: Profile) -> Facts:
-    cost = percent(max(profile.profiling_cost, 0.0))
-    rows = [("profile", f"operators explain {percent(profile.coverage)} of a profiled run; profiling adds {cost}")]
+    cost = percent(profile.profiling_cost) if profile.profiling_cost > 0 else "nothing measurable"
+    share = percent(profile.share(profile.seen_ms))
+    rows = [
+        ("operators", f"{milliseconds(profile.seen_ms)}, {share} of a profiled run"),
+        ("unprofiled", f"{milliseconds(unprofiled_ms(profile))}, measured in alternation; profiling adds {cost}"),
+    ]
     if profile.model.sha256:
         rows.insert(0, ("model", f"{PurePath(profile.model.path).name}, {profile.plan.describe()}"))
     rows.append(("delegated", BOOK.text(placement(profile))))

@@ -16,7 +16,9 @@ _NODES_NAMED: Final = 8
 
 def _kinds(facts: Mapping[str, Any]) -> str:
     kinds = ", ".join(f"{kind['op']} {percent(kind['share'])}" for kind in facts["kinds"])
-    return f"A run takes {milliseconds(facts['latency_ms'])}: {kinds}.{_earlier(facts)}"
+    if "run_ms" not in facts:  # an older release gave the latency, which other runs had shown
+        return f"A run takes {milliseconds(facts['latency_ms'])}: {kinds}.{_earlier(facts)}"
+    return f"A profiled run takes {milliseconds(facts['run_ms'])}: {kinds}.{_earlier(facts)}"
 
 
 def _unseen(facts: Mapping[str, Any]) -> str:
