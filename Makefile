@@ -56,7 +56,7 @@ bench-self: $(READY) ## measure hasten itself (about two hours on a quiet machin
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[openvino,images,quantize,report]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	touch $(READY)
 
 clean:

@@ -37,7 +37,7 @@ ALLOWED_LINES: Final = {
     ("core/platform_trace.py", '"main thread"'): "the name that a platform gives to a thread",
     ("practices/app/recorded/rules.py", '"main thread"'): "the name that Instruments gives to a thread",
     ("practices/app/watched/split.py", '"<frozen importlib"'): "the file name of Python's own frames",
-    ("explain/rules.py", '"Static Reshape"'): "the name of a kernel of XNNPACK",
+    ("explanation/rules.py", '"Static Reshape"'): "the name of a kernel of XNNPACK",
     ("variants/maker_process.py", '"out of memory"'): "the kind of a failure, which is a code",
 }
 _METHODS: Final = frozenset(

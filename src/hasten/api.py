@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from hasten.data.request import OpenData
     from hasten.evaluate.evaluation import EvaluationData
     from hasten.evaluate.prediction import Prediction
-    from hasten.explain.facts import ExplainFound
-    from hasten.explain.numbers import GivenInputs
+    from hasten.explanation.facts import ExplainFound
+    from hasten.explanation.numbers import GivenInputs
     from hasten.gate.facts import CheckFound
     from hasten.gate.request import CheckRequest
     from hasten.measure.compare import ComparisonResult
@@ -220,8 +220,8 @@ def explain(
     Numbers are compared on `inputs` (see `explain_inputs`), or on random ones. A comparison of these two that was made
     before saves making one here.
     """
-    from hasten.explain.inner_tensors import Subject
-    from hasten.explain.run import Known, run
+    from hasten.explanation.inner_tensors import Subject
+    from hasten.explanation.run import Known, run
     from hasten.measure.peaks import peaks_first
 
     first, second = (Subject(*open_model(path, plan, workload)) for path, plan in (original, changed))
@@ -233,7 +233,7 @@ def explain_inputs(original: Path, data: Data, workload: Workload = Workload()) 
     """Samples of the data on which `explain` compares two models, prepared for the original."""
     from hasten.data.preprocess import preprocess_from_text
     from hasten.data.sources import open_dataset
-    from hasten.explain.numbers import inputs_from_data
+    from hasten.explanation.numbers import inputs_from_data
 
     _, graph = open_model(original, workload=workload)
     preprocess = preprocess_from_text(data.preprocess)

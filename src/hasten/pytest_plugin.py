@@ -16,7 +16,6 @@ installed.
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
-    from typing import IO, TypedDict
+    from typing import TypedDict
 
     from typing_extensions import Unpack
 
@@ -145,7 +144,7 @@ class Hasten:
         `strict`.
         """
         __tracebackhide__ = True
-        with _Measuring():
+        with _Measuring(self._test.config.rootpath):
             from dataclasses import replace
 
             from hasten import api
@@ -183,7 +182,7 @@ class Hasten:
     ) -> Measurement:
         """Time a model; `found.samples.median_ms` is its latency."""
         __tracebackhide__ = True
-        with _Measuring():
+        with _Measuring(self._test.config.rootpath):
             from hasten.api import Effort, bench
             from hasten.core.plan import Plan, Workload
             from hasten.core.units import interval_ms, milliseconds
@@ -203,7 +202,7 @@ class Hasten:
         Further keywords: workload, second_plan, seconds, margin, target.
         """
         __tracebackhide__ = True
-        with _Measuring():
+        with _Measuring(self._test.config.rootpath):
             from hasten import api
             from hasten.core.plan import Plan, Workload
             from hasten.core.units import speedup
@@ -233,15 +232,18 @@ class Hasten:
 class _Measuring:
     """One worker of xdist at a time; and an error is raised anew, so that it points to the test and not into hasten."""
 
+    def __init__(self, project: Path) -> None:
+        self._project = project
+
     def __enter__(self) -> None:
-        self._lock = _lock()
+        self._lock = _lock(self._project)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         __tracebackhide__ = True
         if self._lock is not None:
-            self._lock.close()
+            os.close(self._lock)
         from hasten.core.errors import HastenError
 
         if isinstance(error, HastenError):
@@ -254,13 +256,12 @@ def _plan(plan: Plan, threads: int | None) -> Plan:
     return plan if threads is None else replace(plan, threads=threads)
 
 
-def _lock() -> IO[str] | None:
-    """Held by whoever measures, where several workers of one run could."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if run is None:
+def _lock(project: Path) -> int | None:
+    """Held by whoever measures, where several workers could. On the project's folder, so that no file is left."""
+    if "PYTEST_XDIST_TESTRUNUID" not in os.environ:
         return None
     import fcntl
 
-    lock = (Path(tempfile.gettempdir()) / f"hasten-{run}.lock").open("w")
+    lock = os.open(project, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return lock

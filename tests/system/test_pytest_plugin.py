@@ -111,3 +111,22 @@ def test_who_does_not_use_it_does_not_pay_for_it(project: Path) -> None:
         "hasten.pytest_plugin",
     }
     assert not {"numpy", "rich", "ai_edge_litert"} & set(loaded)
+
+
+def test_workers_that_take_turns_leave_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, temporary = tmp_path / "project", tmp_path / "temporary"
+    project.mkdir()
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    test = f"""
+        import pytest
+
+        @pytest.mark.parametrize("number", range(2))
+        def test_alone(hasten, number):
+            hasten.bench({str(MODEL)!r}, seconds=0.2)
+    """
+    (project / "test_model.py").write_text(textwrap.dedent(test))
+    code, shown = pytest_in(project, "-n", "2", "-q")
+    assert code == 0, shown
+    assert sorted(temporary.rglob("*.lock")) == []
+    assert [path.name for path in project.iterdir() if path.suffix not in {".py", ""}] == []

@@ -5,8 +5,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
+from pathlib import Path
 
 import hasten
+from hasten import api
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 
 def test_no_package_takes_the_place_of_a_public_name() -> None:
@@ -15,3 +23,17 @@ def test_no_package_takes_the_place_of_a_public_name() -> None:
             importlib.import_module(f"hasten.{module.name}")
     offered = {name: getattr(hasten, name) for name in hasten.__all__}
     assert [name for name, thing in offered.items() if inspect.ismodule(thing)] == []
+
+
+def test_every_measuring_function_has_a_public_name() -> None:
+    timing = {"bench", "compare", "explain", "profile", "check"}
+    functions = timing | {"accelerators", "copies", "quantize", "threads", "tune"}
+    assert {name for name in functions if getattr(hasten, name, None) is not getattr(api, name)} == set()
+    assert functions <= set(hasten.__all__)
+
+
+def test_the_extra_all_has_every_extra_that_a_user_can_need() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    (everything,) = extras.pop("all")
+    assert everything == f"hasten[{','.join(name for name in extras if name != 'demo-training')}]"

@@ -65,7 +65,7 @@ _KNOWN: Final = {
     *("check", "explanation", "sustained"),
 }
 # Rooms that are no section of the guide, and offer sections like one.
-_OTHER_ROOMS: Final = {"gate": "Limits", "report.timing": "Timing", "explain": "Why"}
+_OTHER_ROOMS: Final = {"gate": "Limits", "report.timing": "Timing", "explanation": "Why"}
 _FIRST: Final = ("checks",)
 """What a reader came for, where a session holds it."""
 _NOTHING: Final = "This session holds nothing yet."

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hasten.core.remark import Remark
     from hasten.core.trial import Trial
     from hasten.data.tensor_forms import TensorForm
-    from hasten.explain.node_gains import Gains, NodeGain
+    from hasten.explanation.node_gains import Gains, NodeGain
     from hasten.measure.rounds import Progress, Track
     from hasten.search.folder import SearchFolder
     from hasten.search.variant_store import VariantStore

@@ -12,8 +12,8 @@ from hasten.core.measurement import Model
 from hasten.core.remark import said
 from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Status, Trial
 from hasten.engine.model_file import file_hash
-from hasten.explain.inner_tensors import Subject
-from hasten.explain.node_gains import measure_gains
+from hasten.explanation.inner_tensors import Subject
+from hasten.explanation.node_gains import measure_gains
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.search.accuracy import AccuracyJudge, failed_trial
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan
     from hasten.core.remark import Remark
     from hasten.data.request import OpenData
-    from hasten.explain.node_gains import Gains
+    from hasten.explanation.node_gains import Gains
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
     from hasten.search.folder import SearchFolder

@@ -24,7 +24,7 @@ from hasten.demo import MODEL
 from hasten.engine.model_file import file_hash
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.split import halves
-from hasten.explain import node_gains
+from hasten.explanation import node_gains
 from hasten.search import accuracy, quantizing
 from hasten.search.folder import CHOSEN, QUANTIZE, SESSION, SearchFolder
 from hasten.search.quantizing import ProgressPlan, busy_notes

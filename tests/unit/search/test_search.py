@@ -13,7 +13,7 @@ from hasten.api import Data, SearchSettings
 from hasten.core.plan import Plan
 from hasten.core.session import read_session
 from hasten.core.trial import FloorState, Purpose
-from hasten.explain import node_gains
+from hasten.explanation import node_gains
 from hasten.measure.rounds import no_progress
 from hasten.model.example_models import mobilenet_like
 from hasten.search.search import Search

@@ -11,8 +11,8 @@ from hasten.api import Data, Effort, SearchSettings, quantize
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.trial import FloorState, Purpose, Trial
 from hasten.demo import CALIBRATION, DATA, MODEL
-from hasten.explain.facts import Change, NodeRow
-from hasten.explain.node_gains import Gains, NodeGain, gains_from_rows
+from hasten.explanation.facts import Change, NodeRow
+from hasten.explanation.node_gains import Gains, NodeGain, gains_from_rows
 from hasten.model.matching import Certainty
 from hasten.model.reader import read_graph
 from hasten.practices.quantize.facts import SIZE

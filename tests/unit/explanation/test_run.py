@@ -18,11 +18,11 @@ from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.data.dataset import Dataset, Sample
 from hasten.demo import CALIBRATION, DATA, MODEL
-from hasten.explain.facts import CauseKind, ExplainFound, NodeRow
-from hasten.explain.inner_tensors import InnerTensors, Subject, real_values
-from hasten.explain.numbers import Numbers, compare_numbers, inputs_from_data, samples_for
-from hasten.explain.tensor_errors import DROP_DB
-from hasten.explain.view import document
+from hasten.explanation.facts import CauseKind, ExplainFound, NodeRow
+from hasten.explanation.inner_tensors import InnerTensors, Subject, real_values
+from hasten.explanation.numbers import Numbers, compare_numbers, inputs_from_data, samples_for
+from hasten.explanation.tensor_errors import DROP_DB
+from hasten.explanation.view import document
 from hasten.measure.opening import open_model
 from hasten.model.build_bytes import serialized
 from hasten.model.build_graph import signed_range
@@ -254,7 +254,7 @@ def test_models_with_other_inputs_cannot_be_compared_in_numbers(tmp_path: Path) 
 
 
 def test_many_tensors_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hasten.explain.inner_tensors._MOST_TENSORS_A_COPY", 4)
+    monkeypatch.setattr("hasten.explanation.inner_tensors._MOST_TENSORS_A_COPY", 4)
     one = subject(written(example_models.mobilenet_like(blocks=1), tmp_path, "m.tflite"))
     tensors = [node.outputs[0] for node in one.subgraph.nodes]
     assert len(tensors) > 8

@@ -9,12 +9,12 @@ from typing import Any
 
 from hasten.core.codec import from_data, to_data
 from hasten.core.session import Line
-from hasten.explain.facts import ExplainFound, Instructions, LossyInput
-from hasten.explain.view import document, sections, session_lines, view
-from hasten.explain.words import numbers_words, partitions_words, place_words
+from hasten.explanation.facts import ExplainFound, Instructions, LossyInput
+from hasten.explanation.view import document, sections, session_lines, view
+from hasten.explanation.words import numbers_words, partitions_words, place_words
 from hasten.show.blocks import Detail, Table, flat
 from hasten.show.terminal import terminal_text
-from tests.unit.explain.examples import errors, explanation, odd, row, side, untimed, usual
+from tests.unit.explanation.examples import errors, explanation, odd, row, side, untimed, usual
 
 OLD: dict[str, Any] = {
     "verdict": "It is 2.0 times slower: because.",

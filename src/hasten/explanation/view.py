@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.codec import from_data, to_data
 from hasten.core.remark import remark
 from hasten.core.units import several
-from hasten.explain.facts import Cause, ExplainFound, NodeRow
-from hasten.explain.tensor_errors import ROUNDING_DB
-from hasten.explain.words import (
+from hasten.explanation.facts import Cause, ExplainFound, NodeRow
+from hasten.explanation.tensor_errors import ROUNDING_DB
+from hasten.explanation.words import (
     BOOK,
     cause_words,
     clipping_words,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from hasten.core.remark import Remark
     from hasten.core.session import Line
-    from hasten.explain.facts import NumericalErrors
+    from hasten.explanation.facts import NumericalErrors
     from hasten.show.blocks import Block
 
 _SMALLEST_PART: Final = 0.005

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.explain.facts import Clipping
+from hasten.explanation.facts import Clipping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

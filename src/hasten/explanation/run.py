@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import Remark, remark
-from hasten.explain.facts import Change, ExplainFound, NodeRow, Side
-from hasten.explain.numbers import compare_numbers
-from hasten.explain.rules import SideBySide, hints_of, instructions_of, verdict_of
+from hasten.explanation.facts import Change, ExplainFound, NodeRow, Side
+from hasten.explanation.numbers import compare_numbers
+from hasten.explanation.rules import SideBySide, hints_of, instructions_of, verdict_of
 from hasten.measure.compare import compare
 from hasten.measure.profiling import RawProfile, build_profile, profile_model
 from hasten.measure.rounds import FailedCandidate, no_progress
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from hasten.core.comparison import Comparison
     from hasten.core.profile import Peaks, Profile
-    from hasten.explain.facts import Instructions
-    from hasten.explain.inner_tensors import Subject
-    from hasten.explain.numbers import GivenInputs
+    from hasten.explanation.facts import Instructions
+    from hasten.explanation.inner_tensors import Subject
+    from hasten.explanation.numbers import GivenInputs
     from hasten.measure.effort import Effort
     from hasten.measure.rounds import Progress
     from hasten.targets.base import Target

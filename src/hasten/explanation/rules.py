@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.codec import to_data
 from hasten.core.comparison import Verdict
 from hasten.core.remark import Remark, remark
-from hasten.explain.facts import INPUT_CONVERSIONS, Cause, CauseKind, Change, Instructions, NodeRow, Side
+from hasten.explanation.facts import INPUT_CONVERSIONS, Cause, CauseKind, Change, Instructions, NodeRow, Side
 from hasten.model.graph import CONVERSIONS
 from hasten.model.matching import Certainty, NodeMatch
 

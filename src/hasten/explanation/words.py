@@ -9,14 +9,14 @@ from hasten.core import accuracy_notes, doubts
 from hasten.core.codec import from_data
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.units import milliseconds, percent, several, speedup
-from hasten.explain.facts import INPUT_CONVERSIONS, Cause, CauseKind
-from hasten.explain.rules import SMALLEST_PART
-from hasten.explain.tensor_errors import DROP_DB, ROUNDING_DB
+from hasten.explanation.facts import INPUT_CONVERSIONS, Cause, CauseKind
+from hasten.explanation.rules import SMALLEST_PART
+from hasten.explanation.tensor_errors import DROP_DB, ROUNDING_DB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from hasten.explain.facts import Clipping, ExplainFound, LossyInput, NodeRow, NumericalErrors, Side
+    from hasten.explanation.facts import Clipping, ExplainFound, LossyInput, NodeRow, NumericalErrors, Side
 
 _CLIPPED_SHOWN: Final = 3
 

@@ -16,9 +16,9 @@ from hasten.data.prepare import Preparer
 from hasten.data.preprocess import Preprocess
 from hasten.data.sources import random_dataset
 from hasten.data.tensor_forms import forms_as_loaded, forms_from_graph, real_from_bytes, stored_from_real
-from hasten.explain.facts import LossyInput, NumericalErrors, Unread
-from hasten.explain.inner_tensors import InnerTensors, Subject, is_comparable
-from hasten.explain.tensor_errors import (
+from hasten.explanation.facts import LossyInput, NumericalErrors, Unread
+from hasten.explanation.inner_tensors import InnerTensors, Subject, is_comparable
+from hasten.explanation.tensor_errors import (
     ErrorMeter,
     clipped_inputs,
     clipped_nodes,
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from hasten.core.plan import Workload
     from hasten.data.dataset import Dataset
     from hasten.data.tensor_forms import LoadedForms, TensorForm
-    from hasten.explain.facts import Clipping, NodeRow
-    from hasten.explain.tensor_errors import Reals
+    from hasten.explanation.facts import Clipping, NodeRow
+    from hasten.explanation.tensor_errors import Reals
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
     from hasten.targets.client import RunnerClient

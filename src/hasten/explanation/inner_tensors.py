@@ -12,7 +12,7 @@ import numpy as np
 from hasten.core.failure import RunnerFailed
 from hasten.core.remark import Remark, remark, said
 from hasten.data.tensor_forms import TensorForm, forms_from_graph, real_from_bytes
-from hasten.explain.tensor_errors import ErrorMeter
+from hasten.explanation.tensor_errors import ErrorMeter
 from hasten.model.graph import BITS_OF_DTYPE, FLOAT_DTYPES
 from hasten.model.model_object import shown_names, with_outputs
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hasten.explain.tensor_errors import Reals
+    from hasten.explanation.tensor_errors import Reals
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph, Subgraph, Tensor
     from hasten.targets.base import Target

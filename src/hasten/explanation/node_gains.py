@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hasten.explain.rules import SideBySide
-from hasten.explain.run import profile_in_turns
+from hasten.explanation.rules import SideBySide
+from hasten.explanation.run import profile_in_turns
 from hasten.measure.rounds import FailedCandidate
 from hasten.model.graph import CONVERSIONS
 from hasten.model.matching import match_nodes
@@ -18,8 +18,8 @@ from hasten.model.matching import match_nodes
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from hasten.explain.facts import NodeRow
-    from hasten.explain.inner_tensors import Subject
+    from hasten.explanation.facts import NodeRow
+    from hasten.explanation.inner_tensors import Subject
     from hasten.measure.rounds import Progress
     from hasten.model.graph import Subgraph
     from hasten.targets.base import Target

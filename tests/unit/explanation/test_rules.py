@@ -16,10 +16,10 @@ from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, PartitionTime, Profile
 from hasten.core.remark import Remark, remark
-from hasten.explain.facts import Cause, CauseKind, Change, NodeRow
-from hasten.explain.rules import SideBySide, hints_of, instructions_of, verdict_of
-from hasten.explain.tensor_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
-from hasten.explain.words import BOOK, cause_words
+from hasten.explanation.facts import Cause, CauseKind, Change, NodeRow
+from hasten.explanation.rules import SideBySide, hints_of, instructions_of, verdict_of
+from hasten.explanation.tensor_errors import ErrorMeter, drops, first_below, first_drop, largest_drop
+from hasten.explanation.words import BOOK, cause_words
 from hasten.model.matching import Certainty, NodeMatch
 from tests.unit.fake_target import MACHINE
 

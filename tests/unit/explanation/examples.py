@@ -10,7 +10,7 @@ from hasten.core import doubts
 from hasten.core.comparison import compare_rounds
 from hasten.core.measurement import Model
 from hasten.core.remark import Remark, remark, said
-from hasten.explain.facts import (
+from hasten.explanation.facts import (
     Cause,
     CauseKind,
     Change,
@@ -23,7 +23,7 @@ from hasten.explain.facts import (
     Side,
     Unread,
 )
-from hasten.explain.rules import hints_of, verdict_of
+from hasten.explanation.rules import hints_of, verdict_of
 from hasten.model.matching import Certainty
 
 DATA = remark("explain.inputs-data", source="folder/images.npz")
