@@ -34,7 +34,7 @@ def tensor_comment(tensor: BundleTensor) -> str:
     shape = "x".join(str(size) for size in tensor.shape) or "scalar"
     offset = f" {'-' if tensor.zero_point > 0 else '+'} {abs(tensor.zero_point)}" if tensor.zero_point else ""
     quantized = f"; real = (stored{offset}) * {tensor.scale!r}" if tensor.scale else ""
-    return f"{_commentable(tensor.name)}: {tensor.dtype} {shape}{quantized}"
+    return f"{_commentable(tensor.name)}: {_commentable(tensor.dtype)} {shape}{quantized}"
 
 
 def _commentable(text: str) -> str:

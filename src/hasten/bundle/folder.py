@@ -1,11 +1,12 @@
 """The folder of a bundle: a model and `plan.json`, which says how to run it. `tune` writes it, `Runner` loads it.
 
-Format 1 is the first. A bundle travels, so the reader trusts nothing in it: it checks every type, that the model lies
-inside the folder, and that the model's hash is the one it had.
+Format 1 is the first. A bundle travels, so the reader trusts nothing in it: it checks every type, that files lie inside
+the folder, that the model's hash is the one it had, and that no code is loaded unasked (`trust`).
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from dataclasses import replace
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.record import FORMAT, MALFORMED, MARK, MODEL_FILE, Bundle, bundle_data, bundle_from_data
+from hasten.bundle.trust import kept_plan, opened_plan
 from hasten.core.errors import DataError, HastenError, ModelError, UsageError
 from hasten.core.whole_file import whole_file, write_whole
 from hasten.engine.model_file import file_hash
@@ -35,8 +37,12 @@ def is_bundle(path: Path) -> bool:
         return False
 
 
-def read_bundle(folder: Path) -> Bundle:
-    """Read a bundle and check every part of it; a DataError or ModelError names what is wrong."""
+def read_bundle(folder: Path, *, trust_bundle: bool = False) -> Bundle:
+    """Read a bundle and check every part of it; a DataError or ModelError names what is wrong.
+
+    Its plan may load a delegate library, or use paths outside its folder, only with `trust_bundle`.
+    """
+    folder = Path(folder)
     path = folder / PLAN_FILE
     data = _read_json(path)
     if data.get(MARK) != FORMAT:
@@ -53,7 +59,7 @@ def read_bundle(folder: Path) -> Bundle:
             raise DataError(f"{path} is damaged: {error.message}", error.hint or _HINT) from error
         raise DataError(f"{path} is damaged: {error}.", _HINT) from error
     _check_model(bundle)
-    return bundle
+    return replace(bundle, plan=opened_plan(folder, bundle.plan, is_trusted=trust_bundle))
 
 
 def write_bundle(model: Path, bundle: Bundle) -> Bundle:
@@ -63,14 +69,16 @@ def write_bundle(model: Path, bundle: Bundle) -> Bundle:
     """
     folder = bundle.folder
     refuse_foreign_folder(folder)
+    new = functools.partial(whole_file, follow_link=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(folder / PLAN_FILE) as new_plan, whole_file(folder / MODEL_FILE) as new_model:
+        with new(folder / PLAN_FILE) as new_plan, new(folder / MODEL_FILE) as new_model:
             with model.open("rb") as source:
                 shutil.copyfileobj(source, new_model)
             new_model.flush()
             written = replace(bundle, model_file=MODEL_FILE, sha256=file_hash(Path(new_model.name)))
-            new_plan.write(json.dumps(bundle_data(written), indent=2, allow_nan=False).encode() + b"\n")
+            kept = bundle_data(replace(written, plan=kept_plan(folder, bundle.plan)))
+            new_plan.write(json.dumps(kept, indent=2, allow_nan=False).encode() + b"\n")
             new_plan.flush()  # a disk without room for it must be seen before the model gets its name
     except OSError as error:
         raise DataError(
@@ -84,7 +92,7 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+        write_whole(path, text, follow_link=False)
 
 
 def refuse_foreign_folder(folder: Path) -> None:

@@ -72,12 +72,13 @@ def bundle_from_data(folder: Path, data: dict[str, Any]) -> Bundle:
     for name, shape in bundle.workload.shapes:
         if min(shape, default=1) < 1:
             raise ValueError(f"the shape of {name!r} is {list(shape)}")
-    return replace(bundle, folder=folder, model_file=_inside(folder, bundle.model_file))
+    inside(folder, bundle.model_file)  # a plan must not point at other files of the machine
+    return replace(bundle, folder=folder)
 
 
-def _inside(folder: Path, name: str) -> str:
-    """The name, if the file lies inside the folder: a plan must not point at other files of the machine."""
-    place = (folder / name).resolve()
-    if not name or "\0" in name or place == folder.resolve() or not place.is_relative_to(folder.resolve()):
-        raise ValueError(f"the model {name!r} is outside the bundle")
-    return name
+def inside(folder: Path, name: str) -> Path:
+    """The path of a file in the folder; a ValueError for one outside, whether by its name or by a symbolic link."""
+    place, root = (folder / name).resolve(), folder.resolve()
+    if not name or place == root or not place.is_relative_to(root):
+        raise ValueError(f"{name!r} is outside the bundle")
+    return place

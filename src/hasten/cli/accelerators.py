@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from hasten import api
 
-    model, _ = options.model_and_plan(arguments.model, Plan())
+    model, _ = options.model_and_plan(arguments.model, Plan(), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     session = options.session_from(arguments, "accelerators")
     asked = api.AcceleratorOptions(

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure and show; after Ctrl-C, the session keeps what was measured until then."""
     from hasten import api
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments))
+    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     session = options.session_from(arguments, "bench --sustained" if arguments.sustained else "bench")
     with recorded(session, model), progress_bar("running" if arguments.sustained else "timing") as progress:

@@ -97,8 +97,8 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
         raise UsageError("--budget is a time, and hasten check takes none.", hint)
     asked = api.check_request() if arguments.limits is None else api.check_request(arguments.limits)
     asked = _with_bundle(asked, arguments)
-    base = _plan(arguments, asked.plan)
-    model, plan = options.model_and_plan(arguments.model, base)
+    base, trust = _plan(arguments, asked.plan), arguments.trust_bundle
+    model, plan = options.model_and_plan(arguments.model, base, trust=trust)
     changed: dict[str, Any] = {"plan": plan, "data": _data(arguments, asked.data), "strict": arguments.strict}
     if arguments.signature or arguments.shape:
         changed["workload"] = options.workload_from(arguments)
@@ -107,8 +107,8 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
     asked = replace(asked, **changed).with_limits(dict(_limit(text) for text in arguments.limit))
     if asked.baseline_model:
         # A bundle runs with its own plan, a plain model like the one that it is compared with.
-        like = base if options.bundle_named(asked.baseline_model) else plan
-        old, old_plan = options.model_and_plan(asked.baseline_model, like, default_model=model)
+        like = base if options.bundle_named(asked.baseline_model, trust=trust) else plan
+        old, old_plan = options.model_and_plan(asked.baseline_model, like, default_model=model, trust=trust)
         asked = replace(asked, baseline_model=old, baseline_plan=old_plan)
     return asked.checked(), model
 
@@ -127,7 +127,7 @@ def _data(arguments: argparse.Namespace, from_file: Data) -> Data:
 
 def _with_bundle(asked: CheckRequest, arguments: argparse.Namespace) -> CheckRequest:
     """A bundle says how it is run and fed; what the file of limits says takes precedence."""
-    bundle = options.bundle_named(arguments.model)
+    bundle = options.bundle_named(arguments.model, trust=arguments.trust_bundle)
     if bundle is None:
         return asked
     data = replace(

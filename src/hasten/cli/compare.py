@@ -58,10 +58,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare and show."""
     base = options.plan_from(arguments)
-    first = options.model_and_plan(arguments.first, base)
-    bundle = options.bundle_named(arguments.first)
+    first = options.model_and_plan(arguments.first, base, trust=arguments.trust_bundle)
+    bundle = options.bundle_named(arguments.first, trust=arguments.trust_bundle)
     default_model = str(bundle.folder) if bundle else first[0]
-    second = options.model_and_plan(arguments.second, base, default_model=default_model)
+    second = options.model_and_plan(arguments.second, base, default_model=default_model, trust=arguments.trust_bundle)
     _check_options(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 

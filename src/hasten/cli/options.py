@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import is_bundle, read_bundle
+from hasten.bundle.trust import delegate_description
 from hasten.cli.files import is_there
+from hasten.cli.output import complain
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
 from hasten.core.session import SessionWriter, keep_nothing
@@ -64,6 +66,11 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--signature", default="", metavar="KEY", help="signature to run (default: the first)")
     group.add_argument(
         "--shape", action="append", default=[], metavar="INPUT=1x224x224x3", help="shape of an input; may be repeated"
+    )
+    group.add_argument(
+        "--trust-bundle",
+        action="store_true",
+        help="let the bundle load its delegate library and use paths outside its folder",
     )
 
 
@@ -167,7 +174,7 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
 def workload_from(arguments: argparse.Namespace) -> Workload:
     """The workload that the options describe, or else the one of the bundle that is named (the first of two)."""
     named = str(getattr(arguments, "model", "") or getattr(arguments, "first", ""))
-    if not (arguments.signature or arguments.shape) and (bundle := bundle_named(named)):
+    if not (arguments.signature or arguments.shape) and (bundle := bundle_named(named, trust=arguments.trust_bundle)):
         return bundle.workload
     return Workload(arguments.signature, tuple(_shape(text) for text in arguments.shape))
 
@@ -198,15 +205,15 @@ def keep_in(session: SessionWriter | None) -> Keep:
     return session.add if session else keep_nothing
 
 
-def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str, Plan]:
+def model_and_plan(text: str, base: Plan, default_model: str = "", *, trust: bool) -> tuple[str, Plan]:
     """`model.tflite@threads=2,accelerator=npu`: a model and what differs from the base plan.
 
-    A file whose own name has an @ in it is taken as it is. `demo` is the embedded model.
+    A file whose own name has an @ in it is taken as it is. `demo` is the embedded model. `trust` is --trust-bundle.
     """
     path, separator, settings = text.rpartition("@")
     in_folder = "/" in settings.partition("=")[0]  # the @ is one of a folder's name
     if not separator or in_folder or is_there(Path(text)):
-        return _with_bundle(text, base)
+        return _with_bundle(text, base, trust=trust)
     pairs = {}
     for item in settings.split(","):
         key, has_value, value = item.partition("=")
@@ -215,32 +222,35 @@ def model_and_plan(text: str, base: Plan, default_model: str = "") -> tuple[str,
                 f"{item!r} in {text!r} is not of the form setting=value.", "Example: model.tflite@threads=2"
             )
         pairs[key.strip()] = value.strip()
-    model, base = _with_bundle(path or default_model, base)
+    model, base = _with_bundle(path or default_model, base, trust=trust)
     return model, plan_with(base, pairs)
 
 
-def bundle_named(text: str) -> Bundle | None:
+def bundle_named(text: str, *, trust: bool) -> Bundle | None:
     """The bundle that a MODEL names, perhaps with a plan behind it; None for anything else."""
     for name in (text, text.rpartition("@")[0]):
         if name and is_bundle(Path(name)):
-            return _read_bundle(Path(name))
+            return _read_bundle(Path(name), trust)
     return None
 
 
-def _with_bundle(text: str, base: Plan) -> tuple[str, Plan]:
+def _with_bundle(text: str, base: Plan, *, trust: bool) -> tuple[str, Plan]:
     """The model, and the plan of a bundle, in which what was asked for on the command line counts more."""
     if not text or not is_bundle(Path(text)):
         return _named(text), base
-    bundle, plain = _read_bundle(Path(text)), Plan()
+    bundle, plain = _read_bundle(Path(text), trust), Plan()
     names = [item.name for item in fields(Plan)]
     asked = {name: getattr(base, name) for name in names if getattr(base, name) != getattr(plain, name)}
     return str(bundle.model_path), replace(bundle.plan, **asked)
 
 
 @functools.cache
-def _read_bundle(folder: Path) -> Bundle:
-    """A bundle, read once a command: its model is hashed each time."""
-    return read_bundle(folder)
+def _read_bundle(folder: Path, trust: bool) -> Bundle:
+    """A bundle, read once a command: its model is hashed each time. Says which library it loads."""
+    bundle = read_bundle(folder, trust_bundle=trust)
+    if bundle.plan.delegate:
+        complain(f"The bundle {folder} loads the delegate library {delegate_description(bundle.plan)}.", "")
+    return bundle
 
 
 def _named(text: str) -> str:

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Search and show; after Ctrl-C, what was found until then."""
     from hasten import api
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments))
+    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     settings = api.SearchSettings(
         recipes=tuple(dict.fromkeys(arguments.recipe)) or api.RECIPE_NAMES,

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten import api
     from hasten.data.preprocess import preprocess_from_text
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments))
+    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     refuse_existing(arguments.output, force=arguments.force, model=model)
     found = api.run_once(
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         plan,
         workload,
         preprocess=preprocess_from_text(arguments.preprocess) if arguments.preprocess else None,
-        bundle=options.bundle_named(arguments.model),
+        bundle=options.bundle_named(arguments.model, trust=arguments.trust_bundle),
         effort=api.Effort(on=target),
     )
     if arguments.output:

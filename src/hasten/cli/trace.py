@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Record and write."""
     from hasten import api
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments))
+    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
     refuse_existing(arguments.output, force=arguments.force, model=model)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     with progress_bar("recording") as progress:

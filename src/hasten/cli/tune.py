@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.core.limits import budget_from_text, limit_from_texts
     from hasten.core.plan import Plan
 
-    model, plan = options.model_and_plan(arguments.model, Plan())
+    model, plan = options.model_and_plan(arguments.model, Plan(), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     limit, budget_s = limit_from_texts(arguments.limit), budget_from_text(arguments.budget)
     settings = api.SearchSettings(

@@ -16,24 +16,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write_whole(path: Path, content: str | bytes, *, replace: bool = True) -> None:
+def write_whole(path: Path, content: str | bytes, *, replace: bool = True, follow_link: bool = True) -> None:
     """Write a file; text as UTF-8. Without `replace`, a file that is there raises FileExistsError."""
-    with whole_file(path, replace=replace) as stream:
+    with whole_file(path, replace=replace, follow_link=follow_link) as stream:
         stream.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextlib.contextmanager
-def whole_file(path: Path, *, replace: bool = True) -> Iterator[IO[bytes]]:
+def whole_file(path: Path, *, replace: bool = True, follow_link: bool = True) -> Iterator[IO[bytes]]:
     """A stream whose content gets this name when the block ends without an error, and is removed otherwise.
 
-    A symbolic link stays one, and the file keeps its permissions. A device or a pipe, which has no content to lose and
-    must not be renamed away, is written directly.
+    A file keeps its permissions. A symbolic link stays one, unless `follow_link` is off: in a folder that somebody else
+    made, it could lead anywhere. A device or a pipe, which has no content to lose and must not be renamed away, is
+    written directly.
     """
-    if replace and path.exists() and not path.is_file():
+    if replace and follow_link and path.exists() and not path.is_file():
         with path.open("wb") as stream:
             yield stream
         return
-    place = path.resolve() if replace else path
+    place = path.resolve() if replace and follow_link else path
     beside = place.with_name(f".hasten-{secrets.token_hex(8)}.new")  # short: the name itself may be as long as allowed
     try:
         with beside.open("xb") as stream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
 import threading
 import weakref
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import is_bundle, read_bundle
+from hasten.bundle.trust import delegate_description
 from hasten.core.cores import cores_text
 from hasten.core.errors import AcceleratorError, HastenError, ModelError, UsageError
 from hasten.core.plan import Plan, Workload
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
+_LOG: Final = logging.getLogger("hasten")
 _FOLDERS: Final = "LD_LIBRARY_PATH"
 # What each accelerator's plugin asks for by name, dependencies first.
 _LIBRARIES: Final = {"npu": ("libtbb.so.*", "libopenvino.so.*"), "gpu": ("libvulkan.so.1",)}
@@ -48,14 +51,25 @@ class Runner:
     Threads: one run at a time; a second call waits. Call `runner(x)` from any thread. Threads that share the buffers
     use them inside `with runner.exclusive():`. Other Python threads continue during a run. After a fork, use the Runner
     in one of the two processes only.
+
+    A bundle that loads a delegate library is refused unless `trust_bundle` is set: such a library can run any code.
     """
 
     def __init__(
-        self, model: str | os.PathLike[str], plan: Plan | None = None, workload: Workload | None = None
+        self,
+        model: str | os.PathLike[str],
+        plan: Plan | None = None,
+        workload: Workload | None = None,
+        *,
+        trust_bundle: bool = False,
     ) -> None:
         path = Path(model)
-        self.bundle: Bundle | None = read_bundle(path) if is_bundle(path) else None
+        # A plan that is given takes the place of the bundle's, which then asks for nothing.
+        is_trusted = trust_bundle or plan is not None
+        self.bundle: Bundle | None = read_bundle(path, trust_bundle=is_trusted) if is_bundle(path) else None
         if self.bundle is not None:
+            if plan is None and self.bundle.plan.delegate:
+                _LOG.info("Loading the delegate library %s.", delegate_description(self.bundle.plan))
             path, plan, workload = self.bundle.model_path, plan or self.bundle.plan, workload or self.bundle.workload
         self.plan, self.workload = plan or Plan(), workload or Workload()
         self._lock = threading.RLock()

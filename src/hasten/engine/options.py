@@ -80,6 +80,8 @@ def option_texts(plan: Plan, *, profiling: bool) -> dict[str, str]:
     for dotted, value in plan.options:
         room, _, key = dotted.partition(".")
         _check_option(room, key, dotted)
+        if not (dotted + value).isprintable():  # a line break would begin another option
+            raise UsageError(f"The engine option {dotted!r} is not one line of text: {value!r}.", "Correct its value.")
         tables.setdefault(IDENTIFIERS[room], {})[key] = value
     return {name: "".join(f"{key} = {value}\n" for key, value in table.items()) for name, table in tables.items()}
 

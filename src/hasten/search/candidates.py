@@ -66,7 +66,8 @@ class Candidates:
         if trial.id not in self.entrants:
             track = Track(replace(candidate, label=trial.id))
             self._rounds.tracks.append(track)
-            known = self._folder.trials.get(trial.id, trial)
+            # A session may have been made by anybody: what runs is what was asked for now.
+            known = replace(self._folder.trials.get(trial.id, trial), plan=trial.plan)
             if known.status is Status.CHOSEN:  # by an earlier run: it has to stand the race again
                 known = replace(known, status=Status.KEPT)
             self.entrants[trial.id] = Entrant(known, track.candidate, track)

@@ -185,7 +185,9 @@ class SearchFolder:
         """The variant without its file, which nobody needs. The file goes first: one that no line names is foreign."""
         if not trial.path:
             return trial
-        Path(trial.path).unlink(missing_ok=True)
+        path = Path(trial.path)
+        if path.parent == self.path / self.rules.variants:  # a session may name any file of the machine
+            path.unlink(missing_ok=True)
         return self.save_variant(replace(trial, path=""))
 
     def choose(self, trial: Trial) -> None:
@@ -239,6 +241,9 @@ class SearchFolder:
                 f"{self.path} already holds a session.",
                 f"Add {option} to continue it, or choose another folder with -o.",
             )
+        for inside in (self.path / name for name in present):
+            if inside.is_symlink() and inside.is_dir():  # files would be written and removed elsewhere
+                raise DataError(f"{inside} is a link to another folder.", _NOTHING_CHANGED)
         if self.resumed:
             self._read(read_session(self.path / SESSION), settings)
         self._refuse_foreign(present)

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hasten.core.errors import DataError, ModelError, UsageError
+from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.session import SessionWriter, read_session
 from hasten.core.trial import Purpose, Trial, trial_data, trial_from_data
+from hasten.engine.model_file import file_hash
+from hasten.measure.rounds import Candidate
+from hasten.search.candidates import Candidates
 from hasten.search.folder import QUANTIZE, SESSION, TUNE, FolderRules, SearchFolder
+from hasten.targets.local import LocalTarget
 
 SETTINGS: dict[str, Any] = {"model": "m.tflite", "compared": {"model": "aa", "seed": 0}}
 TRIAL = Trial("original", Plan(), levels={1: 0.5}, elapsed_s=7.0)
@@ -121,3 +127,33 @@ def test_a_folder_of_an_earlier_release_goes_on(tmp_path: Path, rules: FolderRul
         assert all(trial.recipe == trial.parent == "static_int8" and trial.float_nodes for trial in slow)
         for kept in (*folder.variants.values(), *folder.trials.values()):
             assert trial_from_data(json.loads(json.dumps(trial_data(kept)))) == kept
+
+
+def test_a_session_of_a_stranger_brings_no_plan_of_its_own(tmp_path: Path) -> None:
+    """Its trial has the name of one that the search makes, and a plan that loads a library."""
+    folder = SearchFolder(tmp_path, TUNE, SETTINGS, resume=False)
+    folder.keep("trial", TRIAL.id, trial_data(replace(TRIAL, plan=Plan(delegate="evil.so", cache="/elsewhere"))))
+    folder.close()
+    model = tmp_path / "m.tflite"
+    model.write_bytes(b"content")
+    with closing(SearchFolder(tmp_path, TUNE, SETTINGS, resume=True)) as again:
+        candidate = Candidate("original", model, Model(str(model), 7, file_hash(model)))
+        base = Candidates(LocalTarget(), again, (Trial("original"), candidate), 0.0).base
+    assert base.trial.levels == TRIAL.levels, "what was measured counts"
+    assert base.trial.plan == base.candidate.plan == Plan()
+
+
+def test_a_session_of_a_stranger_removes_no_file_elsewhere(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    with closing(SearchFolder(tmp_path / "out", TUNE, SETTINGS, resume=False)) as folder:
+        folder.forget_file(Trial("original", path=str(precious)))
+    assert precious.read_text() == "mine"
+
+
+def test_a_folder_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
+    begun(tmp_path / "out")
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "out" / "variants").symlink_to(tmp_path / "precious")
+    with pytest.raises(DataError, match="link to another folder"):
+        SearchFolder(tmp_path / "out", TUNE, SETTINGS, resume=True)

@@ -1,0 +1,86 @@
+"""What a bundle may ask of the machine that opens it.
+
+A bundle travels. Its plan may name files: a delegate library, which is code, a cache folder, which is written to, and
+engine options, which can be either. Without trust, nothing outside the bundle is touched and no code of it is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hasten.bundle.record import inside
+from hasten.core.errors import DataError
+from hasten.engine.model_file import file_hash
+
+if TYPE_CHECKING:
+    from hasten.core.plan import Plan
+
+# Numbers and truth values cannot name a file; a text could be a path, or lead a vendor's library to one.
+_NAMES_NO_FILE: Final = re.compile(r"true|false|[-+]?[0-9][0-9A-Za-z_.+-]*")
+_HINT: Final = "If you made this bundle or trust its source, add --trust-bundle (in Python: trust_bundle=True)."
+
+
+def opened_plan(folder: Path, plan: Plan, *, is_trusted: bool) -> Plan:
+    """The plan of a bundle with full paths. Without trust, a DataError refuses code and paths outside the bundle."""
+    if not is_trusted:
+        _refuse_code(folder, plan)
+        _refuse_outside(folder, plan)
+    cache = str(folder.resolve() / plan.cache) if plan.cache else ""
+    return replace(plan, delegate=_with_library(plan, folder.resolve() / _library(plan)), cache=cache)
+
+
+def kept_plan(folder: Path, plan: Plan) -> Plan:
+    """The plan as a bundle keeps it: with full paths, as its folder may be opened from anywhere."""
+    cache = str(_from_folder(folder, Path(plan.cache))) if plan.cache else ""
+    return replace(plan, delegate=_with_library(plan, _from_folder(folder, Path(_library(plan)))), cache=cache)
+
+
+def delegate_description(plan: Plan) -> str:
+    """The delegate library of a plan and its SHA-256."""
+    path = Path(_library(plan))
+    try:
+        return f"{path} (SHA-256 {file_hash(path)})"
+    except OSError:
+        return f"{path} (which cannot be read)"
+
+
+def _refuse_code(folder: Path, plan: Plan) -> None:
+    if plan.delegate:
+        full = replace(plan, delegate=str(folder.resolve() / _library(plan)))
+        raise DataError(
+            f"The bundle {folder} loads the delegate library {delegate_description(full)}, which can run any code.",
+            _HINT,
+        )
+    for key, value in plan.options:
+        if not _NAMES_NO_FILE.fullmatch(value):
+            raise DataError(f"The bundle {folder} sets the engine option {key} to {value}, which may be a path.", _HINT)
+
+
+def _refuse_outside(folder: Path, plan: Plan) -> None:
+    if not plan.cache:
+        return
+    try:
+        place = inside(folder, plan.cache)
+        link = next((path for path in (place, *place.rglob("*")) if path.is_symlink()), None)
+    except (OSError, ValueError):
+        raise DataError(f"The bundle {folder} keeps its cache in {plan.cache}, outside its folder.", _HINT) from None
+    if link is not None:
+        raise DataError(f"The cache of the bundle {folder} contains the symbolic link {link.name}.", _HINT)
+
+
+def _from_folder(folder: Path, path: Path) -> Path:
+    full, root = path.resolve(), folder.resolve()
+    return full.relative_to(root) if full.is_relative_to(root) else full
+
+
+def _library(plan: Plan) -> str:
+    return plan.delegate.partition(":")[0]
+
+
+def _with_library(plan: Plan, path: Path) -> str:
+    """The delegate as a plan writes it, with the library at this path; empty where the plan has none."""
+    _, colon, options = plan.delegate.partition(":")
+    return f"{path}{colon}{options}" if plan.delegate else ""
