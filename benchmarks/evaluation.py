@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_QUIET_PAIRS, _MOST_PAIRS = 15, 40
+_QUIET_PAIRS, _MOST_PAIRS = 15, 25
 _QUIET = 0.05
 _WANTED = 1.5
 _CASE = Path(__file__).parents[2] / "shared" / "cases" / "01_mobilenet_v1_025_imagenet"

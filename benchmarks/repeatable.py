@@ -1,7 +1,8 @@
 """Repeatable: independent runs of `hasten bench` in alternation with the benchmark that LiteRT's own wheel brings.
 
-Wanted: medians of 12 runs at most 8 % apart, and at most a third as far apart as the other tool's. What `bench` reports
+Wanted: medians of 12 runs at most a third as far apart as the other tool's, or at most 1.5 %. What `bench` reports
 is the median of undisturbed runs; the other tool's is that of all its runs, so hasten's plain median stands beside it.
+A spread of 12 runs is about 3.3 standard deviations of one run.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tests.example_models import repeated
 from benchmarks.common import hasten, record, spread
 
 _RUNS = 12
+_WANTED = 0.015
 
 
 def main() -> int:
@@ -40,7 +42,7 @@ def main() -> int:
         "wheel_spread": round(spread(theirs), 4),
         "ratio_of_spreads": round(spread(ours) / spread(theirs), 3),
     }
-    return record("repeatable", figures, passed=spread(ours) <= 0.08 and spread(ours) <= spread(theirs) / 3)
+    return record("repeatable", figures, passed=spread(ours) <= max(_WANTED, spread(theirs) / 3))
 
 
 def _wheel_median_ms(model: Path, result: Path) -> float:

@@ -1,0 +1,330 @@
+"""Write the README's tables of figures from benchmarks/results: `make tables`.
+
+Each row and table names the date and the commit of its run. A benchmark without a result has no row. A test fails where
+the README and the results differ.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hasten.core.units import percent, several, times
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Result = dict[str, Any]
+    Row = tuple[str, str, str]
+    """What was measured, what was found, what was wanted."""
+
+ROOT: Final = Path(__file__).parents[1]
+README: Final = ROOT / "README.md"
+RESULTS: Final = ROOT / "benchmarks" / "results"
+_PLACE: Final = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", flags=re.DOTALL)
+_NAMES: Final = {
+    "demo": "demo",
+    "01": "MobileNet v1 0.25",
+    "02": "keyword spotting",
+    "03": "ResNet-8",
+    "04": "DeepLab v3",
+    "05": "visual wake words",
+    "06": "LSTM",
+}
+_RIVALS: Final = ("litert_defaults", "litert_cli", "openvino", "hasten")
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The result files of a folder."""
+
+    folder: Path
+
+    def of(self, name: str) -> Result | None:
+        """A result; None if the benchmark was not run."""
+        path = self.folder / f"{name}.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def refreshed(readme: str, results: Results) -> str:
+    """The README with its tables written anew."""
+    return _PLACE.sub(lambda place: f"{place[1]}{TABLES[place[2]](results)}{place[3]}", readme)
+
+
+def main() -> int:
+    """Write them."""
+    text = README.read_text(encoding="utf-8")
+    README.write_text(refreshed(text, Results(RESULTS)), encoding="utf-8")
+    return 0
+
+
+def run_of(result: Result) -> str:
+    """The date and the commit of a run; marked where files differed from the commit."""
+    if "commit" not in result:
+        return str(result["date"])
+    return f"{result['date']}, {result['commit']}{'' if result['clean'] else ' with changes'}"
+
+
+def _numbers(results: Results) -> str:
+    """The table of single figures; what missed its goal says so."""
+    lines = ["| measured | result | wanted | run |", "|---|---|---|---|"]
+    for name, rows in _ROWS.items():
+        if (result := results.of(name)) is None:
+            continue
+        told = list(rows(result))
+        for place, (what, found, wanted) in enumerate(told):
+            missed = " **(missed)**" if not result["passed"] and place == len(told) - 1 else ""
+            lines.append(f"| {what} | {found} | {wanted}{missed} | {run_of(result)} |")
+    return _table(lines)
+
+
+def _machine(results: Results) -> str:
+    """Where the figures come from: one line for each machine and engine."""
+    found: dict[str, None] = {}
+    for path in sorted(results.folder.glob("*.json")):
+        result = json.loads(path.read_text(encoding="utf-8"))
+        if "machine" not in result:
+            continue
+        machine = result["machine"]
+        vnni = " with AVX-512 VNNI" if "avx512_vnni" in machine["instructions"] else ""
+        kind = "A virtual machine" if machine["hypervisor"] else "A machine"
+        memory = f"{machine['memory_mb'] / 1000:.0f} GB"
+        told = f"{kind} with {several(machine['cores'], 'core')} ({machine['cpu']}{vnni}), {memory}"
+        found[f"{told}, LiteRT {result['engine']}."] = None
+    return "\n".join(found) + "\n"
+
+
+def _grid(results: Results) -> str:
+    result = results.of("grid")
+    if result is None:
+        return ""
+    lines = ["| model | grid's best | tune's choice | regret | tune's time over the grid's |", "|---|---|---|---|---|"]
+    for name, found in result["models"].items():
+        regret, cost = f"{found['regret'] * 100:+.1f} %".replace("-", "−"), percent(found["cost"])
+        lines.append(f"| {_NAMES[name]} | {found['grid_best']} | {found['tune_chose']} | {regret} | {cost} |")
+    wanted = f"regret at most {percent(result['wanted']['regret'])}, time at most {percent(result['wanted']['cost'])}"
+    return _table([*lines, "", f"Wanted: {wanted}; {_outcome(result)}. Run: {run_of(result)}."])
+
+
+def _instead(results: Results) -> str:
+    result = results.of("instead")
+    if result is None:
+        return ""
+    head = "| model | LiteRT's defaults | best of litert-cli | OpenVINO | hasten | hasten's choice |"
+    lines = [head, "|---|---|---|---|---|---|"]
+    for name, found in result["models"].items():
+        rows = found["rows"]
+        cells = [_rival(rows, rival) for rival in _RIVALS]
+        lines.append(f"| {_case(name)} | {' | '.join(cells)} | {rows['hasten']['what']} |")
+    return _table([*lines, "", f"Wanted: hasten is nowhere slower; {_outcome(result)}. Run: {run_of(result)}."])
+
+
+def _rival(rows: dict[str, Any], name: str) -> str:
+    """A latency; bold for the fastest that keeps the floor, and for what cannot be told from it."""
+    if name not in rows:
+        return "cannot read it"
+    row, kept = rows[name], [found for found in rows.values() if found["keeps_floor"]]
+    shown = f"{row['median_ms']:.3g}"
+    if not row["keeps_floor"]:
+        return f"{shown}, breaks the floor"
+    fastest = min(kept, key=lambda found: found["median_ms"])
+    hasten_is_best = fastest is rows["hasten"] or fastest["hasten_is"] != "slower"
+    is_like_hasten = name == "hasten" or row["hasten_is"] not in ("faster", "slower")
+    return f"**{shown}**" if row is fastest or (hasten_is_best and is_like_hasten) else shown
+
+
+def _case(name: str) -> str:
+    return _NAMES.get(name) or name
+
+
+def _outcome(result: Result) -> str:
+    return "reached" if result["passed"] else "**missed**"
+
+
+def _table(lines: list[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+# --- the rows of the benchmarks --------------------------------------------------------------------------------------
+
+
+def _trust(result: Result) -> Iterator[Row]:
+    parts = result["parts"]
+    named = {
+        "tune": "`tune demo --budget 1m`",
+        "compare": "`compare demo demo@threads=2`",
+        "equal": "`compare` of a model with itself",
+        "slower": "`compare` with a model that has 5 % more work",
+    }
+    for part, what in named.items():
+        both = [parts[f"{part}.{how}"] for how in ("quiet", "loaded") if f"{part}.{how}" in parts]
+        if not both:
+            continue
+        runs = f"{' + '.join(str(found['runs']) for found in both)} times (quiet + next to a busy loop)"
+        wrong, against = (" + ".join(str(found[key]) for found in both) for key in ("wrong", "contradicting"))
+        found = f"wrong verdicts: {wrong}; results that contradict themselves: {against}"
+        if part == "slower":
+            found += f"; found: {' + '.join(str(entry['found']) for entry in both)}"
+        yield f"{what}, {runs}", found, "none" + ("; 18 of 20 found when quiet" if part == "slower" else "")
+
+
+def _repeatable(result: Result) -> Iterator[Row]:
+    ours, theirs = result["hasten_spread"], result["wheel_spread"]
+    yield (
+        f"{len(result['hasten_ms'])} runs of `bench`, spread of the latencies",
+        f"{percent(ours)}; LiteRT's own `benchmark_litert_model`, in alternation: {percent(theirs)}",
+        "a third of that, or 1.5 %",
+    )
+
+
+def _whole(result: Result) -> Iterator[Row]:
+    yield (
+        f"share of a run that its profile explains ({several(len(result['rows']), 'model')})",
+        f"{percent(result['lowest_coverage_from_1_ms'])} and more; profiled runs take up to "
+        f"{percent(result['largest_deviation_from_5_ms'])} more or less; "
+        f"{several(result['kernels_not_exact'], 'kernel')} without a certain node",
+        "97 % from 1 ms on; 3 % from 5 ms on; 0",
+    )
+
+
+def _thin(result: Result) -> Iterator[Row]:
+    yield "what the timed loop adds to a call", f"{result['added_ns'] / 1e3:.1f} µs over a loop in C", "at most 1 µs"
+
+
+def _quick(result: Result) -> Iterator[Row]:
+    helped, seconds = times(result["help_over_python_pass"]), result["bench_demo_seconds"]
+    found = f"{helped} the time of `python -c pass`; {seconds:.1f} s"
+    yield "`hasten --help`; `hasten bench demo`", found, "at most 10×; under 10 s"
+
+
+def _robust(result: Result) -> Iterator[Row]:
+    found = f"{several(result['tracebacks'], 'traceback')}, {several(result['hangs'], 'hang')}"
+    refused = f"{result['refused']} refused with a sentence, {result['harmless_and_ran']} harmless"
+    yield f"{result['damaged_files']:,} damaged model files", f"{found}; {refused}", "none"
+
+
+def _evaluation(result: Result) -> Iterator[Row]:
+    found = {name: times(result[name]["ratio"]) for name in ("demo", "jpeg") if name in result}
+    told = "; ".join(f"{ratio} ({'arrays' if name == 'demo' else 'JPEG files'})" for name, ratio in found.items())
+    yield "evaluation, speedup over a plain Python loop", told, "1.5×, the same predictions"
+
+
+def _threads(result: Result) -> Iterator[Row]:
+    asked = len(result["recommended"])
+    beside = result["beside_other_work"]
+    loads = f"half of the cores busy: {_distinct(beside['shared'])}, all: {_distinct(beside['busy'])}"
+    found = f"{result['same']} the same ({result['recommended'][0]}); {loads}"
+    yield (
+        f"`threads demo`, {several(asked, 'time')}",
+        found,
+        "9 of 10 the same; never more threads where they are slower",
+    )
+
+
+def _distinct(found: int | list[int]) -> str:
+    """What was recommended; each number once where that differed."""
+    return " or ".join(map(str, sorted(set(found)))) if isinstance(found, list) else str(found)
+
+
+def _app_overhead(result: Result) -> Iterator[Row]:
+    found = {name: entry for name, entry in result.items() if isinstance(entry, dict) and "overhead" in entry}
+    told = ", ".join(f"{percent(max(0.0, entry['overhead']))} ({name})" for name, entry in found.items())
+    yield "what watching by `hasten app` costs, by time of an inference", told, "3 %, 10 %"
+
+
+def _app_faults(result: Result) -> Iterator[Row]:
+    entries = [entry for entry in result.values() if isinstance(entry, dict) and "within" in entry]
+    named, within = (sum(entry[key] for entry in entries) for key in ("named", "within"))
+    found = f"{named} of {len(entries)} named with their line; cost within 20 % of what their removal saves: {within}"
+    yield "planted faults of an application", found, "all named; cost within 20 % for 10 of 11"
+
+
+def _runner_copies(result: Result) -> Iterator[Row]:
+    both = [result[name] for name in ("one_operator", "convolutions")]
+    found = "–".join(times(value) for value in sorted(entry["faster"] for entry in both))
+    bare = "–".join(f"{value:.2f}×" for value in sorted(entry["over_bare"] for entry in both))
+    yield (
+        "`hasten.Runner`, 1 MB in and out, speedup",
+        f"{found}; {bare} the bare inference",
+        "1.2×, or 1.02× the bare one",
+    )
+
+
+def _report(result: Result) -> Iterator[Row]:
+    found = f"{result['megabytes']:.1f} MB, opens in {result['open_seconds']:.1f} s"
+    yield f"a report with {result['trials']} trials", found, "at most 6 MB, under 2 s"
+
+
+def _mixing(result: Result) -> Iterator[Row]:
+    summary = result["summary"]
+    ours, theirs = summary["evaluations"]
+    mean, most = summary["mean_latency_ratio"], summary["slowest_latency_ratio"]
+    found = f"{ours} evaluations against {theirs}; the mixes take {mean:.2f} of the time on average, {most:.2f} at most"
+    what = f"search for a mix that keeps the floor, against one layer at a time ({summary['subjects']} subjects)"
+    yield what, found, "a quarter; 1.03 at most"
+
+
+def _quantize(result: Result) -> Iterator[Row]:
+    cases = [entry for entry in result.values() if isinstance(entry, dict) and "floor_kept" in entry]
+    kept = sum(entry["floor_kept"] for entry in cases)
+    ratios = [entry["ratio"] for entry in cases if entry["ratio"] is not None]
+    saved = f"{percent(1 - max(ratios))} to {percent(1 - min(ratios))} less time"
+    yield (
+        "`quantize`, at most 1 percentage point to lose",
+        f"floor kept on {kept} of {len(cases)} models; {saved}",
+        "all",
+    )
+
+
+def _accelerators(result: Result) -> Iterator[Row]:
+    models, faster = len(result["models"]), len(result["npu_surely_faster"])
+    found = f"NPU faster on {faster} of {models}, at most {result['longest_seconds']:.0f} s each"
+    yield "`accelerators`: CPU, GPU and NPU with checked outputs", found, "every row on every model; at most 120 s"
+
+
+def _platform_traces(result: Result) -> Iterator[Row]:
+    formats = [entry for entry in result.values() if isinstance(entry, dict) and "mb_a_second" in entry]
+    slowest, memory = (max(entry[key] for entry in formats) for key in ("cpu_seconds", "memory_mb"))
+    found = f"at most {slowest:.0f} s and {memory} MB in {several(len(formats), 'format')}"
+    yield f"a platform's trace of {result['megabytes']} MB", found, "60 s, 2,000 MB"
+
+
+def _same_choice(result: Result) -> Iterator[Row]:
+    reached = sum(found["reached"] for found in result["models"].values())
+    found = f"the same choice, or one that `compare` calls the same, on {reached} of {len(result['models'])} models"
+    yield "three tunings with the same seed", found, "all"
+
+
+_ROWS: Final[dict[str, Callable[[Result], Iterator[Row]]]] = {
+    "trust": _trust,
+    "repeatable": _repeatable,
+    "whole": _whole,
+    "thin": _thin,
+    "quick": _quick,
+    "quantize": _quantize,
+    "mixing": _mixing,
+    "same_choice": _same_choice,
+    "threads": _threads,
+    "accelerators": _accelerators,
+    "evaluation": _evaluation,
+    "app_faults": _app_faults,
+    "app_overhead": _app_overhead,
+    "runner_copies": _runner_copies,
+    "report": _report,
+    "platform_traces": _platform_traces,
+    "robust": _robust,
+}
+TABLES: Final[dict[str, Callable[[Results], str]]] = {
+    "machine": _machine,
+    "numbers": _numbers,
+    "grid": _grid,
+    "instead": _instead,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

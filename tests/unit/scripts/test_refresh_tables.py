@@ -1,0 +1,70 @@
+"""The README's tables are those of the results, each with the run that it is of."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from scripts.refresh_tables import README, RESULTS, Results, refreshed, run_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A copy of the results, to be changed."""
+    return shutil.copytree(RESULTS, tmp_path / "results")
+
+
+def _changed(folder: Path, name: str, **figures: Any) -> str:
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **figures}))
+    return refreshed(README.read_text(encoding="utf-8"), Results(folder))
+
+
+def test_the_readme_shows_the_results() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert refreshed(text, Results(RESULTS)) == text, "run make tables"
+
+
+def test_another_result_gives_another_readme(results: Path) -> None:
+    text = _changed(results, "thin", added_ns=900, date="2031-02-03", commit="abcdef0123", clean=True, passed=True)
+    assert "| 0.9 µs over a loop in C | at most 1 µs | 2031-02-03, abcdef0123 |" in text
+
+
+def test_a_miss_is_told(results: Path) -> None:
+    assert "at most 1 µs **(missed)**" in _changed(results, "thin", passed=False)
+    assert "at most 25 %; **missed**. Run:" in _changed(results, "grid", passed=False)
+
+
+def test_a_run_of_changed_files_says_so() -> None:
+    run = {"date": "2031-02-03", "commit": "abcdef0123"}
+    assert run_of({**run, "clean": False}) == "2031-02-03, abcdef0123 with changes"
+    assert run_of({**run, "clean": True}) == "2031-02-03, abcdef0123"
+
+
+def test_a_benchmark_that_was_not_run_has_no_row(results: Path) -> None:
+    (results / "thin.json").unlink()
+    assert "over a loop in C" not in refreshed(README.read_text(encoding="utf-8"), Results(results))
+
+
+def test_trust_counts_quiet_and_loaded_runs(results: Path) -> None:
+    part = {"runs": 40, "wrong": 0, "contradicting": 1, "found": 19}
+    parts = {f"{name}.{how}": part for name in ("equal", "slower") for how in ("quiet", "loaded")}
+    run = {"date": "2031-02-03", "commit": "abcdef0123", "clean": True, "passed": False}
+    (results / "trust.json").write_text(json.dumps({"parts": parts, **run}))
+    text = refreshed(README.read_text(encoding="utf-8"), Results(results))
+    assert (
+        "| `compare` of a model with itself, 40 + 40 times (quiet + next to a busy loop) | wrong verdicts: 0 + 0;"
+        in text
+    )
+    assert "contradict themselves: 1 + 1; found: 19 + 19 | none; 18 of 20 found when quiet **(missed)** |" in text
+
+
+def test_the_readme_tells_of_no_older_run() -> None:
+    part = README.read_text(encoding="utf-8").partition("## How good are the numbers?")[2].partition("## More")[0]
+    for words in ("earlier run", "run again", "runs before", "from before", "has since"):
+        assert words not in part
