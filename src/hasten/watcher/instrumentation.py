@@ -71,6 +71,7 @@ class Instrumentation:
     def _finish(self, how: str) -> None:
         """Write all that there is, and how it came to an end."""
         self._sampler.note_queues()
+        self._sampler.note_native()
         self._recorder.note(
             {
                 "kind": "end",

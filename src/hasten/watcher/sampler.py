@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from . import rows
+from .native import NativeRuntime
 from .recorder import name_of
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Sampler:
     def __init__(self, patches: Patches, insist_on_end: Callable[[], None]) -> None:
         self._patches, self._insist_on_end = patches, insist_on_end
         self.main_thread = _main_thread()
+        self.native = NativeRuntime()
         self._stacks: dict[tuple[int, ...], int] = {}
         self._codes: dict[int, CodeType] = {}
         self._entries: dict[tuple[int, int], list[Any]] = {}
@@ -99,10 +101,12 @@ class Sampler:
                     with contextlib.suppress(Exception):
                         self._note_threads()
                         self.note_queues()
+                        self.native.look_at_threads()
                     self._patches.recorder.flush()
                 if now - rearmed > _REARM_SECONDS * 1e9:
                     rearmed = now
                     self._patches.look_again()
+                    self.native.look()
                 after = time.thread_time_ns()
                 self.cpu_ns += after - before
                 self._recent_ns += (min(after - before, _DEAR_SAMPLE_NS) - self._recent_ns) / 16
@@ -181,6 +185,13 @@ class Sampler:
         for clock in self._clocks.values():
             os.close(clock)
         self._clocks.clear()
+
+    def note_native(self) -> None:
+        """LiteRT without its Python classes, where there is any."""
+        self.native.look()
+        self.native.look_at_threads()
+        if self.native.libraries:
+            self._patches.recorder.note(self.native.line())
 
     def note_queues(self) -> None:
         """For how long each thread has stood ready and got no core."""

@@ -175,6 +175,17 @@ class Overhead:
 
 
 @record
+class NativeRuntime:
+    """LiteRT that a program ran without its Python classes: by ctypes, or inside of another extension."""
+
+    libraries: tuple[str, ...]
+    threads: int
+    """Those that Python did not start."""
+    cpu_ms: float
+    """The CPU time of these threads."""
+
+
+@record
 class WatchedFound(AppFound):
     """What was seen of a program that ran under watch."""
 
@@ -185,6 +196,8 @@ class WatchedFound(AppFound):
     frames: Frames | None
     overhead: Overhead
     processes: int
+    native: NativeRuntime | None = None
+    """None where no library of LiteRT was loaded but by its Python classes."""
 
     @property
     def label(self) -> str:

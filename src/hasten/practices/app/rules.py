@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -75,13 +76,18 @@ def stretches(starts: Any, ends: Any) -> tuple[Any, Any]:
 
 def finding_of(found: AppFound) -> Finding:
     """What the practice came to."""
+    facts: dict[str, Any]
     watched = isinstance(found, WatchedFound)
     if found.thread is None:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("app.not-seen" if watched else "app.no-inference"))
+    if isinstance(found, WatchedFound) and not found.models and found.native is not None:
+        names = [PurePath(path).name for path in found.native.libraries]
+        facts = {"libraries": names, "threads": found.native.threads, "cpu_ms": found.native.cpu_ms}
+        return Finding(NAME, Standing.NOT_EXAMINED, remark("app.native-litert", **facts))
     if not found.models if isinstance(found, WatchedFound) else not found.split.inference_ms:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("app.no-litert" if watched else "app.no-inference"))
     total_ms = found.split.total_ms
-    facts: dict[str, Any] = {"inference": found.split.inference_ms / max(total_ms, 1e-9), "ms": total_ms}
+    facts = {"inference": found.split.inference_ms / max(total_ms, 1e-9), "ms": total_ms}
     if not found.findings:
         return Finding(NAME, Standing.GOOD, remark("app.no-fault", **facts))
     first = found.findings[0]

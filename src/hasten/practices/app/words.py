@@ -68,6 +68,16 @@ def _unread(facts: Mapping[str, Any]) -> str:
     return f"The program reads this output {several(facts['reads'], 'time')} and {fate}."
 
 
+def _native(facts: Mapping[str, Any]) -> str:
+    """What is seen of LiteRT without its Python classes, and what is not."""
+    threads = facts["threads"]
+    seen = f" hasten sees {several(threads, 'native thread')} that used {milliseconds(facts['cpu_ms'])} of CPU time."
+    return (
+        f"The program runs LiteRT without its Python classes: it loaded {' and '.join(facts['libraries'])}."
+        f"{seen if threads else ''} hasten does not see models, runs and copies there."
+    )
+
+
 def _range(ci95: Sequence[float]) -> str:
     """An interval of ratios as what they save."""
     low, high = (percent(1 - ratio) for ratio in reversed(ci95))
@@ -83,6 +93,11 @@ PHRASES: Final[dict[str, Phrase]] = {
         "hasten saw no Python program that reads PYTHONPATH.", "Start the program without Python's options -I and -E."
     ),
     "app.no-litert": Phrase("The program did not use LiteRT."),
+    "app.native-litert": Phrase(
+        _native,
+        "Record it with perf, Perfetto or py-spy --native, and read that: hasten app --from FILE. Or measure the model"
+        " itself with hasten bench.",
+    ),
     "app.no-inference": Phrase("The trace shows no inference."),
     "app.no-fault": Phrase("{inference:percent} of {ms:ms} is inference. No avoidable cost found around the model."),
     "app.faults": Phrase(_faults, _first_fix),

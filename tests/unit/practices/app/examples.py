@@ -15,6 +15,7 @@ from hasten.practices.app.facts import (
     Inferences,
     InsteadRow,
     ModelUse,
+    NativeRuntime,
     OperatorRow,
     OperatorShare,
     Overhead,
@@ -67,6 +68,11 @@ def without_litert() -> WatchedFound:
     """A program that never used LiteRT, and failed."""
     split = Split(start_ms=300.0, other_ms=800.0)
     return replace(clean(), split=split, models=(), frames=None, exit_code=3)
+
+
+def native() -> WatchedFound:
+    """A program that runs LiteRT by ctypes."""
+    return replace(without_litert(), exit_code=0, native=NativeRuntime(("/opt/lib/libtensorflowlite_c.so",), 3, 1234.0))
 
 
 def unseen() -> WatchedFound:

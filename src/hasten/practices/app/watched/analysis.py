@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hasten.core.remark import Remark, remark
-from hasten.practices.app.facts import Frames, ModelUse, Overhead, SlowFrame, Split, WatchedFound
+from hasten.practices.app.facts import Frames, ModelUse, NativeRuntime, Overhead, SlowFrame, Split, WatchedFound
 from hasten.practices.app.rules import worth_naming
 from hasten.practices.app.watched.recording import RUNS, read_processes, watch_errors
 from hasten.practices.app.watched.rules import Subject, faults_of
@@ -93,7 +93,17 @@ class ProgramAnalysis:
             frames=_frames(*main, self.ended.began_ns) if main else None,
             overhead=self._overhead(),
             processes=len(self.processes),
+            native=self._native(),
         )
+
+    def _native(self) -> NativeRuntime | None:
+        """What each process wrote of it last, together."""
+        last = [notes[-1] for process in self.processes if (notes := process.notes_of("native"))]
+        if not last:
+            return None
+        paths = sorted({path for note in last for path in note["libraries"]})
+        cpu_ms = sum(note["cpu_ns"] for note in last) / 1e6
+        return NativeRuntime(tuple(paths), sum(note["threads"] for note in last), cpu_ms)
 
     def _faults(self, steady_ms: Callable[[Process, int], float | None]) -> list[Fault]:
         found = []
