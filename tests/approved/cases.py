@@ -58,7 +58,7 @@ def cases() -> dict[str, Case]:
 
 def _records() -> Iterator[tuple[str, Case]]:
     """Each example of a record: on a terminal of 80 columns, with --verbose if that shows more, and as Markdown."""
-    for name, make in sorted(_examples()):
+    for name, make in sorted(examples()):
         yield f"{name}.txt", partial(_shown, make)
         if _shown(make, verbose=True) != _shown(make):
             yield f"{name}.verbose.txt", partial(_shown, make, verbose=True)
@@ -73,7 +73,7 @@ def _marked_down(make: Callable[[], object]) -> str:
     return "\n".join(block_lines(api.blocks(make()))).strip()
 
 
-def _examples() -> Iterator[tuple[str, Callable[[], object]]]:
+def examples() -> Iterator[tuple[str, Callable[[], object]]]:
     """What the modules `examples.py` of packages below tests/unit make; `threads/examples.py: odd` is threads-odd."""
     for name, make in _makers(timing):
         yield name.replace("_", "-"), make

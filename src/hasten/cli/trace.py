@@ -32,6 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Record and write."""
     from hasten import api
+    from hasten.core.doubts import DOUBTS
+    from hasten.show.blocks import Prose, notes
+    from hasten.show.terminal import terminal_text
 
     model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
     refuse_existing(arguments.output, force=arguments.force, model=model)
@@ -39,10 +42,16 @@ def run(arguments: argparse.Namespace) -> int:
     with progress_bar("recording") as progress:
         found = api.trace(model, plan, workload, effort=api.Effort(arguments.seconds, target, progress))
     write_new(arguments.output, found.trace_json(), force=arguments.force)
-    operators = len(found.profile.operators)
+    doubts, operators = found.profile.doubts, len(found.profile.operators)
     if arguments.json:
-        show(options.as_json({"trace": str(arguments.output), "runs": found.runs, "operators": operators}))
+        said = [DOUBTS.remark_data(doubt) for doubt in doubts]
+        show(
+            options.as_json(
+                {"trace": str(arguments.output), "runs": found.runs, "operators": operators, "doubts": said}
+            )
+        )
     else:
         runs = f"{several(found.runs, 'run')} of {several(operators, 'operator')}"
-        show(f"{arguments.output} holds {runs}. Open it in ui.perfetto.dev or chrome://tracing.")
+        told = Prose(f"{arguments.output} holds {runs}. Open it in ui.perfetto.dev or chrome://tracing.")
+        show(terminal_text([told, *notes(doubts, DOUBTS)]))
     return 0

@@ -6,13 +6,16 @@ measurement, profile, …); how it is said stands here, whatever command shows i
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.units import percent, several
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from hasten.core.remark import Remark
 
 NOISY: Final = "noisy"
 OTHER_LOAD: Final = "other-load"
@@ -34,6 +37,44 @@ MORE_CORES: Final = "more-cores"
 OPEN_SHAPE: Final = "open-shape"
 OF_LATENCIES_ONLY: Final = (NOISY, PROCESSES_DIFFER, OUTLIERS)
 """Noise of single latencies, which is no doubt of their ratio: that is taken within rounds."""
+
+
+# The fact by which one doubt is graver than another of its code, and whether more of it is worse.
+_GRAVITY: Final[dict[str, tuple[str, bool]]] = {
+    NOISY: ("half_width", True),
+    OTHER_LOAD: ("cores", True),
+    LOAD_MISSING: ("cores", False),
+    STOLEN_TIME: ("share", True),
+    THROTTLING: ("rise", True),
+    FEW_SAMPLES: ("runs", False),
+    OUTLIERS: ("share", True),
+    DISTURBED: ("share", True),
+    PROCESSES_DIFFER: ("spread", True),
+    UNSEEN: ("seen", False),
+    PROFILING: ("cost", True),
+    MORE_CORES: ("cores", True),
+}
+
+
+def gravest(doubts: Iterable[Remark]) -> Remark:
+    """The gravest of several doubts of one code; the first where their facts do not tell."""
+    return max(doubts, key=_gravity)
+
+
+def gathered(doubts: Iterable[Remark]) -> tuple[Remark, ...]:
+    """Doubts of several numbers, each code once, with the gravest facts."""
+    by_code: dict[str, list[Remark]] = {}
+    for doubt in doubts:
+        by_code.setdefault(doubt.code, []).append(doubt)
+    return tuple(map(gravest, by_code.values()))
+
+
+def _gravity(doubt: Remark) -> float:
+    fact, more_is_worse = _GRAVITY.get(doubt.code, ("", True))
+    value = doubt.facts.get(fact)
+    if value is None:  # an interval that is not even known is the worst; the rest is all the same
+        return math.inf if doubt.code == NOISY else 0.0
+    return float(value) if more_is_worse else -float(value)
 
 
 def _noisy(facts: Mapping[str, Any]) -> str:

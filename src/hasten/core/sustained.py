@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.codec import key, record
+from hasten.core.doubts import OTHER_LOAD, STOLEN_TIME
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
+from hasten.core.remark import Remark
+from hasten.core.samples import Samples
 from hasten.core.statistics import grouped_interval
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ class Sustained:
     """The last slice against the first."""
     cut_short: str | None = None
     """What ended the run before its time, if something did."""
+    doubts: tuple[Remark, ...] = ()
+    """What else had the cores meanwhile."""
 
 
 @record
@@ -68,7 +73,9 @@ def sustained_from_blocks(blocks: Sequence[Block], slice_seconds: float) -> Sust
     slower = [m.ci95_ms[0] > first.ci95_ms[1] and m.median_ms > first.median_ms * (1 + _SLOWER) for m in minutes]
     lasting = next((i for i in range(len(minutes)) if all(slower[i:])), None)
     slowdown = minutes[-1].median_ms / first.median_ms - 1 if first.median_ms else 0.0
-    return Sustained(slice_seconds, minutes, None if lasting is None else minutes[lasting].minute, slowdown)
+    onset = None if lasting is None else minutes[lasting].minute
+    others = [doubt for doubt in Samples(tuple(blocks)).doubts() if doubt.code in (OTHER_LOAD, STOLEN_TIME)]
+    return Sustained(slice_seconds, minutes, onset, slowdown, doubts=tuple(others))
 
 
 def _minute(number: int, blocks: Sequence[Block]) -> Minute:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.doubts import gathered
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import Remark, remark
 from hasten.explanation.facts import Change, ExplainFound, NodeRow, Side
@@ -176,4 +177,4 @@ def _part(progress: Progress, begin: float, end: float) -> Progress:
 
 def _doubts(last: tuple[Profile, Profile]) -> tuple[Remark, ...]:
     """Doubts about either profile, each reason once."""
-    return tuple({doubt.code: doubt for profile in last for doubt in profile.doubts}.values())
+    return gathered(doubt for profile in last for doubt in profile.doubts)

@@ -9,18 +9,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data, to_data
 from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Comparison, Verdict
-from hasten.core.doubts import DOUBTS, OF_LATENCIES_ONLY
+from hasten.core.doubts import DOUBTS
 from hasten.core.measurement import Measurement
 from hasten.core.sustained import Minute, Sustained, SustainedFound
 from hasten.core.units import duration, interval_ms, milliseconds, percent, several, size, speedup, times
 from hasten.measure.compare import ComparisonResult
-from hasten.show.blocks import Cell, Chart, Detail, Facts, Headline, Note, Notes, Section, Table, cell, columns, notes
+from hasten.show.blocks import (
+    Cell,
+    Chart,
+    Detail,
+    Facts,
+    Headline,
+    Note,
+    Notes,
+    Section,
+    Table,
+    cell,
+    columns,
+    doubt_notes,
+    notes,
+)
 from hasten.show.charts import tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hasten.core.remark import Remark
     from hasten.core.session import Line
     from hasten.show.blocks import Block
 
@@ -44,7 +57,7 @@ def document(found: Timing) -> dict[str, Any]:
     if isinstance(found, ComparisonResult):
         sides = {"first": _measured_data(found.first), "second": _measured_data(found.second)}
         return {**to_data(found.comparison), "seconds": found.seconds, **sides}
-    return to_data(found)
+    return to_data(found, DOUBTS)
 
 
 def session_lines(found: Timing) -> list[tuple[str, str, dict[str, Any]]]:
@@ -225,7 +238,8 @@ def _compared(found: ComparisonResult) -> list[Block]:
             ("smallest detectable difference", _detectable(comparison), effort),
         )
     )
-    return [Headline(_verdict(comparison)), sheet, facts, *notes(_both_doubts(found), DOUBTS)]
+    doubts = doubt_notes({"A": found.first.doubts, "B": found.second.doubts}, DOUBTS)
+    return [Headline(_verdict(comparison)), sheet, facts, *doubts]
 
 
 def _title(found: Measurement, other: Measurement) -> str:
@@ -253,12 +267,6 @@ def _detectable(comparison: Comparison) -> str:
     if few or comparison.rounds < FEWEST_WHEN_CLEAR:
         return "unknown"
     return percent(comparison.smallest_detectable)
-
-
-def _both_doubts(found: ComparisonResult) -> list[Remark]:
-    """Doubts of both, each reason once. Noise of the single latencies is not a doubt of their ratio."""
-    by_code = {doubt.code: doubt for doubt in (*found.second.doubts, *found.first.doubts)}
-    return [doubt for doubt in by_code.values() if doubt.code not in OF_LATENCIES_ONLY]
 
 
 def _comparisons_section(found: Sequence[ComparedPair]) -> list[Section]:
@@ -306,6 +314,9 @@ def _lasting_answer(model: str, found: Sustained) -> str:
     if found.onset is None:
         return f"{name} showed no lasting slowdown ({percent(found.slowdown)} from the first to the last slice)."
     since = duration((found.onset - 1) * found.slice_seconds)
+    if found.doubts:  # which slows a model down just as heat does
+        slower = f"{percent(found.slowdown)} slower than it began"
+        return f"{name} slowed down after {since} and ended {slower}. Other work on this machine may be the cause."
     return f"{name} throttles after {since}: it ends {percent(found.slowdown)} slower than it began."
 
 
@@ -321,7 +332,7 @@ def _lasting(model: str, found: Sustained, place: int = 0) -> list[Block]:
         tuple(map(_slice, found.minutes)),
     )
     chart = Chart(f"sustained-{place}", f"Latency of {name} over time", told, _slices_spec(found.minutes), sheet)
-    return [Headline(answer), chart, *stopped]
+    return [Headline(answer), chart, *stopped, *notes(found.doubts, DOUBTS)]
 
 
 def _slice(minute: Minute) -> tuple[Cell, ...]:

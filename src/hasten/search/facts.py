@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.comparison import Verdict
-from hasten.core.doubts import OF_LATENCIES_ONLY
+from hasten.core.doubts import gathered
 from hasten.core.pareto import pareto_front
 from hasten.core.trial import FloorState, Status
 
@@ -72,9 +72,8 @@ class TuneFound:
 
     @property
     def doubts(self) -> tuple[Remark, ...]:
-        """Reasons to doubt the verdict, each once. Noise of the single latencies is not a doubt of their ratio."""
-        both = (*self.best.doubts, *self.original.doubts)
-        return tuple({one.code: one for one in reversed(both) if one.code not in OF_LATENCIES_ONLY}.values())
+        """Reasons to doubt the latencies that the verdict compares, each once."""
+        return gathered((*self.best.doubts, *self.original.doubts))
 
 
 def front_of(trials: Sequence[Trial]) -> tuple[Trial, ...]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from hasten.core.doubts import gravest
+from hasten.core.units import first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from hasten.core.finding import Finding
     from hasten.core.phrases import Phrasebook
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
 
 N = TypeVar("N", int, float)
+_MOST_NAMES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +183,20 @@ def sentences(texts: Iterable[str]) -> list[Block]:
 def notes(remarks: Sequence[Remark], book: Phrasebook) -> list[Block]:
     """Remarks in words, as a block; none where there are none."""
     return [Notes(tuple(Note(book.text(remark), book.hint(remark)) for remark in remarks))] if remarks else []
+
+
+def doubt_notes(doubts: Mapping[str, Sequence[Remark]], book: Phrasebook) -> list[Block]:
+    """Doubts of several figures, by the figures' names: each kind once, the gravest, and whose it is unless all's."""
+    kinds: dict[str, dict[str, Remark]] = {}
+    for name, found in doubts.items():
+        for doubt in found:
+            kinds.setdefault(doubt.code or book.text(doubt), {})[name] = doubt
+    rows = []
+    for named in kinds.values():
+        worst = gravest(named.values())
+        whose = "" if len(named) == len(doubts) else f"{first_few(list(named), _MOST_NAMES)}: "
+        rows.append(Note(f"{whose}{book.text(worst)}", book.hint(worst)))
+    return [Notes(tuple(rows))] if rows else []
 
 
 def verdict_row(finding: Finding, title: str, book: Phrasebook) -> VerdictRow:

@@ -7,17 +7,19 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
+from hasten.core.doubts import MORE_CORES
 from hasten.core.units import interval_ms, milliseconds, percent, size
 from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFound, Status
 from hasten.practices.accelerators.rules import NAME, comparison_of_outputs, finding_of, ladder_remarks, recommend
 from hasten.practices.accelerators.words import BOOK
 from hasten.practices.practice import studies_section
-from hasten.show.blocks import Cell, Chart, Facts, Table, answer, columns, known
+from hasten.show.blocks import Cell, Chart, Facts, Table, answer, columns, doubt_notes, known
 from hasten.show.charts import Bar, interval_bars, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.core.remark import Remark
     from hasten.core.session import Line
     from hasten.show.blocks import Block, Section
 
@@ -32,6 +34,7 @@ def view(found: AcceleratorsFound, name: str = NAME) -> list[Block]:
         Facts((("model", PurePath(found.model).name), ("outputs", BOOK.text(comparison_of_outputs(found))))),
         _chart_or_table(found, name),
         *([Facts(said)] if said else []),
+        *doubt_notes({row.name: _doubts(row) for row in found.rows if row.latency is not None}, BOOK),
     ]
 
 
@@ -65,6 +68,11 @@ def session_lines(found: AcceleratorsFound) -> list[tuple[str, str, dict[str, An
 def sections(lines: Sequence[Line]) -> list[Section]:
     """The section of a report."""
     return studies_section(AcceleratorsFound, NAME, lines, view)
+
+
+def _doubts(row: AcceleratorRow) -> list[Remark]:
+    """The doubts of its latency; that it kept more cores busy stands with the row."""
+    return [doubt for doubt in row.doubts if doubt.code != MORE_CORES]
 
 
 def _said(row: AcceleratorRow) -> str:

@@ -175,6 +175,10 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Let it process more frames.",
     ),
     "app.process-killed": Phrase("A process was killed; what it did in its last 0.25 s is missing."),
+    "app.replay-busy": Phrase(
+        "Other processes kept {cores:.1f} cores busy while hasten measured the model after the program.",
+        "Run it again on an idle machine.",
+    ),
     "app.queued": Phrase(
         "The program waited for a core {share:percent} of its time because other programs used the CPU.",
         "Close other programs. Costs exclude this time; the split includes it.",

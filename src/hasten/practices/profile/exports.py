@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
+from hasten.core.doubts import DOUBTS
 from hasten.core.units import count
 
 if TYPE_CHECKING:
@@ -71,7 +72,12 @@ class ProfileTimeline:
         origin = _begin_us(raw.runs[0])
         for number, run in enumerate(raw.runs[:MOST_RUNS]):
             events.extend(_run_events(number, run, owners, origin))
-        other = {"model": profile.model.path, "sha256": profile.model.sha256, "plan": profile.plan.describe()}
+        other: dict[str, Any] = {
+            "model": profile.model.path,
+            "sha256": profile.model.sha256,
+            "plan": profile.plan.describe(),
+            "doubts": DOUBTS.sentences(profile.doubts),
+        }
         return json.dumps({"displayTimeUnit": "ms", "traceEvents": events, "otherData": other})
 
 

@@ -15,7 +15,20 @@ from hasten.core.units import interval_ms, milliseconds, percent, percentage_poi
 from hasten.practices.quantize.facts import QuantizeFound, Sensitivity
 from hasten.practices.quantize.rules import NAME, choice, finding_of
 from hasten.practices.quantize.words import BOOK
-from hasten.show.blocks import Cell, Detail, Facts, Headline, Prose, Section, Snippet, Table, columns, notes, sentences
+from hasten.show.blocks import (
+    Cell,
+    Detail,
+    Facts,
+    Headline,
+    Prose,
+    Section,
+    Snippet,
+    Table,
+    columns,
+    doubt_notes,
+    notes,
+    sentences,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +47,12 @@ def view(found: QuantizeFound) -> list[Block]:
     """The choice, the variants, and what to know about them."""
     finding = finding_of(found)
     if found.already != NOTHING:
-        return [Headline(BOOK.text(finding.remark)), Facts(tuple(_as_it_is(found))), *notes(_remarks(found), BOOK)]
+        return [
+            Headline(BOOK.text(finding.remark)),
+            Facts(tuple(_as_it_is(found))),
+            *_doubts(found.trials),
+            *notes(_remarks(found), BOOK),
+        ]
     # Steps on the way to a mix left no file: programs see them, people see where they led.
     shown = [trial for trial in found.trials if trial.path or not trial.is_step]
     common = _common_notes(shown)
@@ -43,6 +61,7 @@ def view(found: QuantizeFound) -> list[Block]:
         Facts(tuple(_facts(found))),
         _table(shown),
         *sentences(f"{one.variant}: {BOOK.text(one.why)}" for one in shown[1:] if one.why != NOTHING),
+        *_doubts(shown),
         *notes((*common, *_remarks(found)), BOOK),
         Detail((_accuracy_table(shown), *_about(shown, common), *_sensitive(found), *_explaining(found))),
     ]
@@ -117,6 +136,10 @@ def _as_it_is(found: QuantizeFound) -> Iterable[tuple[str, ...]]:
         yield "latency", f"{milliseconds(original.latency.estimate)} (95 % CI {interval})"
     if known is not None and known.kind is Kind.ACCURACY:
         yield "accuracy", f"{accuracy_words(known)}, one half of {found.data}"
+
+
+def _doubts(trials: Sequence[Trial]) -> list[Block]:
+    return doubt_notes({trial.variant: trial.doubts for trial in trials if trial.latency is not None}, BOOK)
 
 
 def _remarks(found: QuantizeFound) -> tuple[Remark, ...]:

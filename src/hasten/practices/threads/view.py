@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.codec import from_data, to_data
 from hasten.core.cores import cores_text
+from hasten.core.doubts import PHRASES as DOUBT_CODES
 from hasten.core.measurement import Measurement
 from hasten.core.remark import Remark, remark
 from hasten.core.session import merged_rounds
@@ -15,7 +16,20 @@ from hasten.practices.practice import studies_section
 from hasten.practices.threads.facts import Condition, Option, Row, ThreadsFound, option_of
 from hasten.practices.threads.rules import NAME, doubts_of, finding_of, row_from_measurement
 from hasten.practices.threads.words import BOOK, condition_words, option_words
-from hasten.show.blocks import Cell, Chart, Detail, Facts, Headline, Section, Table, answer, columns, notes, sentences
+from hasten.show.blocks import (
+    Cell,
+    Chart,
+    Detail,
+    Facts,
+    Headline,
+    Section,
+    Table,
+    answer,
+    columns,
+    doubt_notes,
+    notes,
+    sentences,
+)
 from hasten.show.charts import LINE_SHAPES, SERIES, tooltip, vega_lite
 
 if TYPE_CHECKING:
@@ -34,7 +48,8 @@ def view(found: ThreadsFound, name: str = NAME) -> list[Block]:
         Facts((("model", now), ("cores", str(found.cores)))),
         _chart(found.rows, {load: choice.option for load, choice in found.by_load.items()}, name),
         *sentences(f"{trouble.where} could not be measured: {trouble.message}" for trouble in found.troubles),
-        *notes(doubts_of(found), BOOK),
+        *notes([doubt for doubt in doubts_of(found) if doubt.code not in DOUBT_CODES], BOOK),
+        *doubt_notes({_row_name(row): row.doubts for row in found.rows}, BOOK),
         Detail((*(Headline(text) for text in others), *notes(_more(found), BOOK))),
     ]
 
@@ -66,6 +81,10 @@ def sections(lines: Sequence[Line]) -> list[Section]:
     measured = merged_rounds(line for line in lines if line.kind == "measurement" and "load" in line.data)
     rows = [_measured_row(line.data) for line in measured]
     return [Section(NAME, "Threads", (_chart(rows, {}, NAME),))] if rows else []
+
+
+def _row_name(row: Row) -> str:
+    return f"{option_words(row.option)}, {condition_words(row.condition)}"
 
 
 def _measured_row(data: dict[str, Any]) -> Row:

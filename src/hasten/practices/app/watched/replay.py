@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.comparison import Verdict
+from hasten.core.doubts import OTHER_LOAD
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Model
@@ -36,6 +37,7 @@ from hasten.watcher import rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hasten.core.remark import Remark
     from hasten.practices.app.facts import ModelUse, WatchedFound
     from hasten.practices.app.watched.analysis import ProgramAnalysis
     from hasten.practices.app.watched.recording import Process
@@ -84,6 +86,7 @@ class Replay:
     def __init__(self, study: ProgramAnalysis, target: Target, seconds: float, progress: Progress) -> None:
         self._study, self._target, self._seconds, self._progress = study, target, seconds, progress
         self._steady: dict[str, float] = {}
+        self._doubts: list[Remark] = []
 
     def found(self) -> WatchedFound:
         """What was seen of the program, with what was measured."""
@@ -99,7 +102,8 @@ class Replay:
             self._progress(0.3 + 0.7 * number / len(checks), "threads")
             found += check(self._seconds * _FOR_THREADS / len(checks))
         self._progress(0.9, "done")
-        return self._study.found(found, self._steady_ms, models)
+        seen = self._study.found(found, self._steady_ms, models)
+        return replace(seen, doubts=(*seen.doubts, *self._doubts))
 
     def _groups(self) -> list[_Group]:
         """The models that take a share of the time worth a measurement, the most expensive first."""
@@ -131,6 +135,8 @@ class Replay:
         if isinstance(found, Failure):
             return models
         profile = found[0]
+        busy = [doubt for doubt in profile.doubts if doubt.code == OTHER_LOAD]
+        self._doubts += [remark("app.replay-busy", cores=doubt.facts["cores"]) for doubt in busy]
         total = max(sum(operator.ms for operator in profile.operators), 1e-9)
         operators = tuple(OperatorShare(kind.op, kind.count, kind.ms / total) for kind in profile.by_kind())
         path = str(group.candidate.path)
