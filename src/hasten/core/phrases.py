@@ -51,7 +51,12 @@ class Phrasebook:
         if told := remark.facts.get(LEGACY_HINT):
             return str(told)
         phrase = self._phrases.get(remark.code)
-        return filled(phrase.hint, remark.facts) if phrase else ""
+        try:
+            return filled(phrase.hint, remark.facts) if phrase else ""
+        except KeyError:
+            if LEGACY in remark.facts:  # advice that needs facts, where only a sentence is known
+                return ""
+            raise
 
     def sentences(self, remarks: Sequence[Remark]) -> list[str]:
         """A sentence for each remark."""
