@@ -518,18 +518,17 @@ def _difference(start: float, end: float) -> Shown:
 
 
 def _counts(page: Page) -> Iterator[Contradiction]:
-    """How many trials there were: in the tile, above the table, next to the front."""
-    counted: dict[str, int] = {}
-    if found := re.match(r"(\d+) trials", page.tiles.get("Tried", ("",))[0]):
-        counted["tile"] = int(found[1])
-    for heading in page.headings:
-        if found := re.match(r"All trials \(([\d,]+)\)", heading):
-            counted["heading"] = int(found[1].replace(",", ""))
-    for sentence in page.sentences:
-        if found := re.match(r"(\d+) trials[. ]", sentence):
-            counted[sentence[:40]] = int(found[1])
-    if len(set(counted.values())) > 1:
-        yield Contradiction(Kind.TWO_VALUES, "trials", ", ".join(f"{count} ({at})" for at, count in counted.items()))
+    """How many candidates or trials there were: in a tile, in a heading, next to a chart."""
+    counted: dict[str, dict[str, int]] = {}
+    for text in (*(value for value, *_ in page.tiles.values()), *page.headings, *page.sentences):
+        found = re.match(r"(\d+) (candidate|trial)s?\b", text) or re.match(r"All (trial)s \(([\d,]+)\)", text)
+        if found:
+            number, noun = found.groups() if found[1].isdigit() else reversed(found.groups())
+            counted.setdefault(noun, {})[text[:40]] = int(number.replace(",", ""))
+    for noun, counts in counted.items():
+        if len(set(counts.values())) > 1:
+            said = ", ".join(f"{count} ({text})" for text, count in counts.items())
+            yield Contradiction(Kind.TWO_VALUES, f"number of {noun}s", said)
 
 
 def _named(page: Page) -> Iterator[Contradiction]:
@@ -577,9 +576,9 @@ def _tuned(document: Data, trials: Trials, page: Page) -> Iterator[Contradiction
         yield Contradiction(Kind.TWO_VALUES, "speedup", f"{told[0]} and {best['speedup']:.4g}")
     for entry in document["front"]:
         yield from _equal(f"front, {entry['id']}", entry["latency_ms"], trials.ms(entry["id"]))
-    tried = page.tiles.get("Tried", ("",))[0]
-    if tried and not tried.startswith(f"{document['trials']} "):
-        yield Contradiction(Kind.TWO_VALUES, "trials", f"{tried} and {document['trials']}")
+    timed = page.tiles.get("Timed", ("",))[0]
+    if timed and not timed.startswith(f"{document['trials']} "):
+        yield Contradiction(Kind.TWO_VALUES, "trials", f"{timed} and {document['trials']}")
     for finding in document["verdicts"]:
         if finding["practice"] == "profile":
             # The profile of the choice: its run takes what the choice's run takes.

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from pathlib import PurePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import is_share
 from hasten.core.codec import record
 from hasten.core.errors import HastenError
 from hasten.core.units import interval_ms, milliseconds, percentage_points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, StopIteration, HastenError)
 """What reading a line that is not as it should be can raise."""
@@ -127,6 +130,11 @@ class TrialRow:
     at: str = ""
     command: str = ""
     on_front: bool = False
+
+
+def timed_of(rows: Iterable[TrialRow]) -> list[TrialRow]:
+    """The candidates that a search timed: what is counted wherever a page says how many there were."""
+    return [row for row in rows if row.kind in ("trial", "variant") and row.latency is not None]
 
 
 @record

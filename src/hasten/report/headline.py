@@ -19,6 +19,7 @@ from hasten.report.figures import (
     latency_text,
     number,
     text,
+    timed_of,
     whole,
 )
 from hasten.report.timing import compared_sentence
@@ -86,10 +87,11 @@ def tune_facts(
         _accuracy(result, original, chosen),
         _size(result, settings, original, chosen),
     ]
-    if (tried := whole(result, "trials")) is not None or trials:
+    if (timed := whole(result, "trials")) is not None or trials:
         seconds = number(result, "seconds")
         note = "" if seconds is None else f"in {duration(seconds)}"
-        facts.append(Fact("Tried", f"{tried if tried is not None else len(trials)} trials", note=note))
+        counted = len(timed_of(trials)) if timed is None else timed
+        facts.append(Fact("Timed", several(counted, "candidate"), note=note))
     return tuple(fact for fact in facts if fact is not None)
 
 

@@ -25,6 +25,7 @@ from hasten.report.figures import (
     number,
     records,
     text,
+    timed_of,
     whole,
 )
 from hasten.report.trial_charts import comparable, front_spec, timeline_spec
@@ -204,9 +205,8 @@ def front_section(trials: Sequence[TrialRow]) -> list[Section]:
     if spec is None:
         return []
     front = sorted((row for row in rows if row.on_front and row.latency), key=_latency_of)
-    told = (
-        f"{several(len(rows), 'trial')}. On the Pareto front, where no other is better in every respect: {len(front)}."
-    )
+    timed = several(len(timed_of(rows)), "candidate")
+    told = f"{timed}. On the Pareto front, where no other is better in every respect: {len(front)}."
     chosen = next((row for row in rows if row.status == "chosen"), None)
     if chosen is not None:
         told += f" Chosen: {chosen.name}, {_in_words(chosen)}."
@@ -313,10 +313,11 @@ def timeline_section(events: Sequence[Event], trials: Sequence[TrialRow]) -> lis
     )
     caption = f"The {len(rows)} lines of the session, in order"
     sheet = Table("timeline-table", caption, columns("#after", "kind", "of", "result"), rows)
-    timed = [row for row in trials if row.kind == "trial"]
-    spec = timeline_spec(timed)
+    tried = [row for row in trials if row.kind == "trial"]
+    spec = timeline_spec(tried)
     if spec is None:
         return [Section("timeline", "Timeline", (sheet,))]
     last = max(event.seconds for event in events)
-    told = f"{len(timed)} trials in {last:.0f} s. The line is the lowest latency so far that keeps the accuracy."
+    timed = several(len(timed_of(tried)), "candidate")
+    told = f"{timed} in {last:.0f} s. The line is the lowest latency so far that keeps the accuracy."
     return [Section("timeline", "Timeline", (Chart("timeline", "Latency of each trial over time", told, spec, sheet),))]

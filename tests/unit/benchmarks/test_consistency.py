@@ -79,7 +79,7 @@ def _page(
     *,
     speedup: str = "2.7×",
     arrow: str = "2.40 ms → 0.900 ms per inference",
-    tried: str = "4 trials",
+    timed: str = "4 candidates",
     row_speedup: str = "4.0×",
     chosen_why: str = "10 % of the runs were outliers, far slower than the rest.",
     change: str = "2.0× faster (95 % CI 1.9–2.1)",
@@ -116,7 +116,7 @@ def _page(
     chart = Chart("steps", "Steps", "Steps.", {}, steps)
     tiles = [
         joined([element("dt", "Speedup"), element("dd", speedup, class_="value"), element("dd", arrow, class_="note")]),
-        joined([element("dt", "Tried"), element("dd", tried, class_="value")]),
+        joined([element("dt", "Timed"), element("dd", timed, class_="value")]),
     ]
     parts = [
         element("h1", "2.7× faster (95 % CI 2.5–2.8)."),
@@ -219,7 +219,7 @@ def test_each_contradiction_of_a_trial_is_found(path: tuple[Any, ...], value: An
     [
         ({"speedup": "3.9×"}, Kind.RATIO),
         ({"arrow": "2.31 ms → 1.19 ms per inference"}, Kind.RATIO),
-        ({"tried": "16 trials"}, Kind.TWO_VALUES),
+        ({"timed": "16 candidates"}, Kind.TWO_VALUES),
         ({"row_speedup": "2.2×"}, Kind.RATIO),
         ({"chosen_why": "Takes 2.48× as long as original@cpu, 2 threads."}, Kind.CHOICE),
         ({"change": "1.5× faster (95 % CI 1.4–1.6)"}, Kind.RATIO),
