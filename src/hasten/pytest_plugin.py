@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         data: str
         baseline_model: ModelPath
         seconds: float
+        undecided: str
         strict: bool
         target: Target
         latency: str
@@ -140,8 +141,8 @@ class Hasten:
         """Fail unless the model keeps its limits: latency, p95, init, memory, size, accuracy, max_slowdown, max_drop.
 
         They come as keywords (`latency="5 ms"`), from a file of limits, or both. Further keywords: plan, threads, data,
-        baseline_model, seconds, strict, target. What noise leaves undecided passes and is shown in the summary, unless
-        `strict`.
+        baseline_model, seconds, target, undecided. A limit that stays undecided fails the test; with
+        `undecided="pass"` it is shown in the summary only.
         """
         __tracebackhide__ = True
         with _Measuring(self._test.config.rootpath):
@@ -161,12 +162,12 @@ class Hasten:
                 plan=_plan(named.pop("plan", asked.plan), named.pop("threads", None)),
                 data=replace(asked.data, source=self._found(data)) if data else asked.data,
                 baseline_model=self._found(baseline) if baseline else asked.baseline_model,
-                strict=named.pop("strict", False),
+                undecided=_undecided(named, asked.undecided),
             ).with_limits(named)
             found = api.check(self._found(model), asked, effort=effort)
             for row in found.rows:
                 self._note(row_words(row), row.verdict.value)
-        if not found.passed:
+        if not found.is_open:
             raise AssertionError(terminal_text(api.blocks(found)))
         return found
 
@@ -254,6 +255,12 @@ def _plan(plan: Plan, threads: int | None) -> Plan:
     from dataclasses import replace
 
     return plan if threads is None else replace(plan, threads=threads)
+
+
+def _undecided(options: dict[str, Any], usual: str) -> str:
+    """What an undecided limit does to the test; `strict` is an older name of undecided="fail"."""
+    strict = options.pop("strict", False)
+    return str(options.pop("undecided", "fail" if strict else usual))
 
 
 def _lock(project: Path) -> int | None:

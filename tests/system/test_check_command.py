@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commandline import ROOT, finish, hasten, interrupt, model_file, start, wait_for_runners
+from commandline import ROOT, finish, hasten, interrupt, start, wait_for_runners
 
 from hasten.bundle.folder import write_bundle
 from hasten.bundle.record import Bundle
@@ -97,7 +97,7 @@ def test_a_slower_model_fails_against_the_older_one_and_a_like_one_does_not(tmp_
         "--limit",
         "max_slowdown=50%",
         "--limit",
-        "accuracy=99%",
+        "accuracy=80%",
         "--data",
         tmp_path / "x.npz",
     )
@@ -105,19 +105,36 @@ def test_a_slower_model_fails_against_the_older_one_and_a_like_one_does_not(tmp_
     names = ["latency against old.tflite", "accuracy", "accuracy lost against old.tflite"]
     assert [row["what"] for row in like.json()["rows"]] == names
     assert like.json()["rows"][1]["measured"] == 1.0
+    assert "The baseline is the same model with the same plan." in like.json()["notes"][0]
 
 
-def test_undecided_is_said_and_fails_only_if_strict(tmp_path: Path) -> None:
-    model = model_file(tmp_path, "one_operator")
-    # One process is too little for a verdict.
-    asked = ("check", model, "--limit", "latency=1s", "--seconds", "0.1")
+def test_undecided_has_an_outcome_and_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    # Four samples are too few for any verdict but that on a hopeless model.
+    asked = ("check", MODEL, "--data", "demo", "--samples", "4", "--limit", "accuracy=60%", "--limit", "size=2MB")
     shown = hasten(*asked)
-    assert shown.code == 0
-    assert shown.output.startswith("Passed, but 1 of 1 limit is undecided.")
-    strict = hasten(*asked, "--strict", "--json")
-    assert strict.code == 1
-    assert strict.json()["passed"] is False
-    assert strict.json()["rows"][0]["verdict"] == "undecided"
+    assert shown.code == 1
+    assert shown.output.startswith("Undecided: 1 of 2 limits. This counts as a failure (--undecided fail).")
+    assert "samples would decide." in shown.output
+    told = hasten(*asked, "--undecided", "pass", "--json")
+    assert told.code == 0
+    found = told.json()
+    assert (found["verdict"], found["passed"], found["undecided"]) == ("undecided", False, "pass")
+    assert [row["verdict"] for row in found["rows"]] == ["passed", "undecided"]
+    (tmp_path / "limits.toml").write_text('[limits]\naccuracy = "60 %"\n[gate]\nundecided = "pass"\n')
+    in_file = ("check", MODEL, "--data", "demo", "--samples", "4", "--limits", tmp_path / "limits.toml")
+    assert hasten(*in_file).code == 0
+    assert hasten(*in_file, "--undecided", "fail").code == 1
+
+
+def test_a_model_that_is_surely_too_slow_fails_however_little_time_there_is() -> None:
+    asked = ("check", MODEL, "--kernel", "reference", "--limit", "latency=1us", "--seconds", "0.001", "--json")
+    shown = hasten(*asked)
+    assert shown.code == 1
+    found = shown.json()
+    assert found["verdict"] == "failed"
+    assert found["rows"][0]["why_facts"]["processes"] == 1, "there was no time for another"
+    assert found["bound_seconds"] == pytest.approx(0.003)
+    assert found["seconds"] > found["bound_seconds"], "a process that has begun is finished"
 
 
 @pytest.mark.parametrize(
@@ -127,6 +144,8 @@ def test_undecided_is_said_and_fails_only_if_strict(tmp_path: Path) -> None:
         (("demo", "--limit", "latncy=5ms"), 2, "latncy"),
         (("demo", "--limit", "latency"), 2, "NAME=VALUE"),
         (("demo", "--limit", "latency=5"), 2, "not a limit"),
+        (("demo", "--limit", "latency=5ms", "--limit", "latency=9ms"), 2, "given twice"),
+        (("demo", "--limit", "latency=5ms", "--undecided", "maybe"), 2, "maybe"),
         (("demo", "--limit", "accuracy=0.9"), 2, "data"),
         (("nothing.tflite", "--limit", "size=1MB"), 3, "no file"),
         (("demo", "--limits", "nothing.toml"), 3, "nothing.toml"),

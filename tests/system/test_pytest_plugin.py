@@ -8,9 +8,10 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
-from hasten.demo import MODEL
+from hasten.demo import DATA, MODEL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,7 @@ TESTS = f"""
     import pytest
 
     MODEL = {str(MODEL)!r}
+    FEW = "few.npz"
 
     def test_kept(hasten):
         found = hasten.check(MODEL, latency="10 s", size="2 MB", threads=2, seconds=3)
@@ -33,6 +35,13 @@ TESTS = f"""
 
     def test_misspelt(hasten):
         hasten.check(MODEL, latncy="5 ms")
+
+    def test_undecided(hasten):
+        hasten.check(MODEL, {{"accuracy": "60 %"}}, data=FEW)
+
+    def test_undecided_may_pass(hasten):
+        found = hasten.check(MODEL, {{"accuracy": "60 %"}}, data=FEW, undecided="pass")
+        assert not found.passed
 
     def test_bench_and_compare(hasten):
         assert hasten.bench(MODEL, seconds=0.5).samples.median_ms > 0
@@ -63,6 +72,8 @@ def pytest_in(folder: Path, *arguments: str) -> tuple[int, str]:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
+    images = np.load(DATA)
+    np.savez(folder / "few.npz", x=images["x"][:4], y=images["y"][:4])
     (folder / "test_model.py").write_text(textwrap.dedent(TESTS))
     return folder
 
@@ -70,8 +81,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_limits_are_tests(project: Path) -> None:
     code, shown = pytest_in(project, "--tb=short")
     assert code == 1
-    assert "5 passed" in shown
-    assert "3 failed" in shown
+    assert "6 passed" in shown
+    assert "4 failed" in shown
+    assert "E   AssertionError: Undecided: 1 of 1 limit. This counts as a failure (--undecided fail)." in shown
     assert "E   AssertionError: Failed: 1 of 1 limit is broken. digits.tflite on cpu, 1 thread." in shown
     assert "There is no file nothing.tflite" in shown
     assert "no 'latncy'" in shown
@@ -86,11 +98,11 @@ def test_limits_are_tests(project: Path) -> None:
 def test_measuring_can_be_left_out(project: Path) -> None:
     code, shown = pytest_in(project, "--hasten-skip", "-rs")
     assert code == 0
-    assert "2 passed, 6 skipped" in shown
+    assert "2 passed, 8 skipped" in shown
     assert "--hasten-skip" in shown
     assert " hasten ====" not in shown
     _, shown = pytest_in(project, "-m", "not hasten")
-    assert "2 passed, 6 deselected" in shown
+    assert "2 passed, 8 deselected" in shown
 
 
 def test_who_does_not_use_it_does_not_pay_for_it(project: Path) -> None:

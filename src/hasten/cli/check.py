@@ -1,7 +1,10 @@
-"""Check a model against its limits: a gate for CI. Exit code 0 if it keeps them, 1 if it does not.
+"""Check a model against its limits: a gate for CI. Each limit is passed, failed or undecided.
 
-A time breaks its limit only if its whole confidence interval does. A limit that noise leaves undecided fails only with
---strict. An older model is timed in the same rounds as this one, and only a significant slowdown counts.
+A time passes or fails only if its whole 99 % confidence interval lies on one side of the limit, or if every run lies
+far from it. An older model is timed in the same rounds as this one.
+
+Exit codes: 0: every limit passed. 1: a limit failed or is undecided; --undecided pass accepts the undecided ones.
+2, 3, 4: the check could not run.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from hasten.cli.files import is_there, refuse_existing, write_new
 from hasten.cli.presenting import completed, present, recorded
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import DataError, UsageError
+from hasten.core.limits import DEFAULT_UNDECIDED, UNDECIDED_CHOICES
 from hasten.core.plan import Workload
 
 if TYPE_CHECKING:
@@ -55,9 +59,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--baseline", default="", metavar="SESSION", help="an older session of check, from a machine like this one"
     )
     options.add_seconds(
-        parser, 0, "approximate time limit for timing (default: 20); it ends earlier if everything is decided"
+        parser,
+        0,
+        "time for timing (default: 20). It ends as soon as every limit is decided. Where too few processes ran for a "
+        "verdict, it goes on for up to three times as long; a process that has begun is finished",
     )
-    parser.add_argument("--strict", action="store_true", help="fail if a limit is undecided")
+    parser.add_argument(
+        "--undecided",
+        choices=UNDECIDED_CHOICES,
+        help=f"what an undecided check does: pass (exit code 0) or fail (exit code 1) (default: {DEFAULT_UNDECIDED})",
+    )
+    parser.add_argument("--strict", action="store_true", help=argparse.SUPPRESS)  # older name of --undecided fail
     options.add_data(parser, calibration=False)
     options.add_plan(parser)
     parser.set_defaults(**dict.fromkeys(_PLAN_OPTIONS), label_offset=None)  # to see what the file of limits may say
@@ -85,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.markdown is not None:
         _write_markdown(arguments, api.markdown(found))
     code = present(arguments, found, session=session, interrupted=interrupted)
-    return code or (0 if found.passed else _GATE_FAILED)
+    return code or (0 if found.is_open else _GATE_FAILED)
 
 
 def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
@@ -99,12 +111,14 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
     asked = _with_bundle(asked, arguments)
     base, trust = _plan(arguments, asked.plan), arguments.trust_bundle
     model, plan = options.model_and_plan(arguments.model, base, trust=trust)
-    changed: dict[str, Any] = {"plan": plan, "data": _data(arguments, asked.data), "strict": arguments.strict}
+    changed: dict[str, Any] = {"plan": plan, "data": _data(arguments, asked.data)}
+    if arguments.undecided or arguments.strict:
+        changed["undecided"] = arguments.undecided or "fail"
     if arguments.signature or arguments.shape:
         changed["workload"] = options.workload_from(arguments)
     if arguments.baseline_model or arguments.baseline:
         changed |= {"baseline_model": arguments.baseline_model, "baseline_session": arguments.baseline}
-    asked = replace(asked, **changed).with_limits(dict(_limit(text) for text in arguments.limit))
+    asked = replace(asked, **changed).with_limits(_limits(arguments.limit))
     if asked.baseline_model:
         # A bundle runs with its own plan, a plain model like the one that it is compared with.
         like = base if options.bundle_named(asked.baseline_model, trust=trust) else plan
@@ -145,6 +159,15 @@ def _plan(arguments: argparse.Namespace, from_file: Plan) -> Plan:
     given = options.plan_from(arguments)
     merged = tuple(sorted({**dict(from_file.options), **dict(given.options)}.items()))
     return replace(given, options=merged, cache=from_file.cache, cores=from_file.cores)
+
+
+def _limits(texts: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in map(_limit, texts):
+        if name in found:
+            raise UsageError(f"--limit {name} is given twice: {found[name]} and {value}.", "Give it once.")
+        found[name] = value
+    return found
 
 
 def _limit(text: str) -> tuple[str, str]:

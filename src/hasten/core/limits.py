@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 MILLISECONDS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
 BYTES: Final = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+# What an undecided check does to a pipeline. A gate that cannot decide must not be green by accident.
+UNDECIDED_CHOICES: Final = ("pass", "fail")
+DEFAULT_UNDECIDED: Final = "fail"
 _QUANTITY: Final = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Zµ%]*)\s*")
 _SPANS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _SHORTEST_BUDGET_S: Final = 1.0

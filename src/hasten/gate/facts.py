@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
 
 from hasten.core.codec import key, record, sentence
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # Regressions below these are no news: a rebuild of the same model can show them.
 DEFAULT_SLOWDOWN = 0.03
@@ -89,21 +85,30 @@ class CheckFound:
     limits: Limits = key("budget", default=Limits())
     doubts: tuple[Remark, ...] = ()
     seconds: float = 0.0
+    bound_seconds: float = 0.0
+    """The time after which no further process begins; 0 where nothing is timed, or in sessions from before it."""
     strict: bool = False
-    """Whether an undecided limit counts as broken."""
+    """Whether an undecided gate is shut (`--undecided fail`)."""
     interrupted: bool = False
     notes: tuple[Remark, ...] = ()
 
     @property
-    def passed(self) -> bool:
-        """Whether the gate is open."""
-        return not self.interrupted and not self.blocking
+    def verdict(self) -> GateVerdict:
+        """Failed if a limit is; passed only if every limit is decided."""
+        if self.count(GateVerdict.FAILED):
+            return GateVerdict.FAILED
+        decided = self.rows and not self.interrupted and not self.count(GateVerdict.UNDECIDED)
+        return GateVerdict.PASSED if decided else GateVerdict.UNDECIDED
 
     @property
-    def blocking(self) -> Sequence[Row]:
-        """The rows that keep it shut."""
-        bad = (GateVerdict.FAILED, GateVerdict.UNDECIDED) if self.strict else (GateVerdict.FAILED,)
-        return [row for row in self.rows if row.verdict in bad]
+    def passed(self) -> bool:
+        """Whether every limit is decided, and kept."""
+        return self.verdict is GateVerdict.PASSED
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a pipeline may go on: passed, or undecided where the user lets that pass."""
+        return self.passed or (self.verdict is GateVerdict.UNDECIDED and not self.strict and not self.interrupted)
 
     def count(self, verdict: GateVerdict) -> int:
         """How many rows have this verdict."""

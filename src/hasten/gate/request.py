@@ -6,6 +6,7 @@
     [workload]          # signature, shapes
     [data]              # path, preprocess, metric, label_offset, samples, skip_bad
     [baseline]          # model, session
+    [gate]              # undecided: "fail" (the default) or "pass"
 
 Paths in the file are relative to the file.
 """
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.cores import cores_text
 from hasten.core.errors import DataError, UsageError
-from hasten.core.limits import BYTES, MILLISECONDS, quantity
+from hasten.core.limits import BYTES, DEFAULT_UNDECIDED, MILLISECONDS, UNDECIDED_CHOICES, quantity
 from hasten.core.plan import Plan, Workload, plan_with, workload_from_mapping
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.request import Data
@@ -44,6 +45,8 @@ _LIMITS: Final[dict[str, tuple[str, Mapping[str, float], str]]] = {
     "max_slowdown": ("max_slowdown", _SHARES, "3 %"),
     "max_drop": ("max_drop", _SHARES, "1 %"),
 }
+# A bare number above 1 would allow nearly everything, and is most likely meant in percent.
+_ALLOWANCES: Final = ("max_slowdown", "max_drop")
 LIMIT_NAMES: Final = tuple(_LIMITS)
 NO_LIMITS: Final = Limits()
 _SECTIONS: Final = {
@@ -53,6 +56,7 @@ _SECTIONS: Final = {
     "workload": ("signature", "shapes"),
     "data": ("path", "preprocess", "metric", "label_offset", "samples", "skip_bad"),
     "baseline": ("model", "session"),
+    "gate": ("undecided",),
 }
 
 
@@ -68,7 +72,10 @@ class CheckRequest:
     baseline_plan: Plan | None = None
     """How to run the baseline; None: like the model."""
     baseline_session: str = ""
-    strict: bool = False
+    undecided: str = DEFAULT_UNDECIDED
+    """Whether an undecided gate lets a pipeline go on: pass or fail."""
+    named: tuple[str, ...] = ()
+    """The limits that the user named: one that cannot be checked is told."""
 
     def checked(self) -> CheckRequest:
         """Itself, if there is something to check and all that it takes."""
@@ -79,18 +86,28 @@ class CheckRequest:
             raise UsageError("There are two baselines.", "Give the older model or the older session, not both.")
         if self.limits.accuracy is not None and not self.data.source:
             raise UsageError("A limit on accuracy needs data.", "Name it with --data, or as path in [data].")
+        _undecided({"undecided": self.undecided})
         return self
 
     def with_limits(self, values: Mapping[str, Any]) -> CheckRequest:
         """The request with these limits, as a user writes them, in place of its own."""
-        return replace(self, limits=limits_from_mapping(values, self.limits))
+        return replace(self, limits=limits_from_mapping(values, self.limits), named=(*self.named, *values))
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The limits that were named, but need a baseline or data that was not given."""
+        checked = {
+            "max_slowdown": bool(self.baseline_model or self.baseline_session),
+            "max_drop": bool(self.baseline_model and self.data.source),
+        }
+        return tuple(dict.fromkeys(name for name in self.named if not checked.get(name, True)))
 
 
 def request_from(limits: str | os.PathLike[str] | Mapping[str, Any]) -> CheckRequest:
     """What a file of limits, or a mapping of them, asks for."""
     if isinstance(limits, str | os.PathLike):
         return request_from_file(Path(limits))
-    return CheckRequest(limits=limits_from_mapping(limits))
+    return CheckRequest().with_limits(limits)
 
 
 def limits_from_mapping(values: Mapping[str, Any], base: Limits = NO_LIMITS) -> Limits:
@@ -112,16 +129,24 @@ def request_from_file(path: Path) -> CheckRequest:
         _refuse_unknown(section, _SECTIONS[name], f"[{name}] in {path.name}")
     baseline = content.get("baseline", {})
     try:
-        return CheckRequest(
-            limits=limits_from_mapping({**content.get("budget", {}), **content.get("limits", {})}),
+        asked = CheckRequest(
             plan=_plan(content.get("plan", {})),
             workload=_workload(content.get("workload", {})),
             data=_data(path, content.get("data", {})),
             baseline_model=_beside(path, str(baseline.get("model", ""))),
             baseline_session=_beside(path, str(baseline.get("session", ""))),
+            undecided=_undecided(content.get("gate", {})),
         )
+        return asked.with_limits({**content.get("budget", {}), **content.get("limits", {})})
     except UsageError as error:
         raise UsageError(f"{path.name}: {error.message}", error.hint) from None
+
+
+def _undecided(values: Mapping[str, Any]) -> str:
+    choice = values.get("undecided", DEFAULT_UNDECIDED)
+    if choice not in UNDECIDED_CHOICES:
+        raise UsageError(f"undecided = {choice!r} is no choice.", 'Write it like this: undecided = "fail"')
+    return str(choice)
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
@@ -141,6 +166,9 @@ def _limit(name: str, value: Any) -> float:
         number = float(value)
     if number is None or not (0 <= number < math.inf) or (number == 0 and not is_share):
         raise UsageError(f"{name} = {value!r} is not a limit.", f'Write it like this: {name} = "{example}"')
+    if name in _ALLOWANCES and number > 1 and "%" not in str(value):
+        hint = f'Write {name} = "{number:g} %" if you mean percent, and {name} = "{100 * number:g} %" if you do not.'
+        raise UsageError(f"{name} = {value!r} would allow {100 * number:g} %.", hint)
     return number
 
 

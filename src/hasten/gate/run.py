@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from hasten.core.codec import to_data
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.machine import machine_facts
-from hasten.core.remark import Remark, each_once
+from hasten.core.remark import each_once, remark
 from hasten.evaluate.evaluation import EvaluationOptions, compare_evaluations
 from hasten.evaluate.floor import floor_of_original
 from hasten.evaluate.run import evaluate
@@ -65,7 +65,10 @@ class _Gate:
         self.candidate, self.baseline = subject.candidate, subject.baseline
         self._name = "" if self.baseline is None else baseline_name(self.candidate, self.baseline)
         self._gate = TimedGate(effort.target, self.candidate, self.baseline, request.limits, self._name)
-        self._notes: list[Remark] = []
+        self._is_same = self.baseline is not None and _is_same(self.candidate, self.baseline)
+        self._notes = [remark("gate.unchecked", limit=name) for name in request.unchecked]
+        if self._is_same:
+            self._notes.append(remark("gate.same-model"))
         self._environment: dict[str, Any] = {}
         self._evaluated: list[Row] = []
 
@@ -99,7 +102,8 @@ class _Gate:
             limits=self.request.limits,
             doubts=tuple(measured.doubts) if measured is not None else (),
             seconds=self._gate.seconds,
-            strict=self.request.strict,
+            bound_seconds=self._gate.bound_seconds,
+            strict=self.request.undecided == "fail",
             interrupted=interrupted,
             notes=each_once(self._notes),
         )
@@ -147,9 +151,14 @@ class _Gate:
             higher = found.metric.higher_is_better
             self._evaluated.append(accuracy_row(found.accuracy, limits.accuracy, higher_is_better=higher))
         if before is not None:
-            paired = compare_evaluations(before, found)
-            self._evaluated.append(drop_row(self._name, paired, floor_of_original(before, limits.max_drop)))
+            self._evaluated.append(self._drop_row(before, found))
         return None
+
+    def _drop_row(self, before: Evaluation, found: Evaluation) -> Row:
+        floor = floor_of_original(before, self.request.limits.max_drop)
+        if self._is_same:  # there is nothing to estimate
+            return replace(exact_row("accuracy lost", floor.unit, 0.0, floor.allowed or 0.0), against=self._name)
+        return drop_row(self._name, compare_evaluations(before, found), floor)
 
     def _evaluation(
         self, candidate: Candidate, data: EvaluationData, original: Evaluation | None, progress: Progress
@@ -166,6 +175,11 @@ def _without_labels(dataset: Dataset) -> Failure:
         f"{dataset.source} has no labels, so its accuracy cannot be measured.",
         "Give labeled data, or the older model (--baseline-model), whose answers then count as correct.",
     )
+
+
+def _is_same(candidate: Candidate, baseline: Candidate) -> bool:
+    first, second = ((entry.model.sha256, entry.plan, entry.workload) for entry in (candidate, baseline))
+    return first == second
 
 
 def baseline_name(candidate: Candidate, baseline: Candidate) -> str:

@@ -1,4 +1,8 @@
-"""Time a model against its limits, with its baseline if there is one, until all are decided or the time is up."""
+"""Time a model against its limits, with its baseline if there is one, until all are decided or the time is up.
+
+Where a limit is undecided because too few processes ran, timing goes on, up to three times the usual time. A process
+that has begun is finished; the first one always runs.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,20 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Comparison, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
-from hasten.core.statistics import grouped_interval
 from hasten.core.units import several
 from hasten.gate.facts import GateVerdict, Limits, Row
-from hasten.gate.rules import CONFIDENCE, latency_interval, memory_row, p95_interval, slowdown_row, timed_row
+from hasten.gate.rules import (
+    FEWEST_PROCESSES,
+    FEWEST_WHEN_CLEAR,
+    LACKING,
+    figure_row,
+    init_figure,
+    latency_figure,
+    limited,
+    memory_row,
+    p95_figure,
+    ratio_figure,
+)
 from hasten.measure.compare import ComparisonResult
 from hasten.measure.rounds import Candidate, FailedCandidate, Progress, Rounds, no_progress
 from hasten.measure.schedule import Schedule
@@ -20,8 +34,9 @@ if TYPE_CHECKING:
     from hasten.targets.base import Target
 
 DEFAULT_SECONDS: Final = 20.0
+MOST_TIMES_AS_LONG: Final = 3
+"""The bound of timing, in usual times."""
 _SECONDS_EACH_A_ROUND: Final = 0.4
-_FEWEST_ROUNDS: Final = 4
 
 
 class TimedGate:
@@ -32,7 +47,8 @@ class TimedGate:
     ) -> None:
         self.candidate, self.baseline, self.limits = candidate, baseline, limits
         self._baseline_name = baseline_name or (baseline.label if baseline is not None else "")
-        self.seconds = 0.0
+        self.seconds = self.bound_seconds = 0.0
+        self._has_ended = False
         self._rounds = Rounds(target, [candidate] if baseline is None else [baseline, candidate])
         self._track = self._rounds.tracks[-1]
         self._log_ratios: list[float] = []
@@ -42,6 +58,7 @@ class TimedGate:
     def run(self, seconds: float, progress: Progress = no_progress) -> FailedCandidate | None:
         """Measure within about this time; or say which candidate failed: one crash in five is no pass."""
         schedule = Schedule(seconds)
+        self.bound_seconds = MOST_TIMES_AS_LONG * seconds
         while schedule.has_round() and not self._is_decided():
             progress(schedule.share, self._state())
             with schedule.round():
@@ -49,6 +66,8 @@ class TimedGate:
             self.seconds = schedule.elapsed_s
             if failed is not None:
                 return failed
+            schedule.seconds = self.bound_seconds if self._lacks_processes() else seconds
+        self._has_ended, self._rows = True, None
         progress(1.0, self._state())
         return None
 
@@ -94,28 +113,30 @@ class TimedGate:
             self._track.peak_memory_mb = None
 
     def _judged(self) -> list[Row]:
-        rows = self._time_rows()
+        # One process decides nothing as long as there is time for another.
+        fewest = 1 if self._has_ended else FEWEST_WHEN_CLEAR
+        rows = self._time_rows(fewest)
         if self.limits.memory_mb is not None:
-            rows.append(memory_row(self._peaks_mb, self.limits.memory_mb))
+            rows.append(memory_row(self._peaks_mb, self.limits.memory_mb, fewest))
         if self.baseline is not None:
-            rows.append(slowdown_row(self._baseline_name, self._compared(), self.limits.max_slowdown))
+            row = limited("latency", "ratio", 1 + self.limits.max_slowdown, self._baseline_name)
+            rows.append(figure_row(row, ratio_figure(self._log_ratios), fewest))
         return rows
 
-    def _time_rows(self) -> list[Row]:
-        limits, found, processes = self.limits, self.measurement(), len(self._track.rounds)
+    def _time_rows(self, fewest: int) -> list[Row]:
+        limits, found = self.limits, self.measurement()
+        samples = None if found is None else found.samples
         rows = []
         if limits.latency_ms is not None:
-            interval = None if found is None else latency_interval(found.samples, CONFIDENCE)
-            # Processes all of whose runs were disturbed say nothing about the latency.
-            counted = 0 if found is None else len(found.samples.block_medians_ms)
-            rows.append(timed_row("latency", interval, limits.latency_ms, counted))
+            figure = None if samples is None else latency_figure(samples)
+            rows.append(figure_row(limited("latency", "ms", limits.latency_ms), figure, fewest))
         if limits.p95_ms is not None:
-            interval = None if found is None else p95_interval(found.samples, CONFIDENCE)
-            rows.append(timed_row("p95", interval, limits.p95_ms, processes))
+            figure = None if samples is None else p95_figure(samples)
+            rows.append(figure_row(limited("p95", "ms", limits.p95_ms), figure, fewest))
         if limits.init_ms is not None:
-            times = [load.init_ms for load in self._track.loads]
-            interval = grouped_interval([[time] for time in times], CONFIDENCE) if times else None
-            rows.append(timed_row("init", interval, limits.init_ms, len(times)))
+            # The first process alone may have read the model from a cold disk.
+            figure = init_figure([load.init_ms for load in self._track.loads])
+            rows.append(figure_row(limited("init", "ms", limits.init_ms), figure))
         return rows
 
     def _compared(self) -> Comparison | None:
@@ -123,9 +144,13 @@ class TimedGate:
 
     def _is_decided(self) -> bool:
         # What this system cannot measure at all is not worth waiting for.
-        waiting = (row for row in self.rows() if row.measured is not None)
-        enough = len(self._track.rounds) >= _FEWEST_ROUNDS
-        return enough and all(row.verdict is not GateVerdict.UNDECIDED for row in waiting)
+        verdicts = {row.verdict for row in self.rows() if row.measured is not None}
+        # A broken limit is broken; where all seem kept, one of four processes may still crash.
+        fewest = FEWEST_WHEN_CLEAR if GateVerdict.FAILED in verdicts else FEWEST_PROCESSES
+        return len(self._track.rounds) >= fewest and GateVerdict.UNDECIDED not in verdicts
+
+    def _lacks_processes(self) -> bool:
+        return any(row.why.code in LACKING for row in self.rows())
 
     def _state(self) -> str:
         if not self._track.rounds:

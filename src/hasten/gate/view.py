@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data, to_data
 from hasten.gate.facts import CheckFound, GateVerdict, Row
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hasten.core.session import Line
     from hasten.show.blocks import Block
 
+_MARKS: Final = {GateVerdict.PASSED: "✅", GateVerdict.FAILED: "❌", GateVerdict.UNDECIDED: "❔"}
+
 
 def view(found: CheckFound) -> list[Block]:
     """The verdict, the limits, and what to know about them."""
@@ -27,7 +29,7 @@ def document(found: CheckFound) -> dict[str, Any]:
     """The document of `hasten check --json`."""
     return {
         **to_data(found, BOOK),
-        "passed": found.passed,
+        **_outcome(found),
         "rows": [{**to_data(row, BOOK), "what": row.name} for row in found.rows],
         "notes": BOOK.sentences(found.notes),
     }
@@ -35,14 +37,19 @@ def document(found: CheckFound) -> dict[str, Any]:
 
 def markdown(found: CheckFound) -> str:
     """A comment on a pull request, or the summary of a job."""
-    mark = "✅" if found.passed else "❌"
-    lines = [f"### {mark} {plain(headline(found))}", "", plain(_subject(found)), *block_lines(_body(found)), ""]
+    lines = [
+        f"### {_MARKS[found.verdict]} {plain(headline(found))}",
+        "",
+        plain(_subject(found)),
+        *block_lines(_body(found)),
+        "",
+    ]
     return "\n".join(lines)
 
 
 def session_lines(found: CheckFound) -> list[tuple[str, str, dict[str, Any]]]:
     """What a session keeps of a gate."""
-    return [("check", found.model.path, {**to_data(found), "passed": found.passed})]
+    return [("check", found.model.path, {**to_data(found), **_outcome(found)})]
 
 
 def sections(lines: Sequence[Line]) -> list[Section]:
@@ -55,6 +62,11 @@ def answer(lines: Sequence[Line]) -> str:
     """What the last gate of a session came to; empty where there is none."""
     gates = _gates(lines)
     return headline(gates[-1]) if gates else ""
+
+
+def _outcome(found: CheckFound) -> dict[str, Any]:
+    undecided = "fail" if found.strict else "pass"
+    return {"verdict": found.verdict.value, "passed": found.passed, "undecided": undecided}
 
 
 def _gates(lines: Sequence[Line]) -> list[CheckFound]:

@@ -8,7 +8,7 @@ from hasten.core import accuracy_notes, doubts
 from hasten.core.codec import from_data
 from hasten.core.floor import Floor
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.units import interval_ms, milliseconds, percent, several, size, times
+from hasten.core.units import duration, interval_ms, milliseconds, percent, several, size, times
 from hasten.evaluate.words import floor_text
 from hasten.gate.facts import GateVerdict
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _LONGER: Final = "Measure longer (--seconds)."
 _OLDER_MODEL: Final = "Give the older model itself (--baseline-model): hasten times both in the same rounds."
+_NEEDED: Final = {
+    "max_slowdown": "Give a baseline: --baseline-model OLD.tflite.",
+    "max_drop": "Give a baseline and labeled data: --baseline-model OLD.tflite --data DATA.",
+}
 _PARTS: Final = {"cpu": "CPU", "architecture": "architecture", "cores": "number of cores", "litert": "LiteRT"}
 _KINDS: Final = {"ms": "times", "ratio": "ratios", "share": "accuracies", "value": "accuracies"}
 _FORMATS: Final[dict[str, Callable[[float], str]]] = {
@@ -35,13 +39,13 @@ def headline(found: CheckFound) -> str:
     """What the gate came to."""
     total, failed, undecided = len(found.rows), found.count(GateVerdict.FAILED), found.count(GateVerdict.UNDECIDED)
     limits = several(total, "limit")
-    if found.interrupted:
-        return "Interrupted before every limit was decided."
     if failed:
         return f"Failed: {failed} of {limits} {'is' if failed == 1 else 'are'} broken."
-    unsure = f"{undecided} of {limits} {'is' if undecided == 1 else 'are'} undecided"
-    if undecided:
-        return f"Failed: {unsure}, and --strict asks for a decision." if found.strict else f"Passed, but {unsure}."
+    if found.interrupted:
+        return "Undecided: interrupted before every limit was decided."
+    if undecided or not total:
+        effect = "counts as a failure (--undecided fail)" if found.strict else "fails nothing (--undecided pass)"
+        return f"Undecided: {undecided} of {limits}. This {effect}."
     return f"Passed: {limits} kept."
 
 
@@ -49,9 +53,12 @@ def intervals_words(found: CheckFound) -> str:
     """How sure the intervals are; empty where there are none."""
     sure = {_KINDS[row.unit]: row.confidence for row in found.rows if row.confidence is not None}
     words = [f"{100 * confidence:.0f} % for {kind}" for kind, confidence in sure.items()]
-    if any(row.unit == "MB" and row.interval for row in found.rows):
-        words.append("the range over all processes for memory")
-    return f"Confidence intervals: {', '.join(words)}." if words else ""
+    ranges = [row.name for row in found.rows if row.interval is not None and row.confidence is None]
+    sentences = [f"Confidence intervals: {', '.join(words)}."] if words else []
+    sentences += [f"The interval of {name} is the range of all measurements." for name in ranges]
+    if found.bound_seconds:
+        sentences.append(f"Timing took {duration(found.seconds)}, of at most {duration(found.bound_seconds)}.")
+    return " ".join(sentences)
 
 
 def figures(row: Row) -> tuple[str, str, str]:
@@ -85,7 +92,23 @@ def _above(facts: Mapping[str, Any]) -> str:
 
 def _accuracy(facts: Mapping[str, Any]) -> str:
     text = f"{facts['metric']} on {several(facts['samples'], 'sample')}."
-    return text if facts["sure"] else f"{text} Other samples of this kind could change the verdict."
+    # Gates of earlier releases judged by the value alone.
+    return text if facts.get("sure", True) else f"{text} Other samples of this kind could change the verdict."
+
+
+def _accuracy_undecided(facts: Mapping[str, Any]) -> str:
+    text = f"{facts['metric']} on {several(facts['samples'], 'sample')}: the confidence interval contains the limit."
+    return text if facts["needed"] is None else f"{text} About {facts['needed']} samples would decide."
+
+
+def _clearly(side: str) -> Callable[[Mapping[str, Any]], str]:
+    def told(facts: Mapping[str, Any]) -> str:
+        first = f"{_above(facts)}. " if "above" in facts else ""
+        far = f"{facts['factor']:g}× the limit" if "above" in facts else f"{percent(1 / facts['factor'])} of the limit"
+        text = f"{first}Every run of {several(facts['processes'], 'process')} lies {side} {far}."
+        return text if facts["processes"] > 1 else f"{text} There was no time for a second process."
+
+    return told
 
 
 def _counts(facts: Mapping[str, Any]) -> str:
@@ -124,20 +147,29 @@ PHRASES: Final[dict[str, Phrase]] = {
     "gate.kept": Phrase("The whole confidence interval lies below the limit."),
     "gate.broken": Phrase(lambda facts: f"{_above(facts)}. The whole confidence interval lies above it."),
     "gate.undecided": Phrase("The confidence interval contains the limit.", _LONGER),
+    "gate.clearly-above": Phrase(_clearly("above")),
+    "gate.clearly-below": Phrase(_clearly("below")),
     "gate.not-measured": Phrase("Nothing was measured."),
-    "gate.few-processes": Phrase("A verdict needs {needed} processes; {processes} ran.", _LONGER),
+    "gate.few-processes": Phrase("Near the limit, a verdict needs {needed} processes; {processes} ran.", _LONGER),
+    "gate.few-runs": Phrase("A 95th percentile needs {needed} runs; {runs} were timed.", _LONGER),
     "gate.no-peak": Phrase("This system does not report the peak memory of a process."),
     "gate.memory-kept": Phrase("The peak of every process lies below the limit."),
     "gate.memory-broken": Phrase("Every process exceeded the limit, by up to {above:percent}."),
     "gate.memory-mixed": Phrase("{above} of {processes:count process} exceeded the limit."),
     "gate.accuracy": Phrase(_accuracy),
+    "gate.accuracy-undecided": Phrase(_accuracy_undecided, "Use more data."),
     "gate.drop-kept": Phrase(_drop("{counts}.")),
-    "gate.drop-worse": Phrase(_drop("Significantly worse: {counts}.")),
+    "gate.drop-worse": Phrase(_drop("Worse than allowed: {counts}.")),
     "gate.drop-chance": Phrase(_drop("{counts}, which may be chance."), "Use more data."),
+    # Sessions of earlier releases have these four.
     "gate.slower": Phrase("{by:percent} slower, with 99 % confidence."),
     "gate.faster": Phrase("{by:percent} faster, with 99 % confidence."),
     "gate.few-pairs": Phrase("A verdict needs {needed} pairs of processes; {pairs} ran.", _LONGER),
     "gate.noise": Phrase("The noise is larger than the difference.", _LONGER),
+    "gate.same-model": Phrase(
+        "The baseline is the same model with the same plan.", "Check that the baseline is the older model."
+    ),
+    "gate.unchecked": Phrase("{limit} was not checked.", lambda facts: _NEEDED[facts["limit"]]),
     "gate.session-empty": Phrase("The session holds no measurement.", _OLDER_MODEL),
     "gate.session-other-plan": Phrase("The session holds no measurement with this plan.", _OLDER_MODEL),
     "gate.session-other-models": Phrase("The session holds several models, and none of this name.", _OLDER_MODEL),

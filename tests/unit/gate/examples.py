@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hasten.core import doubts
@@ -22,7 +23,7 @@ ACCURACY = Row(
     (0.98, 0.996),
     0.95,
     PASSED,
-    remark("gate.accuracy", metric="top-1", samples=600, sure=True),
+    remark("gate.accuracy", metric="top-1", samples=600),
     at_least=True,
     confidence=0.95,
 )
@@ -33,7 +34,7 @@ ERROR = Row(
     (3.1, 3.3),
     4.0,
     PASSED,
-    remark("gate.accuracy", metric="mae", samples=600, sure=True),
+    remark("gate.accuracy", metric="mae", samples=600),
     confidence=0.95,
 )
 SLOWDOWN = Row(
@@ -43,8 +44,8 @@ SLOWDOWN = Row(
     (0.99, 1.04),
     1.02,
     UNDECIDED,
-    remark("gate.noise"),
-    confidence=0.95,
+    remark("gate.undecided"),
+    confidence=0.99,
     against="old.tflite",
 )
 LOST = Row(
@@ -79,7 +80,39 @@ def usual() -> CheckFound:
     return found(SIZE, LATENCY, ACCURACY, limits=Limits(latency_ms=5.0, size_bytes=2e6, accuracy=0.95), seconds=4.2)
 
 
+def unsure() -> CheckFound:
+    """A slow model near its limit, and few samples."""
+    slow = replace(LATENCY, measured=12_050.0, interval=(11_900.0, 12_100.0), limit=12_000.0, confidence=None)
+    near = remark("gate.few-processes", processes=1, needed=4)
+    few = remark("gate.accuracy-undecided", metric="top-1", samples=1, needed=4)
+    one = replace(ACCURACY, measured=1.0, interval=(0.21, 1.0), limit=0.5, verdict=UNDECIDED, why=few)
+    notes = (remark("gate.unchecked", limit="max_slowdown"), remark("gate.same-model"))
+    return found(
+        replace(slow, verdict=UNDECIDED, why=near), one, seconds=48.2, bound_seconds=60.0, strict=True, notes=notes
+    )
+
+
+def slow() -> CheckFound:
+    """Clear after one process, after two, and the other way round."""
+    above = Row("latency", "ms", 3012.0, (2990.0, 3040.0), 5.0, FAILED, remark("gate.kept"))
+    below = Row("p95", "ms", 3012.0, (2990.0, 3040.0), 10_000.0, PASSED, remark("gate.kept"))
+    return found(
+        replace(above, why=remark("gate.clearly-above", above=601.4, processes=1, factor=2.0)),
+        replace(below, why=remark("gate.clearly-below", processes=2, factor=1.5)),
+        seconds=24.1,
+        bound_seconds=60.0,
+        strict=True,
+    )
+
+
 def odd() -> CheckFound:
     """Limits of every kind, kept, broken and undecided, with a doubt and a note."""
     rows = (SIZE, LATENCY, INIT, MEMORY, ACCURACY, ERROR, SLOWDOWN, LOST, UNKNOWN)
-    return found(*rows, doubts=(BUSY,), notes=(said("1 bad sample was left out."),), seconds=20.0)
+    return found(
+        *rows,
+        doubts=(BUSY,),
+        notes=(said("1 bad sample was left out."),),
+        seconds=20.0,
+        bound_seconds=60.0,
+        strict=True,
+    )

@@ -30,7 +30,7 @@ def test_an_error_may_grow_by_a_part_of_the_older_models(tmp_path: Path, allowed
     np.savez(tmp_path / "data.npz", x=x, y=x)
     data = str(tmp_path / "data.npz")
     request = CheckRequest(data=Data(data), baseline_model=str(old))
-    found = check(new, request.with_limits({"max_slowdown": 9.0, "max_drop": allowed}), effort=Effort(0.1))
+    found = check(new, request.with_limits({"max_slowdown": "900 %", "max_drop": allowed}), effort=Effort(0.1))
     row = found.rows[-1]
     assert row.verdict.value == verdict
     floor = quantize(

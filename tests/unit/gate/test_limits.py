@@ -32,6 +32,7 @@ from hasten.gate.request import LIMIT_NAMES, limits_from_mapping
         ("accuracy", "0.95", "accuracy", 0.95),
         ("max_slowdown", "5%", "max_slowdown", 0.05),
         ("max_drop", 0, "max_drop", 0),
+        ("max_slowdown", "900 %", "max_slowdown", 9.0),
     ],
 )
 def test_a_limit_in_a_users_words(name: str, text: Any, field: str, value: float) -> None:
@@ -61,6 +62,13 @@ def test_what_is_not_understood_is_said_with_an_example(name: str, value: Any) -
     with pytest.raises(UsageError, match=name) as caught:
         limits_from_mapping({name: value})
     assert f'{name} = "' in caught.value.hint
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_slowdown", 3), ("max_slowdown", "3"), ("max_drop", 1.5)])
+def test_a_number_that_is_meant_in_percent_does_not_allow_everything(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match="would allow") as caught:
+        limits_from_mapping({name: value})
+    assert f'{name} = "{float(value):g} %"' in caught.value.hint
 
 
 def test_a_misspelt_limit_is_an_error_that_lists_the_known_ones() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hasten.core.errors import DataError, UsageError
 from hasten.core.plan import Plan
+from hasten.data.request import Data
 from hasten.gate.facts import Limits
 from hasten.gate.request import CheckRequest, request_from, request_from_file
 
@@ -37,6 +39,9 @@ samples = 500
 
 [baseline]
 model = "old.tflite"
+
+[gate]
+undecided = "pass"
 """
 
 
@@ -55,7 +60,28 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert asked.data.source == str(tmp_path / "data.npz"), "a path is taken from where the file lies"
     assert asked.data.preprocess == "mean=127.5,std=127.5"
     assert (asked.data.label_offset, asked.data.samples) == (1, 500)
+    assert asked.undecided == "pass"
     assert asked.baseline_model == "old.tflite", "what is not there stays as it is, for whoever says so"
+
+
+def test_a_gate_that_cannot_decide_is_shut_unless_asked_otherwise(tmp_path: Path) -> None:
+    assert request_from(written(tmp_path, '[limits]\nlatency = "5 ms"\n')).undecided == "fail"
+    assert request_from({"latency": "5 ms"}).undecided == "fail"
+
+
+@pytest.mark.parametrize(
+    ("changes", "unchecked"),
+    [
+        ({}, ("max_slowdown", "max_drop")),
+        ({"baseline_session": "s.jsonl"}, ("max_drop",)),
+        ({"baseline_model": "old.tflite"}, ("max_drop",)),
+        ({"baseline_model": "old.tflite", "data": Data("d.npz")}, ()),
+    ],
+)
+def test_a_limit_that_nothing_is_compared_with_is_named(changes: dict[str, Any], unchecked: tuple[str, ...]) -> None:
+    asked = request_from({"latency": "5 ms", "max_slowdown": "3 %", "max_drop": "1 %"})
+    assert replace(asked, **changes).unchecked == unchecked
+    assert request_from({"latency": "5 ms"}).unchecked == (), "the usual ones are nobody's wish"
 
 
 def test_the_older_name_of_the_section(tmp_path: Path) -> None:
@@ -65,7 +91,11 @@ def test_the_older_name_of_the_section(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("[limts]\n", "'limts'", "limits, budget, plan, workload, data, baseline"),
+        ("[limts]\n", "'limts'", "limits, budget, plan, workload, data, baseline, gate"),
+        ("[gate]\nundecided = 'maybe'", "'maybe'", 'undecided = "fail"'),
+        ("[gate]\nundecided = []", "[]", 'undecided = "fail"'),
+        ("[gate]\nstrict = true", "no 'strict' in [gate]", "undecided"),
+        ("[limits]\nmax_slowdown = 3", "would allow 300 %", 'max_slowdown = "3 %"'),
         ("[limits]\nlatncy = '5 ms'", "no 'latncy' in [limits]", "latency"),
         ("[plan]\nthread = 2", "no 'thread' in [plan]", "threads"),
         ("[data]\nfile = 'x'", "no 'file' in [data]", "path"),
@@ -106,6 +136,7 @@ def test_limits_given_apart_take_the_place_of_the_files(tmp_path: Path) -> None:
         (CheckRequest(), "nothing to check"),
         (CheckRequest(baseline_model="a", baseline_session="b"), "two baselines"),
         (CheckRequest(limits=Limits(accuracy=0.9)), "needs data"),
+        (CheckRequest(limits=Limits(latency_ms=1.0), undecided="maybe"), "'maybe' is no choice"),
     ],
 )
 def test_a_request_that_cannot_be_met(asked: CheckRequest, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,19 @@ from hasten.gate.view import answer, document, markdown, sections, session_lines
 from hasten.gate.words import headline, intervals_words, row_words
 from hasten.show.blocks import Table, flat
 from hasten.show.terminal import terminal_text
-from tests.unit.gate.examples import FAILED, LATENCY, PASSED, SIZE, SLOWDOWN, UNDECIDED, UNKNOWN, found, odd, usual
+from tests.unit.gate.examples import (
+    FAILED,
+    LATENCY,
+    PASSED,
+    SIZE,
+    SLOWDOWN,
+    UNDECIDED,
+    UNKNOWN,
+    found,
+    odd,
+    unsure,
+    usual,
+)
 
 OLD = {
     "model": {"path": "folder/digits.tflite", "size_bytes": 1434432, "sha256": "ab"},
@@ -59,14 +72,15 @@ def test_the_verdict_comes_first_and_all_fits_80_columns() -> None:
     ("verdicts", "changes", "sentence"),
     [
         ([PASSED], {}, "Passed: 1 limit kept."),
-        ([PASSED, UNDECIDED], {}, "Passed, but 1 of 2 limits is undecided."),
+        ([PASSED, UNDECIDED], {}, "Undecided: 1 of 2 limits. This fails nothing (--undecided pass)."),
         (
             [PASSED, UNDECIDED],
             {"strict": True},
-            "Failed: 1 of 2 limits is undecided, and --strict asks for a decision.",
+            "Undecided: 1 of 2 limits. This counts as a failure (--undecided fail).",
         ),
         ([FAILED, FAILED], {}, "Failed: 2 of 2 limits are broken."),
-        ([PASSED], {"interrupted": True}, "Interrupted before every limit was decided."),
+        ([PASSED], {"interrupted": True}, "Undecided: interrupted before every limit was decided."),
+        ([FAILED], {"interrupted": True}, "Failed: 1 of 1 limit is broken."),
     ],
 )
 def test_the_verdict_in_a_sentence(verdicts: list[GateVerdict], changes: dict[str, Any], sentence: str) -> None:
@@ -75,7 +89,7 @@ def test_the_verdict_in_a_sentence(verdicts: list[GateVerdict], changes: dict[st
 
 
 def test_it_says_how_sure_the_intervals_are() -> None:
-    assert intervals_words(found(LATENCY, SLOWDOWN)) == "Confidence intervals: 99 % for times, 95 % for ratios."
+    assert intervals_words(found(LATENCY, SLOWDOWN)) == "Confidence intervals: 99 % for times, 99 % for ratios."
     assert intervals_words(found(SIZE)) == ""
 
 
@@ -91,15 +105,20 @@ def test_markdown_has_the_verdict_as_its_heading_and_a_table() -> None:
     assert text.startswith("### ❌ Failed: 2 of 9 limits are broken.")
     assert "| init | 300 ms | 280–310 ms | at most 200 ms | failed |" in text
     assert markdown(usual()).startswith("### ✅ Passed: 3 limits kept.")
+    assert markdown(unsure()).startswith("### ❔ Undecided: 2 of 2 limits.")
 
 
 def test_a_document_has_the_keys_that_pipelines_read() -> None:
     data = document(odd())
     assert set(data) >= {"model", "plan", "passed", "rows", "budget", "strict", "seconds", "doubts", "notes"}
+    assert (data["verdict"], data["passed"], data["undecided"]) == ("failed", False, "fail")
+    open_gate = document(replace(unsure(), strict=False))
+    assert (open_gate["verdict"], open_gate["passed"], open_gate["undecided"]) == ("undecided", False, "pass")
+    assert (open_gate["seconds"], open_gate["bound_seconds"]) == (48.2, 60)
     row = data["rows"][6]
     assert row["what"] == "latency against old.tflite"
     assert isinstance(row["why"], str)
-    assert row["why_code"] == "gate.noise"
+    assert row["why_code"] == "gate.undecided"
     assert all(isinstance(note, str) for note in data["notes"])
 
 
