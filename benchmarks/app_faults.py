@@ -68,13 +68,16 @@ def main() -> int:
 def _stage(models: Path, stage: str, pairs: int) -> dict[str, Any]:
     """Costs from three watched runs, between plain pairs, so that all see the same machine."""
     line = _line_of(stage)
-    saved, costs = [], []
+    saved, faults = [], []
     for number in range(pairs):
-        faulty, repaired = _plain(models, stage, ""), _plain(models, stage, stage)
-        saved.append((faulty - repaired) * 1e3)
         if number % max(1, pairs // 3) == 0:
             found = _watched(models, "--only", stage, seconds=_SECONDS_AFTERWARDS.get(stage, 0.0))["findings"]
-            costs += [fault["cost_ms"] for fault in found if (fault["rule"], fault["line"]) == (_RULES[stage], line)]
+            faults += [fault for fault in found if (fault["rule"], fault["line"]) == (_RULES[stage], line)]
+        # The repair is the one that was advised.
+        advised = faults[-1]["evidence_facts"].get("threads", 1) if faults else 1
+        faulty, repaired = _plain(models, stage, ""), _plain(models, stage, stage, advised)
+        saved.append((faulty - repaired) * 1e3)
+    costs = [fault["cost_ms"] for fault in faults]
     cost, gain = (median(costs) if costs else 0.0), median(saved)
     return {
         "named": bool(costs),
@@ -96,7 +99,7 @@ def _line_of(stage: str) -> int:
     return next(i for i, line in enumerate(lines[start:], start + 1) if "  # fault: " in line)
 
 
-def _plain(models: Path, stage: str, repaired: str) -> float:
+def _plain(models: Path, stage: str, repaired: str, threads: int = 1) -> float:
     done = subprocess.run(
         [
             sys.executable,
@@ -108,6 +111,8 @@ def _plain(models: Path, stage: str, repaired: str) -> float:
             repaired,
             "--rounds",
             "2",
+            "--threads",
+            str(threads),
             *(() if stage in _BY_WALL else ("--cpu",)),
         ],
         capture_output=True,

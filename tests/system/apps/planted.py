@@ -1,6 +1,6 @@
 """An application with ten planted faults, one in each stage; `# fault: RULE` marks the line that is to be named.
 
-    python planted.py MODELS [--repaired all|STAGE,…] [--only STAGE,…] [--rounds X] [--cpu]
+    python planted.py MODELS [--repaired all|STAGE,…] [--only STAGE,…] [--rounds X] [--cpu] [--threads N]
 
 Prints the seconds of each stage as JSON. It knows nothing of hasten.
 """
@@ -17,6 +17,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 SIDE = 64
+REPAIRED_THREADS = 1
 now = time.perf_counter
 
 
@@ -155,7 +156,7 @@ def preprocess(models, repaired, rounds):
 
 def threads(models, repaired, rounds):
     if repaired:
-        interpreter = ready(models / "threads.tflite", 1)
+        interpreter = ready(models / "threads.tflite", REPAIRED_THREADS)
     else:
         interpreter = Interpreter(str(models / "threads.tflite"), num_threads=8)  # fault: more threads than cores
         interpreter.allocate_tensors()
@@ -253,8 +254,10 @@ def main():
     parser.add_argument("--only", type=chosen, default=set(STAGES))
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--cpu", action="store_true", help="seconds of CPU, which other programs move less")
+    parser.add_argument("--threads", type=int, default=1, help="of the stage threads, once repaired")
     arguments = parser.parse_args()
-    global now
+    global now, REPAIRED_THREADS
+    REPAIRED_THREADS = arguments.threads
     now = time.process_time if arguments.cpu else time.perf_counter
     seconds = {}
     for name, stage in STAGES.items():

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hasten.core.comparison import Comparison, Verdict
 from hasten.practices.app.watched.analysis import ProgramAnalysis
 from hasten.practices.app.watched.program import Ended
-from hasten.practices.app.watched.replay import contention_of
+from hasten.practices.app.watched.replay import contention_of, fastest_proven
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
@@ -175,8 +176,37 @@ def test_interpreters_that_run_at_once_are_counted(story: Story) -> None:
     study = story.told(100)
     crowd = contention_of(study.processes, [(5, 1), (5, 2)])
     assert crowd.together == 2
-    assert crowd.wall_ms == pytest.approx(70)
+    assert crowd.wall_ms == pytest.approx(90)
     assert contention_of(study.processes, [(5, 1)]).together == 1
+
+
+def test_runs_alone_are_no_part_of_what_contention_costs(story: Story) -> None:
+    story.line(kind="object", number=2, model="m.tflite", key="m", type="Interpreter")
+    for number in range(10):
+        story.call(RUN, 10 * number, 10 * number + 8, number=1, thread=MAIN)
+        story.call(RUN, 10 * number + 1, 10 * number + 9, number=2, thread=MAIN + 1)
+    for number in range(10, 15):
+        story.call(RUN, 10 * number, 10 * number + 8, number=1, thread=MAIN)
+    crowd = contention_of(story.told(150).processes, [(5, 1), (5, 2)])
+    assert crowd.together == 2
+    assert crowd.wall_ms == pytest.approx(90)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "best"),
+    [
+        ({2: (0.8, Verdict.FASTER), 1: (0.5, Verdict.FASTER)}, 1),
+        ({2: (0.5, Verdict.FASTER), 1: (0.8, Verdict.FASTER)}, 2),
+        ({2: (0.8, Verdict.FASTER), 1: (0.5, Verdict.UNDECIDED)}, 2),
+        ({2: (0.97, Verdict.FASTER), 1: (1.5, Verdict.SLOWER)}, None),
+    ],
+)
+def test_the_best_number_of_threads_is_advised(ratios: dict[int, tuple[float, Verdict]], best: int | None) -> None:
+    compared = {
+        threads: Comparison(verdict, ratio, (0.98 * ratio, 1.02 * ratio), smallest_detectable=0.03, rounds=5)
+        for threads, (ratio, verdict) in ratios.items()
+    }
+    assert fastest_proven(compared) == best
 
 
 def test_a_model_in_use_twice_is_not_loaded_again(story: Story) -> None:

@@ -35,8 +35,11 @@ from hasten.practices.app.watched.split import own_frame
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
+    from hasten.core.comparison import Comparison
     from hasten.core.remark import Remark
     from hasten.practices.app.facts import ModelUse, WatchedFound
     from hasten.practices.app.watched.analysis import ProgramAnalysis
@@ -64,7 +67,8 @@ class Contention:
 
     together: int
     wall_ms: float
-    """The time during which at least two of them ran."""
+    """The length of the stretches in which at least two of them ran: from a run's start until none runs any more. The
+    moments in them when one is between two runs count as well, as it waits for a core or for Python's lock then."""
 
 
 @dataclass
@@ -169,22 +173,26 @@ class Replay:
                 return []
             return [lambda seconds: self._contended(group, contention, fewer, seconds)]
         if group.asked is None and cores > 1:
-            return [lambda seconds: self._other_threads(group, cores, DEFAULT_THREADS, seconds)]
+            return [lambda seconds: self._other_threads(group, (cores,), DEFAULT_THREADS, seconds)]
         if asked > cores:
-            return [lambda seconds: self._other_threads(group, cores, MANY_THREADS, seconds)]
+            # A small model may be fastest with one thread: the cost is what the best number saves.
+            counts = tuple(dict.fromkeys((cores, 1)))
+            return [lambda seconds: self._other_threads(group, counts, MANY_THREADS, seconds)]
         return []
 
-    def _other_threads(self, group: _Group, threads: int, rule: str, seconds: float) -> list[Fault]:
-        better = replace(group.candidate, plan=replace(group.candidate.plan, threads=threads))
-        found = compare(self._target, group.candidate, better, seconds)
-        if isinstance(found, FailedCandidate) or found.comparison.verdict is not Verdict.FASTER:
+    def _other_threads(self, group: _Group, counts: Sequence[int], rule: str, seconds: float) -> list[Fault]:
+        compared = {}
+        for threads in counts:
+            other = replace(group.candidate, plan=replace(group.candidate.plan, threads=threads))
+            found = compare(self._target, group.candidate, other, seconds / len(counts))
+            if not isinstance(found, FailedCandidate):
+                compared[threads] = found.comparison
+        best = fastest_proven(compared)
+        if best is None:
             return []
-        gain = 1 - found.comparison.ratio
-        if gain < _ENOUGH_GAIN:
-            return []
-        now, ratio, ci95 = group.candidate.plan.threads, found.comparison.ratio, list(found.comparison.ci95)
-        facts = {"threads": threads, "now": now, "ratio": ratio, "ci95": ci95}
-        return [self._fault(group, rule, gain * group.run_ms, "app.other-threads", **facts)]
+        now, ratio, ci95 = group.candidate.plan.threads, compared[best].ratio, list(compared[best].ci95)
+        facts = {"threads": best, "now": now, "ratio": ratio, "ci95": ci95}
+        return [self._fault(group, rule, (1 - ratio) * group.run_ms, "app.other-threads", **facts)]
 
     def _contended(self, group: _Group, contention: Contention, fewer: int, seconds: float) -> list[Fault]:
         ratio = _contention_ratio(self._target, group.candidate, contention.together, fewer, seconds)
@@ -197,6 +205,16 @@ class Replay:
     def _fault(self, group: _Group, rule: str, cost_ms: float, code: str, **facts: Any) -> Fault:
         file, function, line = own_frame(group.process.chain(group.place))
         return fault_at(rule, (file, function, line), cost_ms, self._study.undisturbed_ms, remark(code, **facts))
+
+
+def fastest_proven(compared: Mapping[int, Comparison]) -> int | None:
+    """The number of threads that saves most, of those that are proven to save enough."""
+    faster = {
+        threads: found.ratio
+        for threads, found in compared.items()
+        if found.verdict is Verdict.FASTER and 1 - found.ratio >= _ENOUGH_GAIN
+    }
+    return min(faster, key=lambda threads: faster[threads], default=None)
 
 
 def _candidate(made: dict[str, Any]) -> Candidate | None:
@@ -228,10 +246,20 @@ def contention_of(processes: list[Process], members: list[tuple[int, int]]) -> C
         return Contention(1, 0.0)
     depth, spans = stretches(start, end)
     overlapping = spans[depth >= 2].sum()
+    contended = _contended_ns(depth, spans)
     if overlapping < TOGETHER_SHARE * spans[depth >= 1].sum():
-        return Contention(1, overlapping / 1e6)
+        return Contention(1, contended / 1e6)
     weighted = float((depth * spans)[depth >= 2].sum() / overlapping)
-    return Contention(min(_MOST_TOGETHER, max(2, round(weighted))), overlapping / 1e6)
+    return Contention(min(_MOST_TOGETHER, max(2, round(weighted))), contended / 1e6)
+
+
+def _contended_ns(depth: NDArray[np.int64], spans: NDArray[np.int64]) -> float:
+    """The length of the stretches without a pause of all in which two ran at some moment."""
+    stretch = np.cumsum(depth == 0)
+    busy = depth >= 1
+    lengths = np.bincount(stretch[busy], spans[busy])
+    shared = np.bincount(stretch[busy], depth[busy] >= 2)
+    return float(lengths[shared > 0].sum())
 
 
 def _contention_ratio(target: Target, candidate: Candidate, together: int, fewer: int, seconds: float) -> float | None:
