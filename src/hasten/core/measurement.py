@@ -57,9 +57,7 @@ class Measurement:
 
     def _more_cores(self) -> list[Remark]:
         """Back ends that bring threads of their own do not always keep to the number that was asked for."""
-        # By the time of whole blocks: what lies between two runs of a microsecond takes longer than they do.
-        wall = sum(block.conditions.wall_seconds for block in self.samples.blocks)
-        busy = sum(block.conditions.cpu_seconds for block in self.samples.blocks) / wall if wall else 0.0
+        busy = self.samples.cores_busy
         if busy <= self.plan.threads + _CORES_TOO_MANY:
             return []
         return [remark(doubts.MORE_CORES, cores=busy, threads=self.plan.threads)]

@@ -126,6 +126,7 @@ _WAYS: Final[dict[str, Callable[[Any, str], str]]] = {
     "count": units.several,
     "speedup": lambda ratio, _: units.speedup(ratio["ratio"], ratio.get("ci95")),
     "interval": lambda pair, _: units.interval_ms(*pair),
+    "range": lambda pair, _: units.ratio_interval(pair),
     "list": _list,
     "seconds": lambda value, _: units.duration(value),
 }

@@ -114,8 +114,17 @@ class Samples:
 
     @property
     def cpu_ms(self) -> float:
-        """CPU time of one run, over all threads."""
-        return sum(block.conditions.cpu_seconds for block in self.blocks) / self.count * 1e3
+        """CPU time of one run, over all threads: the mean of all runs."""
+        # What lies between two runs is no part of them; of runs of some microseconds it is as long as they are.
+        wall_ms = sum(block.conditions.wall_seconds for block in self.blocks) * 1e3
+        inside = min(1.0, float(self.milliseconds.sum()) / wall_ms) if wall_ms else 1.0
+        return inside * sum(block.conditions.cpu_seconds for block in self.blocks) / self.count * 1e3
+
+    @property
+    def cores_busy(self) -> float:
+        """How many cores the runs kept busy: CPU time over wall time."""
+        wall = sum(block.conditions.wall_seconds for block in self.blocks)
+        return sum(block.conditions.cpu_seconds for block in self.blocks) / wall if wall else 0.0
 
     @property
     def joules(self) -> float | None:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# Ends that lie further apart than this factor come from two or three values that differ wildly. As numbers they would
+# look like knowledge.
+_TOO_WIDE: Final = 10.0
+_TELLS_NOTHING: Final = "too wide to tell"
+
+
+def tells(low: float, high: float) -> bool:
+    """Whether the interval of a quantity that is above 0 (a time, a ratio of times) tells anything about it."""
+    return math.isfinite(low) and math.isfinite(high) and 0 <= low <= high <= _TOO_WIDE * low
 
 
 def milliseconds(value: float) -> str:
@@ -26,14 +36,29 @@ def interval_ms(low: float, high: float) -> str:
     """An interval of times, in one unit: that of its upper end, with digits enough to tell the ends apart."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return "unknown"
-    if low < 0:
-        return f"{milliseconds(low)} to {milliseconds(high)}"
+    if not tells(low, high):
+        return _TELLS_NOTHING
     scale, unit = (1e-3, "s") if high >= 10_000 else (1.0, "ms") if high >= 0.1 else (1e3, "µs")
     low, high = low * scale, high * scale
     width = high - low
     decimals = 0 if width <= 0 else max(0, min(6, 1 - math.floor(math.log10(width))))
     decimals = max(decimals, 2 - math.floor(math.log10(high)) if high > 0 else 0, 0)
     return f"{low:.{decimals}f}–{high:.{decimals}f} {unit}"
+
+
+def cost_interval_ms(low: float, high: float) -> str:
+    """The interval of what something costs, which may be nothing: then only its upper end tells something."""
+    if not (math.isfinite(low) and math.isfinite(high)) or high < 0:
+        return "unknown"
+    return interval_ms(low, high) if tells(low, high) else f"at most {milliseconds(high)}"
+
+
+def ratio_interval(ci95: Sequence[float], digits: int = 2) -> str:
+    """The 95 % interval of a ratio of times: 0.98–1.05."""
+    low, high = ci95
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "unknown"
+    return f"{low:.{digits}f}–{high:.{digits}f}" if tells(low, high) else _TELLS_NOTHING
 
 
 def count(value: int | None) -> str:
@@ -78,12 +103,14 @@ def times(value: float) -> str:
 def speedup(ratio: float, ci95: Sequence[float | None] | None = None, than: str = "") -> str:
     """A ratio of times (below 1 is faster) as a speedup: 1.60× faster than A (95 % CI 1.50–1.70)."""
     faster = ratio <= 1
-    ends = [end for end in ci95 or () if end is not None and math.isfinite(end) and (end > 0 or not faster)]
+    ends = [end for end in ci95 or () if end is not None and math.isfinite(end)]
     if faster:
-        ratio, ends = 1 / ratio if ratio else math.inf, [1 / end for end in reversed(ends)]
+        ratio = 1 / ratio if ratio else math.inf
+        ends = [1 / end if end > 0 else math.inf for end in reversed(ends)]
     # Both ends with as many digits as the larger one is worth.
     digits = 2 if max(ends, default=0.0) < 1.995 else 1 if max(ends) < 9.95 else 0
-    interval = f" (95 % CI {ends[0]:.{digits}f}–{ends[1]:.{digits}f})" if len(ends) == 2 else ""
+    known = len(ends) == 2 and math.isfinite(ends[1])
+    interval = f" (95 % CI {ratio_interval(ends, digits)})" if known else ""
     against = f" than {than}" if than else ""
     return f"{times(ratio)} {'faster' if faster else 'slower'}{against}{interval}"
 

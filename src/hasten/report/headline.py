@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.codec import record
-from hasten.core.units import duration, milliseconds, percent, several, size, times
+from hasten.core.units import duration, milliseconds, percent, ratio_interval, several, size, times
 from hasten.report.commands import ORIGINAL
 from hasten.report.figures import (
     Figure,
@@ -107,8 +107,8 @@ def _speed(
     if final and final.first and final.second:
         before, after = final.first.samples.median_ms, final.second.samples.median_ms
     change = f"{milliseconds(before)} → {milliseconds(after)} per inference" if before and after else ""
-    known = speedup.low is not None and speedup.high is not None
-    note = f"95 % CI {speedup.low:.2f}–{speedup.high:.2f}" if known else ""
+    ends = None if speedup.low is None or speedup.high is None else (speedup.low, speedup.high)
+    note = f"95 % CI {ratio_interval(ends)}" if ends else ""
     return Fact("Speedup", times(speedup.value), change, note)
 
 

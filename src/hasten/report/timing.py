@@ -12,7 +12,17 @@ from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Comparison,
 from hasten.core.doubts import DOUBTS
 from hasten.core.measurement import Measurement
 from hasten.core.sustained import Minute, Sustained, SustainedFound
-from hasten.core.units import duration, interval_ms, milliseconds, percent, several, size, speedup, times
+from hasten.core.units import (
+    duration,
+    interval_ms,
+    milliseconds,
+    percent,
+    ratio_interval,
+    several,
+    size,
+    speedup,
+    times,
+)
 from hasten.measure.compare import ComparisonResult
 from hasten.show.blocks import (
     Cell,
@@ -29,7 +39,7 @@ from hasten.show.blocks import (
     doubt_notes,
     notes,
 )
-from hasten.show.charts import tooltip, vega_lite
+from hasten.show.charts import drawn_ends, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -138,7 +148,7 @@ def comparison_words(comparison: Comparison) -> str:
 
 
 def _ends(ci95: tuple[float, float]) -> str:
-    return f", 95 % CI {ci95[0]:.3f}–{ci95[1]:.3f}" if math.isfinite(ci95[1]) else ""
+    return f", 95 % CI {ratio_interval(ci95, 3)}" if math.isfinite(ci95[1]) else ""
 
 
 def _interval(low: float, high: float) -> str:
@@ -168,7 +178,7 @@ def _measured(found: Measurement) -> list[Block]:
     )
     more = (
         ("minimum", milliseconds(samples.min_ms), "the quickest run"),
-        ("CPU time", milliseconds(samples.cpu_ms), _cores(samples.cpu_ms, samples.median_ms)),
+        ("CPU time", milliseconds(samples.cpu_ms), f"mean of all runs; {samples.cores_busy:.1f} cores busy"),
         ("energy", *energy),
         ("size", size(found.model.size_bytes), "of the model file"),
     )
@@ -186,10 +196,6 @@ def _effective(found: Measurement) -> str:
 
 def _of(value: float, unit: float, what: str) -> str:
     return f"{times(value / unit)} {what}" if unit else ""
-
-
-def _cores(cpu_ms: float, latency_ms: float) -> str:
-    return f"per inference: {cpu_ms / latency_ms:.1f} cores busy" if latency_ms else "per inference"
 
 
 def _measured_data(found: Measurement) -> dict[str, Any]:
@@ -354,8 +360,7 @@ def _slices_spec(minutes: Sequence[Minute]) -> dict[str, Any]:
             "slice": minute.minute,
             "ms": minute.median_ms,
             "told": milliseconds(minute.median_ms),
-            "low": minute.ci95_ms[0] if math.isfinite(minute.ci95_ms[0]) else minute.median_ms,
-            "high": minute.ci95_ms[1] if math.isfinite(minute.ci95_ms[1]) else minute.median_ms,
+            **drawn_ends(minute.median_ms, *minute.ci95_ms),
         }
         for minute in minutes
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,7 +19,7 @@ from hasten.report.figures import (
     latency_text,
     may_be_share,
 )
-from hasten.show.charts import log_scale, status_color, status_of, tooltip, vega_lite
+from hasten.show.charts import drawn_ends, log_scale, status_color, status_of, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -201,8 +202,7 @@ def _point(row: TrialRow, *, with_accuracy: bool, changes: bool = False) -> dict
         "y": y,
         "y_low": y if accuracy is None or accuracy.low is None else accuracy.low,
         "y_high": y if accuracy is None or accuracy.high is None else accuracy.high,
-        "low": latency.value if latency.low is None else latency.low,
-        "high": latency.value if latency.high is None else latency.high,
+        **drawn_ends(latency.value, *(math.nan if end is None else end for end in (latency.low, latency.high))),
         "size": size_mb,
         "latency": latency_text(latency),
         "interval": interval_text(latency),

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# An interval that reaches beyond this multiple of its value is not drawn.
+_MOST_TIMES: Final = 10.0
 WIDTH: Final = 760
 """Of a picture, in pixels; on a page a chart is as wide as its place."""
 
@@ -187,7 +189,7 @@ class Bar:
 
 def interval_bars(bars: Sequence[Bar], title: str) -> dict[str, Any]:
     """A bar for each value, with its interval where that is known."""
-    values = [{**asdict(bar), "low": _known(bar.low, bar.value), "high": _known(bar.high, bar.value)} for bar in bars]
+    values = [{**asdict(bar), **drawn_ends(bar.value, bar.low, bar.high)} for bar in bars]
     y = {
         "field": "name",
         "type": "nominal",
@@ -223,5 +225,7 @@ def interval_bars(bars: Sequence[Bar], title: str) -> dict[str, Any]:
     )
 
 
-def _known(end: float, value: float) -> float:
-    return end if math.isfinite(end) else value
+def drawn_ends(value: float, low: float, high: float) -> dict[str, float]:
+    """The ends of an interval as a chart draws them: none where they tell nothing, which would squeeze all the rest."""
+    known = math.isfinite(low) and math.isfinite(high) and high <= _MOST_TIMES * value
+    return {"low": max(low, 0.0), "high": high} if known else {"low": value, "high": value}

@@ -171,7 +171,17 @@ def test_latency_of_quiet_runs_is_their_plain_median() -> None:
 def test_energy_of_a_run() -> None:
     samples = Samples(tuple(quiet_blocks()))
     assert samples.joules == pytest.approx(0.5 / 20)
-    assert samples.cpu_ms == pytest.approx(0.05 / 20 * 1e3)
+
+
+def test_cpu_time_of_a_run_leaves_out_what_lies_between_runs() -> None:
+    """Runs of 5 µs on one thread, with 7 µs of measuring between them."""
+    wall = 1000 * 12e-6
+    block = Block(0, 0.0, array("q", [5000] * 1000), Conditions(wall_seconds=wall, cpu_seconds=wall))
+    samples = Samples((block, block))
+    assert samples.cpu_ms == pytest.approx(0.005)
+    assert samples.cores_busy == pytest.approx(1.0)
+    both = replace(block, conditions=Conditions(wall_seconds=wall, cpu_seconds=2 * wall))
+    assert Samples((both,)).cpu_ms == pytest.approx(0.010)
 
 
 def test_energy_is_unknown_if_one_block_lacks_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from array import array
 from dataclasses import asdict
 
@@ -31,7 +32,7 @@ from hasten.core.plan import (
 )
 from hasten.core.remark import remark_from_data, said
 from hasten.core.samples import Samples
-from hasten.core.units import count, interval_ms, milliseconds, percent, size
+from hasten.core.units import cost_interval_ms, count, interval_ms, milliseconds, percent, ratio_interval, size, speedup
 
 PLANS = st.builds(
     Plan,
@@ -131,6 +132,34 @@ class TestUnits:
         text = interval_ms(low, low * (1 + width))
         first, second = text.rsplit(" ", 1)[0].split("–")
         assert float(first) < float(second)
+
+    @settings(deadline=None)
+    @given(st.floats(0, 1e9), st.floats(0, 1e9))
+    def test_an_interval_that_tells_nothing_shows_no_numbers(self, one: float, other: float) -> None:
+        low, high = sorted((one, other))
+        for text in (interval_ms(low, high), ratio_interval((low, high))):
+            assert (text == "too wide to tell") == (high > 10 * low)
+
+    @settings(deadline=None)
+    @given(st.floats(1e-6, 1e6), st.floats(0, 1e9), st.floats(0, 1e9))
+    def test_a_speedup_shows_no_interval_that_tells_nothing(self, ratio: float, one: float, other: float) -> None:
+        low, high = sorted((one, other))
+        text = speedup(ratio, (low, high))
+        assert "inf" not in text
+        assert not re.search(r"\d{7}", text.partition("CI")[2]) or high <= 10 * low
+
+    def test_what_was_seen_in_the_wild(self) -> None:
+        assert ratio_interval((0.0, 30855440.490), 3) == "too wide to tell"
+        assert speedup(1.2, (0.0, 30855440.490)) == "1.20× slower (95 % CI too wide to tell)"
+        assert interval_ms(0.0, 3.7) == "too wide to tell"
+
+    @settings(deadline=None)
+    @given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3))
+    def test_no_cost_is_below_nothing(self, one: float, other: float) -> None:
+        low, high = sorted((one, other))
+        text = cost_interval_ms(low, high)
+        assert "−" not in text
+        assert (text == "unknown") == (high < 0)
 
     def test_interval_without_ends(self) -> None:
         assert interval_ms(float("-inf"), float("inf")) == "unknown"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.finding import Finding, Standing
@@ -29,10 +30,13 @@ _USUAL: Final = ("copying", "buffers")
 
 
 def measured_row(way: Way, direction: str, cost_us: Interval, inference_us: float) -> CopyRow:
-    """A row from a cost that was measured."""
+    """A row from a cost that was measured. Nothing costs less than nothing: a difference below 0 is noise."""
     name = {IN: way.feeding, OUT: way.reading}.get(direction, way.pair or way.feeding)
-    share = cost_us.estimate / inference_us if inference_us else None
-    return CopyRow(way.key, name, direction, cost_us.estimate, (cost_us.low, cost_us.high), share, fault=way.fault)
+    if cost_us.high < 0:
+        return CopyRow(way.key, name, direction, reason=remark("copies.unclear"), fault=way.fault)
+    us, low = max(cost_us.estimate, 0.0), max(cost_us.low, 0.0) if math.isfinite(cost_us.low) else cost_us.low
+    share = us / inference_us if inference_us else None
+    return CopyRow(way.key, name, direction, us, (low, cost_us.high), share, fault=way.fault)
 
 
 def refused_row(way: Way, reason: Remark) -> CopyRow:

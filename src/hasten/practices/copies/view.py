@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
 from hasten.core.phrases import as_sentence
-from hasten.core.units import interval_ms, milliseconds, percent, size, times
+from hasten.core.units import cost_interval_ms, interval_ms, milliseconds, percent, size, times
 from hasten.practices.copies.facts import BOTH, IN, OUT, CopiesFound, CopyRow
 from hasten.practices.copies.rules import NAME, finding_of, recommended_way
 from hasten.practices.copies.words import BOOK, WAY_NAMES
@@ -89,15 +89,17 @@ def _total(found: CopiesFound, key: str) -> CopyRow:
 
 
 def _cost(row: CopyRow | None) -> Cell:
-    return Cell("") if row is None or row.us is None else Cell(milliseconds(row.us / 1e3), row.us)
+    if row is None or row.us is None:
+        return Cell("")
+    return Cell(milliseconds(row.us / 1e3) if row.us > 0 else "not measurable", row.us)
 
 
 def _interval(row: CopyRow) -> Cell:
-    return Cell(interval_ms(*(end / 1e3 for end in row.ci95_us)), row.ci95_us[0]) if row.ci95_us else Cell("")
+    return Cell(cost_interval_ms(*(end / 1e3 for end in row.ci95_us)), row.ci95_us[0]) if row.ci95_us else Cell("")
 
 
 def _share(row: CopyRow) -> str:
-    if row.share is None or row.share < 0:  # a difference that lies within the noise
+    if row.share is None or row.share <= 0:  # a difference that lies within the noise
         return ""
     return percent(row.share) if row.share < _MANY else times(row.share)
 
@@ -118,7 +120,7 @@ def _chart(found: CopiesFound, name: str) -> list[Block]:
 
 
 def _bar(row: CopyRow) -> Bar:
-    us = row.us or 0.0
+    us = max(row.us or 0.0, 0.0)
     status = "broken" if row.fault else "kept"
     return Bar(f"{row.direction}: {row.way}", us, *(row.ci95_us or (us, us)), milliseconds(us / 1e3), status)
 
@@ -129,7 +131,7 @@ def _refused(rows: Sequence[CopyRow]) -> list[Block]:
     for row in rows:
         if row.us is None:
             reasons.setdefault(BOOK.text(row.reason), []).append(row.way)
-    return sentences(f"Not timed: {'; '.join(ways)}. {as_sentence(reason)}" for reason, ways in reasons.items())
+    return sentences(f"No cost known: {'; '.join(ways)}. {as_sentence(reason)}" for reason, ways in reasons.items())
 
 
 def _code(found: CopiesFound) -> list[Block]:

@@ -48,5 +48,6 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Let the application write its input into the model's own memory; hasten copies --language prints the code.",
     ),
     "copies.not-timed": Phrase("The measurement ended before it was timed."),
+    "copies.unclear": Phrase("The noise is larger than its cost."),
 }
 BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)

@@ -30,7 +30,7 @@ from hasten.show.blocks import (
     notes,
     sentences,
 )
-from hasten.show.charts import LINE_SHAPES, SERIES, tooltip, vega_lite
+from hasten.show.charts import LINE_SHAPES, SERIES, drawn_ends, tooltip, vega_lite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,8 +143,7 @@ def _spec(rows: Sequence[Row]) -> dict[str, Any]:
             "threads": row.threads,
             "condition": _series(row),
             "ms": row.median_ms,
-            "low": max(row.ci95_ms[0], 0.0) if row.ci95_ms[1] < float("inf") else row.median_ms,
-            "high": row.ci95_ms[1] if row.ci95_ms[1] < float("inf") else row.median_ms,
+            **drawn_ends(row.median_ms, *row.ci95_ms),
             "latency": milliseconds(row.median_ms),
             "interval": interval_ms(*row.ci95_ms),
         }

@@ -19,7 +19,7 @@ _WHERE: Final = {QUIET: "on an idle device", SHARED: "with half of the cores bus
 _LESS_ENERGY: Final = "Fewer threads cost less energy."
 _NOT_PROVEN: Final = (
     "Use {than} {where}: {option} is not proven {gain:percent} faster (time ratio {ratio[ratio]:.2f},"
-    f" 95 % CI {{ratio[ci95][0]:.2f}}–{{ratio[ci95][1]:.2f}}). {_LESS_ENERGY}"
+    f" 95 % CI {{ratio[ci95]:range}}). {_LESS_ENERGY}"
 )
 
 

@@ -59,9 +59,13 @@ def test_on_a_device_the_usual_way_is_its_buffers() -> None:
 
 def test_a_cost_below_what_can_be_measured_is_called_so() -> None:
     row = measured_row(BY_KEY["signature"], "both", Interval(-3.0, -9.0, 4.0), 100.0)
-    assert row.share is not None
-    assert row.share < 0
-    assert BOOK.text(_finding([_row("views", -1.0)]).remark) == "tensor() views cost nothing measurable."
+    assert (row.us, row.ci95_us, row.share) == (0.0, (0.0, 4.0), 0.0)
+    assert BOOK.text(_finding([_row("views", 0.0)]).remark) == "tensor() views cost nothing measurable."
+
+
+def test_no_cost_is_known_where_noise_makes_it_negative_for_sure() -> None:
+    row = measured_row(BY_KEY["signature"], "both", Interval(-4420.0, -5000.0, -3000.0), 100.0)
+    assert (row.us, row.share, row.reason.code) == (None, None, "copies.unclear")
 
 
 def test_rows_have_the_keys_that_the_command_line_promises() -> None:
