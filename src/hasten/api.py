@@ -519,11 +519,11 @@ def session_report(session: Path | Session, form: str = "html", source: str = ""
     return report_text(read_session(session), form, source or pathlib.Path(session).name)
 
 
-def session_pictures(session: Session, form: str) -> Iterator[tuple[str, bytes]]:
+def session_pictures(session: Session, form: str, source: str = "") -> Iterator[tuple[str, bytes]]:
     """The charts of a session's report, one after the other as they are drawn: file name and content."""
     from hasten.report.forms import pictures
 
-    return pictures(session, form)
+    return pictures(session, form, source)
 
 
 def has_charts() -> bool:

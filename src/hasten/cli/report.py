@@ -106,7 +106,7 @@ def _draw(path: Path, form: str, arguments: argparse.Namespace) -> int:
     session = api.read_session(path)
     written: list[str] = []
     with progress_bar("drawing") as progress:
-        for name, content in api.session_pictures(session, form):
+        for name, content in api.session_pictures(session, form, path.name):
             progress(0.0, name)
             _write_picture(folder, name, content, force=arguments.force)
             written.append(str(folder / name))

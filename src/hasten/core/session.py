@@ -9,21 +9,34 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import math
 import os
+import re
+import reprlib
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from hasten.core.errors import DataError, UsageError
+from hasten.core.errors import DataError, HastenError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     Keep = Callable[[str, str, dict[str, Any]], None]
     """What saves a trial, as SessionWriter.add does: its kind, its label, its data."""
 
 FORMAT: Final = 1
+UNREADABLE: Final = (
+    *(ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError),
+    HastenError,
+)
+"""What reading a line that is not as it should be can raise."""
 _MARK: Final = "hasten_session"
+# What may be a number too large for any measurement, or half of a character: such a line is read with more care.
+_SUSPICIOUS: Final = re.compile(rb"[0-9]{19}|[0-9][eE]\+?[0-9]{3}|\\u[dD][89a-fA-F]|NaN|Infinity")
+_LARGEST: Final = 2**63
+_DAMAGED: Final = "Copy the file again from its source, or remove the damaged line."
 
 
 def keep_nothing(kind: str, label: str, data: dict[str, Any]) -> None:
@@ -115,17 +128,71 @@ def read_session(path: Path) -> Session:
     """A session file, as far as it can be read."""
     _check_is_session(path)
     lines = path.read_bytes().split(b"\n")
-    header = json.loads(lines[0])
+    with damage_as_error(str(path)):
+        header = _entry(lines[0], path, 1)
     found, lost = [], 0
-    for line in lines[1:]:
+    for number, line in enumerate(lines[1:], 2):
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
-            found.append(Line(entry["kind"], entry["label"], entry["at"], entry["data"]))
+            found.append(_line(_entry(line, path, number)))
         except (ValueError, KeyError, TypeError):
             lost += 1
     return Session(header, tuple(found), lost)
+
+
+@contextlib.contextmanager
+def damage_as_error(name: str) -> Iterator[None]:
+    """Let data that no release of hasten writes end in a sentence; a file can come from anywhere."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, about means of nothing and the like
+            yield
+    except DataError:
+        raise
+    except HastenError as error:
+        raise DataError(f"The session {name} is damaged: {error.message}", _DAMAGED) from error
+    except UNREADABLE as error:
+        what = reprlib.repr(str(error))
+        raise DataError(f"The session {name} is damaged ({type(error).__name__}: {what}).", _DAMAGED) from error
+
+
+class _Impossible(Exception):
+    """A number that no measurement has."""
+
+
+def _entry(line: bytes, path: Path, number: int) -> Any:
+    """What a line holds. A number that JSON cannot hold, or nesting without end, is no accident of a full disk."""
+    try:
+        if not _SUSPICIOUS.search(line):
+            return json.loads(line)
+        found = json.loads(line, parse_int=_possible_int, parse_float=_possible_float, parse_constant=_impossible)
+        json.dumps(found, ensure_ascii=False).encode()  # a ValueError for half of a character
+    except _Impossible as error:
+        raise DataError(f"Line {number} of {path} contains the impossible number {error}.", _DAMAGED) from None
+    except RecursionError:
+        raise DataError(f"Line {number} of {path} is nested too deeply.", _DAMAGED) from None
+    return found
+
+
+def _line(entry: dict[str, Any]) -> Line:
+    line = Line(entry["kind"], entry["label"], entry["at"], entry["data"])
+    if not (isinstance(line.data, dict) and all(isinstance(one, str) for one in (line.kind, line.label, line.at))):
+        raise TypeError("a line has a kind, a label and a time, which are texts, and data")
+    return line
+
+
+def _possible_int(text: str) -> int:
+    return int(text) if len(text) < 21 and -_LARGEST <= int(text) < 2 * _LARGEST else _impossible(text)
+
+
+def _possible_float(text: str) -> float:
+    found = float(text)
+    return found if math.isfinite(found) else _impossible(text)
+
+
+def _impossible(text: str) -> Any:
+    raise _Impossible(text if len(text) <= 12 else f"{text[:12]}…")
 
 
 def merged_rounds(lines: Iterable[Line]) -> list[Line]:
@@ -153,17 +220,16 @@ def _joined(before: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
 def _check_is_session(path: Path) -> None:
     try:
         with path.open("rb") as stream:
-            header = json.loads(stream.readline(1 << 20))
-            version = header[_MARK]
+            version = json.loads(stream.readline(1 << 20))[_MARK]
     except OSError as error:
         raise DataError(f"The session file {path} cannot be read: {error.strerror}.", "Check the path.") from error
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(
             f"{path} exists and is not a session file.", "Choose another name. Nothing was changed."
         ) from None
     if version != FORMAT:
         hint = "Update hasten." if isinstance(version, int) and version > FORMAT else "The file is damaged."
-        raise DataError(f"{path} is a session of format {version}; hasten reads format {FORMAT}.", hint)
+        raise DataError(f"{path} is a session of format {reprlib.repr(version)}; hasten reads format {FORMAT}.", hint)
 
 
 def _now() -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from hasten.core.codec import from_data
 from hasten.core.measurement import Measurement
 from hasten.core.remark import Remark, remark
+from hasten.core.session import UNREADABLE
 from hasten.core.statistics import student_quantile
 from hasten.gate.facts import GateVerdict, Row
 from hasten.gate.rules import CONFIDENCE
@@ -52,8 +53,10 @@ def baseline_runs(session: Session) -> list[BaselineRun]:
             environment = trial.data
         elif trial.kind == "measurement" and not trial.data.get("interrupted"):
             try:
-                runs.append(BaselineRun(from_data(Measurement, trial.data), environment))
-            except (KeyError, TypeError, ValueError):
+                run = BaselineRun(from_data(Measurement, trial.data), environment)
+                if run.measurement.samples.median_ms > 0:
+                    runs.append(run)
+            except UNREADABLE:
                 continue  # a measurement of a later hasten: one that cannot be read cannot be compared
     return runs
 

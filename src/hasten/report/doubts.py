@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.doubts import DOUBTS
 from hasten.core.remark import Remark, remark_from_data
+from hasten.core.session import UNREADABLE
 from hasten.core.units import first_few, several
 from hasten.practices.registry import phrasebook
-from hasten.report.figures import UNREADABLE, DoubtRow, at, items, number, records, short, text
+from hasten.report.figures import DoubtRow, at, items, number, records, short, text
 from hasten.show.blocks import Cell, Prose, Section, Table, columns
 
 if TYPE_CHECKING:

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import math
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hasten.core.accuracy import is_share
 from hasten.core.codec import record
-from hasten.core.errors import HastenError
 from hasten.core.units import interval_ms, milliseconds, percentage_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, StopIteration, HastenError)
-"""What reading a line that is not as it should be can raise."""
 
 
 def at(data: object, *path: str | int) -> Any:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import UsageError
+from hasten.core.session import damage_as_error
 from hasten.core.units import several
 from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
@@ -24,15 +25,16 @@ _SHARPNESS: Final = 2.0
 
 def report_text(session: Session, form: str = "html", source: str = "") -> str:
     """A session as text in one of the forms."""
-    if form == "html":
-        from hasten.report.page import html_report
+    if form not in TEXTS:
+        raise UsageError(f"There is no report in the form {form!r}.", f"Use one of: {', '.join(TEXTS)}.")
+    with damage_as_error(source):
+        if form == "html":
+            from hasten.report.page import html_report
 
-        return html_report(session, source=source)
-    if form == "md":
-        return markdown_report(session, source=source)
-    if form == "json":
+            return html_report(session, source=source)
+        if form == "md":
+            return markdown_report(session, source=source)
         return json.dumps(summarize(session, source).as_data(), indent=2, allow_nan=False)
-    raise UsageError(f"There is no report in the form {form!r}.", f"Use one of: {', '.join(TEXTS)}.")
 
 
 def markdown_report(session: Session, *, source: str = "") -> str:
@@ -53,7 +55,7 @@ def markdown_report(session: Session, *, source: str = "") -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def pictures(session: Session, form: str) -> Iterator[tuple[str, bytes]]:
+def pictures(session: Session, form: str, source: str = "") -> Iterator[tuple[str, bytes]]:
     """(file name, content) of each chart, one after the other as they are drawn."""
     if form not in PICTURES:
         raise UsageError(f"There are no pictures in the form {form!r}.", f"Use one of: {', '.join(PICTURES)}.")
@@ -61,7 +63,9 @@ def pictures(session: Session, form: str) -> Iterator[tuple[str, bytes]]:
         import vl_convert
     except ImportError:
         raise UsageError("Pictures need the package vl-convert-python.", "Run pip install 'hasten[report]'.") from None
-    for chart in charts_of(summarize(session).sections):
+    with damage_as_error(source):
+        charts = list(charts_of(summarize(session).sections))
+    for chart in charts:
         spec = json.dumps(picture_spec(chart.spec))
         vega = spec if "marks" in chart.spec else json.dumps(vl_convert.vegalite_to_vega(spec))
         if form == "svg":

@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from hasten.core.errors import HastenError, TargetError
-from hasten.core.session import Session, read_session
+from hasten.core.errors import TargetError
+from hasten.core.session import UNREADABLE, Session, read_session
 from hasten.report.page import content, whole_page
 from hasten.report.summary import summarize
 
@@ -41,7 +41,7 @@ class LiveReport:
         with self._lock:
             signature = self._read_signature()
             if self._summary is None or signature != self._signature:
-                self._signature, self._summary = signature, summarize(self._session(), str(self.path))
+                self._signature, self._summary = signature, self._summarized()
             return self._signature, self._summary
 
     def _read_signature(self) -> str:
@@ -51,11 +51,12 @@ class LiveReport:
             return "none"
         return f"{found.st_size}-{found.st_mtime_ns}"
 
-    def _session(self) -> Session:
+    def _summarized(self) -> Summary:
+        """What cannot be read is shown as an empty session: the file may be whole at the next look."""
         try:
-            return read_session(self.path)
-        except HastenError:
-            return Session({}, ())
+            return summarize(read_session(self.path), str(self.path))
+        except UNREADABLE:
+            return summarize(Session({}, ()), str(self.path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,13 @@ from hasten.core.codec import record, to_data
 from hasten.core.finding import Finding, Standing, finding_from_data
 from hasten.core.phrases import as_sentence
 from hasten.core.remark import said
-from hasten.core.session import merged_rounds
+from hasten.core.session import UNREADABLE, merged_rounds
 from hasten.core.units import percent, several
 from hasten.practices.registry import NAMES, TITLES, phrasebook, practice_named
 from hasten.report import timing
 from hasten.report.commands import Reproduction, reproduce_section, reproductions, variant_paths
 from hasten.report.doubts import BUSY, all_doubts, contradiction, doubts_section
 from hasten.report.figures import (
-    UNREADABLE,
     DoubtRow,
     Event,
     TrialRow,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.codec import from_data
 from hasten.core.measurement import Measurement
 from hasten.core.pareto import pareto_front
+from hasten.core.session import UNREADABLE
 from hasten.core.trial import trial_from_data
 from hasten.core.units import milliseconds, several, size, times
 from hasten.practices.registry import phrasebook
 from hasten.report.commands import ORIGINAL, command_of
 from hasten.report.doubts import doubts_of
 from hasten.report.figures import (
-    UNREADABLE,
     Figure,
     TrialRow,
     accuracy_text,

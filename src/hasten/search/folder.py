@@ -20,7 +20,7 @@ from hasten.core.codec import from_data, to_data
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.machine import machine_facts
 from hasten.core.remark import Remark, remark, remark_from_data
-from hasten.core.session import SessionWriter, read_session
+from hasten.core.session import SessionWriter, damage_as_error, read_session
 from hasten.core.trial import ORIGINAL, Trial, trial_data, trial_from_data
 from hasten.engine.model_file import file_hash
 from hasten.practices.quantize.facts import Sensitivity
@@ -245,7 +245,10 @@ class SearchFolder:
             if inside.is_symlink() and inside.is_dir():  # files would be written and removed elsewhere
                 raise DataError(f"{inside} is a link to another folder.", _NOTHING_CHANGED)
         if self.resumed:
-            self._read(read_session(self.path / SESSION), settings)
+            session = read_session(self.path / SESSION)
+            self._compare_settings(session, settings)
+            with damage_as_error(str(self.path / SESSION)):
+                self._read(session)
         self._refuse_foreign(present)
         if self.resumed and not (self.path / PLAN_FILE).exists():
             # A model without its plan is what a kill between the two has left of a bundle.
@@ -257,14 +260,17 @@ class SearchFolder:
         if not self._has_settings:
             self.keep("settings", self.rules.command, dict(settings))
 
-    def _read(self, session: Session, settings: Mapping[str, Any]) -> None:
+    def _compare_settings(self, session: Session, settings: Mapping[str, Any]) -> None:
         if session.header.get("command") != self.rules.command:
             raise UsageError(f"{self.path} holds the session of another command.", "Choose another folder with -o.")
         for line in session.lines:
             if line.kind == "settings" and line.label == self.rules.command:
                 self._compare(line.data, settings)
                 self._has_settings = True
-            elif line.kind == "variant":
+
+    def _read(self, session: Session) -> None:
+        for line in session.lines:
+            if line.kind == "variant":
                 self.variants[line.label] = self._here(trial_from_data(line.data))
             elif line.kind == "trial":
                 self.trials[line.label] = trial_from_data(line.data)

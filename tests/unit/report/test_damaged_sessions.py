@@ -1,0 +1,117 @@
+"""Sessions that no release has written: each is shown as far as it can be read, or ends in a sentence."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hasten import api
+from hasten.core.errors import DataError, HastenError
+from hasten.core.session import read_session
+from hasten.gate.baseline import baseline_runs
+from hasten.report.live import LiveReport
+from hasten.search.folder import TUNE, SearchFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SESSIONS = Path(__file__).parents[2] / "data" / "sessions"
+# JSON that stands where a release has written something else.
+ABSURD = (
+    *("1e999", "-1e999", "NaN", "Infinity", "-1", "0", "2.5", "1e308", "1e-320", "9" * 20, "1" + "0" * 400),
+    *("null", "true", "[]", "{}", "[null]", '{"a": 1}', "[" * 3000 + "]" * 3000),
+    *('""', '"x"', r'"\u001b[31mred\n"', '"<script>alert(1)</script>"', r'"\ud800"', '"2026-99-99T99:99:99"'),
+)
+IMPOSSIBLE = ("1e999", "-1e999", "NaN", "Infinity", "1" + "0" * 400, "[" * 3000 + "]" * 3000)
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to everything in a document; of a long list, to its first entries."""
+    if way:
+        yield way
+    entries = value.items() if isinstance(value, dict) else enumerate(value[:5]) if isinstance(value, list) else ()
+    for key, entry in entries:
+        yield from places(entry, (*way, key))
+
+
+def mutated(content: str, chance: random.Random) -> str:
+    """The session with something absurd, or nothing, in a place or two of one of its lines."""
+    lines = content.splitlines()
+    number = chance.randrange(len(lines))
+    document = json.loads(lines[number])
+    for way in chance.sample(list(places(document)), chance.choice((1, 1, 2))):
+        holder: Any = document
+        for key in way[:-1]:
+            holder = holder[key] if isinstance(holder, list | dict) else None
+        if isinstance(holder, dict) and chance.random() < 0.2:
+            holder.pop(way[-1], None)
+        elif isinstance(holder, list | dict):
+            holder[way[-1]] = f"@{chance.randrange(len(ABSURD))}@"
+    lines[number] = re.sub(r'"@(\d+)@"', lambda found: ABSURD[int(found[1])], json.dumps(document))
+    return "\n".join(lines) + "\n"
+
+
+def shown_or_sentence(path: Path, form: str) -> str:
+    try:
+        return api.session_report(path, form)
+    except HastenError as error:
+        return f"{error.message} {error.hint}"
+
+
+@pytest.mark.parametrize("path", sorted(SESSIONS.iterdir()), ids=lambda path: path.stem)
+@pytest.mark.parametrize("form", ["html", "md", "json"])
+def test_mutations_are_shown_or_end_in_a_sentence(path: Path, form: str, tmp_path: Path) -> None:
+    content, file = path.read_text(), tmp_path / "session.jsonl"
+    for seed in range(12):
+        file.write_text(mutated(content, random.Random(f"{path.stem} {form} {seed}")))
+        shown = shown_or_sentence(file, form)
+        shown.encode()
+        assert "<script>alert(1)" not in shown or "<html" not in shown
+        LiveReport(file).now()
+
+
+def test_mutations_serve_as_a_baseline_or_do_not(tmp_path: Path) -> None:
+    content, file = (SESSIONS / "compare.jsonl").read_text(), tmp_path / "session.jsonl"
+    for seed in range(50):
+        file.write_text(mutated(content, random.Random(seed)))
+        try:
+            runs = baseline_runs(read_session(file))
+        except HastenError:
+            continue
+        assert all(run.measurement.samples.median_ms > 0 for run in runs)
+
+
+def test_a_search_goes_on_with_mutations_or_refuses(tmp_path: Path) -> None:
+    content, file = (SESSIONS / "tune.jsonl").read_text(), tmp_path / "session.jsonl"
+    settings = next(line.data for line in read_session(SESSIONS / "tune.jsonl").lines if line.kind == "settings")
+    went_on = 0
+    for seed in range(100):
+        file.write_text(mutated(content, random.Random(seed)))
+        try:
+            SearchFolder(tmp_path, TUNE, settings, resume=True).close()
+            went_on += 1
+        except HastenError:
+            continue
+    assert 10 < went_on < 90, "otherwise the mutations test nothing"
+
+
+@pytest.mark.parametrize("number", IMPOSSIBLE, ids=lambda text: text[:8])
+def test_an_impossible_number_is_named_with_its_line(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "session.jsonl"
+    lines = (SESSIONS / "bench.jsonl").read_text().splitlines()
+    lines[1] = lines[1].replace('"data":{', f'"data":{{"absurd":{number},', 1)
+    path.write_text("\n".join(lines))
+    with pytest.raises(DataError, match=r"Line 2 of .*session\.jsonl"):
+        api.session_report(path)
+
+
+@pytest.mark.parametrize("line", ["[]", "3", '{"kind": 1, "label": "x", "at": "", "data": {}}', '{"kind": "x"', "{}"])
+def test_a_line_of_another_form_is_counted_as_lost(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text((SESSIONS / "bench.jsonl").read_text().rstrip() + f"\n{line}\n")
+    assert read_session(path).lost_lines == 1
