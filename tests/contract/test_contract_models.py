@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.failure import MEMORY_LIMIT, Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
 from hasten.model.build_graph import Spec
 from hasten.targets.base import Limits
@@ -287,13 +287,13 @@ def test_memory_counts_what_the_model_takes(target: Target, write_model: WriteMo
         assert 3 * megabytes <= runner.peak_memory_mb < 6 * megabytes
 
 
-@pytest.mark.parametrize("memory_mb", [10, 300])
+@pytest.mark.parametrize(("memory_mb", "stage"), [(1, "start"), (10, "start"), (300, "load")])
 def test_a_model_beyond_the_memory_limit_is_out_of_memory(
-    fails: Fails, write_model: WriteModel, memory_mb: int
+    fails: Fails, write_model: WriteModel, memory_mb: int, stage: str
 ) -> None:
     limits = Limits(answer_seconds=60.0, memory_mb=memory_mb)
     failure = fails(write_model(example_models.stream(200)), Plan(), limits=limits)
-    assert (failure.stage, failure.kind) == ("load", "out of memory")
+    assert (failure.stage, failure.kind, failure.code) == (stage, "out of memory", MEMORY_LIMIT)
 
 
 def test_a_runner_holds_one_model(target: Target, write_model: WriteModel) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commandline import ROOT, finish, hasten, interrupt, start, wait_for_runners
+from tests import example_models
 
 from hasten.bundle.folder import write_bundle
 from hasten.bundle.record import Bundle
@@ -152,7 +153,8 @@ def test_a_model_that_is_surely_too_slow_fails_however_little_time_there_is() ->
         (("demo", "--budget", "old.toml"), 2, "--limits old.toml"),
         (("demo", "--baseline", "nothing.jsonl"), 3, "nothing.jsonl"),
         (("demo", "--limit", "accuracy=0.9", "--data", "nothing.npz"), 3, "nothing.npz"),
-        (("demo", "--limit", "latency=5ms", "--memory-limit", "1"), 3, "memory"),
+        (("demo", "--limit", "latency=5ms", "--memory-limit", "1"), 4, "ran out of memory while starting.\n  Raise"),
+        (("demo", "--limit", "memory=1MB", "--memory-limit", "1"), 4, "ran out of memory while starting.\n  Raise"),
     ],
 )
 def test_what_cannot_be_checked_is_no_broken_gate(arguments: tuple[str, ...], code: int, word: str) -> None:
@@ -160,6 +162,21 @@ def test_what_cannot_be_checked_is_no_broken_gate(arguments: tuple[str, ...], co
     assert word in shown.errors
     assert shown.code == code
     assert shown.output == ""
+
+
+def test_a_model_that_does_not_fit_into_memory_breaks_a_limit_of_memory(tmp_path: Path) -> None:
+    large = tmp_path / "large.tflite"
+    large.write_bytes(example_models.stream(200))
+    asked = ("check", large, "--memory-limit", "100", "--limit", "latency=5s")
+    shown = hasten(*asked, "--limit", "memory=100MB", "--json")
+    assert shown.code == 1, shown.errors
+    assert [(row["what"], row["verdict"]) for row in shown.json()["rows"]] == [
+        ("latency", "undecided"),
+        ("memory", "failed"),
+    ]
+    without = hasten(*asked)
+    assert without.code == 3
+    assert "The runner ran out of memory.\n  Close" in without.errors, "one sentence, and what helps"
 
 
 def test_a_bundle_is_checked_with_its_own_plan_and_preprocessing(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.codec import to_data
 from hasten.core.errors import Interrupted
-from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.failure import MEMORY_LIMIT, Failure, RunnerFailed
 from hasten.core.machine import machine_facts
 from hasten.core.remark import each_once, remark
 from hasten.evaluate.evaluation import EvaluationOptions, compare_evaluations
@@ -17,7 +17,7 @@ from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels
 from hasten.gate.baseline import BaselineRun, session_row
 from hasten.gate.facts import CheckFound, Row
-from hasten.gate.rules import accuracy_row, drop_row, exact_row
+from hasten.gate.rules import accuracy_row, drop_row, exact_row, limited
 from hasten.gate.timing import DEFAULT_SECONDS, TimedGate
 from hasten.measure.rounds import FailedCandidate
 from hasten.model.reader import read_graph
@@ -74,6 +74,15 @@ class _Gate:
 
     def run(self) -> FailedCandidate | None:
         """Measure; which candidate failed, if one did."""
+        failed = self._measure()
+        # A model that does not fit into memory breaks a limit of memory; only without one, it cannot be checked.
+        exhausted = failed is not None and failed.candidate is self.candidate and _is_too_large(failed.failure)
+        if exhausted and self.request.limits.memory_mb is not None:
+            self._gate.memory_exhausted = True
+            return None
+        return failed
+
+    def _measure(self) -> FailedCandidate | None:
         data, request, progress = self.subject.data, self.request, self.effort.progress
         if data is not None:
             if not data.dataset.labelled and self.baseline is None:
@@ -117,6 +126,9 @@ class _Gate:
         if self.subject.runs is not None and measured is not None:
             now = BaselineRun(measured, self._environment)
             rows.append(session_row(self.request.baseline_session, self.subject.runs, now, limits.max_slowdown))
+        if limits.accuracy is not None and not self._evaluated:  # it did not come to that
+            unit = "share" if limits.accuracy <= 1 else "value"
+            rows.append(replace(limited("accuracy", unit, limits.accuracy), at_least=unit == "share"))
         return [*rows, *self._evaluated]
 
     def _time(self, progress: Progress) -> FailedCandidate | None:
@@ -166,6 +178,11 @@ class _Gate:
         return evaluate(
             self.effort.target, candidate, data, options=self.subject.options, against=original, progress=progress
         )
+
+
+def _is_too_large(failure: Failure) -> bool:
+    """Whether the model itself needs more memory than it may have."""
+    return failure.code == MEMORY_LIMIT and failure.stage != "start"
 
 
 def _without_labels(dataset: Dataset) -> Failure:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import Comparison, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
+from hasten.core.remark import remark
 from hasten.core.units import several
 from hasten.gate.facts import GateVerdict, Limits, Row
 from hasten.gate.rules import (
@@ -48,6 +49,8 @@ class TimedGate:
         self.candidate, self.baseline, self.limits = candidate, baseline, limits
         self._baseline_name = baseline_name or (baseline.label if baseline is not None else "")
         self.seconds = self.bound_seconds = 0.0
+        self.memory_exhausted = False
+        """Whether the model needed more memory than a runner may have."""
         self._has_ended = False
         self._rounds = Rounds(target, [candidate] if baseline is None else [baseline, candidate])
         self._track = self._rounds.tracks[-1]
@@ -116,7 +119,10 @@ class TimedGate:
         # One process decides nothing as long as there is time for another.
         fewest = 1 if self._has_ended else FEWEST_WHEN_CLEAR
         rows = self._time_rows(fewest)
-        if self.limits.memory_mb is not None:
+        if self.limits.memory_mb is not None and self.memory_exhausted:
+            why = remark("gate.memory-exhausted")
+            rows.append(replace(limited("memory", "MB", self.limits.memory_mb), verdict=GateVerdict.FAILED, why=why))
+        elif self.limits.memory_mb is not None:
             rows.append(memory_row(self._peaks_mb, self.limits.memory_mb, fewest))
         if self.baseline is not None:
             row = limited("latency", "ratio", 1 + self.limits.max_slowdown, self._baseline_name)

@@ -153,6 +153,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "gate.few-processes": Phrase("Near the limit, a verdict needs {needed} processes; {processes} ran.", _LONGER),
     "gate.few-runs": Phrase("A 95th percentile needs {needed} runs; {runs} were timed.", _LONGER),
     "gate.no-peak": Phrase("This system does not report the peak memory of a process."),
+    "gate.memory-exhausted": Phrase("The model ran out of the memory that the runner may use (--memory-limit)."),
     "gate.memory-kept": Phrase("The peak of every process lies below the limit."),
     "gate.memory-broken": Phrase("Every process exceeded the limit, by up to {above:percent}."),
     "gate.memory-mixed": Phrase("{above} of {processes:count process} exceeded the limit."),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, UsageError
-from hasten.core.failure import UNSUPPORTED, Failure, failure_from_error
+from hasten.core.failure import MEMORY_LIMIT, UNSUPPORTED, Failure, failure_from_error
 from hasten.core.plan import plan_from_mapping, workload_from_mapping
 from hasten.engine import abi, library
 from hasten.engine.accelerators import process_environment
@@ -65,7 +65,7 @@ class Server:
             return failed(Failure(stage, "engine", f"{error}.", code=code))
         except MemoryError:
             hint = "Close other programs, raise --memory-limit, or use a smaller model."
-            return failed(Failure(stage, "out of memory", "The runner ran out of memory.", hint))
+            return failed(Failure(stage, "out of memory", "The runner ran out of memory.", hint, code=MEMORY_LIMIT))
         except Exception as error:  # noqa: BLE001 - the parent must get an answer whatever happened here
             return failed(Failure(stage, "bug", f"{type(error).__name__}: {error}", "Please report this."))
         return Message({"ok": True, **reply.body}, reply.frames)

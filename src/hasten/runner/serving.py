@@ -15,6 +15,7 @@ import os
 import select
 import signal
 import sys
+import traceback
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 LIFELINE: Final = "HASTEN_LIFELINE"
 """The variable that names this end of the pipe to the parent; without it a program notices between requests only."""
+START_FAILED: Final = 71
+"""The exit status of a program that failed before it looked at its first request."""
 _SHARE_OF_MEMORY: Final = 0.75
 
 
@@ -43,7 +46,12 @@ def serve(create_answer: Callable[[], Answer], memory_mb: int) -> None:
     _limit(memory_mb)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
     answers = _keep_standard_output()
-    _serve(sys.stdin.fileno(), answers, create_answer())
+    try:
+        answer = create_answer()
+    except Exception:  # noqa: BLE001 - the first request is not to blame, whatever it was
+        traceback.print_exc()
+        os._exit(START_FAILED)
+    _serve(sys.stdin.fileno(), answers, answer)
     # Native libraries crash on unloading now and then; everything is answered, so leave without them.
     os._exit(0)
 

@@ -7,7 +7,8 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.failure import Failure
+from hasten.core.failure import MEMORY_LIMIT, Failure
+from hasten.runner.serving import START_FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,7 @@ _OUT_OF_MEMORY_WORDS: Final = (
     "error return without exception set",
 )
 _MEMORY_HINT: Final = "Close other programs, raise --memory-limit, or use a smaller model."
+_START_MEMORY_HINT: Final = "Raise --memory-limit: before it loads a model, a runner needs about 20 MB."
 _LOAD_HINT: Final = (
     "Check the file or try another plan: a damaged file or a bug in LiteRT or a delegate can cause this."
 )
@@ -51,11 +53,13 @@ def memory_kills() -> int | None:
 
 def cause_of_death(name: str, stage: str, status: int, log: Sequence[str], kills_before: int | None) -> Failure:
     """The failure of a process of this name that ended with this status; a negative one is a signal."""
+    stage = "start" if status == START_FAILED else stage
     when, lines = _STAGE_WORDS[stage], tuple(log)
     if status == -signal.SIGKILL:
         return _killed(name, stage, lines, kills_before)
     if any(word in line.lower() for line in lines for word in _OUT_OF_MEMORY_WORDS):
-        return Failure(stage, "out of memory", f"The {name} ran out of memory {when}.", _MEMORY_HINT, lines)
+        hint = _START_MEMORY_HINT if stage == "start" else _MEMORY_HINT
+        return Failure(stage, "out of memory", f"The {name} ran out of memory {when}.", hint, lines, MEMORY_LIMIT)
     hint = _LOAD_HINT if stage == "load" else ""
     if status < 0:
         message = f"The {name} crashed in native code ({_signal_name(-status)}) {when}."

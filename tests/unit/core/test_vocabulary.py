@@ -223,7 +223,7 @@ class TestFailure:
             error = failure.error(plan)
             assert error.exit_code in (2, 3, 4)
             assert error.message.startswith("what failed")
-            assert "line 8" in error.message
+            assert ("line 8" in error.message) is (kind != "out of memory")
             assert "line 2" not in error.message
             assert error.hint == "what to try"
 
@@ -245,6 +245,10 @@ class TestFailure:
     def test_own_bugs_and_runners_that_do_not_start_are_the_targets(self) -> None:
         assert type(Failure("run", "bug", "m").error(Plan())) is TargetError
         assert type(Failure("start", "crash", "m").error(Plan())) is TargetError
+        assert type(Failure("start", "out of memory", "m").error(Plan())) is TargetError
+
+    def test_a_lack_of_memory_is_one_sentence(self) -> None:
+        assert Failure("load", "out of memory", "m", log=("MemoryError",)).error(Plan()).message == "m"
 
     def test_unknown_words_are_refused(self) -> None:
         with pytest.raises(ValueError, match="no such failure"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hasten.core.failure import STAGES
+from hasten.runner.serving import START_FAILED
 from hasten.targets import exit_cause
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ def test_the_log_tells_of_memory(line: str) -> None:
     failure = exit_cause.cause_of_death("runner", "load", -6, (line,), None)
     assert failure.kind == "out of memory"
     assert failure.log == (line,)
+
+
+def test_a_program_that_had_no_memory_to_start_is_not_the_models_fault() -> None:
+    failure = exit_cause.cause_of_death("runner", "load", START_FAILED, ("MemoryError",), None)
+    assert (failure.stage, failure.kind) == ("start", "out of memory")
+    assert "smaller model" not in failure.hint
 
 
 def test_a_signal_without_a_name() -> None:
