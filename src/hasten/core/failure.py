@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 STAGES: Final = ("start", "load", "run", "profile", "evaluate", "make")
 # What a runner can say of itself (the first five), and what only its parent can see.
-KINDS: Final = ("usage", "model", "data", "accelerator", "target", "engine", "bug", "crash", "hang", "out of memory")
+OUT_OF_MEMORY: Final = "out of memory"
+KINDS: Final = ("usage", "model", "data", "accelerator", "target", "engine", "bug", "crash", "hang", OUT_OF_MEMORY)
 # What callers decide by: something that could be installed or given is not there; the engine cannot do what was asked;
 # a process wanted more memory than it may have (and was not killed for what others have).
 NOT_INSTALLED: Final = "not_installed"
@@ -50,10 +51,10 @@ class Failure:
         kind = _ERRORS.get(self.kind)
         if kind is None:
             kind = ModelError if plan.runs_on_cpu and self.stage != "start" else AcceleratorError
-        if self.kind == "bug" or (self.stage == "start" and self.kind in ("crash", "out of memory")):
+        if self.kind == "bug" or (self.stage == "start" and self.kind in ("crash", OUT_OF_MEMORY)):
             kind = TargetError
         # Where memory ran out, the last lines say no more than that.
-        log = () if self.kind == "out of memory" else self.log
+        log = () if self.kind == OUT_OF_MEMORY else self.log
         telling = [line for line in log if not line.startswith("INFO:")]
         lines = "".join(f"\n  | {line}" for line in telling[-6:])
         return kind(self.message + lines, self.hint, code=self.code)

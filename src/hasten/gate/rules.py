@@ -202,12 +202,10 @@ def samples_to_decide(found: Accuracy, limit: float) -> int | None:
     if not _counts_samples(found):
         needed = max(FEWEST_SAMPLES, found.samples * ((found.high - found.low) / 2 / away) ** 2)
         return math.ceil(needed) if needed <= _MOST_SAMPLES else None
-    count = float(found.samples)
-    while count <= _MOST_SAMPLES:
-        if _decides(round(found.value * count), round(count), limit):
-            return round(count)
-        count = max(count + 1, count * 1.02)  # "about" is meant so
-    return None
+    count = found.samples
+    while count <= _MOST_SAMPLES and not _decides(round(found.value * count), count, limit):
+        count = max(count + 1, round(count * 1.02))  # "about" is meant so
+    return count if count <= _MOST_SAMPLES else None
 
 
 def drop_row(baseline: str, found: PairedAccuracy, floor: Floor) -> Row:
