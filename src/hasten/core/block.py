@@ -23,6 +23,8 @@ class Conditions:
     frequency_mhz: float | None = None
     temperature_c: float | None = None
     joules: float | None = None
+    cores: int | None = None
+    """How many cores the machine has."""
 
 
 @dataclass(frozen=True, slots=True)

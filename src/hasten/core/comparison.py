@@ -1,4 +1,4 @@
-"""A comparison of two latencies: a verdict from neighboring blocks in several pairs of fresh processes."""
+"""A comparison of two latencies: a verdict from the levels of several pairs of fresh processes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import enum
 import math
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from hasten.core.codec import key, record
-from hasten.core.statistics import Interval, mean_interval, smallest_detectable
+from hasten.core.levels import Contrast, contrast, exponential
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.core.block import Block
+    from hasten.core.levels import Levels
 
 # A verdict is given as soon as one is possible, so the data are looked at again and again, and each look is a chance to
 # be wrong: the verdict asks for 99 % where the interval that is shown has 95 %. Differences below the margin are no
@@ -44,8 +42,10 @@ class Comparison:
     ratio: float
     ci95: tuple[float, float]
     smallest_detectable: float = key(null=math.inf)
-    """The smallest relative difference that so many rounds, this noisy, would find four times out of five."""
+    """The smallest relative difference that these rounds can tell from noise: what a verdict names is larger."""
     rounds: int
+    contention: float = 0.0
+    """How many cores other programs used while one of the two needed them: why there is no verdict against it."""
 
     @property
     def needed_rounds(self) -> int:
@@ -66,21 +66,32 @@ class Comparison:
         return Verdict.SLOWER if self.ratio > 1 else Verdict.FASTER
 
 
-def log_ratio_of_round(first: Sequence[Block], second: Sequence[Block]) -> float:
-    """One round's answer: the median of the log ratios of neighboring blocks."""
-    pairs = zip(first, second, strict=False)
-    return float(np.median([math.log(_median_ns(b) / _median_ns(a)) for a, b in pairs]))
+def compare_levels(
+    first: Levels, second: Levels, base: Levels | None = None, margin: float = DEFAULT_MARGIN
+) -> Comparison | None:
+    """The verdict from levels in rounds of fresh processes; None if the two never met the base (else the first)."""
+    found = contrast(first, second, base)
+    return None if found is None else _comparison(found, margin)
 
 
 def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) -> Comparison:
-    """The verdict from one log ratio for each pair of fresh processes."""
-    shown = mean_interval(log_ratios)
+    """The verdict on two candidates with these ratios in rounds that nothing disturbed."""
+    first, second = ({number: sign * ratio / 2 for number, ratio in enumerate(log_ratios)} for sign in (-1, 1))
+    found = compare_levels(first, second, margin=margin)
+    assert found is not None, "no rounds"
+    return found
+
+
+def _comparison(found: Contrast, margin: float) -> Comparison:
+    shown, strict = found.interval(0.95), found.interval(_VERDICT_CONFIDENCE)
+    detectable = max(strict.high - strict.estimate, margin)
     return Comparison(
-        verdict=_verdict(log_ratios, shown, margin),
-        ratio=math.exp(shown.estimate),
-        ci95=(math.exp(shown.low), math.exp(shown.high) if shown.high < 700 else math.inf),
-        smallest_detectable=_relative(smallest_detectable(log_ratios, _VERDICT_CONFIDENCE, margin)),
-        rounds=len(log_ratios),
+        verdict=_verdict(found, detectable, margin),
+        ratio=math.exp(found.estimate),
+        ci95=(exponential(shown.low), exponential(shown.high)),
+        # As a share of the slower one: the smaller of the two ways to tell a difference in percent.
+        smallest_detectable=-math.expm1(-detectable) if math.isfinite(detectable) else math.inf,
+        rounds=found.rounds,
     )
 
 
@@ -93,23 +104,12 @@ def _rounds_for(log_ratio: float) -> int:
     return FEWEST_WHEN_CLEAR if is_clear(log_ratio) else FEWEST_ROUNDS
 
 
-def _verdict(log_ratios: Sequence[float], shown: Interval, margin: float) -> Verdict:
-    if len(log_ratios) < _rounds_for(shown.estimate):
+def _verdict(found: Contrast, detectable: float, margin: float) -> Verdict:
+    if found.rounds < _rounds_for(found.estimate):
         return Verdict.UNDECIDED
-    strict = mean_interval(log_ratios, _VERDICT_CONFIDENCE)
-    if strict.high < 0 and strict.estimate < -margin:
-        return Verdict.FASTER
-    if strict.low > 0 and strict.estimate > margin:
-        return Verdict.SLOWER
+    if abs(found.estimate) > detectable:
+        return Verdict.SLOWER if found.estimate > 0 else Verdict.FASTER
+    shown = found.interval(0.95)
     if max(abs(shown.low), abs(shown.high)) < 2 * margin:
         return Verdict.SAME
     return Verdict.UNDECIDED
-
-
-def _median_ns(block: Block) -> float:
-    """The block's median; a clock too coarse to see the run at all counts as its finest step."""
-    return max(float(np.median(block.nanoseconds)), 1.0)
-
-
-def _relative(log_ratio: float) -> float:
-    return math.expm1(log_ratio) if log_ratio < 700 else math.inf

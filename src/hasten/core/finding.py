@@ -19,6 +19,8 @@ class Standing(enum.Enum):
     IMPROVED = "improved"
     TO_DO = "to do"
     NOT_EXAMINED = "not examined"
+    UNDECIDED = "undecided"
+    """Examined, and the machine or the data could not tell."""
 
 
 @dataclass(frozen=True, slots=True)

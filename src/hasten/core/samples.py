@@ -11,6 +11,7 @@ import numpy as np
 
 from hasten.core import doubts
 from hasten.core.block import Block  # noqa: TC001 - the codec reads it
+from hasten.core.levels import latency_of, place, undisturbed
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval, grouped_interval, outlier_share, relative_spread, trend
 
@@ -33,6 +34,7 @@ _OUTLIER_SHARE: Final = 0.05
 _PROCESS_SPREAD: Final = 0.05
 # A latency below this number of clock steps is mostly rounding.
 _CLOCK_STEPS: Final = 20
+_FINEST_MS: Final = 1e-6
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ class Samples:
 
     blocks: tuple[Block, ...]
     timer_step_ns: int = 0
+    scale: float = 1.0
+    """Factor on all times: candidates that were timed in different rounds are shown as if in the same (`beside`)."""
+    every_run: bool = False
+    """Whether disturbed runs count in the latency, too: next to a load on purpose, disturbance is what is measured."""
 
     def __post_init__(self) -> None:
         if not any(len(block.nanoseconds) for block in self.blocks):
@@ -49,7 +55,20 @@ class Samples:
     @cached_property
     def milliseconds(self) -> NDArray[np.float64]:
         """All times, in the order in which they were taken."""
-        return np.concatenate([np.asarray(block.nanoseconds, dtype=np.float64) for block in self.blocks]) / 1e6
+        return np.concatenate([self._times(block) for block in self.blocks])
+
+    def _times(self, block: Block) -> NDArray[np.float64]:
+        return np.asarray(block.nanoseconds, dtype=np.float64) / 1e6 * self.scale
+
+    def beside(self, base: Samples) -> Samples:
+        """These samples, scaled by how the base did in the rounds that both were in.
+
+        The ratio of the two latencies is then the mean of the ratios within those rounds.
+        """
+        at = place(self.levels, base.levels)
+        if self is base or not math.isfinite(at):
+            return self
+        return replace(self, scale=self.scale * math.exp(at) / self.median_ms)
 
     @cached_property
     def undisturbed_below_ms(self) -> float:
@@ -58,7 +77,9 @@ class Samples:
         On a quiet machine nearly no run is that far above the quickest tenth, and the latency is the plain median. On a
         shared one a run can take twice its time for seconds on end, and the plain median is then a matter of luck.
         """
-        return float(np.quantile(self.milliseconds, _QUICK_SHARE)) * (1 + _DISTURBED)
+        if self.every_run:
+            return math.inf
+        return _quick(self.milliseconds)
 
     @property
     def disturbed_share(self) -> float:
@@ -80,16 +101,44 @@ class Samples:
         """The median of each block's undisturbed runs, a list for each process that had any."""
         groups: dict[int, list[float]] = {}
         for block in self.blocks:
-            times = np.asarray(block.nanoseconds, dtype=np.float64) / 1e6
+            times = self._times(block)
             if len(quiet := times[times <= self.undisturbed_below_ms]):
                 groups.setdefault(block.runner, []).append(float(np.median(quiet)))
         return list(groups.values())
 
     @cached_property
+    def levels(self) -> dict[int, float]:
+        """Round → logarithm of the median of those of its runs that are near its quickest.
+
+        A clock too coarse to see the run at all counts as its finest step.
+        """
+        rounds: dict[int, list[NDArray[np.float64]]] = {}
+        for block in self.blocks:
+            if len(block.nanoseconds):
+                rounds.setdefault(block.runner, []).append(self._times(block))
+        return {number: math.log(max(self._level_ms(blocks), _FINEST_MS)) for number, blocks in rounds.items()}
+
+    def _level_ms(self, blocks: list[NDArray[np.float64]]) -> float:
+        below = math.inf if self.every_run else _quick(np.concatenate(blocks))
+        near = [times[times <= below] for times in blocks]
+        return float(np.median([np.median(times) for times in near if len(times)]))
+
+    @property
+    def counted(self) -> int:
+        """How many rounds the latency stands on."""
+        return len(undisturbed(self.levels))
+
+    @cached_property
     def latency(self) -> Interval:
         """The median latency of undisturbed runs in milliseconds, with its 95 % interval."""
-        found = grouped_interval(self.block_medians_ms)
-        # Few processes that differ a lot make an interval so wide that it would reach below no time at all.
+        return self.latency_with(0.95)
+
+    def latency_with(self, confidence: float) -> Interval:
+        """The latency with an interval of another confidence."""
+        found = latency_of(self.levels, confidence=confidence) if self.counted > 1 else None
+        if found is None:  # one process: its blocks are all there is to go by
+            found = grouped_interval(self.block_medians_ms, confidence)
+        # Few that differ a lot make an interval so wide that it would reach below no time at all.
         return replace(found, low=max(found.low, 0.0)) if math.isfinite(found.low) else found
 
     @property
@@ -204,6 +253,11 @@ class Samples:
         if rise <= _THROTTLING_RISE or not (warmer or slower):
             return None
         return remark(doubts.THROTTLING, rise=rise, warmer=warmer)
+
+
+def _quick(milliseconds: NDArray[np.float64]) -> float:
+    """Up to here a run is near the quickest tenth."""
+    return float(np.quantile(milliseconds, _QUICK_SHARE)) * (1 + _DISTURBED)
 
 
 def _known(values: Any) -> list[float]:

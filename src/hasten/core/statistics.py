@@ -32,7 +32,6 @@ _STUDENT: Final[dict[float, tuple[float, ...]]] = {
     0.99: (63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977, 2.947),
 }
 _NORMAL: Final[dict[float, float]] = {0.95: 1.960, 0.99: 2.576}
-_NORMAL_80_PERCENT: Final = 0.842
 # Tukey's fence for "far out" values.
 _FAR_OUT: Final = 3.0
 
@@ -77,21 +76,6 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
         return Interval(estimate, -math.inf, math.inf)
     half = student_quantile(len(array) - 1, confidence) * float(array.std(ddof=1)) / math.sqrt(len(array))
     return Interval(estimate, estimate - half, estimate + half)
-
-
-def smallest_detectable(values: Sequence[float], confidence: float = 0.95, margin: float = 0.0) -> float:
-    """Smallest shift of a mean detectable with 80 % power.
-
-    To detect it, the interval of that confidence must leave zero out, and the mean itself must exceed the margin.
-    """
-    if len(values) < 2:
-        return math.inf
-    standard_error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    degrees = len(values) - 1
-    limit = student_quantile(degrees, confidence)
-    # The non-central Student distribution, by its normal approximation (26.7.10 in Abramowitz & Stegun).
-    shown = limit * (1 - 1 / (4 * degrees)) + _NORMAL_80_PERCENT * math.sqrt(1 + limit**2 / (2 * degrees))
-    return max(standard_error * shown, margin + standard_error * _NORMAL_80_PERCENT)
 
 
 def outlier_share(values: Floats) -> float:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.codec import from_data, key, record, sentence, to_data
-from hasten.core.comparison import Comparison
+from hasten.core.comparison import Comparison, Verdict
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark
 from hasten.core.statistics import Interval
@@ -181,6 +181,7 @@ class Step:
     ci95: tuple[float, float]
     what: Remark = sentence()
     """What was changed."""
+    verdict: Verdict = Verdict.UNDECIDED
 
 
 def trial_id(variant: str, plan: Plan) -> str:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.accuracy import Accuracy, PairedAccuracy
-    from hasten.core.block import Block
     from hasten.core.floor import Floor
     from hasten.core.samples import Samples
 
@@ -247,19 +246,10 @@ def latency_figure(samples: Samples) -> Figure:
     The latency leaves disturbed runs out, by the quickest of all processes. Where processes differ by much, that leaves
     slow ones out; the interval has all of them, each by its own quickest runs.
     """
-    processes: dict[int, list[Block]] = {}
-    for block in samples.blocks:
-        processes.setdefault(block.runner, []).append(block)
-    interval = _exponential(mean_interval([_level(samples, blocks) for blocks in processes.values()], CONFIDENCE))
+    interval = _exponential(mean_interval(list(samples.levels.values()), CONFIDENCE))
     estimate = samples.median_ms
     ends = (min(estimate, interval.low), max(estimate, interval.high))
-    return Figure(Interval(estimate, *ends), *_range(samples), len(processes))
-
-
-def _level(samples: Samples, blocks: Sequence[Block]) -> float:
-    """The logarithm of the undisturbed median of one process; a clock too coarse to see a run counts one nanosecond."""
-    (medians,) = replace(samples, blocks=tuple(blocks)).block_medians_ms
-    return math.log(max(float(np.median(medians)), 1e-6))
+    return Figure(Interval(estimate, *ends), *_range(samples), len(samples.levels))
 
 
 def _exponential(found: Interval) -> Interval:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.comparison import Comparison, compare_rounds, log_ratio_of_round
 from hasten.core.failure import Failure
+from hasten.core.levels import above
 from hasten.core.remark import remark
 from hasten.core.units import several
 from hasten.gate.facts import GateVerdict, Limits, Row
@@ -26,7 +26,7 @@ from hasten.gate.rules import (
     p95_figure,
     ratio_figure,
 )
-from hasten.measure.compare import ComparisonResult
+from hasten.measure.compare import ComparisonResult, compared
 from hasten.measure.rounds import Candidate, FailedCandidate, Progress, Rounds, no_progress
 from hasten.measure.schedule import Schedule
 
@@ -54,7 +54,6 @@ class TimedGate:
         self._has_ended = False
         self._rounds = Rounds(target, [candidate] if baseline is None else [baseline, candidate])
         self._track = self._rounds.tracks[-1]
-        self._log_ratios: list[float] = []
         self._peaks_mb: list[float] = []
         self._rows: list[Row] | None = None  # since the last round: to judge takes longer than to ask
 
@@ -89,13 +88,10 @@ class TimedGate:
 
     def comparison(self) -> ComparisonResult | None:
         """The model against its baseline, once both have run."""
-        compared = self._compared()
-        if compared is None:
-            return None
         first, second = self._rounds.tracks[0].result(), self.measurement()
-        assert not isinstance(first, Failure)
-        assert second is not None
-        return ComparisonResult(compared, first, second, self.seconds)
+        if self.baseline is None or second is None or isinstance(first, Failure):
+            return None
+        return compared(first, second, self.seconds, self.limits.max_slowdown)
 
     def _run_round(self) -> FailedCandidate | None:
         self._rounds.run_one(_SECONDS_EACH_A_ROUND)
@@ -104,9 +100,6 @@ class TimedGate:
         for track in self._rounds.tracks:
             if track.failure is not None:
                 return FailedCandidate(track.candidate, track.failure)
-        if self.baseline is not None:
-            first, second = (track.rounds[-1] for track in self._rounds.tracks)
-            self._log_ratios.append(log_ratio_of_round(first, second))
         return None
 
     def _keep_peak(self) -> None:
@@ -126,7 +119,7 @@ class TimedGate:
             rows.append(memory_row(self._peaks_mb, self.limits.memory_mb, fewest))
         if self.baseline is not None:
             row = limited("latency", "ratio", 1 + self.limits.max_slowdown, self._baseline_name)
-            rows.append(figure_row(row, ratio_figure(self._log_ratios), fewest))
+            rows.append(figure_row(row, ratio_figure(self._log_ratios()), fewest))
         return rows
 
     def _time_rows(self, fewest: int) -> list[Row]:
@@ -145,8 +138,11 @@ class TimedGate:
             rows.append(figure_row(limited("init", "ms", limits.init_ms), figure))
         return rows
 
-    def _compared(self) -> Comparison | None:
-        return compare_rounds(self._log_ratios, self.limits.max_slowdown) if self._log_ratios else None
+    def _log_ratios(self) -> list[float]:
+        first, second = (track.result() for track in self._rounds.tracks)
+        if isinstance(first, Failure) or isinstance(second, Failure):
+            return []
+        return list(above(second.samples.levels, first.samples.levels).values())
 
     def _is_decided(self) -> bool:
         # What this system cannot measure at all is not worth waiting for.

@@ -89,8 +89,7 @@ def _enough(track: Track) -> bool:
     if isinstance(result, Failure):
         return True
     # A narrow interval from one lucky process would say nothing about the next.
-    undisturbed = len(result.samples.block_medians_ms)
-    return undisturbed >= _FEWEST_ROUNDS - 1 and result.samples.latency.relative_half_width <= NARROW_ENOUGH
+    return result.samples.counted >= _FEWEST_ROUNDS - 1 and result.samples.latency.relative_half_width <= NARROW_ENOUGH
 
 
 def _state(track: Track) -> str:

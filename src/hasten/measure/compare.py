@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import fmean
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
-from hasten.core.comparison import (
-    DEFAULT_MARGIN,
-    FEWEST_WHEN_CLEAR,
-    Comparison,
-    Verdict,
-    compare_rounds,
-    is_clear,
-    log_ratio_of_round,
-)
+from hasten.core.comparison import DEFAULT_MARGIN, FEWEST_WHEN_CLEAR, Comparison, Verdict, is_clear
+from hasten.core.contention import compare_measurements
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure
 from hasten.measure.rounds import Candidate, FailedCandidate, Progress, Rounds, no_progress
@@ -58,55 +51,65 @@ def compare(
     After Ctrl-C, what there is comes as `Interrupted.found`.
     """
     rounds, schedule = Rounds(target, [first, second]), Schedule(seconds)
-    log_ratios: list[float] = []
     try:
-        failed = _run(rounds, schedule, log_ratios, margin, progress)
+        failed = _run(rounds, schedule, margin, progress)
     except KeyboardInterrupt:
-        if not log_ratios:
-            raise
-        raise Interrupted(_result(rounds, compare_rounds(log_ratios, margin), schedule.elapsed_s)) from None
+        if (found := _result(rounds, margin, schedule.elapsed_s)) is not None:
+            raise Interrupted(found) from None
+        raise
+    found = _result(rounds, margin, schedule.elapsed_s)
     # What was found before a failure still counts; the failure is a doubt beside it.
-    if failed is not None and not log_ratios:
+    if found is None:
+        assert failed is not None, "nothing was measured, and nothing failed"
         return failed
-    progress(1.0, _state(log_ratios, margin))
-    return _result(rounds, compare_rounds(log_ratios, margin), schedule.elapsed_s)
+    progress(1.0, _state(found))
+    return found
 
 
-def _run(
-    rounds: Rounds, schedule: Schedule, log_ratios: list[float], margin: float, progress: Progress
-) -> FailedCandidate | None:
+def _run(rounds: Rounds, schedule: Schedule, margin: float, progress: Progress) -> FailedCandidate | None:
     """Rounds until the verdict is sure, the time is spent or a candidate fails."""
-    seconds = schedule.seconds
-    while schedule.has_round() and not (log_ratios and _decided(log_ratios, margin)):
-        progress(schedule.share, _state(log_ratios, margin))
+    seconds, found = schedule.seconds, None
+    while schedule.has_round() and not _is_decided(found):
+        progress(schedule.share, _state(found))
         with schedule.round():
             rounds.run_one(_SECONDS_EACH_A_ROUND)
         failed = next((track for track in rounds.tracks if track.failure is not None), None)
         if failed is not None and failed.failure is not None:
+            for track in rounds.tracks:
+                del track.rounds[schedule.rounds - 1 :]  # a round that was cut short compares nothing
             return FailedCandidate(failed.candidate, failed.failure)
-        log_ratios.append(log_ratio_of_round(rounds.tracks[0].rounds[-1], rounds.tracks[1].rounds[-1]))
-        schedule.seconds = _most_seconds(seconds, log_ratios)
+        found = _result(rounds, margin, schedule.elapsed_s)
+        schedule.seconds = _most_seconds(seconds, found)
     return None
 
 
-def _most_seconds(seconds: float, log_ratios: list[float]) -> float:
-    wanting = is_clear(fmean(log_ratios)) and len(log_ratios) < FEWEST_WHEN_CLEAR
-    return seconds * (1 + _OVERTIME) if wanting else seconds
+def _most_seconds(seconds: float, found: ComparisonResult | None) -> float:
+    wanting = found is not None and is_clear(math.log(found.comparison.ratio))
+    few = found is not None and found.first.samples.processes < FEWEST_WHEN_CLEAR
+    return seconds * (1 + _OVERTIME) if wanting and few else seconds
 
 
-def _decided(log_ratios: list[float], margin: float) -> bool:
-    return compare_rounds(log_ratios, margin).verdict is not Verdict.UNDECIDED
+def _is_decided(found: ComparisonResult | None) -> bool:
+    return found is not None and found.comparison.verdict is not Verdict.UNDECIDED
 
 
-def _state(log_ratios: list[float], margin: float) -> str:
-    if not log_ratios:
+def _state(found: ComparisonResult | None) -> str:
+    if found is None:
         return "first pair of processes"
-    comparison = compare_rounds(log_ratios, margin)
-    return f"pair {len(log_ratios) + 1}, ratio {comparison.ratio:.3f} so far"
+    return f"pair {found.first.samples.processes + 1}, ratio {found.comparison.ratio:.3f} so far"
 
 
-def _result(rounds: Rounds, comparison: Comparison, seconds: float) -> ComparisonResult:
+def _result(rounds: Rounds, margin: float, seconds: float) -> ComparisonResult | None:
+    """Where the two stand now; None before both have run."""
     first, second = (track.result() for track in rounds.tracks)
-    assert not isinstance(first, Failure)
-    assert not isinstance(second, Failure)
-    return ComparisonResult(comparison, first, second, seconds)
+    if isinstance(first, Failure) or isinstance(second, Failure):
+        return None
+    return compared(first, second, seconds, margin)
+
+
+def compared(
+    first: Measurement, second: Measurement, seconds: float, margin: float = DEFAULT_MARGIN
+) -> ComparisonResult:
+    """The comparison of two that took turns in the same rounds."""
+    beside = replace(second, samples=second.samples.beside(first.samples))
+    return ComparisonResult(compare_measurements(first, second, margin=margin), first, beside, seconds)

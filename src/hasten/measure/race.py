@@ -7,7 +7,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.codec import to_data
-from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds, log_ratio_of_round
+from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict
+from hasten.core.contention import compare_measurements
 from hasten.core.failure import Failure
 from hasten.core.samples import Samples
 from hasten.core.session import keep_nothing
@@ -16,6 +17,7 @@ from hasten.measure.schedule import Schedule, now
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hasten.core.measurement import Measurement
     from hasten.core.session import Keep
     from hasten.measure.rounds import Rounds, Track
 
@@ -51,10 +53,21 @@ def run_race(
             break
 
 
-def comparison(base: Track, other: Track) -> Comparison:
-    """The other against the base, from the rounds that both were in."""
-    pairs = zip(base.rounds, other.rounds, strict=False)
-    return compare_rounds([log_ratio_of_round(first, second) for first, second in pairs])
+def comparison(base: Track, other: Track) -> Comparison | None:
+    """The other against the base, from the rounds that both were in undisturbed; None if there is none."""
+    first, second = base.result(), other.result()
+    if isinstance(first, Failure) or isinstance(second, Failure):
+        return None
+    return compare_measurements(first, second)
+
+
+def result_beside(base: Track | None, other: Track) -> Measurement | Failure:
+    """What was measured of a candidate, as it stands next to the base (`Samples.beside`)."""
+    found = other.result()
+    anchor = None if base is None else base.result()
+    if isinstance(found, Failure) or anchor is None or isinstance(anchor, Failure):
+        return found
+    return replace(found, samples=found.samples.beside(anchor.samples))
 
 
 def _is_over(rounds: Rounds, base: Track | None, fewest: int, done: int) -> bool:
@@ -64,7 +77,8 @@ def _is_over(rounds: Rounds, base: Track | None, fewest: int, done: int) -> bool
     for track in rounds.alive:
         if track is base or len(track.rounds) < fewest:
             continue
-        decided = len(track.rounds) >= FEWEST_ROUNDS and comparison(base, track).verdict is not Verdict.UNDECIDED
+        compared = comparison(base, track) if len(track.rounds) >= FEWEST_ROUNDS else None
+        decided = compared is not None and compared.verdict is not Verdict.UNDECIDED
         track.retired = decided or _median_ms(track) > OUT_OF_THE_RACE * _median_ms(base)
     return all(track is base for track in rounds.alive)
 

@@ -130,6 +130,7 @@ class ConditionsMeter:
         return Conditions(
             wall_seconds=wall,
             cpu_seconds=cpu,
+            cores=os.cpu_count(),
             other_cores_busy=None if busy is None else max(0.0, (busy - cpu) / wall),
             stolen_share=None if stolen is None else stolen / (wall * (os.cpu_count() or 1)),
             involuntary_switches=None if switches is None else int(switches),

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
-from statistics import median
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
-from hasten.core.comparison import compare_rounds
+from hasten.core.comparison import compare_levels
+from hasten.core.contention import allowed_by_load
 from hasten.core.errors import ModelError
 from hasten.core.failure import Failure
+from hasten.core.levels import Levels, latency_of, undisturbed
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
-from hasten.core.trial import FloorState, Status, trial_id
+from hasten.core.statistics import Interval
+from hasten.core.trial import NOTHING, FloorState, Status, trial_id
 from hasten.engine.model_file import file_hash
 from hasten.measure.rounds import Candidate, Rounds, Track
-from hasten.search.round_ratios import log_ratios, relative
+from hasten.search.round_ratios import relative
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from hasten.core.block import Block
+    from hasten.core.comparison import Comparison
+    from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan
     from hasten.core.remark import Remark
     from hasten.core.trial import Trial
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
 
 # Each entrant of a round is a process with the model loaded, all at once: more would not fit into a small machine.
 MOST_AT_ONCE: Final = 6
+# Rounds of the first confirmation have numbers from here on, those of the next from twice that on.
+_CONFIRMATION: Final = 1_000_000
+SLOWER: Final = "trial.slower"
 _RACING: Final = (Status.TIMED, Status.KEPT, Status.CHOSEN)
 
 
@@ -42,6 +49,10 @@ class Entrant:
     trial: Trial
     candidate: Candidate
     track: Track
+    earlier: Levels = field(default_factory=dict)
+    """Levels that are not from the track: of an earlier run, or of a confirmation."""
+    since: int = 0
+    """The number of the last round of the race that a confirmation took the place of."""
 
     @property
     def is_racing(self) -> bool:
@@ -58,7 +69,10 @@ class Candidates:
         self._stamp = _stamp(self._base.path)
         self._rounds = Rounds(target, [])
         before = [number for trial in folder.trials.values() for number in trial.levels]
-        self._number = max(before, default=0)
+        self._before = max(before, default=0)
+        self._number = self._before
+        self._last_confirmation = self._before
+        self._confirmed: Levels = {}
         self.base = self.enter(*base)
 
     def enter(self, trial: Trial, candidate: Candidate) -> Entrant:
@@ -70,7 +84,7 @@ class Candidates:
             known = replace(self._folder.trials.get(trial.id, trial), plan=trial.plan)
             if known.status is Status.CHOSEN:  # by an earlier run: it has to stand the race again
                 known = replace(known, status=Status.KEPT)
-            self.entrants[trial.id] = Entrant(known, track.candidate, track)
+            self.entrants[trial.id] = Entrant(known, track.candidate, track, known.levels)
         return self.entrants[trial.id]
 
     def entrant_of(self, variant: str, plan: Plan) -> Entrant | None:
@@ -91,6 +105,10 @@ class Candidates:
         """The logarithm of its time over the base's; infinite where it is not known."""
         return 0.0 if entrant is self.base else relative(entrant.trial.levels, self.base.trial.levels)
 
+    def is_timed(self, entrant: Entrant) -> bool:
+        """Whether it met the base in a round that both were undisturbed in."""
+        return math.isfinite(self.relative(entrant))
+
     def run_round(self, entrants: Sequence[Entrant], seconds_each: float) -> None:
         """One round of the base and these; a trial is on the disk as soon as the round ends."""
         self.refuse_changed()
@@ -100,30 +118,105 @@ class Candidates:
         counts = [len(entrant.track.rounds) for entrant in racing]
         self._rounds.run_one(seconds_each)
         self._number += 1
-        for entrant, count in zip(racing, counts, strict=True):
-            if len(entrant.track.rounds) > count:
-                level = round_level(entrant.track.rounds[-1])
-                entrant.trial = replace(entrant.trial, levels={**entrant.trial.levels, self._number: level})
-        for entrant, count in zip(racing, counts, strict=True):
-            if len(entrant.track.rounds) > count:
+        grown = [one for one, count in zip(racing, counts, strict=True) if len(one.track.rounds) > count]
+        for entrant in grown:
+            entrant.trial = replace(entrant.trial, levels=self._levels(entrant))
+        for entrant in racing:
+            if entrant in grown:
                 self._save_round(entrant)
             elif entrant.track.failure is not None:
                 self.fail(entrant, entrant.track.failure.message)
 
+    def _levels(self, entrant: Entrant) -> dict[int, float]:
+        """All that is known by now: which runs were disturbed is seen better with each round."""
+        found = entrant.track.result()
+        assert not isinstance(found, Failure)
+        numbered = {self._before + 1 + number: level for number, level in found.samples.levels.items()}
+        return {**entrant.earlier, **{number: level for number, level in numbered.items() if number > entrant.since}}
+
     def _save_round(self, entrant: Entrant) -> None:
         measured = entrant.track.result()
         assert not isinstance(measured, Failure)
-        ratios = log_ratios(self.base.trial.levels, entrant.trial.levels)
         latest = replace(measured, samples=Samples(tuple(entrant.track.rounds[-1]), entrant.track.timer_step_ns))
         self._folder.keep("measurement", entrant.trial.id, {**to_data(latest), "round": self._number})
         self.update(
             entrant,
-            latency=measured.samples.latency,
+            **self._figures(entrant.trial),
             init_ms=measured.init_ms,
             peak_memory_mb=measured.peak_memory_mb,
-            against=compare_rounds(ratios) if ratios and entrant is not self.base else None,
             doubts=tuple(measured.doubts),
         )
+
+    def adopt(self, confirmed: Mapping[str, Measurement]) -> None:
+        """Take the figures of a confirmation in place of the race's, by trial; the base is one of them.
+
+        Fresh processes say more than those by which the winner was found, and one trial has one latency.
+        """
+        self._last_confirmation = first = (self._last_confirmation // _CONFIRMATION + 1) * _CONFIRMATION
+        self._confirmed = {
+            first + number: level for number, level in confirmed[self.base.trial.id].samples.levels.items()
+        }
+        for name, measured in confirmed.items():
+            if (entrant := self.entrants.get(name)) is None:
+                continue
+            levels = {first + number: level for number, level in measured.samples.levels.items()}
+            if entrant is self.base:
+                entrant.earlier = {**entrant.earlier, **levels}
+                entrant.trial = replace(entrant.trial, levels={**entrant.trial.levels, **levels})
+            else:
+                entrant.earlier, entrant.since = levels, self._number
+                entrant.trial = replace(entrant.trial, levels=levels)
+            self.update(entrant, doubts=tuple(measured.doubts))
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Save all trials with their figures next to the base's as it is known now: ratios follow from latencies."""
+        for name, trial in list(self._folder.trials.items()):
+            entrant = self.entrants.get(name)
+            known = trial if entrant is None else entrant.trial
+            fresh = replace(known, **self._figures(known), why=self._reason(known))
+            if fresh == known:
+                continue
+            if entrant is not None:
+                entrant.trial = fresh
+            self._folder.save_trial(fresh)
+
+    def _figures(self, trial: Trial) -> dict[str, Any]:
+        """The latency of a trial next to the base's, and their comparison."""
+        base = self.base.trial.levels
+        anchor = fmean(undisturbed(self._confirmed).values()) if self._confirmed else None
+        if trial.id == self.base.trial.id:
+            return {"latency": latency_of(self._confirmed or base), "against": None}
+        if not trial.levels:
+            return self._figures_of_probed(trial, anchor)
+        return {"latency": latency_of(trial.levels, base, anchor), "against": self._against_base(trial)}
+
+    def _figures_of_probed(self, trial: Trial, anchor: float | None) -> dict[str, Any]:
+        """A trial that was only looked at has a ratio to the base, and no rounds."""
+        if trial.against is None or not self.base.trial.levels:
+            return {"latency": trial.latency, "against": trial.against}
+        at = fmean(undisturbed(self.base.trial.levels).values()) if anchor is None else anchor
+        return {"latency": Interval(math.exp(at) * trial.against.ratio, -math.inf, math.inf), "against": trial.against}
+
+    def _against_base(self, trial: Trial) -> Comparison | None:
+        found = compare_levels(self.base.trial.levels, trial.levels)
+        entrant = self.entrants.get(trial.id)
+        if found is None or entrant is None:
+            return found
+        first, second = self.base.track.result(), entrant.track.result()
+        if isinstance(first, Failure) or isinstance(second, Failure):
+            return found
+        return allowed_by_load(found, first, second)
+
+    def _reason(self, trial: Trial) -> Remark:
+        """Why it dropped out, with the ratio as it is known now; a chosen trial has no reason against itself."""
+        if trial.status is Status.CHOSEN:
+            return NOTHING
+        than = self.entrants.get(trial.why.facts.get("than", "")) if trial.why.code == SLOWER else None
+        if than is None or not trial.levels:
+            return trial.why
+        ratio = math.exp(relative(trial.levels, self.base.trial.levels) - self.relative(than))
+        return remark(SLOWER, ratio=ratio, than=than.trial.id) if math.isfinite(ratio) else trial.why
 
     def drop(self, entrant: Entrant, why: Remark, **changes: Any) -> None:
         """Take an entrant out of the race; what was measured stays."""
@@ -149,11 +242,6 @@ class Candidates:
 _GO_ON: Final = (
     "Put the file back and continue with --resume, or begin again with another -o. Everything measured so far is saved."
 )
-
-
-def round_level(blocks: Sequence[Block]) -> float:
-    """The logarithm of the milliseconds of one round: the middle of its blocks."""
-    return median(math.log(max(median(block.nanoseconds), 1.0) / 1e6) for block in blocks)
 
 
 def chunks(entrants: Sequence[Entrant], key: Callable[[Entrant], Any]) -> list[list[Entrant]]:

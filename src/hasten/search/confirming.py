@@ -5,23 +5,18 @@ A candidate that fails there gives way to the next; a step without a gain is lef
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.comparison import (
-    DEFAULT_MARGIN,
-    FEWEST_ROUNDS,
-    Comparison,
-    Verdict,
-    compare_rounds,
-    log_ratio_of_round,
-)
+from hasten.core.comparison import DEFAULT_MARGIN, FEWEST_ROUNDS, Comparison, Verdict
+from hasten.core.contention import compare_measurements
 from hasten.core.failure import Failure
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import NOTHING, ORIGINAL, REPORTING, FloorState, Stage, Status, Step
-from hasten.measure.compare import ComparisonResult
+from hasten.core.trial import NOTHING, ORIGINAL, REPORTING, FloorState, Stage, Status, Step, trial_id
+from hasten.measure.compare import ComparisonResult, compared
 from hasten.measure.rounds import Rounds
 from hasten.measure.schedule import Schedule
 from hasten.practices.quantize.rules import origin
@@ -30,6 +25,7 @@ from hasten.search.view import step_data
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan
     from hasten.measure.rounds import Candidate, Track
     from hasten.search.candidates import Entrant
@@ -56,6 +52,7 @@ class Link:
 class Proof:
     """The confirmation, and what each step brought."""
 
+    chain: tuple[Link, ...]
     results: tuple[ComparisonResult, ...]
     """Each candidate of the chain after the first, against the first."""
     steps: tuple[Step, ...]
@@ -70,6 +67,11 @@ class Proof:
         """The result against the original."""
         return self.result.comparison
 
+    def measured(self) -> dict[str, Measurement]:
+        """What was measured of each candidate of the chain, by its label."""
+        found = [self.results[0].first, *(result.second for result in self.results)]
+        return {link.candidate.label: one for link, one in zip(self.chain, found, strict=True)}
+
     @property
     def is_last_step_idle(self) -> bool:
         """Whether what was changed last brought nothing that anybody would notice."""
@@ -80,7 +82,7 @@ class Proof:
 
     def without_last_step(self) -> Proof:
         """The same for the candidate before."""
-        return Proof(self.results[:-1], self.steps[:-1])
+        return Proof(self.chain[:-1], self.results[:-1], self.steps[:-1])
 
 
 def prove(
@@ -103,41 +105,37 @@ def prove(
             if _is_sure(rounds):
                 break
             schedule.seconds = max(seconds, patience_s) if _is_likely(rounds) else seconds
-    spent = schedule.elapsed_s
-    results = tuple(_result(rounds.tracks[0], track, spent) for track in rounds.tracks[1:])
-    steps = [_step(link, one, other) for link, (one, other) in zip(chain[1:], pairwise(rounds.tracks), strict=True)]
-    return Proof(results, tuple(steps))
+    base, *others = (_measured(track) for track in rounds.tracks)
+    results = tuple(compared(base, other, schedule.elapsed_s) for other in others)
+    steps = [_step(link, *pair, base) for link, pair in zip(chain[1:], pairwise([base, *others]), strict=True)]
+    return Proof(tuple(chain), results, tuple(steps))
 
 
 def _is_likely(rounds: Rounds) -> bool:
-    found = _compared(rounds.tracks[0], rounds.tracks[-1])
+    found = _compared(rounds)
     return found.verdict is Verdict.UNDECIDED and found.ratio < _LIKELY_GAIN
 
 
 def _is_sure(rounds: Rounds) -> bool:
-    found = _compared(rounds.tracks[0], rounds.tracks[-1])
+    found = _compared(rounds)
     return found.rounds >= FEWEST_ROUNDS and found.verdict is not Verdict.UNDECIDED
 
 
-def _compared(first: Track, second: Track) -> Comparison:
-    pairs = zip(first.rounds, second.rounds, strict=True)
-    return compare_rounds([log_ratio_of_round(one, other) for one, other in pairs])
+def _compared(rounds: Rounds) -> Comparison:
+    return compare_measurements(_measured(rounds.tracks[0]), _measured(rounds.tracks[-1]))
 
 
-def _result(first: Track, other: Track, seconds: float) -> ComparisonResult:
-    start, end = first.result(), other.result()
-    assert not isinstance(start, Failure)
-    assert not isinstance(end, Failure)
-    return ComparisonResult(_compared(first, other), start, end, seconds)
+def _measured(track: Track) -> Measurement:
+    found = track.result()
+    assert not isinstance(found, Failure), "all candidates of the chain were in all rounds"
+    return found
 
 
-def _step(link: Link, one: Track, other: Track) -> Step:
-    before, after, compared = one.result(), other.result(), _compared(one, other)
-    assert not isinstance(before, Failure)
-    assert not isinstance(after, Failure)
-    return Step(
-        link.practice, before.samples.median_ms, after.samples.median_ms, compared.ratio, compared.ci95, link.what
-    )
+def _step(link: Link, one: Measurement, other: Measurement, base: Measurement) -> Step:
+    """What one change brought. All are placed by the first of the chain, so the steps multiply to the whole."""
+    found = compare_measurements(one, other, base)
+    before, after = (it.samples.beside(base.samples).median_ms for it in (one, other))
+    return Step(link.practice, before, after, after / before, found.ci95, link.what, found.verdict)
 
 
 @dataclass(slots=True)
@@ -201,6 +199,7 @@ class Confirmation:
         if isinstance(proof, Failure):
             search.candidates.fail(entrant, proof.message)
             return False
+        search.candidates.adopt(proof.measured())
         needed = not search.settings.limit.holds(base.trial.median_ms, base.trial.size_bytes)
         if proof.comparison.verdict is not Verdict.FASTER and not needed:
             facts = {"verdict": proof.comparison.verdict.value, "ratio": proof.comparison.ratio}
@@ -209,7 +208,7 @@ class Confirmation:
             search.folder.note(remark("tune.not-confirmed", trial=entrant.trial.id, **facts))
             return False
         self.proof = proof
-        self._take_proof(entrant)
+        search.folder.keep("comparison", "final", proof.result.as_data())
         return True
 
     def _simplest(self, entrant: Entrant) -> Entrant:
@@ -227,35 +226,38 @@ class Confirmation:
         self.proof = less
         search.folder.note(remark("tune.simpler", trial=entrant.trial.id, than=simpler.trial.id))
         search.candidates.drop(entrant, remark("trial.no-faster", than=simpler.trial.id), stage=Stage.FINAL)
-        self._take_proof(simpler)
+        search.folder.keep("comparison", "final", less.result.as_data())
         return simpler
 
-    def _take_proof(self, entrant: Entrant) -> None:
-        """The figures of the confirmation in place of those of the race."""
-        search, proof = self.search, self.proof
-        assert proof is not None
-        search.folder.keep("comparison", "final", proof.result.as_data())
-        for one, measured in ((search.candidates.base, proof.result.first), (entrant, proof.result.second)):
-            search.candidates.update(one, latency=measured.samples.latency, doubts=tuple(measured.doubts))
-        search.candidates.update(entrant, against=proof.comparison)
-
     def _chain(self, entrant: Entrant) -> list[Link]:
-        """From the original to the result, a practice at a time."""
-        work = self.search.store
-        base, best = self.search.candidates.base.trial.plan, entrant.trial.plan
+        """From the original to the result, one change at a time: threads of the CPU, what runs the model, the model."""
+        search, work = self.search, self.search.store
+        base, best = search.candidates.base.trial.plan, entrant.trial.plan
+        threads = best.threads if best.runs_on_cpu else self._best_threads(base)
 
         def original(plan: Plan) -> Candidate:
-            return work.candidate_of(work.original, plan)
+            return work.candidate_of(work.original, plan, trial_id(ORIGINAL, plan))
 
         links = [Link(original(base))]
-        if best.runs_on_cpu and best.threads != base.threads:
-            what = remark("step.threads", threads=best.threads, before=base.threads)
-            links.append(Link(original(replace(base, threads=best.threads)), "threads", what))
+        if threads != base.threads:
+            what = remark("step.threads", threads=threads, before=base.threads)
+            links.append(Link(original(replace(base, threads=threads)), "threads", what))
         if _where(best) != _where(base):
             links.append(Link(original(best), "accelerators", remark("step.where", **_where(best))))
         if entrant.trial.variant != ORIGINAL:
             links.append(Link(entrant.candidate, "quantize", remark("step.variant", **origin(entrant.trial))))
         return links
+
+    def _best_threads(self, base: Plan) -> int:
+        """The number of threads with which the CPU runs the original fastest: what an accelerator is measured by."""
+        candidates = self.search.candidates
+        counts = {
+            entrant.trial.plan.threads: candidates.relative(entrant)
+            for entrant in candidates.entrants.values()
+            if entrant.trial.variant == ORIGINAL and _where(entrant.trial.plan) == _where(base)
+        }
+        fastest = min(counts, key=lambda threads: counts[threads])
+        return fastest if counts[fastest] < math.log(_LIKELY_GAIN) else base.threads
 
 
 def _where(plan: Plan) -> dict[str, str]:

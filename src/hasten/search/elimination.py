@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.remark import remark
 from hasten.core.trial import NOTHING, FloorState, Stage, Status
-from hasten.search.candidates import MOST_AT_ONCE, chunks
+from hasten.search.candidates import MOST_AT_ONCE, SLOWER, chunks
 from hasten.search.plans import simplicity
 from hasten.search.round_ratios import MARGIN, are_alike, best_of, log_ratios, surely_slower
 
@@ -58,11 +58,7 @@ class Elimination:
 
     def settle(self, entrants: Sequence[Entrant], until: float, most_rounds: int = MOST_ROUNDS) -> None:
         """Rounds among these until the leader is sure, or until about that time (of the monotonic clock)."""
-        fresh = [
-            entrant
-            for entrant in entrants
-            if entrant.is_racing and not entrant.trial.levels and entrant is not self.candidates.base
-        ]
+        fresh = [entrant for entrant in entrants if entrant.is_racing and not self.candidates.is_timed(entrant)]
         for group in chunks(fresh, key=lambda entrant: (entrant.trial.plan.describe(), entrant.trial.variant)):
             # However short the time, there is something to choose from.
             if self.longest_s and not self._has_time(until):
@@ -85,7 +81,9 @@ class Elimination:
                 entrant for entrant in entrants if entrant.is_racing and not entrant.trial.floor and self.fits(entrant)
             ]
             waiting = [
-                entrant for entrant in waiting if entrant.trial.levels and self.candidates.relative(entrant) < mark
+                entrant
+                for entrant in waiting
+                if self.candidates.is_timed(entrant) and self.candidates.relative(entrant) < mark
             ]
             if not waiting or (self.judged and time.monotonic() >= until):
                 return
@@ -100,7 +98,7 @@ class Elimination:
         broken = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if entrant.trial.floor is FloorState.BROKEN and entrant.trial.levels
+            if entrant.trial.floor is FloorState.BROKEN and self.candidates.is_timed(entrant)
         ]
         found = [entrant for entrant in broken if self.candidates.relative(entrant) < mark and self.fits(entrant)]
         return sorted(found, key=self.candidates.relative)
@@ -113,7 +111,7 @@ class Elimination:
                 entrant is leader
                 or entrant is self.candidates.base
                 or not entrant.is_racing
-                or not entrant.trial.levels
+                or not self.candidates.is_timed(entrant)
             ):
                 continue
             if leader is None:
@@ -121,7 +119,7 @@ class Elimination:
                 continue
             if surely_slower(entrant.trial.levels, leader.trial.levels, self.candidates.base.trial.levels):
                 ratio = math.exp(self.candidates.relative(entrant) - self.candidates.relative(leader))
-                self.candidates.drop(entrant, remark("trial.slower", ratio=ratio, than=leader.trial.id))
+                self.candidates.drop(entrant, remark(SLOWER, ratio=ratio, than=leader.trial.id))
                 continue
             met = log_ratios(leader.trial.levels, entrant.trial.levels)
             if len(met) < most_rounds and not are_alike(entrant.trial.levels, leader.trial.levels):
@@ -158,7 +156,7 @@ class Elimination:
         entrants = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if entrant.trial.floor is FloorState.KEPT and entrant.trial.levels
+            if entrant.trial.floor is FloorState.KEPT and self.candidates.is_timed(entrant)
         ]
         base = self.candidates.base.trial.plan
         in_race = [entrant for entrant in entrants if entrant.is_racing]

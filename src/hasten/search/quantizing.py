@@ -6,7 +6,6 @@ timed against the original in interleaved rounds. Each step is saved as it ends,
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -18,13 +17,14 @@ from hasten.core.comparison import Verdict
 from hasten.core.errors import HastenError, Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import remark
+from hasten.core.statistics import Interval
 from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Purpose, Status
 from hasten.data.tensor_forms import forms_from_graph
 from hasten.evaluate.words import floor_data
 from hasten.measure.bench import DEFAULT_SECONDS as BENCH_SECONDS
 from hasten.measure.bench import bench
 from hasten.measure.profiling import profile_model
-from hasten.measure.race import comparison, run_race
+from hasten.measure.race import comparison, result_beside, run_race
 from hasten.measure.rounds import Rounds, no_progress
 from hasten.practices.quantize.facts import SIZE, QuantizeFound
 from hasten.practices.quantize.rules import choose, with_slow_nodes, worth_mixing
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 # With fewer rounds there is no verdict, however clear the difference.
 FEWEST_FOR_A_VERDICT: Final = 3
-# A ratio that is further than this from that of the latencies is not what a quiet machine would show.
-_BUSY: Final = 1.2
 _MOST_MIXED: Final = 2
 # Each further look at the reporting half makes its figures a little more flattering.
 MOST_SETBACKS: Final = 3
@@ -321,10 +319,11 @@ class QuantizeSearch:
             if only_decided:
                 return
             raise RunnerFailed(result)
-        if original.latency is None or not only_decided:  # a race that was cut short says less
-            self.folder.save_variant(replace(original, latency=result.samples.latency))
+        if original.latency is None:  # later races are told in terms of the first one's
+            original = replace(original, latency=result.samples.latency)
+            self.folder.save_variant(original)
         for trial, track in zip(waiting, tracks, strict=True):
-            timed = timed_trial(trial, base, track, only_decided=only_decided)
+            timed = timed_trial(trial, base, track, original.latency, only_decided=only_decided)
             if timed is not None:
                 self.folder.save_variant(timed)
         self.folder.choose(self.best)
@@ -390,29 +389,25 @@ class QuantizeSearch:
         self.progress(place, f"{text}; best so far: {self.best.variant}" if self.trials else text)
 
 
-def timed_trial(trial: Trial, base: Track, track: Track, *, only_decided: bool = False) -> Trial | None:
-    """The trial with its latency or its failure; None where there is neither, or no verdict and one is asked for."""
-    measured = track.result()
+def timed_trial(
+    trial: Trial, base: Track, track: Track, original: Interval | None = None, *, only_decided: bool = False
+) -> Trial | None:
+    """The trial with its latency or its failure; None where there is neither, or no verdict and one is asked for.
+
+    Its latency stands next to the original's of the first race, so that those of several races give their ratios.
+    """
+    measured = result_beside(base, track)
     if isinstance(measured, Failure):
         return None if track.failure is None else failed_trial(trial, measured.message)
     against = comparison(base, track)
+    assert against is not None, "what was compared was measured"
     if only_decided and against.verdict is Verdict.UNDECIDED:
         return None
-    original = base.result()
-    assert not isinstance(original, Failure), "what was compared was measured"
-    alone = measured.samples.latency.estimate / original.samples.latency.estimate
+    latency = measured.samples.latency
+    scale = 1.0 if original is None else original.estimate * against.ratio / latency.estimate
     return replace(
-        trial,
-        latency=measured.samples.latency,
-        against=against,
-        notes=(*trial.notes, *busy_notes(against.ratio, alone)),
+        trial, latency=Interval(latency.estimate * scale, latency.low * scale, latency.high * scale), against=against
     )
-
-
-def busy_notes(ratio: float, alone: float) -> list[Remark]:
-    """A note where others had so much of the cores that the ratio is more theirs than the models'."""
-    quiet = abs(math.log(ratio / alone)) < math.log(_BUSY)
-    return [] if quiet else [remark("quantize.busy", alone=alone, ratio=ratio)]
 
 
 def slow_nodes_note(gains: Gains) -> Remark:

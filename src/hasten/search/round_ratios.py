@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.levels import place
 from hasten.core.statistics import mean_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    Levels = Mapping[int, float]
+    from hasten.core.levels import Levels
 
 # So much slower in one whole round, or in each of two, is nothing that more rounds would mend.
 _FAR_IN_ONE: Final = math.log(1.6)
@@ -32,9 +33,8 @@ def log_ratios(first: Levels, second: Levels) -> list[float]:
 
 
 def relative(levels: Levels, base: Levels) -> float:
-    """The mean of the logarithm of a candidate's time over the base's, which is in every round; infinite if unknown."""
-    found = log_ratios(base, levels)
-    return sum(found) / len(found) if found else math.inf
+    """The logarithm of a candidate's latency over the base's, which is in every round; infinite if unknown."""
+    return place(levels, base, anchor=0.0)
 
 
 def surely_slower(levels: Levels, leader: Levels, base: Levels) -> bool:
@@ -66,9 +66,9 @@ def is_better(levels: Levels, best: Levels, base: Levels) -> bool:
 def best_of(entrants: Sequence[Levels], base: Levels) -> int:
     """The place of the one to prefer. They come from the simplest to the least simple."""
     best = 0
-    for place in range(1, len(entrants)):
-        if is_better(entrants[place], entrants[best], base):
-            best = place
+    for number in range(1, len(entrants)):
+        if is_better(entrants[number], entrants[best], base):
+            best = number
     return best
 
 

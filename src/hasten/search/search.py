@@ -10,13 +10,14 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import remark
 from hasten.core.statistics import Interval
 from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Trial
 from hasten.core.version import VERSION
-from hasten.search.candidates import Candidates
+from hasten.search.candidates import SLOWER, Candidates
 from hasten.search.elimination import MOST_ROUNDS, Elimination
 from hasten.search.floor_guard import Guard
 from hasten.search.folder import environment_data
@@ -124,7 +125,7 @@ class Search:
         plans = plans_to_try(self.machine, self.store.candidate.plan)
         entrants = [self._enter(ORIGINAL, plan) for plan in plans]
         for entrant in entrants:
-            if entrant.trial.plan.accelerator != "cpu" and not entrant.trial.levels and entrant.is_racing:
+            if entrant.trial.plan.accelerator != "cpu" and not self.candidates.is_timed(entrant) and entrant.is_racing:
                 self._probe(entrant)
         until = min(self.until, self.begin + _PLAN_SHARE * self.budget_s)
         self.elimination.settle(entrants, until, _PLAN_ROUNDS)
@@ -143,8 +144,10 @@ class Search:
             self.candidates.fail(entrant, failed.failure.message)
             return
         if run_ms > _FAR_RUN * usual_ms:
-            why = remark("trial.slower", ratio=run_ms / usual_ms, than=self.candidates.base.trial.id)
-            self.candidates.drop(entrant, why, latency=Interval(run_ms, -math.inf, math.inf))
+            ratio = run_ms / usual_ms
+            seen = Comparison(Verdict.UNDECIDED, ratio, (0.0, math.inf), math.inf, 1)
+            why = remark(SLOWER, ratio=ratio, than=self.candidates.base.trial.id)
+            self.candidates.drop(entrant, why, latency=Interval(run_ms, -math.inf, math.inf), against=seen)
 
     def race_variants(self) -> None:
         """Variants on the plans that paid; where one that would win breaks the floor, its like; then other threads."""
@@ -262,7 +265,7 @@ class Search:
         timed = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if entrant.trial.variant == ORIGINAL and entrant.trial.levels
+            if entrant.trial.variant == ORIGINAL and self.candidates.is_timed(entrant)
         ]
         relative = {
             entrant.trial.plan: self.candidates.relative(entrant)
@@ -294,7 +297,7 @@ class Search:
         entrants = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if entrant.trial.variant in int8 and entrant.trial.levels
+            if entrant.trial.variant in int8 and self.candidates.is_timed(entrant)
         ]
         entrants = [
             entrant
@@ -320,12 +323,12 @@ class Search:
             for entrant in self.candidates.entrants.values()
             if entrant.is_racing and entrant.trial.variant != ORIGINAL
         ]
-        kept = sorted((entrant for entrant in kept if entrant.trial.levels), key=self.candidates.relative)
+        kept = sorted((entrant for entrant in kept if self.candidates.is_timed(entrant)), key=self.candidates.relative)
         variants = list(dict.fromkeys(entrant.trial.variant for entrant in kept))[:_BEST_VARIANTS]
         originals = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if entrant.trial.variant == ORIGINAL and entrant.trial.levels
+            if entrant.trial.variant == ORIGINAL and self.candidates.is_timed(entrant)
         ]
         best = min(self.candidates.relative(entrant) for entrant in originals)
         near = [entrant.trial.plan for entrant in originals if self.candidates.relative(entrant) < best + _NEAR_PLAN]

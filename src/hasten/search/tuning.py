@@ -126,6 +126,7 @@ class Tuning:
         """Put the best so far where the user looks for it: the bundle first, then the line that says what it is."""
         search = self._running()
         search.candidates.refuse_changed()
+        search.candidates.refresh()
         entrant = self._chosen or search.best
         found = self.found()
         self.folder.keep("result", TUNE.command, document(found))

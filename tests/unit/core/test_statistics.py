@@ -15,7 +15,6 @@ from hasten.core.statistics import (
     mean_interval,
     outlier_share,
     relative_spread,
-    smallest_detectable,
     student_quantile,
     trend,
 )
@@ -105,7 +104,6 @@ def test_same_samples_give_the_same_interval() -> None:
 def test_one_value_tells_nothing_about_its_spread() -> None:
     assert grouped_interval([[2.0]]) == Interval(2.0, -math.inf, math.inf)
     assert mean_interval([2.0]) == Interval(2.0, -math.inf, math.inf)
-    assert smallest_detectable([2.0]) == math.inf
 
 
 def test_one_process_is_judged_by_its_blocks() -> None:
@@ -116,7 +114,6 @@ def test_one_process_is_judged_by_its_blocks() -> None:
 def test_identical_values_have_no_width() -> None:
     assert grouped_interval([[2.0, 2.0], [2.0, 2.0]]) == Interval(2.0, 2.0, 2.0)
     assert mean_interval([3.0, 3.0, 3.0]) == Interval(3.0, 3.0, 3.0)
-    assert smallest_detectable([3.0, 3.0, 3.0]) == 0.0
 
 
 def test_no_values_are_refused() -> None:
@@ -135,21 +132,6 @@ def test_mean_interval_holds_the_truth(confidence: float, rounds: int) -> None:
     found = [mean_interval(row, confidence) for row in source.normal(5.0, 1.0, (trials, rounds)).tolist()]
     inside = sum(interval.low <= 5 <= interval.high for interval in found) / trials
     assert inside == pytest.approx(confidence, abs=0.01)
-
-
-@pytest.mark.parametrize("confidence", [0.95, 0.99])
-@pytest.mark.parametrize("rounds", [5, 8, 15])
-def test_smallest_detectable_difference_is_found_four_times_out_of_five(confidence: float, rounds: int) -> None:
-    source = np.random.default_rng(4)
-    noise = source.normal(0.0, 1.0, (3000, rounds))
-    shift = smallest_detectable(noise[0].tolist(), confidence) / float(noise[0].std(ddof=1))
-    found = sum(mean_interval(row, confidence).low > 0 for row in (noise + shift).tolist()) / 3000
-    assert found == pytest.approx(0.8, abs=0.04)
-
-
-def test_nothing_below_the_margin_counts_as_detectable() -> None:
-    quiet = [0.0, 1e-6, -1e-6, 0.0, 1e-6]
-    assert smallest_detectable(quiet, 0.99, margin=0.01) == pytest.approx(0.01, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hasten.core.failure import Failure
 from hasten.core.measurement import Model
 from hasten.core.remark import Remark, remark
 from hasten.core.units import count
-from hasten.measure.race import comparison, run_race
+from hasten.measure.race import comparison, result_beside, run_race
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.measure.schedule import Schedule, now
 from hasten.model.cost import total_macs
@@ -88,10 +88,11 @@ def _step(path: Path, base: Plan, climbing: Mapping[str, Ladder], left_s: float,
 
 
 def _add_point(ladder: Ladder, macs: int, base: Track, track: Track) -> None:
-    ours, theirs = track.result(), base.result()
+    ours, theirs = result_beside(base, track), base.result()
     failure = ours if isinstance(ours, Failure) else theirs if isinstance(theirs, Failure) else None
     if failure is not None:
         ladder.trouble = remark("accelerators.ladder-failed", macs=macs, message=failure.message)
     elif not isinstance(ours, Failure) and not isinstance(theirs, Failure):
         against = comparison(base, track)
+        assert against is not None, "both were measured"
         ladder.points.append(LadderPoint(macs, theirs.samples.latency, ours.samples.latency, against))

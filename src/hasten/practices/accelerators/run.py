@@ -19,7 +19,7 @@ from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
-from hasten.measure.race import comparison, run_race
+from hasten.measure.race import comparison, result_beside, run_race
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.measure.schedule import Schedule, now
 from hasten.practices.accelerators.break_even_size import with_ladders
@@ -246,7 +246,7 @@ def _row(graph: Graph, entry: _Entry, error: OutputError | None, base: Track | N
         stand_in=entry.stand_in,
         **placement_fields(graph, plan, load),
     )
-    result = entry.track.result() if entry.track else None
+    result = result_beside(base, entry.track) if entry.track else None
     if entry.track is not None and result is not None and not isinstance(result, Failure):
         samples = result.samples
         ends = (samples.latency.low, samples.latency.high)
@@ -276,7 +276,7 @@ def _failed_row(entry: _Entry) -> AcceleratorRow:
 def _against(row: AcceleratorRow, base: Track, track: Track) -> AcceleratorRow:
     """The row with its comparison; only what proves to be faster repays a start-up."""
     against, theirs = comparison(base, track), base.result()
-    if against.verdict is not Verdict.FASTER or isinstance(theirs, Failure) or row.start_ms is None:
+    if against is None or against.verdict is not Verdict.FASTER or isinstance(theirs, Failure) or row.start_ms is None:
         return replace(row, against_cpu=against)
     # The ratio within rounds, not that of two medians: other load that came and went must not count as speed.
     run_ms = theirs.samples.median_ms

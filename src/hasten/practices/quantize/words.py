@@ -142,9 +142,6 @@ PHRASES: Final[dict[str, Phrase]] = {
     "quantize.slow-nodes": Phrase(_slow_nodes),
     "quantize.kernels": Phrase(_kernels),
     "quantize.skipped": Phrase(_skipped),
-    "quantize.busy": Phrase(
-        "The machine was busy: undisturbed runs take {alone:.2f} of the original's time, all runs {ratio:.2f}."
-    ),
     "search.resumed": Phrase("This run continued the search in {folder}."),
     "search.content-not-recorded": Phrase(
         "The session did not record the content of {name}, so it may have changed since the search began."

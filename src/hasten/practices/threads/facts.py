@@ -112,6 +112,8 @@ class Refusal(enum.Enum):
     SLOWER = "slower"
     NOT_PROVEN = "not-proven"
     SLOWER_BESIDE = "slower-beside"
+    CONTENDED = "contended"
+    """Other programs used cores that it needed."""
 
 
 @record

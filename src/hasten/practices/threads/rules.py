@@ -2,33 +2,36 @@
 
 Options are taken from the fewest threads up. One with more threads takes the lead only if it is faster than the leader
 with 99 % confidence (on ratios within the same rounds) and by at least 5 % for each doubling: what does not pay costs
-energy and disturbs others. Alone, the median counts; beside other work the median and the 95th percentile both, so that
-a round's ratio is the worse of the two, and the option must not be slower beside either kind of work. More threads than
-cores are measured to show what they cost, and never recommended. A round that was to be alone, and beside which other
-programs ran, tells about another situation: it does not count where enough others do.
+energy and disturbs others. Beside other work it must not be slower beside either kind, by the median or by the 95th
+percentile. More threads than cores are measured to show what they cost, and never recommended. A round that was to be
+alone, and beside which other programs ran, tells about another situation: it does not count where enough others do;
+where they do not, nothing is said against the option that needs more cores.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from hasten.core import doubts
 from hasten.core.codec import to_data
-from hasten.core.comparison import FEWEST_ROUNDS, log_ratio_of_round
+from hasten.core.comparison import FEWEST_ROUNDS
 from hasten.core.finding import Finding, Standing
+from hasten.core.levels import contrast, exponential
 from hasten.core.remark import Remark, remark
-from hasten.core.statistics import Interval, mean_interval, relative_spread
+from hasten.core.samples import Samples
+from hasten.core.statistics import Interval, relative_spread
 from hasten.practices.practice import not_examined
-from hasten.practices.threads.facts import QUIET, Choice, Effect, EffectOfOption, Option, Refusal, Row, Step
+from hasten.practices.threads.facts import Choice, Effect, EffectOfOption, Option, Refusal, Row, Step
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from hasten.core.block import Block
+    from hasten.core.levels import Contrast
     from hasten.core.measurement import Measurement
     from hasten.practices.practice import Evidence
     from hasten.practices.threads.facts import Condition, ThreadsFound
@@ -45,6 +48,11 @@ _IDLE_THREAD: Final = 0.10
 _CORES_TO_TELL: Final = 1.5
 # Load that got less than this share of the cores it was to keep busy was not the load that the row speaks of.
 _LEAST_LOAD: Final = 0.4
+_FAR_APART: Final = 100_000  # numbers of rounds under different conditions never meet
+
+
+# What a step was refused for that says nothing against it.
+_OPEN: Final = (Refusal.CONTENDED, Refusal.FEW_ROUNDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +67,43 @@ def choose_threads(
     situation: str, rounds: Sequence[Round], cores: int, without_effect: Collection[Option] = ()
 ) -> Choice | None:
     """The option to use in a situation; None if nothing was measured there."""
-    relevant = _undisturbed([item for item in rounds if item.condition.situation == situation and item.blocks])
+    relevant = [item for item in counted_rounds(rounds) if item.condition.situation == situation]
     options = sorted({option for item in relevant for option in item.blocks}, key=_cost)
     if not options:
         return None
+    race = _Race(relevant, options[0], cores)
     leader, steps = options[0], []
     for option in options[1:]:
         if option.threads > (len(option.cores) or cores):
             continue
-        step = _step(option, leader, relevant, has_effect=option not in without_effect)
+        step = race.step(option, leader, has_effect=option not in without_effect)
         steps.append(step)
         if step.took_the_lead:
             leader = option
-    why = _why(situation, options[0], leader, steps, relevant)
+    why = _why(situation, race, leader, steps)
     return Choice(leader.threads, leader.cores, all(step.sure for step in steps), tuple(steps), why)
 
 
-def _undisturbed(rounds: Sequence[Round]) -> Sequence[Round]:
-    """The rounds that were alone as they were meant to be; all, where these are too few."""
-    alone = [item for item in rounds if item.condition.workers or _others_busy(item) <= _NOT_ALONE]
-    return alone if len(alone) >= FEWEST_ROUNDS else rounds
+def counted_rounds(rounds: Sequence[Round]) -> list[Round]:
+    """The rounds that were alone as they were meant to be, where these are enough; all with a load on purpose."""
+    alone = [item for item in rounds if not item.condition.workers]
+    undisturbed = [item for item in alone if _others_busy([item]) <= _NOT_ALONE]
+    left_out = [] if len(undisturbed) < FEWEST_ROUNDS else [item for item in alone if item not in undisturbed]
+    return [item for item in rounds if item.blocks and item not in left_out]
 
 
-def _others_busy(item: Round) -> float:
-    """How many cores other programs kept busy during a round, by the wall time of its blocks."""
-    told = [block.conditions for blocks in item.blocks.values() for block in blocks]
+def samples_of(option: Option, condition: Condition, rounds: Sequence[Round], timer_step_ns: int = 0) -> Samples | None:
+    """The samples of an option under a condition, from the rounds that count; None if there are none."""
+    members = [item for item in rounds if item.condition == condition]
+    blocks = [
+        replace(block, runner=number) for number, item in enumerate(members) for block in item.blocks.get(option, ())
+    ]
+    return Samples(tuple(blocks), timer_step_ns, every_run=bool(condition.workers)) if blocks else None
+
+
+def _others_busy(rounds: Sequence[Round]) -> float:
+    """How many cores other programs kept busy during these rounds, by the wall time of their blocks."""
+    told = [block.conditions for item in rounds for blocks in item.blocks.values() for block in blocks]
     known = [(it.other_cores_busy, it.wall_seconds) for it in told if it.other_cores_busy is not None]
     wall_seconds = sum(wall for _, wall in known)
     return sum(busy * wall for busy, wall in known) / wall_seconds if wall_seconds else 0.0
@@ -94,90 +114,91 @@ def _cost(option: Option) -> tuple[int, bool, tuple[int, ...]]:
     return option.threads, bool(option.cores), option.cores
 
 
-def _step(option: Option, leader: Option, rounds: Sequence[Round], *, has_effect: bool) -> Step:
-    by_kind = _log_ratios(option, leader, rounds)
-    values = [value for kind in by_kind.values() for value in kind]
-    doublings = math.log2(option.threads / leader.threads)
-    # To be tied to some cores has a price of its own, whatever the number of threads.
-    needed = math.log1p(-GAIN_A_DOUBLING) * (max(doublings, 1.0) if option.cores != leader.cores else doublings)
-    slower_beside = [kind for kind, ratios in by_kind.items() if _is_slower(kind, ratios, option, leader, rounds)]
-    refused, sure = _judged(values, needed, has_effect=has_effect, is_slower_beside=bool(slower_beside))
-    shown = mean_interval(values) if values else Interval(math.nan, math.nan, math.nan)
-    return Step(
-        *(option.threads, option.cores, leader.threads, leader.cores),
-        ratio=math.exp(shown.estimate),
-        ci95=(math.exp(shown.low), math.exp(min(shown.high, 700.0))),
-        rounds=len(values),
-        needed=math.exp(needed),
-        took_the_lead=refused is Refusal.NONE,
-        refused=refused,
-        sure=sure,
-        beside=slower_beside[0] if refused is Refusal.SLOWER_BESIDE else "",
-    )
+@dataclass(frozen=True, slots=True)
+class _Race:
+    """The rounds of one situation. All options are placed by the one with the fewest threads, as the rows are."""
+
+    rounds: Sequence[Round]
+    fewest: Option
+    cores: int
+
+    def step(self, option: Option, leader: Option, *, has_effect: bool = True) -> Step:
+        """The option against the leader: whether it takes the lead, or why not."""
+        found = contrast(self._levels(leader), self._levels(option), self._levels(self.fewest))
+        doublings = math.log2(option.threads / leader.threads)
+        # To be tied to some cores has a price of its own, whatever the number of threads.
+        needed = math.log1p(-GAIN_A_DOUBLING) * (max(doublings, 1.0) if option.cores != leader.cores else doublings)
+        slower_beside = self._slower_beside(option, leader)
+        refused, sure = _judged(found, needed, has_effect=has_effect, is_slower_beside=bool(slower_beside))
+        if refused is not Refusal.NONE and has_effect and self._is_contended(option, leader):
+            refused, sure = Refusal.CONTENDED, False
+        shown = Interval(math.nan, math.nan, math.nan) if found is None else found.interval(0.95)
+        return Step(
+            *(option.threads, option.cores, leader.threads, leader.cores),
+            ratio=math.exp(shown.estimate),
+            ci95=(exponential(shown.low), exponential(shown.high)),
+            rounds=0 if found is None else found.rounds,
+            needed=math.exp(needed),
+            took_the_lead=refused is Refusal.NONE,
+            refused=refused,
+            sure=sure,
+            beside=slower_beside if refused is Refusal.SLOWER_BESIDE else "",
+        )
+
+    def _levels(self, option: Option) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for place, condition in enumerate(self._conditions()):
+            if (samples := samples_of(option, condition, self.rounds)) is not None:
+                found |= {place * _FAR_APART + number: level for number, level in samples.levels.items()}
+        return found
+
+    def _conditions(self) -> list[Condition]:
+        return list(dict.fromkeys(item.condition for item in self.rounds))
+
+    def _slower_beside(self, option: Option, leader: Option) -> str:
+        """The kind of work beside which the option is slower, by the median or by the 95th percentile; empty if none.
+
+        Alone there is no other work, and the median decides.
+        """
+        for condition in self._conditions() if self.rounds[0].condition.workers else []:
+            one, other = (samples_of(it, condition, self.rounds) for it in (leader, option))
+            if one is not None and other is not None and (other.median_ms > one.median_ms or other.p95_ms > one.p95_ms):
+                return condition.kind
+        return ""
+
+    def _is_contended(self, option: Option, leader: Option) -> bool:
+        """Whether other programs used cores that the option needed and the leader did not: a load that is not ours."""
+        busy = 0.0 if self.rounds[0].condition.workers else _others_busy(self.rounds)
+        cores = len(option.cores) or self.cores
+        return option.threads > leader.threads and busy > _NOT_ALONE and option.threads + busy > cores + _NOT_ALONE
 
 
-def _judged(
-    values: Sequence[float], needed: float, *, has_effect: bool, is_slower_beside: bool
-) -> tuple[Refusal, bool]:
+def _judged(found: Contrast | None, needed: float, *, has_effect: bool, is_slower_beside: bool) -> tuple[Refusal, bool]:
     """Why an option does not take the lead, if it does not, and whether more rounds would hardly change that."""
-    if not values:
+    if found is None:
         return Refusal.NEVER_MET, True
     if not has_effect:
         return Refusal.NO_EFFECT, True
-    if len(values) < FEWEST_ROUNDS:
+    if found.rounds < FEWEST_ROUNDS:
         return Refusal.FEW_ROUNDS, False
-    strict = mean_interval(values, _SURE)
+    strict = found.interval(_SURE)
     if strict.low > 0:
         return Refusal.SLOWER, True
-    if strict.high >= 0 or mean_interval(values).estimate > needed:
+    if strict.high >= 0 or found.estimate > needed:
         return Refusal.NOT_PROVEN, strict.low > needed
     if is_slower_beside:
         return Refusal.SLOWER_BESIDE, False
     return Refusal.NONE, strict.high < needed
 
 
-def _log_ratios(option: Option, leader: Option, rounds: Sequence[Round]) -> dict[str, list[float]]:
-    """For each kind of load, the log ratio of each round that both took part in."""
-    found: dict[str, list[float]] = {}
-    for item in rounds:
-        if option in item.blocks and leader in item.blocks:
-            ratio = _log_ratio(item, option, leader)
-            found.setdefault(item.condition.kind, []).append(ratio)
-    return found
-
-
-def _log_ratio(item: Round, option: Option, leader: Option) -> float:
-    """Alone, the ratio of medians; beside other work, the worse of that and the ratio of the 95th percentiles."""
-    first, second = item.blocks[leader], item.blocks[option]
-    median = log_ratio_of_round(first, second)
-    if item.condition.situation == QUIET:
-        return median
-    return max(median, math.log(_p95_ns(second) / _p95_ns(first)))
-
-
-def _is_slower(kind: str, ratios: Sequence[float], option: Option, leader: Option, rounds: Sequence[Round]) -> bool:
-    """Beside this kind of work: by the ratios within rounds, or by the medians that the rows show."""
-    if float(np.mean(ratios)) > 0:
-        return True
-    beside = [item for item in rounds if item.condition.kind == kind]
-    return _median_ns(option, beside) > _median_ns(leader, beside)
-
-
-def _p95_ns(blocks: Sequence[Block]) -> float:
-    return max(float(np.quantile(np.concatenate([np.asarray(block.nanoseconds) for block in blocks]), 0.95)), 1.0)
-
-
-def _median_ns(option: Option, rounds: Sequence[Round]) -> float:
-    return float(np.median([np.median(b.nanoseconds) for item in rounds for b in item.blocks.get(option, ())]))
-
-
-def _why(situation: str, fewest: Option, chosen: Option, steps: Sequence[Step], rounds: Sequence[Round]) -> Remark:
+def _why(situation: str, race: _Race, chosen: Option, steps: Sequence[Step]) -> Remark:
     """The reason for the choice: the gain over the fewest threads, or why more do not pay."""
     if not steps:
         return remark("threads.nothing-else", load=situation)
+    fewest = race.fewest
     if chosen == fewest:
         return _why_fewest(situation, fewest, steps)
-    gain = _step(chosen, fewest, rounds, has_effect=True)
+    gain = race.step(chosen, fewest)
     later = [step for step in steps if step.leader == chosen and step.option.threads > chosen.threads]
     return remark(
         "threads.faster",
@@ -287,7 +308,9 @@ def finding_of(found: ThreadsFound) -> Finding:
     load = next((doubt for doubt in doubts_of(found) if doubt.code == doubts.OTHER_LOAD), None)
     busy = {} if load is None else {"others": load.facts.get("cores", 0.0)}
     if choice.option == found.current:
-        return Finding(NAME, Standing.GOOD, Remark(choice.why.code, {**choice.why.facts, **busy}))
+        is_open = any(step.refused in _OPEN for step in choice.steps)
+        standing = Standing.UNDECIDED if is_open else Standing.GOOD
+        return Finding(NAME, standing, Remark(choice.why.code, {**choice.why.facts, **busy}))
     facts = {**choice.why.facts, **busy, "use": choice.option.plan_text()}
     return Finding(NAME, Standing.TO_DO, Remark(choice.why.code, facts))
 

@@ -23,7 +23,14 @@ from hasten.practices.threads.facts import (
     Trouble,
     option_of,
 )
-from hasten.practices.threads.rules import Round, choose_threads, effects_of_options, row_from_measurement
+from hasten.practices.threads.rules import (
+    Round,
+    choose_threads,
+    counted_rounds,
+    effects_of_options,
+    row_from_measurement,
+    samples_of,
+)
 from hasten.practices.threads.words import condition_words
 
 if TYPE_CHECKING:
@@ -208,12 +215,17 @@ class _Study:
         return choose_threads(situation, self.rounds, self._cores, without)
 
     def _rows(self) -> list[Row]:
-        rows = []
+        rows, counted = [], counted_rounds(self.rounds)
         for trials in self._trials:
+            base: Samples | None = None
             for track in trials.rounds.tracks:
-                measured = track.result()
-                if not isinstance(measured, Failure):
-                    rows.append(row_from_measurement(option_of(measured.plan), trials.condition, measured))
+                measured, option = track.result(), option_of(track.candidate.plan)
+                samples = samples_of(option, trials.condition, counted, track.timer_step_ns)
+                if isinstance(measured, Failure) or samples is None:
+                    continue
+                base = base or samples
+                shown = replace(measured, samples=samples.beside(base))
+                rows.append(row_from_measurement(option, trials.condition, shown))
         return rows
 
     def _troubles(self) -> list[Trouble]:

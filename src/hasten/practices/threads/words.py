@@ -94,6 +94,9 @@ PHRASES: Final[dict[str, Phrase]] = {
     "threads.slower-beside": _advice(
         "Use {than} {where}: {option} is faster overall, but slower alongside {beside} work."
     ),
+    "threads.contended": _advice(
+        "Undecided {where}: {option} was {ratio:speedup} than {than}, but other processes used cores that it needs."
+    ),
     "threads.few-rounds": Phrase(_few_rounds, _use),
     "threads.no-effect": _phrase("Use {option}: more threads have no effect on this model.", _use),
     "threads.nothing-else": _phrase("Only one thread count was measured {where}.", _use),

@@ -1,0 +1,91 @@
+"""A verdict that the machine allows: what other programs take from a plan says nothing about the plan.
+
+A plan with two threads next to a busy program on two cores waits for it; one with a single thread does not. The ratio
+is then that of the load. Contention can only slow a plan down, so a plan that is faster in spite of it is faster; one
+that seems slower, or equal, is undecided.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, compare_levels
+
+if TYPE_CHECKING:
+    from hasten.core.measurement import Measurement
+
+# Cores that other programs use before it matters; the same bound raises the doubt "other-load".
+_BUSY_CORES: Final = 0.25
+# A thread of a back end that waits now and then still counts as one.
+_BUSY_THREAD: Final = 0.1
+# From this share of disturbed runs on, the quickest runs must agree with the verdict.
+_MANY_DISTURBED: Final = 0.25
+
+
+def compare_measurements(
+    first: Measurement, second: Measurement, base: Measurement | None = None, margin: float = DEFAULT_MARGIN
+) -> Comparison:
+    """The second against the first, from the rounds in which both met the base (the first, if none is given).
+
+    Where they met in no round undisturbed, there is no more than the ratio of what was seen of each.
+    """
+    levels = None if base is None else base.samples.levels
+    found = compare_levels(first.samples.levels, second.samples.levels, levels, margin)
+    if found is None:
+        ratio = second.samples.median_ms / first.samples.median_ms if first.samples.median_ms else 1.0
+        return Comparison(Verdict.UNDECIDED, ratio, (0.0, math.inf), math.inf, 0)
+    return allowed_by_load(found, first, second)
+
+
+def allowed_by_load(found: Comparison, first: Measurement, second: Measurement) -> Comparison:
+    """The comparison; without its verdict where other programs may have made it."""
+    busy = max(_busy_cores(first), _busy_cores(second))
+    if _is_for_the_load(found.verdict, first, second):
+        return replace(found, verdict=Verdict.UNDECIDED, contention=busy)
+    if not _quickest_agree(found.verdict, first, second):
+        return replace(found, verdict=Verdict.UNDECIDED, contention=max(busy, _BUSY_CORES))
+    return found
+
+
+def _is_for_the_load(verdict: Verdict, first: Measurement, second: Measurement) -> bool:
+    """Whether the plan that wants more cores lost, or did not win, while other programs used some of them."""
+    wanted = _wanted_cores(first), _wanted_cores(second)
+    if verdict is Verdict.UNDECIDED or wanted[0] == wanted[1]:
+        return False
+    heavier = first if wanted[0] > wanted[1] else second
+    won = verdict is (Verdict.SLOWER if heavier is first else Verdict.FASTER)
+    return not won and _is_contended(heavier)
+
+
+def _is_contended(found: Measurement) -> bool:
+    cores = [block.conditions.cores for block in found.samples.blocks if block.conditions.cores]
+    busy = _busy_cores(found)
+    return bool(cores) and busy > _BUSY_CORES and _wanted_cores(found) + busy > max(cores) + _BUSY_CORES
+
+
+def _wanted_cores(found: Measurement) -> int:
+    """The plan's threads; for a back end with threads of its own, as many as it kept busy."""
+    if found.plan.runs_on_cpu:
+        return found.plan.threads
+    wall = sum(block.conditions.wall_seconds for block in found.samples.blocks)
+    cpu = sum(block.conditions.cpu_seconds for block in found.samples.blocks)
+    return max(1, math.ceil(cpu / wall - _BUSY_THREAD)) if wall else 1
+
+
+def _busy_cores(found: Measurement) -> float:
+    """Cores that other programs used, on average over the time of all blocks."""
+    told = [block.conditions for block in found.samples.blocks if block.conditions.other_cores_busy is not None]
+    wall = sum(item.wall_seconds for item in told)
+    return sum((item.other_cores_busy or 0.0) * item.wall_seconds for item in told) / wall if wall else 0.0
+
+
+def _quickest_agree(verdict: Verdict, first: Measurement, second: Measurement) -> bool:
+    """Whether the quickest runs, which nothing disturbed, say the same where many others were disturbed."""
+    one, other = first.samples, second.samples
+    disturbed = max(one.disturbed_share, other.disturbed_share) >= _MANY_DISTURBED
+    if not disturbed or verdict not in (Verdict.FASTER, Verdict.SLOWER):
+        return True
+    quicker = other.undisturbed_below_ms < one.undisturbed_below_ms
+    return quicker is (verdict is Verdict.FASTER)
