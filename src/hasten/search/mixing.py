@@ -29,10 +29,15 @@ if TYPE_CHECKING:
 # An evaluation that promises to save less than this part of a run is not worth its while.
 WORTH: Final = 0.025
 # How a drop may follow from what is left of the squared error: times one of these, to one of these powers. Flips of
-# predictions grow with the error itself, net losses with its square; and errors promise too much more often than not.
+# predictions grow with the error itself, net losses with its square or faster, as small errors flip nothing.
 _FACTORS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-_POWERS: Final = (0.5, 1.0)
-# A drop is known no better than to this factor of the drop allowed: a floor is set where the data still just tells.
+_POWERS: Final = (0.5, 1.0, 2.0)
+# No hypothesis is better than to this part of what it says.
+_VAGUE: Final = 0.5
+# Near the floor, about this part of the predictions flips, as often to the better as to the worse: what makes a drop on
+# a few hundred samples uncertain by as much as a usual floor.
+_FLIPS: Final = 0.05
+# Where the number of samples is not known: a floor is set where the data still just tells.
 _NOISE: Final = 1.5
 _HARDLY: Final = 1e-6
 # Where the drop of the recipe itself is not known: it breaks the floor clearly.
@@ -67,7 +72,8 @@ class Mixer:
             return None
         error = Probe(self.store, self.plan).error_of(Path(trial.path)) if trial.path else math.inf
         allowed = self.store.judge.floor(CHOOSING).allowed or 0.0
-        search, best = MixSearch(order, trial.drop, allowed, error), None
+        samples = self.store.judge.original(CHOOSING).accuracy.samples
+        search, best = MixSearch(order, trial.drop, allowed, error, samples), None
         while (count := search.next) is not None and not self.is_out_of_time:
             nodes = [*trial.float_nodes, *(node for entry in order[:count] for node in entry.nodes)]
             tried = self._try(trial, nodes)
@@ -108,68 +114,95 @@ class Mixer:
 class MixSearch:
     """Finds how many groups, taken in their order, must stay float.
 
-    Assumes that keeping more groups in float never lowers accuracy.
-
     The drop of a mix is guessed from that of the recipe and from what giving back leaves of its error, under several
-    hypotheses, each weighted by the outcomes of earlier trials. Next is what promises most: the chance
-    to keep the floor times what it would save over the best known mix. It ends where nothing promises enough.
+    hypotheses, each weighted by the outcomes of earlier trials. Next is what promises most: the chance to keep the
+    floor times what it would save over the best known mix. It ends where nothing promises enough.
+
+    A drop is an estimate from a few hundred samples: a mix that breaks the floor by little may do so by chance, and
+    then speaks only that much against mixes with fewer groups in float.
     """
 
     def __init__(
-        self, order: Sequence[Sensitivity], drop: float | None, max_drop: float, error: float = math.inf
+        self,
+        order: Sequence[Sensitivity],
+        drop: float | None,
+        max_drop: float,
+        error: float = math.inf,
+        samples: int | None = None,
     ) -> None:
-        """`drop` and `error` are those of the recipe with none of them float, which is known to break the floor."""
+        """`drop` and `error` are those of the recipe with none of them float, which is known to break the floor;
+        `samples` is how many a drop is measured on."""
         self.enough = len(order)
         """The fewest that are known to suffice; all of them do."""
-        self.evaluations = 0
         self._all, self._max_drop = len(order), max(max_drop, _HARDLY)
         self._drop = _CLEARLY * self._max_drop if drop is None else drop
+        self._noise = math.sqrt(_FLIPS / samples) if samples else _NOISE * self._max_drop
         self._given_back = list(accumulate((max(0.0, entry.share) for entry in order), initial=0.0))
         self._left = _errors_left(order, error)
-        self._broken: list[int] = []
+        self._broken: dict[int, float] = {}
+        """Count → how sure it is that it breaks the floor."""
+        self._tried: set[int] = set()
         self._weights = dict.fromkeys(product(_FACTORS, _POWERS), 1.0)
+
+    @property
+    def evaluations(self) -> int:
+        """How many were tried."""
+        return len(self._tried)
 
     @property
     def next(self) -> int | None:
         """How many to try now; None when nothing more is worth it, and `enough` is the answer."""
-        found, open_counts = self.enough < self._all, range(max(self._broken, default=0) + 1, self.enough)
+        found = self.enough < self._all
+        beyond = max((count for count, sure in self._broken.items() if sure == 1), default=0)
+        open_counts = [count for count in range(beyond + 1, self.enough) if count not in self._tried]
         if not open_counts:
             return None
         if self.evaluations >= _MOST_TRIES:
-            return None if found else (open_counts[0] + self._all) // 2
+            middle = (max(self._broken) + 1 + self._all) // 2
+            return None if found or middle == self._all else middle
         promises = {count: self._chance(count) * self._saved(count) for count in open_counts}
         best = max(open_counts, key=lambda count: (promises[count], count))
         return None if found and promises[best] <= WORTH else best
 
     def tell(self, tried: int, kept: bool, drop: float | None = None) -> None:
         """Take the outcome in."""
-        self.evaluations += 1
+        self._tried.add(tried)
         if kept:
             self.enough = min(self.enough, tried)
         else:
-            self._broken.append(tried)
+            self._broken[tried] = self._sureness(drop)
         if drop is None:
             return
-        # What ended early because the floor broke is known less well than its size suggests.
-        noise = max(_NOISE * self._max_drop, abs(drop) / 2)
         for guess in self._weights:
-            self._weights[guess] *= math.exp(-(((drop - self._guessed(tried, guess)) / noise) ** 2) / 2) + _HARDLY
+            expected = self._guessed(tried, guess)
+            spread = self._spread(expected)
+            self._weights[guess] *= (math.exp(-(((drop - expected) / spread) ** 2) / 2) + _HARDLY) / spread
+
+    def _sureness(self, drop: float | None) -> float:
+        """How sure it is that a mix breaks the floor by its drop. What lost little was refused for something else, such
+        as a crash."""
+        return 1.0 if drop is None or drop <= self._max_drop else _normal((drop - self._max_drop) / self._noise)
 
     def _saved(self, count: int) -> float:
         return self._given_back[self.enough] - self._given_back[count]
 
     def _chance(self, count: int) -> float:
-        """The chance to keep the floor. Much of what a mix that broke it had left, this one has left as well."""
-        noise = _NOISE * self._max_drop
+        """The chance to keep the floor. Of what a mix that broke it had left, one with fewer groups in float has all
+        left, and one with more has much."""
         kept = math.fsum(
-            weight * _normal((self._max_drop - self._guessed(count, guess)) / noise)
+            weight * _normal((self._max_drop - expected) / self._spread(expected))
             for guess, weight in self._weights.items()
+            for expected in [self._guessed(count, guess)]
         ) / math.fsum(self._weights.values())
-        return min([kept, *(1 - _ratio(self._left[count], self._left[broken]) for broken in self._broken)])
+        shared = {broken: min(1.0, _ratio(self._left[count], self._left[broken])) for broken in self._broken}
+        return min([kept, *(1 - sure * shared[broken] for broken, sure in self._broken.items())])
 
     def _guessed(self, count: int, guess: tuple[float, float]) -> float:
         factor, power = guess
         return factor * self._drop * math.pow(_ratio(self._left[count], self._left[0]), power)
+
+    def _spread(self, expected: float) -> float:
+        return math.hypot(self._noise, _VAGUE * expected)
 
 
 def _errors_left(order: Sequence[Sensitivity], error: float) -> list[float]:

@@ -69,7 +69,10 @@ class Simulated(QuantizeSearch):
         self.known = {trial.variant: trial for trial in (original, broken)}
         self.store: Any = SimpleNamespace(
             settings=SimpleNamespace(goal=goal),
-            judge=SimpleNamespace(floor=lambda half: SimpleNamespace(allowed=0.01)),
+            judge=SimpleNamespace(
+                floor=lambda half: SimpleNamespace(allowed=0.01),
+                original=lambda half: SimpleNamespace(accuracy=SimpleNamespace(samples=5_000)),
+            ),
             folder=SimpleNamespace(variants=self.known, forget_file=self.forget_file),
             candidate=SimpleNamespace(plan=Plan()),
         )
