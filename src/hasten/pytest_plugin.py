@@ -104,13 +104,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ]
     if not any(lines for _, lines in shown):
         return
+    from hasten.core.printable import printable
+
     terminalreporter.section("hasten")
     for test, lines in shown:
         if lines:
             terminalreporter.write_line(test)
         for name, line in lines:
             color = _COLORS.get(name.partition(".")[2])
-            terminalreporter.write_line(f"  {line}", **({color: True} if color else {}))
+            terminalreporter.write_line(f"  {printable(line)}", **({color: True} if color else {}))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final, TextIO
 
 from hasten.core.errors import DataError
+from hasten.core.printable import printable, printable_lines, printable_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def show(text: str) -> None:
     if stream is None:  # closed by whoever started the command
         return
     try:
-        print(text, file=stream, flush=True)
+        print(printable_lines(text), file=stream, flush=True)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -67,8 +68,8 @@ def give_up_output() -> None:
 
 def complain(message: str, hint: str) -> None:
     """What went wrong and what to try, on standard error; wrapped on a terminal, in one line each elsewhere."""
-    sentence, *log = f"hasten: {message}".split("\n")
-    lines = [*_wrapped(sentence, ""), *log, *(_wrapped(hint, "  ") if hint else ())]
+    sentence, *log = f"hasten: {printable_message(message)}".split("\n")
+    lines = [*_wrapped(sentence, ""), *log, *(_wrapped(printable(hint), "  ") if hint else ())]
     with contextlib.suppress(OSError):
         print("\n".join(lines), file=sys.stderr)
 

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from hasten.cli.output import watched
+from hasten.core.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ def _onward(report: Progress) -> Progress:
     def tell(share: float, text: str) -> None:
         nonlocal furthest
         furthest = max(furthest, share)
-        report(furthest, text)
+        report(furthest, printable(text))
 
     return tell
 

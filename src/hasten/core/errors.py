@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from hasten.core.printable import printable, printable_message
+
 
 class HastenError(Exception):
     """Something a user can act on: what failed, on what, and what to try."""
@@ -19,9 +21,10 @@ class HastenError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str, hint: str = "", *, code: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        # Messages name tensors, classes and files, and end on a terminal, whoever catches them.
+        self.message = printable_message(message)
+        super().__init__(self.message)
+        self.hint = printable(hint)
         self.code = code
         """What callers decide by, in place of the message: see `core.failure`."""
 

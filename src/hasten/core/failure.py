@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
+from hasten.core.printable import LOG_LINE
 
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
@@ -56,7 +57,7 @@ class Failure:
         # Where memory ran out, the last lines say no more than that.
         log = () if self.kind == OUT_OF_MEMORY else self.log
         telling = [line for line in log if not line.startswith("INFO:")]
-        lines = "".join(f"\n  | {line}" for line in telling[-6:])
+        lines = "".join(f"{LOG_LINE}{line}" for line in telling[-6:])
         return kind(self.message + lines, self.hint, code=self.code)
 
 

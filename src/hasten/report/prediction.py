@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy_notes import NOTES
 from hasten.core.codec import to_data
+from hasten.core.printable import printable
 from hasten.core.units import several
 from hasten.show.blocks import Cell, Facts, Headline, Note, Notes, Table, cell, columns
-from hasten.show.terminal import printable
 
 if TYPE_CHECKING:
     from hasten.data.dataset import Array

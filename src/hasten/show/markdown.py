@@ -6,8 +6,8 @@ import html
 import re
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.printable import printable
 from hasten.show.blocks import Chart, Facts, Headline, Notes, Prose, Snippet, Table, Verdicts, flat
-from hasten.show.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.printable import printable
 from hasten.show.blocks import Chart, Detail, Facts, Headline, Notes, Prose, Snippet, Table
 
 if TYPE_CHECKING:
@@ -30,11 +31,6 @@ def terminal_text(blocks: Sequence[Block], *, width: int = WIDTH, verbose: bool 
         if (text := _block(block, width, verbose=verbose))
     ]
     return "\n\n".join(parts)
-
-
-def printable(text: str) -> str:
-    """The text in one line, without what would steer a terminal: names in a model file can hold anything."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def wrapped(text: str, width: int = WIDTH, first: str = "", rest: str = "") -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
 from hasten.core.doubts import DOUBTS
+from hasten.core.printable import printable
 from hasten.core.units import count
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _COLUMNS: Final = (
     "partition",
     "fused",
 )
+_FORMULA: Final = ("=", "+", "-", "@")
 _GRADIENT: Final = [
     {"stop": 0, "bgColor": "#ffffff"},
     {"stop": 0.5, "bgColor": "#ffd9a0"},
@@ -82,14 +84,23 @@ class ProfileTimeline:
 
 
 def profile_csv(profile: Profile) -> str:
-    """All operators in execution order, a row each. An unknown value is an empty field."""
+    """All operators in execution order, a row each. An unknown value is an empty field.
+
+    Names are one line, and none is a formula to a spreadsheet: a quotation mark stands before one that would be.
+    """
     stream = io.StringIO()
     writer = csv.DictWriter(stream, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for operator in profile.operators:
         joined = {"kernel": operator.kernel, "fused": "; ".join(operator.fused)}
-        writer.writerow({**to_data(operator), **joined})
+        row = {**to_data(operator), **joined}
+        writer.writerow({key: _as_text(value) if isinstance(value, str) else value for key, value in row.items()})
     return stream.getvalue()
+
+
+def _as_text(name: str) -> str:
+    plain = printable(name)
+    return f"'{plain}" if plain.lstrip().startswith(_FORMULA) else plain
 
 
 def node_data(profile: Profile) -> str:
