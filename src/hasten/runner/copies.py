@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.errors import HastenError
+from hasten.core.remark import Remark, remark, said
 from hasten.engine.abi import HOST_ALIGNMENT
 from hasten.engine.compiled import CompiledModel
 from hasten.engine.library import EngineError
-from hasten.runner.copy_engines import ClassicEngine, PythonCompiledEngine
+from hasten.runner.copy_engines import ClassicEngine, PythonCompiledEngine, Refused
 from hasten.runner.copy_ways import FAMILIES, WAYS
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 # Outputs of one model through other interfaces of one engine: the same kernels, perhaps in another order.
 _CLOSE: Final = 1e-3
-_TROUBLES: Final = (HastenError, EngineError, RuntimeError, ValueError, TypeError, ImportError)
+_TROUBLES: Final = (Refused, HastenError, EngineError, RuntimeError, ValueError, TypeError, ImportError)
 _ORDINARY_OFFSET: Final = 16  # what malloc promises, and no more
 
 
@@ -52,14 +53,14 @@ class CopyWays:
     def __init__(self, model: CompiledModel | ClassicModel, path: Path, plan: Plan, workload: Workload) -> None:
         self._model, self._path, self._plan, self._workload = model, path, plan, workload
         self._cycles: dict[str, Cycle] = {}
-        self.reasons: dict[str, str] = {}
+        self.reasons: dict[str, Remark] = {}
         """Why a way cannot be gone, by its key."""
         self._expected: list[Any] | None = None
         self._is_repeatable = True
         try:
             self._values = [_values(tensor) for tensor in model.inputs]
         except TypeError as error:
-            self.reasons = dict.fromkeys((way.key for way in WAYS), f"NumPy has no such type: {error}")
+            self.reasons = dict.fromkeys((way.key for way in WAYS), remark("copies.no-type", error=str(error)))
 
     def open(self, family: str) -> None:
         """Make the ways of one family ready: those that work, and agree with the ones before."""
@@ -75,7 +76,7 @@ class CopyWays:
             try:
                 fresh.update(make())
             except _TROUBLES as error:  # noqa: PERF203 - one interface's trouble must not stop the others
-                self.reasons.update(dict.fromkeys(keys, _one_line(error)))
+                self.reasons.update(dict.fromkeys(keys, _reason(error)))
         for key, cycle in fresh.items():
             self._check(key, cycle)
 
@@ -115,11 +116,11 @@ class CopyWays:
     def _host_cycles(self) -> dict[str, Cycle]:
         model = self._model
         if not isinstance(model, CompiledModel):
-            raise RuntimeError("LiteRT 2.3 runs this model through its classic interface only")
+            raise Refused("classic-only")
         arrays = [_view(tensor) for tensor in model.inputs]
         results = [_view(tensor) for tensor in model.outputs]
         if any(view is None for view in (*arrays, *results)):
-            raise RuntimeError(f"the {self._plan.accelerator} keeps tensors in its own memory and must copy them")
+            raise Refused("own-memory", accelerator=self._plan.accelerator)
         outside = [_at_offset(values) for values in self._values]
         results_outside = [_at_offset(result) for result in results]
         for view, values in zip(arrays, self._values, strict=True):
@@ -148,9 +149,9 @@ class CopyWays:
         """Memory of a device is locked, copied to or from, and unlocked; a run is over when its outputs can be read."""
         model = self._model
         if not isinstance(model, CompiledModel):
-            raise RuntimeError("LiteRT 2.3 runs this model through its classic interface only")
+            raise Refused("classic-only")
         if all(tensor.is_shared for tensor in (*model.inputs, *model.outputs)):
-            raise RuntimeError("the engine works in host memory, which needs no lock")
+            raise Refused("host-memory")
         pairs = [
             (tensor, memoryview(values).cast("B")) for tensor, values in zip(model.inputs, self._values, strict=True)
         ]
@@ -178,7 +179,7 @@ class CopyWays:
                 else:
                     cycles[key] = Cycle(feed, run, read, engine.read_copies)
             except _TROUBLES as error:  # noqa: PERF203 - one way's trouble must not stop the others
-                self.reasons[key] = _one_line(error)
+                self.reasons[key] = _reason(error)
         return cycles
 
     def _buffer_cycles(self) -> dict[str, Cycle]:
@@ -194,10 +195,10 @@ class CopyWays:
                 self._is_repeatable = all(map(_alike, _outputs_of(cycle), found))
                 self._expected = found
         except _TROUBLES as error:
-            self.reasons[key] = _one_line(error)
+            self.reasons[key] = _reason(error)
             return
         if self._is_repeatable and not all(map(_alike, found, self._expected)):
-            self.reasons[key] = "it gives other outputs than the ways before it"
+            self.reasons[key] = remark("copies.other-outputs")
             return
         self._cycles[key] = cycle
 
@@ -243,5 +244,6 @@ def _alike(found: Any, expected: Any) -> bool:
     return bool(np.allclose(found.ravel(), expected.ravel(), rtol=_CLOSE, atol=_CLOSE * scale, equal_nan=True))
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+def _reason(error: Exception) -> Remark:
+    """Why a way cannot be gone: known beforehand, or what the engine says about it."""
+    return error.reason if isinstance(error, Refused) else said(" ".join(str(error).split())[:200])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.remark import remark
 from hasten.engine.classic import import_interpreter
 
 if TYPE_CHECKING:
@@ -23,17 +24,25 @@ _LONGEST_LIST: Final = 10_000_000  # a list takes ten times the memory of an arr
 _RESOLVERS: Final = {"delegate": "AUTO", "builtin": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "reference": "BUILTIN_REF"}
 
 
+class Refused(Exception):
+    """A way that cannot be gone with this model and plan, and why."""
+
+    def __init__(self, code: str, **facts: Any) -> None:
+        super().__init__(code)
+        self.reason = remark(f"copies.{code}", **facts)
+
+
 class ClassicEngine:
     """An Interpreter on the same inputs, and the ways that it offers."""
 
     def __init__(self, path: Path, plan: Plan, workload: Workload, values: list[Any]) -> None:
         if not plan.runs_on_cpu:
-            raise RuntimeError("LiteRT's classic interface is timed on the CPU only")
+            raise Refused("classic-on-cpu")
         self._open = functools.partial(_interpreter, path, plan)
         self._interpreter = interpreter = self._open()
         self._signature = next(iter(interpreter.get_signature_list()), "")
         if workload.signature and workload.signature != self._signature:
-            raise RuntimeError("set_tensor and tensor() know the first signature only")
+            raise Refused("first-signature")
         self._inputs, self._outputs, self._names = self._indices()
         for index, value in zip(self._inputs, values, strict=True):
             interpreter.resize_tensor_input(index, value.shape)
@@ -98,7 +107,7 @@ class ClassicEngine:
         """NumPy's own default types, which set_tensor refuses: so they are converted in each call."""
         wrong = [value.astype(np.float64 if value.dtype.kind == "f" else np.int64) for value in self._values]
         if all(a.dtype == b.dtype for a, b in zip(wrong, self._values, strict=True)):
-            raise RuntimeError("every input has NumPy's default type already")
+            raise Refused("default-types")
         kinds, set_tensor = [value.dtype for value in self._values], self._interpreter.set_tensor
         triples = list(zip(self._inputs, wrong, kinds, strict=True))
 
@@ -112,12 +121,12 @@ class ClassicEngine:
         """The same values with their memory in the order of a transposed array."""
         turned = [np.asfortranarray(value) for value in self._values]
         if all(value.flags.c_contiguous for value in turned):
-            raise RuntimeError("inputs with a single dimension are always contiguous")
+            raise Refused("always-contiguous")
         return self._set(turned), self._interpreter.invoke, self.read_copies
 
     def _list(self) -> Steps:
         if sum(value.size for value in self._values) > _LONGEST_LIST:
-            raise RuntimeError(f"inputs of more than {_LONGEST_LIST:,} values are too large for a list")
+            raise Refused("long-list", values=_LONGEST_LIST)
         lists, set_tensor = [value.tolist() for value in self._values], self._interpreter.set_tensor
         kinds = [value.dtype for value in self._values]
         triples = list(zip(self._inputs, lists, kinds, strict=True))
@@ -145,7 +154,7 @@ class ClassicEngine:
         interpreter, feed_plainly = self._interpreter, self._set(self._values)
         own = [(index, value.shape) for index, value in zip(self._inputs, self._values, strict=True)]
         if any(not shape for _, shape in own):
-            raise RuntimeError("a single number has no dimension to resize")
+            raise Refused("no-dimension")
         twice = [(index, (2 * shape[0], *shape[1:])) for index, shape in own]
 
         def resize(shapes: list[tuple[int, tuple[int, ...]]]) -> None:
@@ -162,13 +171,13 @@ class ClassicEngine:
             feed()
         except (RuntimeError, ValueError):
             resize(own)
-            raise RuntimeError("the model's operators do not take another batch") from None
+            raise Refused("other-batch") from None
         return feed, interpreter.invoke, self.read_copies
 
     def _signature_runner(self) -> Steps:
         """On an Interpreter of its own: while a signature runner is there, the other ways are refused."""
         if not self._signature:
-            raise RuntimeError("the model has no signature")
+            raise Refused("no-signature")
         runner = self._open().get_signature_runner(self._signature)
         given = dict(zip(self._names, self._values, strict=True))
         return (lambda: None), (lambda: runner(**given)), (lambda: list(runner(**given).values()))
@@ -196,7 +205,7 @@ class PythonCompiledEngine:
 
     def __init__(self, path: Path, plan: Plan, workload: Workload, values: list[Any], output_sizes: list[int]) -> None:
         if plan.accelerator == "npu" or plan.delegate:
-            raise RuntimeError("LiteRT's CompiledModel for Python is timed on the CPU and GPU only")
+            raise Refused("compiled-on-cpu-gpu")
         with contextlib.redirect_stdout(io.StringIO()):
             from ai_edge_litert import compiled_model as package
         bits = package.HardwareAccelerator.CPU
@@ -218,9 +227,7 @@ class PythonCompiledEngine:
         ]
         if [count * kind.itemsize for _, count, kind, _ in self._results] != output_sizes:
             # A run would write past their end.
-            raise RuntimeError(
-                "LiteRT's Python interface creates no buffers for outputs whose size is known only after a run"
-            )
+            raise Refused("unknown-outputs")
 
     def write(self) -> None:
         """Feed every input."""

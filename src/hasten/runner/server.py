@@ -158,7 +158,8 @@ class Server:
             self._copy_ways = CopyWays(self._loaded(), self._path(request), plan, workload)
         ways = self._copy_ways
         ways.open(str(request.body["family"]))
-        return Message({"available": ways.available, "reasons": ways.reasons})
+        reasons = {key: {"code": reason.code, "facts": dict(reason.facts)} for key, reason in ways.reasons.items()}
+        return Message({"available": ways.available, "reasons": reasons})
 
     def _copies_block(self, request: Message) -> Message:
         if self._copy_ways is None:

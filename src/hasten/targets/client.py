@@ -13,12 +13,14 @@ from hasten.core.codec import from_data, record
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.machine import Machine
 from hasten.core.placement import Placement
+from hasten.core.remark import remark_from_data
 from hasten.runner.protocol import VERSION, Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hasten.core.plan import Plan, Workload
+    from hasten.core.remark import Remark
 
 
 class Link(Protocol):
@@ -120,10 +122,10 @@ class RunnerClient:
         width = len(answers) // max(1, len(samples))
         return [answers[width * i : width * (i + 1)] for i in range(len(samples))]
 
-    def copies(self, path: Path, workload: Workload, family: str) -> tuple[list[str], dict[str, str]]:
+    def copies(self, path: Path, workload: Workload, family: str) -> tuple[list[str], dict[str, Remark]]:
         """Make a family of ways to feed and read the loaded model ready: which can be gone, and why others cannot."""
         body = self._ask("load", "copies", **self._on_device(path, workload), family=family).body
-        return body["available"], body["reasons"]
+        return body["available"], {key: remark_from_data(reason) for key, reason in body["reasons"].items()}
 
     def copies_block(self, way: str, seconds: float, most: int) -> tuple[list[array[int]], Conditions]:
         """Time cycles of one way: nanoseconds of each one's feeding, running and reading."""

@@ -172,7 +172,7 @@ class _Study:
             except RunnerFailed as failed:
                 self.reasons.update(dict.fromkeys(keys, said(failed.failure.message)))
                 raise
-            self.reasons.update({key: said(reason) for key, reason in reasons.items()})
+            self.reasons.update(reasons)
         return [key for key in available if key not in self.reasons]
 
     def _block(self, runner: RunnerClient, key: str, number: int, turn: int) -> None:

@@ -49,5 +49,23 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     "copies.not-timed": Phrase("The measurement ended before it was timed."),
     "copies.unclear": Phrase("The noise is larger than its cost."),
+    # Why a way cannot be gone.
+    "copies.classic-only": Phrase("LiteRT 2.3 runs this model through its classic interface only."),
+    "copies.classic-on-cpu": Phrase("LiteRT's classic interface is timed on the CPU only."),
+    "copies.compiled-on-cpu-gpu": Phrase("LiteRT's CompiledModel for Python is timed on the CPU and GPU only."),
+    "copies.own-memory": Phrase("The {accelerator} keeps tensors in its own memory and must copy them."),
+    "copies.host-memory": Phrase("The engine works in host memory, which needs no lock."),
+    "copies.other-outputs": Phrase("Its outputs differ from those of the other ways."),
+    "copies.no-type": Phrase("NumPy has no such type: {error}."),
+    "copies.first-signature": Phrase("set_tensor and tensor() know the first signature only."),
+    "copies.no-signature": Phrase("The model has no signature."),
+    "copies.default-types": Phrase("Every input has NumPy's default type already."),
+    "copies.always-contiguous": Phrase("Inputs with a single dimension are always contiguous."),
+    "copies.long-list": Phrase("Inputs of more than {values:,} values are too large for a list."),
+    "copies.no-dimension": Phrase("A single number has no dimension to resize."),
+    "copies.other-batch": Phrase("The model's operators do not take another batch."),
+    "copies.unknown-outputs": Phrase(
+        "LiteRT's Python interface creates no buffers for outputs whose size is known only after a run."
+    ),
 }
 BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)

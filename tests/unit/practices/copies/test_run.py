@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +13,9 @@ from hasten.core.errors import ModelError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan
 from hasten.practices.copies.rules import finding_of, recommended_way
-from hasten.practices.copies.words import BOOK
+from hasten.practices.copies.words import BOOK, PHRASES
+from hasten.runner import copies as copies_module
+from hasten.runner import copy_engines
 from hasten.runner.copy_ways import WAYS
 from hasten.targets.local import LocalTarget
 from tests import example_models
@@ -20,6 +24,7 @@ from tests.model_builder import ModelBuilder
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hasten.core.remark import Remark
     from hasten.practices.copies.facts import CopiesFound
     from hasten.targets.client import RunnerClient
 
@@ -39,7 +44,7 @@ def chosen(found: CopiesFound) -> str:
 
 
 def reasons_of(found: CopiesFound) -> dict[str, str]:
-    return {row.key: BOOK.text(row.reason) for row in found.rows if row.us is None}
+    return {row.key: row.reason.code or BOOK.text(row.reason) for row in found.rows if row.us is None}
 
 
 def test_every_way_has_a_row_and_copies_cost_what_copies_cost(large: Path) -> None:
@@ -55,7 +60,7 @@ def test_every_way_has_a_row_and_copies_cost_what_copies_cost(large: Path) -> No
     assert cost["list", "in"] > cost["wrong type", "in"] > cost["views", "in"]
     assert chosen(found) in ("views", "host")
     assert finding_of(found).practice == "copies"
-    assert reasons_of(found) == {"locked": "the engine works in host memory, which needs no lock"}
+    assert reasons_of(found) == {"locked": "copies.host-memory"}
     shares = [row.share for row in found.rows if row.us is not None]
     assert all(share is not None for share in shares)
 
@@ -75,7 +80,7 @@ def test_a_language_that_cannot_follow_the_plan_is_refused_before_measuring(larg
 @pytest.mark.parametrize(
     ("content", "refused"),
     [
-        (example_models.no_signature(), {"signature": "the model has no signature"}),
+        (example_models.no_signature(), {"signature": "copies.no-signature"}),
         (example_models.accumulator(), {}),
         (example_models.mobilenet_like(width=8, blocks=1, size=8, dtype="int8"), {}),
     ],
@@ -90,7 +95,7 @@ def test_odd_models_have_rows_too(tmp_path: Path, content: bytes, refused: dict[
 
 def test_a_model_for_the_classic_interface_only_says_so(large: Path) -> None:
     found = copies(large, Plan(kernel="reference"), effort=Effort(0.2))
-    assert "classic interface only" in reasons_of(found)["host"]
+    assert reasons_of(found)["host"] == "copies.classic-only"
     assert chosen(found) == "views"
 
 
@@ -101,7 +106,7 @@ class _Dying(LocalTarget):
         runner = super().start(plan)
         plain = runner.copies
 
-        def open_or_die(path: Path, workload: object, family: str) -> tuple[list[str], dict[str, str]]:
+        def open_or_die(path: Path, workload: object, family: str) -> tuple[list[str], dict[str, Remark]]:
             if family == "buffers":
                 runner.close()
                 raise RunnerFailed(Failure("load", "crash", "native code crashed with SIGABRT"))
@@ -109,6 +114,13 @@ class _Dying(LocalTarget):
 
         runner.copies = open_or_die  # type: ignore[method-assign]
         return runner
+
+
+def test_every_reason_of_a_runner_has_a_sentence() -> None:
+    source = "".join(inspect.getsource(module) for module in (copies_module, copy_engines))
+    codes = {f"copies.{code}" for code in re.findall(r'Refused\("([\w-]+)"', source)}
+    assert len(codes) >= 10
+    assert codes <= set(PHRASES)
 
 
 def test_an_interface_that_crashes_costs_its_own_rows_only(large: Path) -> None:
