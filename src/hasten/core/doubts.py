@@ -157,7 +157,14 @@ PHRASES: Final[dict[str, Phrase]] = {
         "The plan asks for {asked:count thread}, but the engine used {seen}.",
         "Check the plan; the latency is that of the threads in use.",
     ),
-    PARTIAL: Phrase(_partial, lambda facts: "" if "failure" in facts else "Run hasten profile to see what ran where."),
+    PARTIAL: Phrase(
+        _partial,
+        lambda facts: (
+            "Measure again; the latency is that of the earlier processes."
+            if "failure" in facts
+            else "Run hasten accelerators to see how many operators it takes."
+        ),
+    ),
     UNSEEN: Phrase(_unseen, "The latency was measured without the profiler and includes all of it."),
     PROFILING: Phrase(_profiling, "Compare operators with each other, not with the latency."),
     MORE_CORES: Phrase(
@@ -170,3 +177,14 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
 }
 DOUBTS: Final = Phrasebook(PHRASES)
+
+
+def phrases_with(time_option: str) -> dict[str, Phrase]:
+    """The same with the option by which a command is given more time; empty where no command is meant."""
+    told = f" ({time_option})" if time_option else ""
+    longer = {
+        NOISY: f"Measure longer{told}, or close other programs.",
+        FEW_SAMPLES: f"Measure longer{told}.",
+        NOT_STEADY: f"Measure longer{told}.",
+    }
+    return {**PHRASES, **{code: Phrase(PHRASES[code].text, hint) for code, hint in longer.items()}}

@@ -58,5 +58,7 @@ def _phrasebook(names: tuple[str, ...]) -> Phrasebook:
     from hasten.practices import step_words
     from hasten.variants import words as variants
 
-    others = (step_words, trial_words, variants, evaluation, accuracy_notes, doubts)
-    return Phrasebook(*(practice_named(name).PHRASES for name in names), *(room.PHRASES for room in others))
+    others = (step_words, trial_words, variants, evaluation, accuracy_notes)
+    tables = [*(practice_named(name).PHRASES for name in names), *(room.PHRASES for room in others)]
+    # A page holds results of several commands, each with an option of its own for the time.
+    return Phrasebook(*tables, doubts.phrases_with(""))

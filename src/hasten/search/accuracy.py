@@ -159,7 +159,8 @@ class AccuracyJudge:
             dataset = self._data.calibration
             if dataset is None:
                 dataset = self.half(CHOOSING)
-                self._note(remark("search.calibration-from-choosing"))
+                source = "noise" if dataset.is_random else "choosing"
+                self._note(remark(f"search.calibration-from-{source}"))
             self._calibration = self._prepared(dataset, CALIBRATION_SAMPLES)
         return self._calibration
 

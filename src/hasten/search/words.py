@@ -42,7 +42,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "tune.simpler": Phrase("{trial} is no faster than {than}, which is simpler."),
 }
 BOOK: Final = Phrasebook(
-    PHRASES, VARIANTS, trial_words.PHRASES, words.PHRASES, MADE, accuracy_notes.PHRASES, doubts.PHRASES
+    PHRASES, VARIANTS, trial_words.PHRASES, words.PHRASES, MADE, accuracy_notes.PHRASES, doubts.phrases_with("--budget")
 )
 
 

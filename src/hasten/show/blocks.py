@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hasten.core.doubts import gravest
@@ -181,8 +181,25 @@ def sentences(texts: Iterable[str]) -> list[Block]:
 
 
 def notes(remarks: Sequence[Remark], book: Phrasebook) -> list[Block]:
-    """Remarks in words, as a block; none where there are none."""
-    return [Notes(tuple(Note(book.text(remark), book.hint(remark)) for remark in remarks))] if remarks else []
+    """Remarks in words, as a block; none where there are none. Each sentence once, and a few of a kind at most."""
+    kinds: dict[str, list[Note]] = {}
+    for remark in remarks:
+        note = Note(book.text(remark), book.hint(remark))
+        alike = kinds.setdefault(remark.code or note.text, [])
+        if note not in alike:
+            alike.append(note)
+    rows = [row for alike in kinds.values() for row in _few_of(alike)]
+    return [Notes(tuple(rows))] if rows else []
+
+
+def _few_of(alike: Sequence[Note]) -> list[Note]:
+    """Notes of one kind, what to do about them after the last; of many, the first few and the number of the others."""
+    shown = list(alike[:_MOST_NAMES]) if len(alike) > _MOST_NAMES + 1 else list(alike)
+    if len({note.hint for note in shown}) == 1:
+        shown = [*(replace(note, hint="") for note in shown[:-1]), shown[-1]]
+    if (more := len(alike) - len(shown)) > 0:
+        shown.append(Note(f"{more} more like these; --json lists them."))
+    return shown
 
 
 def doubt_notes(doubts: Mapping[str, Sequence[Remark]], book: Phrasebook) -> list[Block]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from hasten.api import Data, Effort, SearchSettings, document, quantize
+from hasten.api import Data, Effort, SearchSettings, document, markdown, quantize
 from hasten.core import accuracy_notes
 from hasten.core.accuracy import Kind
 from hasten.core.comparison import Verdict
@@ -330,3 +330,10 @@ def test_a_race_moves_the_bar_by_its_time() -> None:
     begin = plan.step(0.5)
     places = [plan.timing(begin, spent) for spent in (0.0, 0.5, 1.0, 7.0)]
     assert places[0] == begin < places[1] < places[2] == places[3] < plan.step(0.75)
+
+
+def test_without_data_no_half_of_it_is_spoken_of(place: Path, tmp_path: Path) -> None:
+    settings = SearchSettings(recipes=("static_int8",))
+    found = quantize(place / "tiny.tflite", tmp_path / "out", settings=settings, effort=QUICK)
+    assert "search.calibration-from-noise" in [note.code for note in found.notes]
+    assert " half " not in markdown(found)

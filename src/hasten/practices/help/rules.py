@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.doubts import DISTURBED, OUTLIERS
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
 from hasten.practices.help import facts
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 NAME: Final = "help"
 _BUSY_LOAD: Final = 0.5
 _COARSE_TIMER_NS: Final = 1000
-_NOISY: Final = 0.10
+_NOISE: Final = {DISTURBED, OUTLIERS}
 _LITTLE_MEMORY_MB: Final = 1024
 _FAST_INT8: Final = ("avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
 
@@ -78,7 +79,8 @@ def run_checks(accelerator: str, samples: Samples) -> list[Check]:
     found = [Check(facts.RUNS_ON[accelerator], Status.OK, remark("help.runs", median_ms=samples.median_ms))]
     if accelerator == "cpu":
         spread = samples.p95_ms / samples.median_ms - 1 if samples.median_ms else 0.0
-        found.append(_warning(facts.NOISE, spread > _NOISY, "help.noise", spread=spread))
+        noisy = any(doubt.code in _NOISE for doubt in samples.doubts())
+        found.append(_warning(facts.NOISE, noisy, "help.noise", spread=spread))
     return found
 
 

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import Kind, is_share, value_text
+from hasten.core.accuracy_notes import RANDOM_INPUTS
 from hasten.core.codec import from_data, to_data
 from hasten.core.comparison import Verdict
 from hasten.core.remark import Remark, each_once, remark
@@ -120,10 +121,9 @@ def _facts(found: QuantizeFound) -> Iterable[tuple[str, ...]]:
     yield "model", f"{PurePath(found.model).name} ({size(found.original.size_bytes)}), {found.plan.describe()}"
     yield "chosen", f"{found.chosen}, copied to {found.path}"
     limit = found.floor.get("text") or f"at most {percent(found.max_drop)} lost"
-    yield (
-        "floor",
-        f"{limit}, decided on one half of {PurePath(found.data).name}; accuracy is measured on the other half",
-    )
+    random = any(note.code == RANDOM_INPUTS for note in found.notes)
+    judged = f"decided on one half of {PurePath(found.data).name}; accuracy is measured on the other half"
+    yield "floor", f"{limit}, {'not judged, because no data was given' if random else judged}"
 
 
 def _as_it_is(found: QuantizeFound) -> Iterable[tuple[str, ...]]:

@@ -149,6 +149,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     "search.calibration-from-choosing": Phrase(
         "Activation ranges come from samples of the choosing half of the data, because --calibration was not given."
     ),
+    "search.calibration-from-noise": Phrase(
+        "Activation ranges come from random inputs, because neither --data nor --calibration was given.",
+        "Give real samples with --calibration.",
+    ),
     "search.one-output-judged": Phrase(
         "{metric} judges only {output!r}, 1 of {count} outputs. A variant that is far off in another is not chosen.",
         "Use --metric module:function to judge all outputs.",

@@ -7,15 +7,18 @@ from array import array
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
+from hasten.core import doubts
 from hasten.core.block import Block, Conditions
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
 from hasten.core.remark import remark
+from hasten.core.samples import Samples
 from hasten.measure.effort import Effort
 from hasten.practices.help.facts import CACHE, RUNS_ON, Status
-from hasten.practices.help.rules import finding_of
+from hasten.practices.help.rules import finding_of, run_checks
 from hasten.practices.help.run import run
 from hasten.practices.help.view import document, view
 from hasten.practices.help.words import BOOK
@@ -168,3 +171,14 @@ def test_clock_that_never_moves_gives_no_error() -> None:
 @pytest.mark.parametrize("found", [examples.fine(), examples.troubled(), examples.without_engine(), examples.devices()])
 def test_it_fits_a_terminal(found: DoctorFound | DevicesFound) -> None:
     assert max(map(len, terminal_text(view(found)).splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("slow", "share"), [(1.0, 0.0), (1.06, 0.5), (1.12, 0.2), (1.5, 0.3), (1.5, 0.01)])
+def test_a_machine_is_noisy_where_its_latency_has_a_doubt_of_noise(slow: float, share: float) -> None:
+    random = np.random.default_rng(0)
+    factors = np.where(random.random(400) < share, slow, 1.0) * random.normal(1, 0.01, 400)
+    block = Block(0, 0.0, array("q", (factors * 1e6).astype(int).tolist()), Conditions())
+    samples = Samples((block,), 0)
+    noisy = {doubts.DISTURBED, doubts.OUTLIERS} & {doubt.code for doubt in samples.doubts()}
+    _, check = run_checks("cpu", samples)
+    assert (check.status is Status.WARNING) == bool(noisy)
