@@ -62,7 +62,7 @@ def main() -> int:
     within = sum(entry["within"] for entry in stages)
     passed = all(entry["named"] for entry in stages) and within >= len(stages) - 1 and not figures["repaired"]
     figures["within"] = f"{within} of {len(stages)}"
-    return record("app_faults", figures, passed=passed)
+    return record("app_faults", figures, passed=passed, whole=len(stages) == len(_RULES))
 
 
 def _stage(models: Path, stage: str, pairs: int) -> dict[str, Any]:

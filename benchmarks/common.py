@@ -45,8 +45,20 @@ def code_version() -> str:
     return f"{commit}+{hashlib.sha256((changed + added).encode()).hexdigest()[:8]}"
 
 
-def record(name: str, figures: dict[str, Any], *, passed: bool) -> int:
-    """Print the figures, keep them with the machine and the code that they came from, and return an exit code."""
+def record(name: str, figures: dict[str, Any], *, passed: bool, whole: bool = True) -> int:
+    """Print the figures, keep them with the machine and the code that they came from, and return an exit code.
+
+    What is not the whole of a benchmark is not kept: a result is of one run.
+    """
+    if whole:
+        _keep(name, figures, passed)
+    for key, value in figures.items():
+        print(f"  {key}: {value}")
+    print(f"{name}: {'reached' if passed else 'MISSED'}{'' if whole else ' (a part, not kept)'}")
+    return 0 if passed else 1
+
+
+def _keep(name: str, figures: dict[str, Any], passed: bool) -> None:
     described = LocalTarget().machine()
     machine = {key: getattr(described, key) for key in ("cpu", "cores", "memory_mb", "instructions", "hypervisor")}
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -64,10 +76,6 @@ def record(name: str, figures: dict[str, Any], *, passed: bool) -> int:
     }
     RESULTS.mkdir(exist_ok=True)
     write_whole(RESULTS / f"{name}.json", json.dumps(result, indent=2) + "\n")
-    for key, value in figures.items():
-        print(f"  {key}: {value}")
-    print(f"{name}: {'reached' if passed else 'MISSED'}")
-    return 0 if passed else 1
 
 
 def write_whole(path: Path, text: str) -> None:

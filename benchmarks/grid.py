@@ -73,7 +73,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], choices=list(CASES), help="may be repeated")
     parser.add_argument("--seconds-a-cell", type=float, default=_SECONDS_A_CELL, help="default: %(default)s")
-    parser.add_argument("--save-as", default="grid", help="of the results (default: %(default)s)")
     arguments = parser.parse_args()
     if len(USUAL_CASES) == 1:
         print("The real models are not there: only the embedded one is examined.")
@@ -81,7 +80,8 @@ def main() -> int:
     passed = all(found["regret"] <= _REGRET and found["cost"] <= _COST for found in models.values())
     worst = {key: max(found[key] for found in models.values()) for key in ("regret", "cost")}
     figures = {"models": models, "worst": worst, "wanted": {"regret": _REGRET, "cost": _COST}}
-    return record(arguments.save_as, figures, passed=passed)
+    whole = not arguments.only
+    return record("grid", figures, whole=whole, passed=passed)
 
 
 def _examined(case: Case, seconds_a_cell: float) -> dict[str, Any]:

@@ -71,11 +71,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], choices=list(CASES), help="may be repeated")
     parser.add_argument("--budget", type=float, default=_BUDGET_S, help="of each tuning (default: %(default)s s)")
-    parser.add_argument("--save-as", default="instead", help="of the results (default: %(default)s)")
     arguments = parser.parse_args()
     models = {name: _examined(CASES[name], arguments.budget) for name in arguments.only or USUAL_CASES}
     figures = {"models": models, "recipes": "litert-cli's, made through ai-edge-quantizer with the same calls"}
-    return record(arguments.save_as, figures, passed=all(found["reached"] for found in models.values()))
+    whole = not arguments.only
+    return record("instead", figures, whole=whole, passed=all(found["reached"] for found in models.values()))
 
 
 def _examined(case: Case, budget_s: float) -> dict[str, Any]:

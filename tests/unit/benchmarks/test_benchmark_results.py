@@ -22,6 +22,12 @@ def test_a_result_names_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert result["load_at_start"] >= 0
 
 
+def test_a_part_of_a_benchmark_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common, "RESULTS", tmp_path)
+    assert common.record("trial", {"found": 3}, passed=True, whole=False) == 0
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_benchmarks_write_themselves_is_no_change_of_the_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
