@@ -318,7 +318,8 @@ def sustained_answer(lines: Sequence[Line]) -> str:
 def _lasting_answer(model: str, found: Sustained) -> str:
     name = PurePath(model).name
     if found.onset is None:
-        return f"{name} showed no lasting slowdown ({percent(found.slowdown)} from the first to the last slice)."
+        change = f"{percent(abs(found.slowdown))} {'more' if found.slowdown > 0 else 'less'} time"
+        return f"{name} showed no lasting slowdown: a run took {change} in the last slice than in the first."
     since = duration((found.onset - 1) * found.slice_seconds)
     if found.doubts:  # which slows a model down just as heat does
         slower = f"{percent(found.slowdown)} slower than it began"

@@ -305,7 +305,7 @@ class QuantizeSearch:
                 if isinstance(measured, Failure):
                     raise RunnerFailed(measured)
                 self.folder.keep("measurement", ORIGINAL, to_data(measured))
-                trial = replace(trial, latency=measured.samples.latency)
+                trial = replace(trial, latency=measured.samples.latency, doubts=tuple(measured.doubts))
         except (HastenError, RunnerFailed):
             self.folder.choose_nothing()
             raise
@@ -314,7 +314,7 @@ class QuantizeSearch:
     def _take_times(self, waiting: list[Trial], rounds: Rounds, *, only_decided: bool = False) -> None:
         """Save what was timed; of a race that was cut short, what is decided: the rest is timed again."""
         base, *tracks = rounds.tracks
-        result, original = base.result(), self.folder.variants[ORIGINAL]
+        result, original = base.result(), replace(self.folder.variants[ORIGINAL], doubts=_doubts_of(base))
         if isinstance(result, Failure):
             if only_decided:
                 return
@@ -325,7 +325,7 @@ class QuantizeSearch:
         for trial, track in zip(waiting, tracks, strict=True):
             timed = timed_trial(trial, base, track, original.latency, only_decided=only_decided)
             if timed is not None:
-                self.folder.save_variant(timed)
+                self.folder.save_variant(replace(timed, doubts=_doubts_of(track)))
         self.folder.choose(self.best)
 
     def _leave_slow_nodes(self) -> None:
@@ -408,6 +408,12 @@ def timed_trial(
     return replace(
         trial, latency=Interval(latency.estimate * scale, latency.low * scale, latency.high * scale), against=against
     )
+
+
+def _doubts_of(track: Track) -> tuple[Remark, ...]:
+    """Reasons to doubt what a race measured; none where it measured nothing."""
+    result = track.result()
+    return () if isinstance(result, Failure) else tuple(result.doubts)
 
 
 def slow_nodes_note(gains: Gains) -> Remark:

@@ -169,9 +169,14 @@ def _raced_row(row: Mapping[str, Any]) -> str:
     if row["median_ms"] is None:
         return as_sentence(why_words(row["why"]) or "it did not run")
     ratio = row["ratio"]
-    than = "" if ratio is None else f" ({percent(abs(ratio - 1))} {'slower' if ratio > 1 else 'faster'})"
+    than = "" if ratio is None else f" ({_against_best(ratio)})"
     why = f" {as_sentence(why_words(row['why']))}" if row["why"] and ratio is not None and ratio < 1 else ""
     return f"{milliseconds(row['median_ms'])}{than}.{why}"
+
+
+def _against_best(ratio: float) -> str:
+    """`22 % slower`, `3.1× slower`, `1.60× faster`."""
+    return f"{percent(ratio - 1)} slower" if 1 < ratio < _CLEARLY_SLOWER else speedup(ratio)
 
 
 def _vendor(facts: Mapping[str, Any]) -> str:

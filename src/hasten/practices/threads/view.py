@@ -84,7 +84,8 @@ def sections(lines: Sequence[Line]) -> list[Section]:
 
 
 def _row_name(row: Row) -> str:
-    return f"{option_words(row.option)}, {condition_words(row.condition)}"
+    """`2 threads alone`, `1 thread next to compute work`: without a comma, as it stands in a list."""
+    return f"{option_words(row.option)} {f'next to {row.load_kind} work' if row.load_workers else 'alone'}"
 
 
 def _measured_row(data: dict[str, Any]) -> Row:
