@@ -84,7 +84,7 @@ def test_a_file_without_permission(tmp_path: Path) -> None:
 
 def test_damaged_files_never_end_in_a_traceback_or_a_hang() -> None:
     """The first files of `benchmarks/robust.py`; its 2,000 are a benchmark."""
-    command = [sys.executable, "-m", "benchmarks.robust", "--count", "60", "--no-record"]
+    command = [sys.executable, "-m", "benchmarks.robust", "--count", "60"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "problems: []" in done.stdout
