@@ -581,8 +581,9 @@ def _tuned(document: Data, trials: Trials, page: Page) -> Iterator[Contradiction
         yield Contradiction(Kind.TWO_VALUES, "trials", f"{timed} and {document['trials']}")
     for finding in document["verdicts"]:
         if finding["practice"] == "profile":
-            # The profile of the choice: its run takes what the choice's run takes.
-            told_ms = (finding.get("facts") or {}).get("latency_ms")
+            # A run of the choice takes the same here; a profiled run is another quantity.
+            facts = finding.get("facts") or {}
+            told_ms = None if "run_ms" in facts else facts.get("latency_ms")
             yield from _equal("verdicts.profile", told_ms, best["latency_ms"])
 
 

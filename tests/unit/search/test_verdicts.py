@@ -141,6 +141,8 @@ def test_a_run_too_short_for_the_profiler_is_said_to_be() -> None:
     profile = Profile(Model("m", 1, ""), Plan(), 0.00219, 0.002, 0.02, 0.0169, 0.0, 9, (short,), ())
     found = verdicts([BASE], profiles=(profile, profile))
     assert found["profile"].remark.code == "profile.unseen"
+    # The latencies are those of the trials: a page has one for each.
+    assert found["profile"].remark.facts["latency_ms"] == BASE.median_ms
     assert "%" not in BOOK.text(found["profile"].remark)
     assert found["operators"].standing is Standing.NOT_EXAMINED
     assert found["operators"].remark.code == "operators.unseen"

@@ -23,7 +23,15 @@ def verdict(known: Evidence) -> Finding:
     if profile is None:
         return not_examined(NAME)
     earlier = before if before is not None and after is not None and before is not after else None
-    return Finding(NAME, Standing.GOOD, where_time_goes(profile, earlier))
+    return Finding(NAME, Standing.GOOD, _as_timed(where_time_goes(profile, earlier), known))
+
+
+def _as_timed(told: Remark, known: Evidence) -> Remark:
+    """The same with the latencies of the tuning, where latencies are told: a page has one for each trial."""
+    if told.code != "profile.unseen" or known.best.latency is None or known.base.latency is None:
+        return told
+    earlier_ms = None if told.facts["earlier_ms"] is None else known.base.median_ms
+    return remark(told.code, **{**told.facts, "latency_ms": known.best.median_ms, "earlier_ms": earlier_ms})
 
 
 def unprofiled_ms(profile: Profile) -> float:

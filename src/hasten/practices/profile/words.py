@@ -18,7 +18,7 @@ def _kinds(facts: Mapping[str, Any]) -> str:
     kinds = ", ".join(f"{kind['op']} {percent(kind['share'])}" for kind in facts["kinds"])
     if "run_ms" not in facts:  # an older release gave the latency, which other runs had shown
         return f"A run takes {milliseconds(facts['latency_ms'])}: {kinds}.{_earlier(facts)}"
-    return f"A profiled run takes {milliseconds(facts['run_ms'])}: {kinds}.{_earlier(facts)}"
+    return f"A profiled run takes {milliseconds(facts['run_ms'])}: {kinds}.{_earlier(facts, 'A profiled run of the')}"
 
 
 def _unseen(facts: Mapping[str, Any]) -> str:
@@ -28,8 +28,8 @@ def _unseen(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _earlier(facts: Mapping[str, Any]) -> str:
-    return f" The original takes {milliseconds(facts['earlier_ms'])}." if facts["earlier_ms"] is not None else ""
+def _earlier(facts: Mapping[str, Any], the: str = "The") -> str:
+    return f" {the} original takes {milliseconds(facts['earlier_ms'])}." if facts["earlier_ms"] is not None else ""
 
 
 def _placement(facts: Mapping[str, Any]) -> str:
