@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 WIDTH: Final = 80
 _GAP: Final = "  "
 # A column of text is never squeezed below this, nor below a word of its own up to the second figure.
+_MOST_KEYS: Final = 3
 _NARROWEST, _LONGEST_WORD = 12, 28
 _UNITS: Final = frozenset(("%", "s", "ms", "µs", "min", "B", "kB", "MB", "GB", "pp", "GFLOP/s", "GOP/s", "GB/s"))
 # A name that has to be broken is broken behind one of these.
@@ -120,8 +121,8 @@ def _verdicts(verdicts: Verdicts, width: int) -> list[str]:
 
 
 def _table(sheet: Table, width: int, *, verbose: bool) -> str:
-    """Columns side by side, empty ones left out. Numbers keep to one line; texts wrap, but are not squeezed: a table
-    that cannot fit is wider than the terminal."""
+    """Columns side by side, empty ones left out. Numbers keep to one line; texts wrap, but are not squeezed: columns
+    that cannot fit follow below, each row with what tells it from the others again."""
     shown = [
         place
         for place, column in enumerate(sheet.columns)
@@ -133,29 +134,66 @@ def _table(sheet: Table, width: int, *, verbose: bool) -> str:
     fits = verbose or not sheet.most or len(sheet.rows) <= sheet.most + 1
     most = len(sheet.rows) if fits else sheet.most
     rows = [[printable(row[place].text).strip() for place in shown] for row in sheet.rows[:most]]
-    widths = _widths(heads, rows, numeric, width)
-    lines = _row_lines(heads, widths, numeric)
-    for row in rows:
-        lines += _row_lines(row, widths, numeric)
+    lines: list[str] = []
+    for group in _fitting(heads, rows, numeric, width):
+        lines += [""] if lines else []
+        lines += _part(group, heads, rows, numeric, width)
     if (more := len(sheet.rows) - most) > 0:
         lines.append(f"… {more} more (--verbose shows them)")
     return "\n".join(lines)
 
 
+def _part(
+    group: Sequence[int], heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool], width: int
+) -> list[str]:
+    """Some columns of a table."""
+    kinds = [numeric[place] for place in group]
+    parts = [[row[place] for place in group] for row in (heads, *rows)]
+    widths = _widths(parts[0], parts[1:], kinds, width)
+    return [line for part in parts for line in _row_lines(part, widths, kinds)]
+
+
+def _fitting(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool], width: int
+) -> list[list[int]]:
+    """Which columns stand side by side: all where that fits, else as many as do, each time with the first ones."""
+    keys = list(range(_columns_that_tell_rows_apart(rows)))
+    _, least = _full_and_least(heads, rows, numeric)
+    groups: list[list[int]] = [[]]
+    for place in range(len(heads)):
+        group = groups[-1]
+        if len(group) > len(keys) and sum(least[it] + len(_GAP) for it in group) + least[place] > width:
+            group = keys.copy()
+            groups.append(group)
+        group.append(place)
+    return groups
+
+
+def _columns_that_tell_rows_apart(rows: Sequence[Sequence[str]]) -> int:
+    """How many of the first columns do; one if a few do not."""
+    apart = (count for count in range(1, _MOST_KEYS + 1) if len({tuple(row[:count]) for row in rows}) == len(rows))
+    return next(apart, 1)
+
+
 def _widths(heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool], width: int) -> list[int]:
     """The columns' widths: as wide as what they hold where that fits, else the widest are narrowed first."""
-    texts = [[row[place] for row in rows] for place in range(len(heads))]
-    widths = [max(map(cells_of, (head, *column))) for head, column in zip(heads, texts, strict=True)]
-    least = [
-        min(full, _least(head, column, is_number))
-        for head, column, is_number, full in zip(heads, texts, numeric, widths, strict=True)
-    ]
+    widths, least = _full_and_least(heads, rows, numeric)
     while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
         spare = [place for place in range(len(widths)) if widths[place] > least[place]]
         if not spare:
             break
         widths[max(spare, key=lambda place: widths[place])] -= 1
     return widths
+
+
+def _full_and_least(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool]
+) -> tuple[list[int], list[int]]:
+    """The widths of columns that hold everything on one line, and those that they can be narrowed to."""
+    columns = [[row[place] for row in rows] for place in range(len(heads))]
+    full = [max(map(cells_of, (head, *column))) for head, column in zip(heads, columns, strict=True)]
+    least = [_least(*column) for column in zip(heads, columns, numeric, strict=True)]
+    return full, [min(pair) for pair in zip(full, least, strict=True)]
 
 
 def _least(head: str, column: Sequence[str], is_number: bool) -> int:

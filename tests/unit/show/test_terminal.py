@@ -49,7 +49,7 @@ class TestTables:
         assert " ".join(WORDS.split()[:3]) in " ".join(lines)
 
     def test_columns_of_text_are_not_squeezed(self) -> None:
-        heads = ("name", *(f"#figure {number}" for number in range(9)), "why")
+        heads = ("name", *(f"#figure{number}" for number in range(9)), "why")
         lines = lines_of(table(("int8+float9", *["123.456 ms"] * 9, WORDS), heads=heads))
         assert any("int8+float9" in line for line in lines)
         assert len(lines) < 20
@@ -123,3 +123,20 @@ class TestOtherBlocks:
     def test_words_stay_whole(self) -> None:
         path = "/a/very/long/path" * 8
         assert wrapped(f"See {path} for more", 80) == ["See", path, "for more"]
+
+
+def test_columns_that_do_not_fit_follow_below_with_what_tells_the_rows_apart() -> None:
+    heads = ("condition", "#threads", *(f"#figure{number}" for number in range(9)))
+    rows = tuple(
+        (Cell(name), Cell(str(threads)), *(Cell(f"{number}.{threads} ms") for number in range(9)))
+        for name in ("idle device", "busy device")
+        for threads in (1, 2)
+    )
+    text = terminal_text([Table("t", "", columns(*heads), rows)])
+    assert max(map(len, text.splitlines())) <= 80
+    first, second = text.split("\n\n")
+    for part in (first, second):
+        assert [line.split()[:3] for line in part.splitlines()[1:]] == [
+            [*name.split(), str(threads)] for name in ("idle device", "busy device") for threads in (1, 2)
+        ]
+    assert all(f"{number}.2 ms" in text for number in range(9))
