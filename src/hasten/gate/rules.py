@@ -7,6 +7,9 @@ run of two processes above 1.5 times the limit (or below the limit by that facto
 factor of 2, where there is no time for a second. Processes differ by a few percent, and a busy neighbor halves the
 speed of a core at most. Simulations in the tests hold this to at most 5 % of wrong verdicts on either side.
 
+Other programs that use the cores a model needs slow it down: then what is above the limit is undecided, unless the CPU
+time of every run says the same by a clear factor.
+
 Sizes are exact. An accuracy is judged by its 95 % interval: the limit is for the model, not for the samples at hand.
 """
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from hasten.core.accuracy import Accuracy, PairedAccuracy
     from hasten.core.floor import Floor
+    from hasten.core.measurement import Measurement
     from hasten.core.samples import Samples
 
     Judgment = tuple[GateVerdict, Remark]
@@ -42,6 +46,8 @@ FEWEST_RUNS_FOR_P95: Final = 59
 # By which every run must be beyond the limit, by the number of processes.
 _CLEAR: Final = 1.5
 _CLEAR_ALONE: Final = 2.0
+# Cores that other programs use before it matters; the same bound raises the doubt "other-load".
+_BUSY_CORES: Final = 0.25
 # Peaks of memory of one model differ by less.
 _MEMORY_SPREAD: Final = 0.1
 _SHOWN: Final = 0.95
@@ -51,6 +57,16 @@ _MOST_RUNS_A_BLOCK: Final = 100
 _MOST_SAMPLES: Final = 10**6
 # Reasons that more processes would remove: for these a gate goes on beyond its usual time.
 LACKING: Final = ("gate.few-processes", "gate.few-runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """Other programs on the cores that a model needed. They can only slow it down: what passes, passes."""
+
+    busy_cores: float
+    """How many cores they used."""
+    share: float
+    """The part of the time in which the model ran on the cores that it asked for, and did not wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +81,8 @@ class Figure:
     processes: int
     runs: int | None = None
     """How many runs there were, where a verdict depends on it."""
+    contention: Contention | None = None
+    """What other programs took from the model; None where there were cores enough for all."""
 
 
 def exact_row(what: str, unit: str, measured: float, limit: float) -> Row:
@@ -99,7 +117,7 @@ def _clear(figure: Figure, limit: float, fewest: int) -> Judgment | None:
         return None
     factor = _CLEAR if figure.processes >= FEWEST_WHEN_CLEAR else _CLEAR_ALONE
     facts = {"processes": figure.processes, "factor": factor}
-    if figure.least > limit * factor:
+    if figure.least * (figure.contention.share if figure.contention else 1.0) > limit * factor:
         return GateVerdict.FAILED, remark("gate.clearly-above", above=figure.interval.estimate / limit - 1, **facts)
     if figure.most * factor <= limit and not _lacks_runs(figure):
         return GateVerdict.PASSED, remark("gate.clearly-below", **facts)
@@ -110,6 +128,8 @@ def _by_interval(figure: Figure, limit: float) -> Judgment:
     if figure.processes < FEWEST_PROCESSES:
         facts = {"processes": figure.processes, "needed": FEWEST_PROCESSES}
         return GateVerdict.UNDECIDED, remark("gate.few-processes", **facts)
+    if figure.interval.low > limit and figure.contention is not None:
+        return GateVerdict.UNDECIDED, remark("gate.contended", cores=figure.contention.busy_cores)
     if figure.interval.low > limit:
         return GateVerdict.FAILED, remark("gate.broken", above=figure.interval.estimate / limit - 1)
     if figure.interval.high > limit:
@@ -267,6 +287,18 @@ def init_figure(times_ms: Sequence[float]) -> Figure | None:
         return None
     found = grouped_interval([[time] for time in times_ms], CONFIDENCE)
     return Figure(found, min(times_ms), max(times_ms), len(times_ms))
+
+
+def contention(found: Measurement, cores: int) -> Contention | None:
+    """What other programs took from a model on a machine with this number of cores."""
+    told = [item for block in found.samples.blocks if (item := block.conditions).other_cores_busy is not None]
+    wall = sum(item.wall_seconds for item in told)
+    if not wall or not found.plan.runs_on_cpu:
+        return None
+    busy = sum((item.other_cores_busy or 0.0) * item.wall_seconds for item in told) / wall
+    if busy <= _BUSY_CORES or found.plan.threads + busy <= cores + _BUSY_CORES:
+        return None
+    return Contention(busy, min(1.0, sum(item.cpu_seconds for item in told) / (wall * found.plan.threads)))
 
 
 def _range(samples: Samples) -> tuple[float, float]:

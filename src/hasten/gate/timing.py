@@ -18,6 +18,8 @@ from hasten.gate.rules import (
     FEWEST_PROCESSES,
     FEWEST_WHEN_CLEAR,
     LACKING,
+    Figure,
+    contention,
     figure_row,
     init_figure,
     latency_figure,
@@ -51,7 +53,7 @@ class TimedGate:
         self.seconds = self.bound_seconds = 0.0
         self.memory_exhausted = False
         """Whether the model needed more memory than a runner may have."""
-        self._has_ended = False
+        self._target, self._has_ended = target, False
         self._rounds = Rounds(target, [candidate] if baseline is None else [baseline, candidate])
         self._track = self._rounds.tracks[-1]
         self._peaks_mb: list[float] = []
@@ -124,19 +126,21 @@ class TimedGate:
 
     def _time_rows(self, fewest: int) -> list[Row]:
         limits, found = self.limits, self.measurement()
-        samples = None if found is None else found.samples
         rows = []
         if limits.latency_ms is not None:
-            figure = None if samples is None else latency_figure(samples)
+            figure = None if found is None else self._contended(latency_figure(found.samples), found)
             rows.append(figure_row(limited("latency", "ms", limits.latency_ms), figure, fewest))
         if limits.p95_ms is not None:
-            figure = None if samples is None else p95_figure(samples)
+            figure = None if found is None else self._contended(p95_figure(found.samples), found)
             rows.append(figure_row(limited("p95", "ms", limits.p95_ms), figure, fewest))
         if limits.init_ms is not None:
             # The first process alone may have read the model from a cold disk.
             figure = init_figure([load.init_ms for load in self._track.loads])
             rows.append(figure_row(limited("init", "ms", limits.init_ms), figure))
         return rows
+
+    def _contended(self, figure: Figure, found: Measurement) -> Figure:
+        return replace(figure, contention=contention(found, self._target.machine().cores))
 
     def _log_ratios(self) -> list[float]:
         first, second = (track.result() for track in self._rounds.tracks)

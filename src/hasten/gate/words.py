@@ -147,6 +147,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     "gate.kept": Phrase("The whole confidence interval lies below the limit."),
     "gate.broken": Phrase(lambda facts: f"{_above(facts)}. The whole confidence interval lies above it."),
     "gate.undecided": Phrase("The confidence interval contains the limit.", _LONGER),
+    "gate.contended": Phrase(
+        "Above the limit, but other processes kept {cores:.1f} cores busy that the model needed.",
+        "Close them, or check on an idle machine.",
+    ),
     "gate.clearly-above": Phrase(_clearly("above")),
     "gate.clearly-below": Phrase(_clearly("below")),
     "gate.not-measured": Phrase("Nothing was measured."),

@@ -107,7 +107,8 @@ def slow() -> CheckFound:
 
 def odd() -> CheckFound:
     """Limits of every kind, kept, broken and undecided, with a doubt and a note."""
-    rows = (SIZE, LATENCY, INIT, MEMORY, ACCURACY, ERROR, SLOWDOWN, LOST, UNKNOWN)
+    busy = replace(LATENCY, limit=2.0, verdict=UNDECIDED, why=remark("gate.contended", cores=1.3))
+    rows = (SIZE, busy, INIT, MEMORY, ACCURACY, ERROR, SLOWDOWN, LOST, UNKNOWN)
     return found(
         *rows,
         doubts=(BUSY,),

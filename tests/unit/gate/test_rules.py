@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hasten.core.accuracy import Accuracy, PairedAccuracy
-from hasten.core.block import Block
+from hasten.core.block import Block, Conditions
 from hasten.core.codec import to_data
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
@@ -29,8 +29,10 @@ from hasten.evaluate.intervals import wilson_interval
 from hasten.gate.facts import CheckFound, GateVerdict, Row
 from hasten.gate.rules import (
     FEWEST_PROCESSES,
+    Contention,
     Figure,
     accuracy_row,
+    contention,
     drop_row,
     exact_row,
     figure_row,
@@ -98,6 +100,36 @@ def test_few_processes_decide_only_what_is_clear(
     assert (row.interval, row.confidence) == ((0.9, 1.1), None), "the range of what was seen"
     if verdict is UNDECIDED:
         assert row.why == remark("gate.few-processes", processes=processes, needed=4)
+
+
+@pytest.mark.parametrize(
+    ("limit", "share", "verdict"),
+    [
+        (0.8, 0.5, UNDECIDED),  # above the limit, but it waited half of the time
+        (0.5, 0.5, UNDECIDED),
+        (0.25, 0.5, FAILED),  # even its CPU time is too long
+        (1.2, 0.5, PASSED),  # kept in spite of the load
+    ],
+)
+def test_what_other_programs_took_is_not_the_models_fault(limit: float, share: float, verdict: GateVerdict) -> None:
+    figure = Figure(Interval(1.0, 0.9, 1.1), 0.9, 1.1, 5, contention=Contention(2.0, share))
+    row = figure_row(limited("latency", "ms", limit), figure)
+    assert row.verdict is verdict
+    if limit == 0.8:
+        assert row.why == remark("gate.contended", cores=2.0)
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "busy", "share"), [(1, 2, 0.2, None), (1, 2, 1.2, None), (1, 2, 1.5, 0.5), (2, 2, 0.5, 0.25)]
+)
+def test_contention_is_other_programs_on_too_few_cores(
+    threads: int, cores: int, busy: float, share: float | None
+) -> None:
+    conditions = Conditions(wall_seconds=1.0, cpu_seconds=0.5, other_cores_busy=busy)
+    samples = Samples((Block(0, 0.0, array("q", [1_000_000]), conditions),))
+    measured: Any = SimpleNamespace(samples=samples, plan=Plan(threads=threads))
+    found = contention(measured, cores)
+    assert found == (None if share is None else Contention(busy, share))
 
 
 def test_what_was_not_measured_is_undecided() -> None:
