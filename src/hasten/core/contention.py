@@ -41,7 +41,7 @@ def compare_measurements(
 
 def allowed_by_load(found: Comparison, first: Measurement, second: Measurement) -> Comparison:
     """The comparison; without its verdict where other programs may have made it."""
-    busy = max(_busy_cores(first), _busy_cores(second))
+    busy = max(busy_cores(first), busy_cores(second))
     if _is_for_the_load(found.verdict, first, second):
         return replace(found, verdict=Verdict.UNDECIDED, contention=busy)
     if not _quickest_agree(found.verdict, first, second):
@@ -51,21 +51,22 @@ def allowed_by_load(found: Comparison, first: Measurement, second: Measurement) 
 
 def _is_for_the_load(verdict: Verdict, first: Measurement, second: Measurement) -> bool:
     """Whether the plan that wants more cores lost, or did not win, while other programs used some of them."""
-    wanted = _wanted_cores(first), _wanted_cores(second)
+    wanted = wanted_cores(first), wanted_cores(second)
     if verdict is Verdict.UNDECIDED or wanted[0] == wanted[1]:
         return False
     heavier = first if wanted[0] > wanted[1] else second
     won = verdict is (Verdict.SLOWER if heavier is first else Verdict.FASTER)
-    return not won and _is_contended(heavier)
+    return not won and is_contended(heavier)
 
 
-def _is_contended(found: Measurement) -> bool:
+def is_contended(found: Measurement) -> bool:
+    """Whether other programs used cores that the plan needed."""
     cores = [block.conditions.cores for block in found.samples.blocks if block.conditions.cores]
-    busy = _busy_cores(found)
-    return bool(cores) and busy > _BUSY_CORES and _wanted_cores(found) + busy > max(cores) + _BUSY_CORES
+    busy = busy_cores(found)
+    return bool(cores) and busy > _BUSY_CORES and wanted_cores(found) + busy > max(cores) + _BUSY_CORES
 
 
-def _wanted_cores(found: Measurement) -> int:
+def wanted_cores(found: Measurement) -> int:
     """The plan's threads; for a back end with threads of its own, as many as it kept busy."""
     if found.plan.runs_on_cpu:
         return found.plan.threads
@@ -74,7 +75,7 @@ def _wanted_cores(found: Measurement) -> int:
     return max(1, math.ceil(cpu / wall - _BUSY_THREAD)) if wall else 1
 
 
-def _busy_cores(found: Measurement) -> float:
+def busy_cores(found: Measurement) -> float:
     """Cores that other programs used, on average over the time of all blocks."""
     told = [block.conditions for block in found.samples.blocks if block.conditions.other_cores_busy is not None]
     wall = sum(item.wall_seconds for item in told)

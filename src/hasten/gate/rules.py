@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hasten.core.codec import to_data
+from hasten.core.contention import busy_cores, is_contended
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval, grouped_interval, mean_interval, student_quantile
 from hasten.evaluate.intervals import binomial_cdf, wilson_interval
@@ -46,8 +47,6 @@ FEWEST_RUNS_FOR_P95: Final = 59
 # By which every run must be beyond the limit, by the number of processes.
 _CLEAR: Final = 1.5
 _CLEAR_ALONE: Final = 2.0
-# Cores that other programs use before it matters; the same bound raises the doubt "other-load".
-_BUSY_CORES: Final = 0.25
 # Peaks of memory of one model differ by less.
 _MEMORY_SPREAD: Final = 0.1
 _SHOWN: Final = 0.95
@@ -289,16 +288,13 @@ def init_figure(times_ms: Sequence[float]) -> Figure | None:
     return Figure(found, min(times_ms), max(times_ms), len(times_ms))
 
 
-def contention(found: Measurement, cores: int) -> Contention | None:
-    """What other programs took from a model on a machine with this number of cores."""
-    told = [item for block in found.samples.blocks if (item := block.conditions).other_cores_busy is not None]
-    wall = sum(item.wall_seconds for item in told)
-    if not wall or not found.plan.runs_on_cpu:
+def contention(found: Measurement) -> Contention | None:
+    """What other programs took from a model."""
+    if not found.plan.runs_on_cpu or not is_contended(found):
         return None
-    busy = sum((item.other_cores_busy or 0.0) * item.wall_seconds for item in told) / wall
-    if busy <= _BUSY_CORES or found.plan.threads + busy <= cores + _BUSY_CORES:
-        return None
-    return Contention(busy, min(1.0, sum(item.cpu_seconds for item in told) / (wall * found.plan.threads)))
+    told = [block.conditions for block in found.samples.blocks]
+    asked_for = found.plan.threads * sum(item.wall_seconds for item in told)
+    return Contention(busy_cores(found), min(1.0, sum(item.cpu_seconds for item in told) / asked_for))
 
 
 def _range(samples: Samples) -> tuple[float, float]:

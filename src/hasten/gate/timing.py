@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.contention import wanted_cores
 from hasten.core.failure import Failure
 from hasten.core.levels import above
 from hasten.core.remark import remark
@@ -18,7 +19,6 @@ from hasten.gate.rules import (
     FEWEST_PROCESSES,
     FEWEST_WHEN_CLEAR,
     LACKING,
-    Figure,
     contention,
     figure_row,
     init_figure,
@@ -34,6 +34,7 @@ from hasten.measure.schedule import Schedule
 
 if TYPE_CHECKING:
     from hasten.core.measurement import Measurement
+    from hasten.gate.rules import Figure
     from hasten.targets.base import Target
 
 DEFAULT_SECONDS: Final = 20.0
@@ -53,7 +54,7 @@ class TimedGate:
         self.seconds = self.bound_seconds = 0.0
         self.memory_exhausted = False
         """Whether the model needed more memory than a runner may have."""
-        self._target, self._has_ended = target, False
+        self._has_ended = False
         self._rounds = Rounds(target, [candidate] if baseline is None else [baseline, candidate])
         self._track = self._rounds.tracks[-1]
         self._peaks_mb: list[float] = []
@@ -121,17 +122,17 @@ class TimedGate:
             rows.append(memory_row(self._peaks_mb, self.limits.memory_mb, fewest))
         if self.baseline is not None:
             row = limited("latency", "ratio", 1 + self.limits.max_slowdown, self._baseline_name)
-            rows.append(figure_row(row, ratio_figure(self._log_ratios()), fewest))
+            rows.append(figure_row(row, self._ratio(), fewest))
         return rows
 
     def _time_rows(self, fewest: int) -> list[Row]:
         limits, found = self.limits, self.measurement()
         rows = []
         if limits.latency_ms is not None:
-            figure = None if found is None else self._contended(latency_figure(found.samples), found)
+            figure = None if found is None else replace(latency_figure(found.samples), contention=contention(found))
             rows.append(figure_row(limited("latency", "ms", limits.latency_ms), figure, fewest))
         if limits.p95_ms is not None:
-            figure = None if found is None else self._contended(p95_figure(found.samples), found)
+            figure = None if found is None else replace(p95_figure(found.samples), contention=contention(found))
             rows.append(figure_row(limited("p95", "ms", limits.p95_ms), figure, fewest))
         if limits.init_ms is not None:
             # The first process alone may have read the model from a cold disk.
@@ -139,14 +140,14 @@ class TimedGate:
             rows.append(figure_row(limited("init", "ms", limits.init_ms), figure))
         return rows
 
-    def _contended(self, figure: Figure, found: Measurement) -> Figure:
-        return replace(figure, contention=contention(found, self._target.machine().cores))
-
-    def _log_ratios(self) -> list[float]:
+    def _ratio(self) -> Figure | None:
         first, second = (track.result() for track in self._rounds.tracks)
         if isinstance(first, Failure) or isinstance(second, Failure):
-            return []
-        return list(above(second.samples.levels, first.samples.levels).values())
+            return None
+        figure = ratio_figure(list(above(second.samples.levels, first.samples.levels).values()))
+        # Load slows both alike, unless one wants more cores.
+        unlike = wanted_cores(first) != wanted_cores(second)
+        return replace(figure, contention=contention(second)) if figure is not None and unlike else figure
 
     def _is_decided(self) -> bool:
         # What this system cannot measure at all is not worth waiting for.

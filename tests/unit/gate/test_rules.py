@@ -125,10 +125,10 @@ def test_what_other_programs_took_is_not_the_models_fault(limit: float, share: f
 def test_contention_is_other_programs_on_too_few_cores(
     threads: int, cores: int, busy: float, share: float | None
 ) -> None:
-    conditions = Conditions(wall_seconds=1.0, cpu_seconds=0.5, other_cores_busy=busy)
+    conditions = Conditions(wall_seconds=1.0, cpu_seconds=0.5, cores=cores, other_cores_busy=busy)
     samples = Samples((Block(0, 0.0, array("q", [1_000_000]), conditions),))
     measured: Any = SimpleNamespace(samples=samples, plan=Plan(threads=threads))
-    found = contention(measured, cores)
+    found = contention(measured)
     assert found == (None if share is None else Contention(busy, share))
 
 

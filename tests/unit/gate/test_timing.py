@@ -68,9 +68,9 @@ def limited(
 
 
 def test_a_model_against_itself_raises_no_alarm(clock: Clock) -> None:
-    found = verdicts(clock, 1.0, 300)
-    assert found[GateVerdict.FAILED] / 300 <= 0.02
-    assert found[GateVerdict.PASSED] / 300 >= 0.9
+    found = verdicts(clock, 1.0, 150)
+    assert found[GateVerdict.FAILED] / 150 <= 0.02
+    assert found[GateVerdict.PASSED] / 150 >= 0.9
 
 
 def test_a_regression_of_ten_percent_is_found(clock: Clock) -> None:
@@ -80,8 +80,8 @@ def test_a_regression_of_ten_percent_is_found(clock: Clock) -> None:
 
 
 def test_noise_of_five_percent_makes_it_unsure_and_not_wrong(clock: Clock) -> None:
-    found = verdicts(clock, 1.0, 100, noise=0.05)
-    assert found[GateVerdict.FAILED] / 100 <= 0.02
+    found = verdicts(clock, 1.0, 50, noise=0.05)
+    assert found[GateVerdict.FAILED] / 50 <= 0.02
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.03, 0.05])
@@ -182,11 +182,8 @@ def test_a_slow_model_against_its_baseline(clock: Clock, ratio: float, right: Ga
 
 def test_a_slowdown_at_its_limit_fails_seldom(clock: Clock) -> None:
     """A slowdown of 2.5 % where 3 % are allowed is none that counts, however surely it is one."""
-    for noise in (0.01, 0.03):
-        found = verdicts(clock, 1.025, 100, noise)
-        assert found[FAILED] / 100 <= 0.05
-        found = verdicts(clock, 1.035, 100, noise)
-        assert found[PASSED] / 100 <= 0.05
+    assert verdicts(clock, 1.025, 40)[FAILED] <= 2
+    assert verdicts(clock, 1.035, 40)[PASSED] <= 2
 
 
 def test_few_runs_do_not_pass_a_95th_percentile(clock: Clock) -> None:
