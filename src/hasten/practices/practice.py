@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from hasten.core.codec import from_data
+from hasten.core.comparison import Verdict, compare_levels
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
 from hasten.core.trial import NOTHING
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from hasten.show.blocks import Block
 
 T = TypeVar("T")
+# So many times slower in whole rounds is nothing that load on the machine explains.
+_FAR: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,24 @@ class Evidence:
     def originals(self) -> list[Trial]:
         """The trials of the original, with whatever plan."""
         return [trial for trial in self.trials if trial.variant == self.base.variant]
+
+    def on_same_plan(self, trial: Trial) -> Trial | None:
+        """The original with the plan of a trial: what a variant is measured by."""
+        return next((one for one in self.originals if one.plan == trial.plan and one.latency is not None), None)
+
+    def verdict_on(self, trial: Trial, than: Trial) -> Verdict:
+        """Whether a trial is faster or slower than another, as far as the rounds that they were in can tell.
+
+        A difference that no disturbance explains needs no more rounds; what other programs may have made is undecided.
+        """
+        if trial.id == than.id:
+            return Verdict.SAME
+        ratio = trial.median_ms / than.median_ms if than.median_ms else math.inf
+        if max(ratio, 1 / ratio) > _FAR:
+            return Verdict.SLOWER if ratio > 1 else Verdict.FASTER
+        contended = any(one.against is not None and one.against.contention for one in (trial, than))
+        found = None if contended else compare_levels(than.levels, trial.levels, self.base.levels)
+        return Verdict.UNDECIDED if found is None else found.verdict
 
 
 class Practice(Protocol):

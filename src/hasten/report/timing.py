@@ -260,6 +260,9 @@ def _verdict(comparison: Comparison) -> str:
     if comparison.verdict is not Verdict.UNDECIDED:
         return f"B is {speedup(comparison.ratio, comparison.ci95, than='A')}."
     longer = "Measure longer (--seconds)."
+    if comparison.contention:
+        seen = f"{comparison.contention:.1f} cores"
+        return f"Undecided: other processes used {seen} that one of the plans needs. Measure on an idle machine."
     if not comparison.lacks_rounds:
         return f"Undecided: the noise is larger than the difference. {longer}"
     few = f"Undecided: a verdict needs {comparison.needed_rounds} pairs of processes; {comparison.rounds} ran."

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.comparison import FEWEST_ROUNDS, Verdict
 from hasten.core.remark import remark
 from hasten.core.trial import NOTHING, FloorState, Stage, Status
 from hasten.search.candidates import MOST_AT_ONCE, SLOWER, chunks
@@ -20,11 +21,14 @@ from hasten.search.round_ratios import MARGIN, are_alike, best_of, log_ratios, s
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hasten.core.comparison import Comparison
     from hasten.core.limits import Limit
     from hasten.search.candidates import Candidates, Entrant
     from hasten.search.floor_guard import Guard
 
 _QUICK_SECONDS: Final = 0.15
+# Nothing that many times slower is worth a round more.
+_FAR: Final = 4.0
 _SECONDS: Final = 0.3
 MOST_ROUNDS: Final = 8
 
@@ -71,6 +75,15 @@ class Elimination:
             if not close or not self._has_time(until):
                 return
             self._round([*([leader] if leader else []), *close[:MOST_AT_ONCE]], _SECONDS, f"{len(close)} close")
+
+    def decide(self, entrants: Sequence[Entrant], until: float) -> None:
+        """Rounds for those whose verdict against the base lacks nothing but rounds."""
+        while self._has_time(until):
+            compared = [(entrant, entrant.trial.against) for entrant in entrants if entrant.track.failure is None]
+            lacking = [entrant for entrant, found in compared if found is not None and _lacks_rounds(found)]
+            if not lacking:
+                return
+            self._round(lacking[:MOST_AT_ONCE], _QUICK_SECONDS, "deciding")
 
     def judge_promising(self, entrants: Sequence[Entrant], until: float) -> None:
         """Test the fastest first, and only those that look faster than the leader."""
@@ -170,3 +183,8 @@ class Elimination:
     def fits(self, entrant: Entrant) -> bool:
         """Whether it keeps the size asked for."""
         return self.limit.size_bytes is None or entrant.trial.size_bytes <= self.limit.size_bytes
+
+
+def _lacks_rounds(found: Comparison) -> bool:
+    few = found.rounds < FEWEST_ROUNDS and found.ratio < _FAR
+    return few and found.verdict is Verdict.UNDECIDED and not found.contention

@@ -50,6 +50,7 @@ _FAR_RUN: Final = 10.0
 _PROBED_RUNS: Final = 5
 _HOPELESS_MS: Final = 500.0
 _PLAN_SHARE: Final = 0.3
+_DECIDED_SHARE: Final = 0.4
 _BEST_VARIANTS: Final = 2
 # A recipe that breaks the floor is worth a mix if it would save this share; a mix takes its time.
 _WORTH_A_MIX: Final = 0.05
@@ -129,6 +130,9 @@ class Search:
                 self._probe(entrant)
         until = min(self.until, self.begin + _PLAN_SHARE * self.budget_s)
         self.elimination.settle(entrants, until, _PLAN_ROUNDS)
+        # What the guide asks of threads and accelerators is answered by these, whoever wins in the end.
+        asked = [entrant for entrant in entrants if entrant.trial.plan.kernel == "delegate"]
+        self.elimination.decide(asked, min(self.until, self.begin + _DECIDED_SHARE * self.budget_s))
 
     def _probe(self, entrant: Entrant) -> None:
         """A look at an accelerator before it enters: one that takes seconds a run would hold up a whole round."""

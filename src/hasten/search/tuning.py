@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.bundle.folder import PLAN_FILE, write_bundle, write_texts
 from hasten.bundle.record import MODEL_FILE, Bundle
 from hasten.core.codec import to_data
+from hasten.core.comparison import Verdict
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Finding, Standing
@@ -255,7 +256,7 @@ def _improved(known: Evidence) -> dict[str, Finding]:
     """What brought something, as the final rounds measured it."""
     found = {}
     for step in known.steps:
-        if known.confirmed and step.ci95[1] < 1:
+        if known.confirmed and step.verdict is Verdict.FASTER:
             told = remark("tune.improved", what=to_data(step.what), ratio=ratio_facts(step.ratio, step.ci95))
             found[step.practice] = Finding(step.practice, Standing.IMPROVED, told)
     return found

@@ -15,7 +15,7 @@ from hasten.show.blocks import Chart, Detail, Facts, Headline, Notes, Prose, Sni
 if TYPE_CHECKING:
     from hasten.show.blocks import Block, Cell, Column, Section, Verdicts
 
-_SYMBOLS: Final = {"good": "✓", "improved": "▲", "to do": "→", "not examined": "○"}
+_SYMBOLS: Final = {"good": "✓", "improved": "▲", "to do": "→", "not examined": "○", "undecided": "?"}
 _LONG_TABLE: Final = 15
 _MANY_WORDS, _SENTENCES = 24, 90
 # More would make the list of statuses longer than what it filters.

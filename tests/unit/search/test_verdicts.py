@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from hasten.core.comparison import Comparison, Verdict
 from hasten.core.finding import Finding, Standing
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
@@ -33,7 +35,8 @@ def trial(
     variant: str, ms: float | None, plan: Plan = TWO, floor: FloorState = FloorState.KEPT, **more: object
 ) -> Trial:
     latency = None if ms is None else Interval(ms, ms, ms)
-    found = Trial(variant, plan, status=Status.KEPT, floor=floor, latency=latency, size_bytes=100)
+    levels = {} if ms is None else {number: math.log(ms) + number % 2 / 500 for number in range(5)}
+    found = Trial(variant, plan, status=Status.KEPT, floor=floor, latency=latency, size_bytes=100, levels=levels)
     return replace(found, **more)  # type: ignore[arg-type]
 
 
@@ -55,27 +58,28 @@ def test_without_measurements_nothing_is_examined() -> None:
 
 
 def test_a_confirmed_step_is_an_improvement_with_its_interval() -> None:
-    step = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), remark("step.threads", threads=2, before=1))
+    what = remark("step.threads", threads=2, before=1)
+    step = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), what, Verdict.FASTER)
     found = verdicts([BASE, FASTER], FASTER, steps=(step,), confirmed=True)
     assert found["threads"].standing is Standing.IMPROVED
     assert found["threads"].remark.code == "tune.improved"
     assert found["threads"].remark.facts["ratio"] == {"ratio": 0.5, "ci95": [0.48, 0.52]}
-    doubtful = replace(step, ci95=(0.4, 1.1))
+    doubtful = replace(step, ci95=(0.4, 1.1), verdict=Verdict.UNDECIDED)
     assert verdicts([BASE, FASTER], FASTER, steps=(doubtful,), confirmed=True)["threads"].standing is Standing.GOOD
     assert verdicts([BASE, FASTER], FASTER, steps=(step,))["threads"].standing is Standing.GOOD
 
 
 def test_quantizing_that_breaks_the_floor_says_what_it_would_be_worth() -> None:
     broken = trial("static_int8", 1.0, floor=FloorState.BROKEN, drop=0.12, why=said("It loses 0.12 of mae."))
-    found = verdicts([BASE, broken])["quantize"]
+    found = verdicts([BASE, FASTER, broken])["quantize"]
     assert found.standing is Standing.TO_DO
     assert found.remark.code == "quantize.breaks-floor"
-    assert found.remark.facts["ratio"]["ratio"] == 0.25
+    assert found.remark.facts["ratio"]["ratio"] == 0.5  # of what the original takes with two threads
     assert "It loses 0.12 of mae." in BOOK.text(found.remark)
 
 
 def test_quantizing_without_data_asks_for_data() -> None:
-    found = verdicts([BASE, trial("static_int8", 1.0, floor=FloorState.UNKNOWN)])["quantize"]
+    found = verdicts([BASE, FASTER, trial("static_int8", 1.0, floor=FloorState.UNKNOWN)])["quantize"]
     assert found.standing is Standing.TO_DO
     assert found.remark.code == "quantize.no-data"
 
@@ -146,3 +150,43 @@ def test_a_run_too_short_for_the_profiler_is_said_to_be() -> None:
     assert "%" not in BOOK.text(found["profile"].remark)
     assert found["operators"].standing is Standing.NOT_EXAMINED
     assert found["operators"].remark.code == "operators.unseen"
+
+
+def one_round(found: Trial, ms: float) -> Trial:
+    return replace(found, levels={0: math.log(ms)}, latency=Interval(ms, -math.inf, math.inf))
+
+
+def test_one_round_decides_nothing() -> None:
+    """A single disturbed round said that one thread is best; in truth two took 0.56 of its time."""
+    two = one_round(trial(ORIGINAL, 4.7), 4.7)
+    assert verdicts([BASE, two])["threads"].standing is Standing.UNDECIDED
+    npu = one_round(trial(ORIGINAL, 5.0, NPU), 5.0)
+    assert verdicts([BASE, npu])["accelerators"].standing is Standing.UNDECIDED
+    int8 = one_round(trial("static_int8", 3.9, Plan()), 3.9)
+    assert verdicts([BASE, int8])["quantize"].standing is Standing.UNDECIDED
+
+
+def test_enough_rounds_decide() -> None:
+    assert verdicts([BASE, trial(ORIGINAL, 4.7)])["threads"].standing is Standing.GOOD
+    assert verdicts([BASE, trial(ORIGINAL, 5.0, NPU)])["accelerators"].standing is Standing.GOOD
+
+
+def test_load_that_took_the_cores_leaves_threads_undecided() -> None:
+    contended = Comparison(Verdict.UNDECIDED, 1.2, (1.1, 1.3), 0.05, 5, contention=1.0)
+    assert verdicts([BASE, trial(ORIGINAL, 4.7, against=contended)])["threads"].standing is Standing.UNDECIDED
+
+
+def test_a_variant_gets_no_credit_for_the_plan_that_it_ran_on() -> None:
+    """The NPU was 1.6 times as fast, and the variant on it brought nothing more."""
+    npu = trial(ORIGINAL, 2.5, NPU, floor=FloorState.KEPT)
+    same = trial("dynamic_int8", 2.5, NPU, floor=FloorState.BROKEN)
+    found = verdicts([BASE, npu, same], npu)["quantize"]
+    assert found.standing is Standing.GOOD
+    assert found.remark.code == "quantize.none-faster"
+
+
+def test_what_a_chosen_variant_brings_is_told_against_the_original_on_its_plan() -> None:
+    chosen = trial("static_int8", 1.0)
+    found = verdicts([BASE, FASTER, chosen], chosen)["quantize"]
+    assert found.standing is Standing.IMPROVED
+    assert found.remark.facts["ratio"]["ratio"] == pytest.approx(0.5)

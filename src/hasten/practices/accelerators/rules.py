@@ -220,19 +220,30 @@ def _is_faster(row: AcceleratorRow) -> bool:
 
 def verdict(known: Evidence) -> Finding:
     """Whether an accelerator beats the choice of a tuning."""
-    tried = [trial for trial in known.originals if trial.plan.accelerator != "cpu"]
+    tried = _fastest_of_each([trial for trial in known.trials if trial.plan.accelerator != "cpu"])
     if not tried:
         return not_examined(NAME)
     ran = [trial for trial in tried if trial.latency is not None]
     facts = {"rows": [_row(trial, known.best) for trial in tried]}
     if not ran:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-runs", **facts))
-    faster = [trial.floor for trial in ran if trial.median_ms < known.best.median_ms]
+    verdicts = {trial.id: known.verdict_on(trial, known.best) for trial in ran if trial.id != known.best.id}
+    faster = [trial.floor for trial in ran if verdicts.get(trial.id) is Verdict.FASTER]
     if FloorState.UNKNOWN in faster:
         return Finding(NAME, Standing.TO_DO, remark("accelerators.no-data", **facts))
     if FloorState.BROKEN in faster:
         return Finding(NAME, Standing.GOOD, remark("accelerators.none-accurate", **facts))
+    if Verdict.UNDECIDED in verdicts.values():
+        return Finding(NAME, Standing.UNDECIDED, remark("accelerators.undecided", **facts))
     return Finding(NAME, Standing.GOOD, remark("accelerators.none-faster", **facts))
+
+
+def _fastest_of_each(trials: Sequence[Trial]) -> list[Trial]:
+    """For each accelerator its fastest trial; one that breaks the floor only if all do."""
+    found: dict[str, Trial] = {}
+    for trial in sorted(trials, key=lambda one: (one.floor is FloorState.BROKEN, one.median_ms)):
+        found.setdefault(trial.plan.accelerator, trial)
+    return list(found.values())
 
 
 def _row(trial: Trial, best: Trial) -> dict[str, Any]:

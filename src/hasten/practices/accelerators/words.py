@@ -234,6 +234,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.none-accurate": Phrase(
         lambda facts: f"No accelerator beats the chosen plan and keeps the accuracy. {_raced(facts)}"
     ),
+    "accelerators.undecided": Phrase(
+        lambda facts: f"Whether an accelerator beats the chosen plan is undecided. {_raced(facts)}",
+        "Run hasten accelerators on an idle machine, or raise --budget.",
+    ),
     "accelerators.none-faster": Phrase(lambda facts: f"No accelerator beats the chosen plan. {_raced(facts)}"),
 }
 BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)

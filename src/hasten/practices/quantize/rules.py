@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import finite, to_data
-from hasten.core.comparison import DEFAULT_MARGIN, Verdict
+from hasten.core.comparison import DEFAULT_MARGIN, Verdict, compare_levels
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Status
@@ -125,26 +125,48 @@ def verdict(known: Evidence) -> Finding:
         told = remark("quantize.none-runs", why=to_data(failed[0].why)) if failed else remark("quantize.not-examined")
         return Finding(NAME, Standing.NOT_EXAMINED, told)
     if known.best.variant != ORIGINAL:
-        return Finding(NAME, Standing.IMPROVED, chosen_remark(known.best, known.base))
+        return _chosen(known)
     return _not_chosen(known, made)
+
+
+def _chosen(known: Evidence) -> Finding:
+    """What the chosen variant brings, against the original on the same plan: the rest is other practices' gain."""
+    same, told = known.on_same_plan(known.best), chosen_remark(known.best, known.base)
+    if same is None or known.best.plan == known.base.plan:
+        return Finding(NAME, Standing.IMPROVED, told)
+    found = compare_levels(same.levels, known.best.levels, known.base.levels)
+    gain = None if found is None else found.verdict
+    facts = {
+        **told.facts,
+        "verdict": None if gain is None else gain.value,
+        "ratio": None if found is None else ratio_facts(found.ratio, found.ci95),
+    }
+    standing = Standing.UNDECIDED if gain is Verdict.UNDECIDED else Standing.IMPROVED
+    return Finding(NAME, standing, remark(told.code, **facts))
 
 
 def _not_chosen(known: Evidence, made: list[Trial]) -> Finding:
     """Why the original stays."""
-    fastest = min(made, key=lambda trial: trial.median_ms)
+    gains = {trial.id: known.verdict_on(trial, same) for trial in made if (same := known.on_same_plan(trial))}
+    faster = [one for one in made if gains.get(one.id) is Verdict.FASTER and one.median_ms < known.best.median_ms]
     floors = {trial.floor for trial in made}
-    if FloorState.UNKNOWN in floors and FloorState.KEPT not in floors:
-        return Finding(NAME, Standing.TO_DO, _faster("quantize.no-data", known, fastest))
-    broken = [one for one in made if one.floor is FloorState.BROKEN and one.median_ms < known.best.median_ms]
+    if faster and FloorState.UNKNOWN in floors and FloorState.KEPT not in floors:
+        return Finding(NAME, Standing.TO_DO, _faster("quantize.no-data", known, faster))
+    broken = [one for one in faster if one.floor is FloorState.BROKEN]
     if broken:
-        best = min(broken, key=lambda trial: trial.median_ms)
-        return Finding(NAME, Standing.TO_DO, _faster("quantize.breaks-floor", known, best))
+        return Finding(NAME, Standing.TO_DO, _faster("quantize.breaks-floor", known, broken))
     count = len({trial.variant for trial in made})
+    fastest = min(made, key=lambda trial: trial.median_ms)
+    if known.verdict_on(fastest, known.best) is Verdict.UNDECIDED:
+        return Finding(NAME, Standing.UNDECIDED, remark("quantize.undecided", count=count, variant=fastest.variant))
     return Finding(NAME, Standing.GOOD, remark("quantize.none-faster", count=count))
 
 
-def _faster(code: str, known: Evidence, trial: Trial) -> Remark:
-    ratio = trial.median_ms / known.best.median_ms if known.best.median_ms else math.nan
+def _faster(code: str, known: Evidence, trials: Sequence[Trial]) -> Remark:
+    """The fastest of these, with its gain over the original on the same plan."""
+    trial = min(trials, key=lambda one: one.median_ms)
+    same = known.on_same_plan(trial)
+    ratio = trial.median_ms / same.median_ms if same is not None and same.median_ms else math.nan
     return remark(code, **origin(trial), ratio={"ratio": ratio}, why=to_data(trial.why))
 
 

@@ -122,6 +122,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     "quantize.none-faster": Phrase(
         "No variant ({count} tried) is both faster on this device and above the accuracy floor."
     ),
+    "quantize.undecided": Phrase(
+        "Whether {variant} beats the chosen plan is undecided ({count} variants tried).",
+        "Raise --budget, or measure on an idle machine.",
+    ),
     "quantize.none-judged": Phrase("Keep the original: no variant has been judged yet."),
     "quantize.none-made": Phrase(
         lambda facts: (

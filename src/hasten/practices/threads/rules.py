@@ -18,7 +18,7 @@ import numpy as np
 
 from hasten.core import doubts
 from hasten.core.codec import to_data
-from hasten.core.comparison import FEWEST_ROUNDS
+from hasten.core.comparison import FEWEST_ROUNDS, Verdict
 from hasten.core.finding import Finding, Standing
 from hasten.core.levels import contrast, exponential
 from hasten.core.remark import Remark, remark
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hasten.core.block import Block
     from hasten.core.levels import Contrast
     from hasten.core.measurement import Measurement
+    from hasten.core.trial import Trial
     from hasten.practices.practice import Evidence
     from hasten.practices.threads.facts import Condition, ThreadsFound
 
@@ -316,10 +317,28 @@ def finding_of(found: ThreadsFound) -> Finding:
 
 
 def verdict(known: Evidence) -> Finding:
-    """How a tuned model stands with its threads: the study if there was one, else the plans of the race."""
-    timed = [trial for trial in known.originals if trial.latency]
-    rows = [trial for trial in timed if trial.plan.runs_on_cpu and trial.plan.kernel == "delegate"]
-    if len(rows) < 2:
-        return not_examined(NAME)
+    """How a tuned model stands with its threads, by the plans of the race: the chosen variant, else the original."""
+    variants = [known.best.variant, known.base.variant] if known.best.plan.runs_on_cpu else [known.base.variant]
+    found = [_raced(known, rows) for name in variants if len(rows := _by_threads(known.trials, name)) > 1]
+    decided = [finding for finding in found if finding.standing is not Standing.UNDECIDED]
+    return next(iter([*decided, *found]), not_examined(NAME))
+
+
+def _raced(known: Evidence, rows: Sequence[Trial]) -> Finding:
+    in_use = [trial for trial in rows if trial.plan == known.best.plan]
+    chosen = in_use[0] if in_use else min(rows, key=lambda trial: trial.median_ms)
+    verdicts = {trial.plan.threads: known.verdict_on(trial, chosen) for trial in rows}
     times = [{"threads": trial.plan.threads, "median_ms": trial.median_ms} for trial in rows]
-    return Finding(NAME, Standing.GOOD, remark("threads.raced", rows=times))
+    facts = {"rows": times, "variant": chosen.variant}
+    if Verdict.UNDECIDED in verdicts.values():
+        return Finding(NAME, Standing.UNDECIDED, remark("threads.raced-undecided", **facts))
+    faster = [threads for threads, found in verdicts.items() if found is Verdict.FASTER]
+    if faster:
+        return Finding(NAME, Standing.TO_DO, remark("threads.raced", **facts, use=f"threads={faster[0]}"))
+    return Finding(NAME, Standing.GOOD, remark("threads.raced", **facts))
+
+
+def _by_threads(trials: Sequence[Trial], variant: str) -> list[Trial]:
+    """The trials of one variant on the CPU that differ in their threads only."""
+    timed = [trial for trial in trials if trial.variant == variant and trial.latency is not None]
+    return [trial for trial in timed if trial.plan.runs_on_cpu and trial.plan.kernel == "delegate"]

@@ -46,7 +46,8 @@ def situation_words(situation: str) -> str:
 
 def _raced(facts: Mapping[str, Any]) -> str:
     rows = ", ".join(f"{several(row['threads'], 'thread')} {milliseconds(row['median_ms'])}" for row in facts["rows"])
-    return f"Latency of the original by threads, from the race: {rows}."
+    of = facts.get("variant", "original")
+    return f"Latency of {'the original' if of == 'original' else of} by threads, from the race: {rows}."
 
 
 def _use(facts: Mapping[str, Any]) -> str:
@@ -104,7 +105,13 @@ PHRASES: Final[dict[str, Phrase]] = {
     "threads.not-examined": Phrase(
         "Only one thread count was timed.", "Raise --budget and continue with --resume, or run hasten threads."
     ),
-    "threads.raced": Phrase(_raced, "Run hasten threads to see how this changes under other load."),
+    "threads.raced": Phrase(
+        _raced, lambda facts: _use(facts) or "Run hasten threads to see how this changes under other load."
+    ),
+    "threads.raced-undecided": Phrase(
+        lambda facts: f"{_raced(facts)} These rounds do not decide which is fastest.",
+        "Run hasten threads on an idle machine, or raise --budget.",
+    ),
     "threads.unsure": Phrase("More rounds could still change the recommendation.", "Measure longer (--seconds)."),
     "threads.effect": _phrase("The setting takes effect: {option} kept {cores_used:.1f} cores busy."),
     "threads.fewer-seen": _phrase("The setting has no effect: the plan asks for {option}, the process has {seen}."),
