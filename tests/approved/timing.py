@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from array import array
+from dataclasses import replace
 from typing import Any
 
 from hasten.core import doubts
 from hasten.core.block import Block, Conditions
-from hasten.core.comparison import compare_rounds
 from hasten.core.measurement import Effective, Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import Remark, remark
 from hasten.core.samples import Samples
 from hasten.core.sustained import Minute, Sustained, SustainedFound
-from hasten.measure.compare import ComparisonResult
+from hasten.measure.compare import ComparisonResult, compared
 
 
 def _samples(latency_ms: float, *, processes: int = 4, spread: float = 0.02, **conditions: Any) -> Samples:
@@ -80,9 +81,23 @@ def bench_one_run() -> Measurement:
     return _measurement(12.0, samples=Samples((Block(0, 0.0, array("q", [12_000_000])),)))
 
 
-def _compared(log_ratios: list[float], **changes: Any) -> ComparisonResult:
-    first, second = _measurement(2.0, **changes), _measurement(1.2, "models/detector_int8.tflite", **changes)
-    return ComparisonResult(compare_rounds(log_ratios), first, second, 14.2)
+def _rounds(levels: list[float], **conditions: Any) -> Samples:
+    """Runs whose median in each round is known: 2 ms times the exponential of each level."""
+    found = [_samples(2.0 * math.exp(level), processes=1, **conditions) for level in levels]
+    blocks = [replace(block, runner=number) for number, one in enumerate(found) for block in one.blocks]
+    return Samples(tuple(blocks), 30)
+
+
+def _compared(
+    log_ratios: list[float],
+    names: tuple[str, str] = ("models/detector.tflite", "models/detector_int8.tflite"),
+    **changes: Any,
+) -> ComparisonResult:
+    first, second = (
+        _measurement(2.0, name, samples=_rounds([place * ratio for ratio in log_ratios]), **changes)
+        for place, name in enumerate(names)
+    )
+    return compared(first, second, 14.2)
 
 
 def compare_faster() -> ComparisonResult:
@@ -97,8 +112,7 @@ def compare_slower() -> ComparisonResult:
 
 def compare_same() -> ComparisonResult:
     """No difference; two files of one name."""
-    first, second = _measurement(2.0, "before/model.tflite"), _measurement(2.0, "after/model.tflite")
-    return ComparisonResult(compare_rounds([0.001, -0.001, 0.0, 0.0, 0.001, -0.002]), first, second, 9.0)
+    return _compared([0.001, -0.001, 0.0, 0.0, 0.001, -0.002], ("before/model.tflite", "after/model.tflite"))
 
 
 def compare_noisy() -> ComparisonResult:
@@ -109,6 +123,21 @@ def compare_noisy() -> ComparisonResult:
 def compare_few_pairs() -> ComparisonResult:
     """A clear difference for which too few processes were run."""
     return _compared([0.5, 0.51])
+
+
+def compare_busy() -> ComparisonResult:
+    """Two threads next to a program that needs one of two cores."""
+    seen = {"other_cores_busy": 1.0, "cores": 2, "wall_seconds": 1.0}
+    first, second = (
+        _measurement(2.0, plan=Plan(threads=threads), samples=_rounds(levels, **seen))
+        for threads, levels in ((1, [0.0] * 6), (2, [0.1, 0.11, 0.09, 0.1, 0.12, 0.1]))
+    )
+    return compared(first, second, 11.0)
+
+
+def compare_disturbed() -> ComparisonResult:
+    """Pairs of processes that others disturbed."""
+    return _compared([-0.5, -0.5, 2.0, 1.5, 2.2])
 
 
 def compare_one_pair() -> ComparisonResult:

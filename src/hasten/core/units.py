@@ -101,7 +101,10 @@ def times(value: float) -> str:
 
 
 def speedup(ratio: float, ci95: Sequence[float | None] | None = None, than: str = "") -> str:
-    """A ratio of times (below 1 is faster) as a speedup: 1.60× faster than A (95 % CI 1.50–1.70)."""
+    """A ratio of times (below 1 is faster) as a speedup: 1.60× faster than A (95 % CI 1.50–1.70).
+
+    With an interval that holds 1, neither is said: not proven faster than A (1.02×, 95 % CI 0.98–1.06).
+    """
     faster = ratio <= 1
     ends = [end for end in ci95 or () if end is not None and math.isfinite(end)]
     if faster:
@@ -110,9 +113,11 @@ def speedup(ratio: float, ci95: Sequence[float | None] | None = None, than: str 
     # Both ends with as many digits as the larger one is worth.
     digits = 2 if max(ends, default=0.0) < 1.995 else 1 if max(ends) < 9.95 else 0
     known = len(ends) == 2 and math.isfinite(ends[1])
-    interval = f" (95 % CI {ratio_interval(ends, digits)})" if known else ""
-    against = f" than {than}" if than else ""
-    return f"{times(ratio)} {'faster' if faster else 'slower'}{against}{interval}"
+    interval = f"95 % CI {ratio_interval(ends, digits)}" if known else ""
+    against = f"{'faster' if faster else 'slower'}{f' than {than}' if than else ''}"
+    if known and ends[0] <= 1 <= ends[1]:
+        return f"not proven {against} ({times(ratio)}, {interval})"
+    return f"{times(ratio)} {against}{f' ({interval})' if interval else ''}"
 
 
 def duration(seconds: float) -> str:

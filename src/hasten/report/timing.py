@@ -245,7 +245,7 @@ def _compared(found: ComparisonResult) -> list[Block]:
         )
     )
     doubts = doubt_notes({"A": found.first.doubts, "B": found.second.doubts}, DOUBTS)
-    return [Headline(_verdict(comparison)), sheet, facts, *doubts]
+    return [Headline(_verdict(comparison, found.first.samples.processes)), sheet, facts, *doubts]
 
 
 def _title(found: Measurement, other: Measurement) -> str:
@@ -254,7 +254,7 @@ def _title(found: Measurement, other: Measurement) -> str:
     return str(path) if path.name == others.name and path != others else path.name
 
 
-def _verdict(comparison: Comparison) -> str:
+def _verdict(comparison: Comparison, pairs: int) -> str:
     if comparison.verdict is Verdict.SAME:
         return f"A and B are {comparison_words(comparison)}."
     if comparison.verdict is not Verdict.UNDECIDED:
@@ -265,7 +265,9 @@ def _verdict(comparison: Comparison) -> str:
         return f"Undecided: other processes used {seen} that one of the plans needs. Measure on an idle machine."
     if not comparison.lacks_rounds:
         return f"Undecided: the noise is larger than the difference. {longer}"
-    few = f"Undecided: a verdict needs {comparison.needed_rounds} pairs of processes; {comparison.rounds} ran."
+    disturbed = pairs - comparison.rounds
+    seen = f"of {pairs}, other processes disturbed {disturbed}" if disturbed > 0 else f"{pairs} ran"
+    few = f"Undecided: a verdict needs {comparison.needed_rounds} pairs of processes; {seen}."
     clear = comparison.leaning is not Verdict.UNDECIDED
     return f"{few}{f' So far, B is {speedup(comparison.ratio)} than A.' if clear else ''} {longer}"
 

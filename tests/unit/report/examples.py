@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from typing import Any
 
 from hasten.core.block import Block, Conditions
-from hasten.core.comparison import compare_rounds
 from hasten.core.doubts import PHRASES
 from hasten.core.measurement import Effective, Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import Remark, said
 from hasten.core.samples import Samples
-from hasten.measure.compare import ComparisonResult
+from hasten.measure.compare import ComparisonResult, compared
 
 
 def samples(latency_ms: float = 1.0, processes: int = 4, blocks: int = 5, **conditions: Any) -> Samples:
@@ -59,4 +59,17 @@ ALL_DOUBTS = tuple(said("evidence that takes quite a few words to put down prope
 
 
 def comparison(log_ratios: list[float], **changes: Any) -> ComparisonResult:
-    return ComparisonResult(compare_rounds(log_ratios), measurement(**changes), measurement(2.0, **changes), 14.2)
+    first, second = (rounds([ratio * place for ratio in log_ratios]) for place in (0.0, 1.0))
+    return compared(measurement(found=first, **changes), measurement(found=second, **changes), 14.2)
+
+
+def rounds(levels: list[float]) -> Samples:
+    """Samples with a round for each of these logarithms of milliseconds."""
+    return Samples(
+        tuple(
+            Block(number, number + block / 10, array("q", [round(math.exp(level) * 1e6)] * 20))
+            for number, level in enumerate(levels)
+            for block in range(5)
+        ),
+        30,
+    )

@@ -47,7 +47,7 @@ def typical() -> TuneFound:
     """Two threads and int8, confirmed."""
     final = Comparison(Verdict.FASTER, 0.4, (0.385, 0.417), 0.02, 6)
     steps = (
-        Step("threads", 4.0, 2.5, 0.625, (0.61, 0.64), remark("step.threads", threads=2, before=1)),
+        Step("threads", 4.0, 2.5, 0.625, (0.61, 0.64), remark("step.threads", threads=2, before=1), Verdict.FASTER),
         Step(
             "quantize",
             2.5,
@@ -55,6 +55,7 @@ def typical() -> TuneFound:
             0.64,
             (0.62, 0.66),
             remark("step.variant", variant="int8+float9", recipe="static_int8", float_nodes=9),
+            Verdict.FASTER,
         ),
     )
     trials = [_START, _BEST]
