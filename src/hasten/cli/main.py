@@ -41,10 +41,11 @@ _USAGE: Final = {
     re.compile(r"^argument (\S+): expected one argument$"): r"\1 needs a value.",
     re.compile(r"^argument (\S+): (must .+)$", re.DOTALL): r"\1 \2.",
     re.compile(r"^the following arguments are required: (.+)$"): r"The command needs \1.",
-    re.compile(r"^unrecognized arguments: (.+)$", re.DOTALL): r"The command has no option or argument \1.",
 }
 _CHOICE: Final = re.compile(r"argument (\S+): invalid choice: (.*) \(choose from (.+)\)", re.DOTALL)
 _QUOTE: Final = "'"
+# Commands name the time that they may take as it is usual for them.
+_SAME: Final = {"--budget": "--seconds", "--seconds": "--budget"}
 _NEGATIVE: Final = re.compile(r"-\.?\d")
 
 
@@ -58,6 +59,23 @@ class _Parser(argparse.ArgumentParser):
         if choices := _CHOICE.fullmatch(message):
             message = f"{choices[1]} must be one of {choices[3].replace(_QUOTE, '')}, not {choices[2]}."
         raise UsageError(message, f"Run {self.prog} --help for all options and examples.")
+
+    def parsed(self, words: list[str]) -> argparse.Namespace:
+        """The options; an unknown one ends with the one that was probably meant."""
+        found, unknown = self.parse_known_args(self.with_values(words))
+        if unknown:
+            message = f"The command has no option or argument {' '.join(unknown)}."
+            raise UsageError(message, self._meant(unknown) or f"Run {self.prog} --help for all options and examples.")
+        return found
+
+    def _meant(self, unknown: list[str]) -> str:
+        known = self._option_string_actions
+        for word in (word.partition("=")[0] for word in unknown if word.startswith("--")):
+            if (same := _SAME.get(word)) in known:
+                return f"Use {same}, which is this command's option for the time."
+            if close := difflib.get_close_matches(word, known, 1):
+                return f"Did you mean {close[0]}?"
+        return ""
 
     def with_values(self, words: list[str]) -> list[str]:
         """Join negative values to their option (`--x=-1`); argparse rejects them otherwise."""
@@ -138,7 +156,7 @@ def _run(arguments: list[str]) -> int:
     if any(word in ("-h", "--help") for word in _own(rest)):
         show(parser.format_help().rstrip())
         return 0
-    return int(module.run(parser.parse_args(parser.with_values(rest))))
+    return int(module.run(parser.parsed(rest)))
 
 
 def _own(arguments: list[str]) -> list[str]:

@@ -96,6 +96,6 @@ def _lines(title: str) -> Progress:
         if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
             last = time.monotonic()
             with contextlib.suppress(OSError):  # a log that cannot be written must not end the measurement
-                print(f"hasten: {title}: {share:.0%}, {text}", file=sys.stderr)
+                print(f"hasten: {title}: {share * 100:.0f} %, {text}", file=sys.stderr)
 
     return report

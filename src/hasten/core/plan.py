@@ -117,7 +117,7 @@ def _whole_number(what: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError(f"{what} must be a whole number, not {text!r}.") from None
+        raise UsageError(f"{what} must be a whole number, not {text!r}.", f"Example: {what}=2") from None
 
 
 # A plan from elsewhere is checked: a misspelt setting must not be lost.

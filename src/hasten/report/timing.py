@@ -174,7 +174,11 @@ def _measured(found: Measurement) -> list[Block]:
         ("init", milliseconds(found.init_ms), "from the file to a model that is ready to run"),
         ("first run", milliseconds(found.first_run_ms), _of(found.first_run_ms, samples.median_ms, "the latency")),
         ("memory", memory, "peak, above that of a process without the model"),
-        ("samples", f"{samples.count:,}", f"runs in {several(samples.processes, 'fresh process')}"),
+        (
+            "samples",
+            f"{samples.count:,}",
+            f"{'run' if samples.count == 1 else 'runs'} in {several(samples.processes, 'fresh process')}",
+        ),
     )
     more = (
         ("minimum", milliseconds(samples.min_ms), "the quickest run"),

@@ -72,3 +72,21 @@ def test_no_code_has_two_sentences() -> None:
         for code, phrase in getattr(importlib.import_module(module.name), "PHRASES", {}).items():
             first, known = seen.setdefault(code, (module.name, phrase))
             assert known == phrase, f"{code} in {first} and {module.name}"
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("bench", "demo", "--budget", "5s"), "Use --seconds, which is this command's option for the time."),
+        (("tune", "demo", "-o", "out", "--seconds", "5"), "Use --budget, which is this command's option for the time."),
+        (("bench", "demo", "--thread", "2"), "Did you mean --threads?"),
+        (("bench", "demo", "--acelerator=npu"), "Did you mean --accelerator?"),
+        (("bench", "demo", "--fast"), "Run hasten bench --help for all options and examples."),
+        (("bench", "demo@threads=x"), "Example: threads=2"),
+    ],
+)
+def test_a_wrong_option_ends_with_the_right_one(
+    words: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(list(words)) == 2
+    assert capsys.readouterr().err.splitlines()[-1].strip() == hint

@@ -33,7 +33,7 @@ def test_the_share_never_goes_back(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     with progress.progress_bar("quantizing") as report:
         advance(report)
     shares = [line.split(":")[2].split(",")[0].strip() for line in capsys.readouterr().err.splitlines()]
-    assert shares == ["50%", "90%", "90%", "90%", "95%"]
+    assert shares == ["50 %", "90 %", "90 %", "90 %", "95 %"]
 
 
 @pytest.mark.parametrize("columns", [60, 80])
