@@ -2,7 +2,7 @@
 
 Wanted: rows of CPU, GPU and NPU from real runs with checked outputs on every model, within two minutes each; at least
 one model where the NPU is surely faster than XNNPACK (its interval of ratios lies below 1), and one where it is surely
-slower or runs a part only: an accelerator that always wins was not measured.
+slower or runs a part only: an accelerator that always wins was not measured. Five models are five cases, no rate.
 """
 
 from __future__ import annotations

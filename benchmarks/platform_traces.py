@@ -1,7 +1,8 @@
 """Large traces of platform tools: how much of one is read in a second of CPU time, and what memory that takes.
 
 Wanted: a trace of 100 MB in under 60 s of CPU time and 2 GB of memory, in each format. The traces are made of frames of
-an application whose thread infers and is put off its core now and then. `--megabytes N` asks for less.
+an application whose thread infers and is put off its core now and then. CPU time hardly varies: one run a format is
+enough. `--megabytes N` asks for less.
 """
 
 from __future__ import annotations

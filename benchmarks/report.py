@@ -1,7 +1,7 @@
 """Report: how long a browser takes to open the report of a session with 500 trials, and how large it is.
 
 Wanted: open (loaded, the charts in sight drawn) in under 2 s, at most 6 MB. Beside it an empty page, in turns, for the
-browser's own part. Needs Chromium and the contributors' packages.
+browser's own part. The median of seven lets three disturbed ones go by. Needs Chromium and the contributors' packages.
 """
 
 from __future__ import annotations

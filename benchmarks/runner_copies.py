@@ -3,7 +3,7 @@
 Wanted: on each model the Runner is at least 1.2 times faster, or within 2 % of bare inference (invoke alone). In place,
 the application writes into the Runner's input and reads its output; "filled" copies an array into it first. Blocks of
 all four alternate in fresh processes; a ratio is the median over blocks of the same turn, with Student's interval over
-processes.
+the five processes, which is about 1 % wide.
 """
 
 from __future__ import annotations

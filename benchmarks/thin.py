@@ -1,7 +1,8 @@
 """Thin: what the timed loop adds to the engine's own call, on a model of one operator.
 
 Wanted: at most 1 µs a call over a loop in C around the same function; and a model loaded without profiling is no
-slower than one in a process that never heard of it (it is loaded with profiling off, which is what `bench` does).
+slower than one in a process that never heard of it (it is loaded with profiling off, which is what `bench` does). 60
+rounds of 2,000 calls in turns tell 20 ns.
 """
 
 from __future__ import annotations
