@@ -189,6 +189,23 @@ def test_a_bundle_is_checked_with_its_own_plan_and_preprocessing(tmp_path: Path)
     assert hasten(*asked, "--preprocess", "raw").code == 0
 
 
+def test_a_baseline_that_guesses_proves_nothing(tmp_path: Path) -> None:
+    """Labels that are off by one, or inputs of another range: a usual mistake, after which nothing can be lost."""
+    images = np.load(DATA)
+    np.savez(tmp_path / "off.npz", x=images["x"], y=(images["y"] + 1) % 10)
+    asked = ("check", "demo", "--data", tmp_path / "off.npz", "--limit", "max_slowdown=900%", "--seconds", "2")
+    shown = hasten(*asked, "--baseline-model", "demo@kernel=builtin", "--undecided", "pass", "--json")
+    row = shown.json()["rows"][-1]
+    assert (row["what"][:13], row["verdict"]) == ("accuracy lost", "undecided")
+    assert row["why_code"] == "gate.baseline-guesses"
+
+
+def test_an_accuracy_above_all_is_a_mistake() -> None:
+    shown = hasten("check", "demo", "--data", "demo", "--samples", "20", "--limit", "accuracy=95")
+    assert shown.code == 2
+    assert 'accuracy="95 %"' in shown.errors
+
+
 def test_data_without_labels_is_refused_before_the_work(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.load(DATA)["x"][:20])
     shown = hasten("check", "demo", "--limit", "accuracy=90%", "--limit", "latency=1s", "--data", tmp_path / "x.npz")

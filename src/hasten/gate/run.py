@@ -11,12 +11,14 @@ from hasten.core.errors import Interrupted
 from hasten.core.failure import MEMORY_LIMIT, Failure, RunnerFailed
 from hasten.core.machine import machine_facts
 from hasten.core.remark import each_once, remark
+from hasten.data.tensor_forms import forms_from_graph
 from hasten.evaluate.evaluation import EvaluationOptions, compare_evaluations
 from hasten.evaluate.floor import floor_of_original
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels
+from hasten.evaluate.sufficiency import doubt_by_chance
 from hasten.gate.baseline import BaselineRun, session_row
-from hasten.gate.facts import CheckFound, Row
+from hasten.gate.facts import CheckFound, GateVerdict, Row
 from hasten.gate.rules import accuracy_row, drop_row, exact_row, limited
 from hasten.gate.timing import DEFAULT_SECONDS, TimedGate
 from hasten.measure.rounds import FailedCandidate
@@ -161,6 +163,8 @@ class _Gate:
         self._notes += found.accuracy.notes
         if limits.accuracy is not None:
             higher = found.metric.higher_is_better
+            if found.metric.proportion and limits.accuracy > 1:
+                return FailedCandidate(self.candidate, _above_all(limits.accuracy))
             self._evaluated.append(accuracy_row(found.accuracy, limits.accuracy, higher_is_better=higher))
         if before is not None:
             self._evaluated.append(self._drop_row(before, found))
@@ -170,7 +174,16 @@ class _Gate:
         floor = floor_of_original(before, self.request.limits.max_drop)
         if self._is_same:  # there is nothing to estimate
             return replace(exact_row("accuracy lost", floor.unit, 0.0, floor.allowed or 0.0), against=self._name)
-        return drop_row(self._name, compare_evaluations(before, found), floor)
+        row = drop_row(self._name, compare_evaluations(before, found), floor)
+        if row.verdict is GateVerdict.PASSED and self._guesses(before):
+            return replace(row, verdict=GateVerdict.UNDECIDED, why=remark("gate.baseline-guesses"))
+        return row
+
+    def _guesses(self, before: Evaluation) -> bool:
+        """Whether the baseline may be right by chance only: most likely it is fed wrongly, and nothing is worse."""
+        assert self.baseline is not None
+        outputs = forms_from_graph(read_graph(self.baseline.path), self.baseline.workload).outputs
+        return doubt_by_chance([before], outputs[0].elements) is not None
 
     def _evaluation(
         self, candidate: Candidate, data: EvaluationData, original: Evaluation | None, progress: Progress
@@ -183,6 +196,11 @@ class _Gate:
 def _is_too_large(failure: Failure) -> bool:
     """Whether the model itself needs more memory than it may have."""
     return failure.code == MEMORY_LIMIT and failure.stage != "start"
+
+
+def _above_all(limit: float) -> Failure:
+    message = f"A limit of accuracy={limit:g} asks for {100 * limit:g} %."
+    return Failure("evaluate", "usage", message, f'Write it like this: --limit accuracy="{limit:g} %"')
 
 
 def _without_labels(dataset: Dataset) -> Failure:

@@ -64,7 +64,7 @@ def intervals_words(found: CheckFound) -> str:
 def figures(row: Row) -> tuple[str, str, str]:
     """What was measured, its interval and the limit, as people read them."""
     as_text = _FORMATS.get(row.unit, _FORMATS["value"])
-    measured = "unknown" if row.measured is None else as_text(row.measured)
+    measured = "unknown" if row.measured is None else as_text(row.measured).replace("-", "−")
     limit = f"at {'least' if row.at_least else 'most'} {as_text(row.limit)}"
     if row.interval is None or any(end in (float("-inf"), float("inf")) for end in row.interval):
         return measured, "", limit
@@ -171,6 +171,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     "gate.faster": Phrase("{by:percent} faster, with 99 % confidence."),
     "gate.few-pairs": Phrase("A verdict needs {needed} pairs of processes; {pairs} ran.", _LONGER),
     "gate.noise": Phrase("The noise is larger than the difference.", _LONGER),
+    "gate.baseline-guesses": Phrase(
+        "On this data the baseline may be no better than guessing, so there was nothing to lose.",
+        "Check --preprocess and --label-offset: both models get the same inputs and labels.",
+    ),
     "gate.same-model": Phrase(
         "The baseline is the same model with the same plan.", "Check that the baseline is the older model."
     ),
