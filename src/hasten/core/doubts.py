@@ -104,6 +104,9 @@ def _unseen(facts: Mapping[str, Any]) -> str:
 
 
 def _profiling(facts: Mapping[str, Any]) -> str:
+    if facts.get("disturbed"):
+        longer = f"Profiled runs took {percent(facts['cost'])} longer than the others"
+        return f"{longer}: other processes disturbed them, or profiling slows them down."
     text = f"Profiling makes the run {percent(facts['cost'])} longer."
     if not facts["inside"]:
         return text

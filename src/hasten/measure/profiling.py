@@ -162,7 +162,8 @@ def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Pe
         profiler_ms=profiler_ms,
     )
     callers = {node.label for node in subgraph.nodes if node.called_subgraphs}
-    return replace(profile, doubts=(*candidate.doubts, *_surroundings(raw), *_doubts(profile, callers)))
+    profile = replace(profile, doubts=(*candidate.doubts, *_surroundings(raw)))
+    return replace(profile, doubts=(*profile.doubts, *_doubts(profile, callers)))
 
 
 def _subgraph(graph: Graph, workload: Workload) -> Subgraph:
@@ -283,7 +284,9 @@ def _doubts(profile: Profile, callers: Collection[str]) -> list[Remark]:
     if profile.profiling_cost > _DEAR_PROFILING:
         mostly = profile.profiler_ms > _DEAR_PROFILING * profile.plain_ms
         inside = sorted(callers) if mostly else []
-        found.append(remark(doubts.PROFILING, cost=profile.profiling_cost, inside=inside))
+        told = {"cost": profile.profiling_cost, "inside": inside}
+        disturbed = not inside and any(doubt.code == doubts.DISTURBED for doubt in profile.doubts)
+        found.append(remark(doubts.PROFILING, **told, **({"disturbed": True} if disturbed else {})))
     return found
 
 

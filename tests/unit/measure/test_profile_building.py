@@ -23,7 +23,9 @@ from hasten.measure.profiling import RawProfile, build_profile
 from hasten.measure.rounds import Candidate
 from hasten.model.reader import read_graph
 from hasten.practices.profile.rules import where_time_goes
+from hasten.practices.profile.view import view
 from hasten.practices.profile.words import BOOK
+from hasten.show.terminal import terminal_text
 from hasten.targets.client import LoadReport
 
 if TYPE_CHECKING:
@@ -315,6 +317,16 @@ def test_the_time_of_a_run_is_that_of_the_runs_whose_operators_are_shown(dense: 
     found = profile_of(dense, raw_of(*runs, latency_ms=0.236))
     assert BOOK.text(where_time_goes(found)).startswith("A profiled run takes 0.470 ms: FULLY_CONNECTED 85 %")
     assert found.seen_ms == pytest.approx(0.470)
+
+
+def test_what_other_processes_may_have_taken_is_not_blamed_on_profiling(dense: Graph) -> None:
+    """No profiled run was undisturbed, while some plain ones were."""
+    runs = [run_of(invoke(us), kernel("Fully Connected", 0, us - 9), kernel("Softmax", 1, 9)) for us in (300, 400, 900)]
+    found = profile_of(dense, raw_of(*runs * 10, latency_ms=0.1))
+    doubt = next(doubt for doubt in found.doubts if doubt.code == doubts.PROFILING)
+    assert DOUBTS.text(doubt).startswith("Profiled runs took 200 % longer than the others: other processes disturbed")
+    shown = terminal_text(view(found))
+    assert "profiling adds at most 200 %" in shown
 
 
 def test_a_busy_machine_is_a_doubt_of_a_profile(dense: Graph) -> None:

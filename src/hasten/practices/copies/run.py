@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from array import array
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,8 @@ from hasten.practices.copies.rules import THROUGH_RUNNER, measured_row, recommen
 from hasten.runner.copy_ways import BY_KEY, FAMILIES, WAYS, Way
 
 if TYPE_CHECKING:
+    from array import array
+
     from hasten.core.block import Conditions
     from hasten.measure.effort import Effort
     from hasten.measure.rounds import Candidate
@@ -199,20 +200,23 @@ class _Study:
             cost = self._extra_us(way, "locked" if is_early else _PLAIN)
             direction = BOTH if is_early or way.key == "signature" else IN
             return [] if cost is None else [measured_row(way, direction, cost, bare_us)]
-        rows = [measured_row(way, IN, self._step_us(way.key, "feed_ns"), bare_us)]
-        if way.reading:
-            rows.append(measured_row(way, OUT, self._step_us(way.key, "read_ns"), bare_us))
-            rows.append(measured_row(way, BOTH, self._step_us(way.key, "feed_ns", "read_ns"), bare_us))
-        return rows
+        feed = self._step_us(way.key, "feed_ns")
+        if not way.reading:
+            return [measured_row(way, IN, feed, bare_us)]
+        read = self._step_us(way.key, "read_ns")
+        # The sum of both, not the median of sums: next to other work that is another number, as each step has its own
+        # undisturbed cycles. The ends are added, too, which is cautious.
+        both = Interval(feed.estimate + read.estimate, feed.low + read.low, feed.high + read.high)
+        return [measured_row(way, direction, us, bare_us) for direction, us in ((IN, feed), (OUT, read), (BOTH, both))]
 
-    def _step_us(self, key: str, *steps: str) -> Interval:
-        found = self._samples(key, *steps).latency
+    def _step_us(self, key: str, step: str) -> Interval:
+        found = self._samples(key, step).latency
         return Interval(found.estimate * 1e3, found.low * 1e3, found.high * 1e3)
 
-    def _samples(self, key: str, *steps: str) -> Samples:
-        """Each cycle's time in these steps, as samples that know of disturbed runs."""
+    def _samples(self, key: str, step: str) -> Samples:
+        """Each cycle's time in a step, as samples that know of disturbed runs."""
         blocks = [
-            Block(block.runner, block.at_seconds, _summed(block, *steps), block.conditions)
+            Block(block.runner, block.at_seconds, getattr(block, step), block.conditions)
             for block in self.blocks
             if block.way == key
         ]
@@ -242,8 +246,3 @@ class _Study:
 def _undisturbed(durations: array[int]) -> int:
     """The quickest fifth's slowest: a small difference of two long times needs times that nothing disturbed."""
     return sorted(durations)[len(durations) // 5]
-
-
-def _summed(block: _Block, *steps: str) -> array[int]:
-    columns = [getattr(block, step) for step in steps]
-    return array("q", (sum(values) for values in zip(*columns, strict=True)))

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data, to_data
+from hasten.core.doubts import PROFILING
 from hasten.core.profile import Profile
 from hasten.core.units import count, milliseconds, percent, size
 from hasten.practices.profile.charts import kinds_spec, roofline_spec, treemap_spec
@@ -93,7 +94,7 @@ def _blocks(profiles: Mapping[str, Profile], most: int = _OPERATORS_SHOWN) -> li
 
 
 def _facts(profile: Profile) -> Facts:
-    cost = percent(profile.profiling_cost) if profile.profiling_cost > 0 else "nothing measurable"
+    cost = _profiling_cost(profile)
     share = percent(profile.share(profile.seen_ms))
     rows = [
         ("operators", f"{milliseconds(profile.seen_ms)}, {share} of a profiled run"),
@@ -113,6 +114,13 @@ def _facts(profile: Profile) -> Facts:
             ("headroom", f"{milliseconds(total_ms)} per run, if every operator reached that peak"),
         ]
     return Facts(tuple(rows))
+
+
+def _profiling_cost(profile: Profile) -> str:
+    """What profiling adds to a run, as far as other processes let it be seen."""
+    if any(doubt.code == PROFILING and doubt.facts.get("disturbed") for doubt in profile.doubts):
+        return f"at most {percent(profile.profiling_cost)}"
+    return percent(profile.profiling_cost) if profile.profiling_cost > 0 else "nothing measurable"
 
 
 def _by_kind(profiles: Mapping[str, Profile]) -> Chart:

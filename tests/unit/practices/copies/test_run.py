@@ -57,6 +57,8 @@ def test_every_way_has_a_row_and_copies_cost_what_copies_cost(large: Path) -> No
         assert copied is not None
         assert in_place is not None
         assert 3 * in_place < copied, "a copy of 1 MB takes far longer than none"
+        total = (cost["copying", "in"] or 0.0) + (cost["copying", "out"] or 0.0)
+        assert cost["copying", "both"] == pytest.approx(total), "feeding and reading add up to the total shown"
     assert cost["list", "in"] > cost["wrong type", "in"] > cost["views", "in"]
     assert chosen(found) in ("views", "host")
     assert finding_of(found).practice == "copies"
