@@ -204,13 +204,13 @@ def _few_of(alike: Sequence[Note]) -> list[Note]:
 
 def doubt_notes(doubts: Mapping[str, Sequence[Remark]], book: Phrasebook) -> list[Block]:
     """Doubts of several figures, by the figures' names: each kind once, the gravest, and whose it is unless all's."""
-    kinds: dict[str, dict[str, Remark]] = {}
+    kinds: dict[str, dict[str, list[Remark]]] = {}
     for name, found in doubts.items():
         for doubt in found:
-            kinds.setdefault(doubt.code or book.text(doubt), {})[name] = doubt
+            kinds.setdefault(doubt.code or book.text(doubt), {}).setdefault(name, []).append(doubt)
     rows = []
     for named in kinds.values():
-        worst = gravest(named.values())
+        worst = gravest(doubt for alike in named.values() for doubt in alike)
         whose = "" if len(named) == len(doubts) else f"{first_few(list(named), _MOST_NAMES)}: "
         rows.append(Note(f"{whose}{book.text(worst)}", book.hint(worst)))
     return [Notes(tuple(rows))] if rows else []

@@ -25,7 +25,12 @@ from hasten.show.blocks import Notes, doubt_notes
 from hasten.show.terminal import terminal_text
 
 # Words that no other sentence has, so that finding them means that this doubt is shown.
-PLANTED = {code: said(f"planted {code} evidence", code, "planted hint") for code in doubts.PHRASES}
+# They are graver than any doubt that the samples of an example raise themselves.
+GRAVE = {**dict.fromkeys(("half_width", "cores", "share", "rise", "spread", "cost"), 1e9), "runs": -1, "seen": -1}
+PLANTED = {
+    code: Remark(code, {**said(f"planted {code} evidence", code, "planted hint").facts, **GRAVE})
+    for code in doubts.PHRASES
+}
 FIELDS = ("doubts", "other_doubts")
 
 
