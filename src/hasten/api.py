@@ -19,6 +19,7 @@ from hasten.core.errors import Interrupted, UsageError
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan, Workload
 from hasten.data.request import Data
+from hasten.measure.arguments import checked
 from hasten.measure.effort import Effort
 from hasten.measure.opening import error_of, open_model
 from hasten.measure.rounds import FailedCandidate
@@ -115,6 +116,7 @@ __all__ = [
 ]
 
 
+@checked
 def bench(
     model: Path, plan: Plan = Plan(), workload: Workload = Workload(), *, effort: Effort = Effort()
 ) -> Measurement:
@@ -133,6 +135,7 @@ def bench(
         return _found(measure.bench(effort.target, candidate, seconds, effort.progress, tell), candidate, effort)
 
 
+@checked
 def sustain(
     model: Path, minutes: float, plan: Plan = Plan(), workload: Workload = Workload(), *, effort: Effort = Effort()
 ) -> SustainedFound:
@@ -145,6 +148,7 @@ def sustain(
     return SustainedFound(candidate.model, plan, found)
 
 
+@checked
 def check(model: Path, limits: Path | Mapping[str, Any] | CheckRequest, *, effort: Effort = Effort()) -> CheckFound:
     """Whether a model keeps its limits: a file of limits, limits such as {"latency": "5 ms"}, or a whole request.
 
@@ -188,6 +192,7 @@ def check_request(limits: Path | Mapping[str, Any] = MappingProxyType({})) -> Ch
     return request_from(limits)
 
 
+@checked
 def compare(
     first: tuple[Path, Plan],
     second: tuple[Path, Plan],
@@ -205,6 +210,7 @@ def compare(
     return _found(result, one, effort)
 
 
+@checked
 def explain(
     original: tuple[Path, Plan],
     changed: tuple[Path, Plan],
@@ -240,6 +246,7 @@ def explain_inputs(original: Path, data: Data, workload: Workload = Workload()) 
     return inputs_from_data(graph, workload, open_dataset(data.source), preprocess, skip_bad=data.skip_bad)
 
 
+@checked
 def threads(
     model: Path,
     plan: Plan = Plan(),
@@ -258,6 +265,7 @@ def threads(
     return _found(run(candidate, load, tuple(counts), effort), candidate, effort)
 
 
+@checked
 def copies(
     model: Path,
     plan: Plan = Plan(),
@@ -277,6 +285,7 @@ def copies(
     return _found(run(candidate, graph, language, effort), candidate, effort)
 
 
+@checked
 def app(
     command: Sequence[str],
     *,
@@ -294,6 +303,7 @@ def app(
     return run(command, output, timeline, effort, replay=replay)
 
 
+@checked
 def app_trace(path: Path, kind: str = "", *, timeline: Timeline | None = None, effort: Effort = Effort()) -> TraceFound:
     """What a trace of Perfetto, atrace, perf, py-spy or Instruments says about LiteRT in an application.
 
@@ -304,6 +314,7 @@ def app_trace(path: Path, kind: str = "", *, timeline: Timeline | None = None, e
     return run_trace(pathlib.Path(path), kind, timeline, effort.progress)
 
 
+@checked
 def watch(*, seconds: float = 0.0) -> Watching:
     """Watch the code of a `with`: `with hasten.watch() as seen: …`, then `seen.result`, `seen.findings`.
 
@@ -314,6 +325,7 @@ def watch(*, seconds: float = 0.0) -> Watching:
     return Watching(seconds)
 
 
+@checked
 def accelerators(
     model: Path,
     workload: Workload = Workload(),
@@ -350,6 +362,7 @@ def devices() -> DevicesFound:
     return within_reach()
 
 
+@checked
 def profile(
     model: Path,
     plan: Plan = Plan(),
@@ -374,6 +387,7 @@ def profile_export(found: Profile, form: str) -> str:
     return FORMS[form](found)
 
 
+@checked
 def trace(
     model: Path, plan: Plan = Plan(), workload: Workload = Workload(), *, effort: Effort = Effort()
 ) -> ProfileTimeline:
@@ -384,6 +398,7 @@ def trace(
     return _found(record_timeline(candidate, graph, effort), candidate, effort)
 
 
+@checked
 def quantize(
     model: Path,
     folder: Path,
@@ -410,6 +425,7 @@ def quantize(
     return _found(quantizing.run(store, effort.seconds_or(QUANTIZE_SECONDS), effort.progress), candidate, effort)
 
 
+@checked
 def tune(
     model: Path,
     folder: Path,
@@ -509,11 +525,13 @@ def read_session(path: Path) -> Session:
     return read(pathlib.Path(path))
 
 
+@checked
 def session_report(session: Path | Session, form: str = "html", source: str = "") -> str:
     """The report of a session as text: `html`, `md` or `json`."""
     from hasten.core.session import Session
-    from hasten.report.forms import report_text
+    from hasten.report.forms import refuse_form, report_text
 
+    refuse_form(form)
     if isinstance(session, Session):
         return report_text(session, form, source)
     return report_text(read_session(session), form, source or pathlib.Path(session).name)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.record import FORMAT, MALFORMED, MARK, MODEL_FILE, Bundle, bundle_data, bundle_from_data
 from hasten.bundle.trust import kept_plan, opened_plan
+from hasten.core.checks import path_text
 from hasten.core.errors import DataError, HastenError, ModelError, UsageError
 from hasten.core.whole_file import whole_file, write_whole
 from hasten.engine.model_file import file_hash
@@ -42,7 +43,7 @@ def read_bundle(folder: Path, *, trust_bundle: bool = False) -> Bundle:
 
     Its plan may load a delegate library, or use paths outside its folder, only with `trust_bundle`.
     """
-    folder = Path(folder)
+    folder = Path(path_text("folder", folder))
     path = folder / PLAN_FILE
     data = _read_json(path)
     if data.get(MARK) != FORMAT:

@@ -14,6 +14,7 @@ from hasten.bundle.folder import is_bundle, read_bundle
 from hasten.bundle.trust import delegate_description
 from hasten.cli.files import is_there
 from hasten.cli.output import complain
+from hasten.core.checks import ABOVE_ZERO, FROM_ONE, SHARE, SHARE_TO_LOSE, Requirement
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
 from hasten.core.session import SessionWriter, keep_nothing
@@ -263,32 +264,27 @@ def _named(text: str) -> str:
 
 def positive_int(text: str) -> int:
     """A whole number from 1."""
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
-    return int(text)
+    return int(_required(text, int(text) if text.strip().isdecimal() else math.nan, FROM_ONE))
 
 
 def positive_float(text: str) -> float:
     """A number above 0."""
-    value = _number(text)
-    if not (value > 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
-    return value
+    return _required(text, _number(text), ABOVE_ZERO)
 
 
 def percentage(text: str) -> float:
     """`1%` or `0.01`, between nothing and all."""
-    value = _share(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"must be a share above 0% and below 100%, such as 1% or 0.01, not {text!r}")
-    return value
+    return _required(text, _share(text), SHARE)
 
 
 def percentage_to_lose(text: str) -> float:
     """`1%` or `0.01`, from nothing to all."""
-    value = _share(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a share from 0% to 100%, such as 1% or 0.01, not {text!r}")
+    return _required(text, _share(text), SHARE_TO_LOSE)
+
+
+def _required(text: str, value: float, requirement: Requirement) -> float:
+    if not requirement.fits(value):
+        raise argparse.ArgumentTypeError(f"must be {requirement.words}, not {text!r}")
     return value
 
 

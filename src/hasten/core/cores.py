@@ -38,7 +38,12 @@ def cores_text(cores: Iterable[int]) -> str:
 
 def checked_cores(cores: Iterable[int]) -> tuple[int, ...]:
     """The cores in order, each once."""
-    found = tuple(sorted(set(cores)))
+    try:
+        found = tuple(sorted(set(cores)))
+    except TypeError:
+        found = (-1,)
     if any(not isinstance(core, int) or not 0 <= core < _MOST_CORES for core in found):
-        raise UsageError(f"{found} are not core numbers.", "Write core numbers and ranges, for example 0-3+6.")
+        raise UsageError(
+            f"The value of cores cannot be {cores!r}.", "Write core numbers and ranges, for example 0-3+6."
+        )
     return found

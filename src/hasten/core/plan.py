@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
+from hasten.core.checks import THREADS, WHOLE, check_number, text_of
 from hasten.core.codec import convert
 from hasten.core.cores import checked_cores, cores_from_text, cores_text
 from hasten.core.errors import UsageError
@@ -35,8 +36,10 @@ class Plan:
         _one_of("accelerator", self.accelerator, ACCELERATORS)
         _one_of("kernel", self.kernel, KERNELS)
         _one_of("precision", self.precision, PRECISIONS)
-        if not 1 <= self.threads <= 1024:
-            raise UsageError(f"A plan has 1 to 1024 threads, not {self.threads}.")
+        check_number("threads", self.threads, THREADS)
+        object.__setattr__(self, "delegate", text_of("delegate", self.delegate))
+        object.__setattr__(self, "cache", text_of("cache", self.cache))
+        object.__setattr__(self, "options", _checked_options(self.options))
         object.__setattr__(self, "cores", checked_cores(self.cores))
 
     @property
@@ -70,6 +73,11 @@ class Workload:
     """Shapes for inputs whose file leaves a dimension open, or that are to be resized."""
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "signature", text_of("signature", self.signature))
+        object.__setattr__(self, "shapes", _checked_shapes(self.shapes))
+        check_number("seed", self.seed, WHOLE)
+
     def shape_of(self, name: str) -> tuple[int, ...] | None:
         """The shape asked for this input, if one was."""
         return dict(self.shapes).get(name)
@@ -101,6 +109,31 @@ def workload_from_mapping(values: dict[str, Any]) -> Workload:
     """A workload from plain data."""
     shapes = tuple((str(name), tuple(int(size) for size in shape)) for name, shape in values.get("shapes", ()))
     return Workload(signature=str(values.get("signature", "")), shapes=shapes, seed=int(values.get("seed", 0)))
+
+
+def _checked_options(options: Any) -> tuple[tuple[str, str], ...]:
+    try:
+        pairs = tuple((key, value) for key, value in options)
+    except (TypeError, ValueError):
+        pairs = ((None, None),)
+    if not all(isinstance(text, str) for pair in pairs for text in pair):
+        raise UsageError(
+            f"The value of options cannot be {options!r}.", 'Pass pairs of texts, such as (("cpu.flags", "1"),).'
+        )
+    return pairs
+
+
+def _checked_shapes(shapes: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    try:
+        found = tuple((name, tuple(shape)) for name, shape in shapes)
+    except (TypeError, ValueError):
+        found = ((None, ()),)
+    if not all(isinstance(name, str) and all(map(WHOLE.fits, shape)) for name, shape in found):
+        raise UsageError(
+            f"The value of shapes cannot be {shapes!r}.",
+            'Pass names and sizes, such as (("input", (1, 224, 224, 3)),).',
+        )
+    return found
 
 
 def _no_unknown_keys(given: set[str], known: set[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hasten.core.checks import FROM_ONE, WHOLE, check_number, text_of
 from hasten.data.preprocess import Preprocess, preprocess_from_text
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ class Data:
     """Whether samples that cannot be used are listed and left out, instead of ending it all."""
     label_offset: int = 0
     """What to add to a label to get the model's output: 1 where its first output is a background class."""
+
+    def __post_init__(self) -> None:
+        for name in ("source", "calibration", "preprocess", "metric"):
+            object.__setattr__(self, name, text_of(name, getattr(self, name)))
+        if self.samples is not None:
+            check_number("samples", self.samples, FROM_ONE)
+        check_number("label_offset", self.label_offset, WHOLE)
 
 
 @dataclass(frozen=True, slots=True)

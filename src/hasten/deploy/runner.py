@@ -9,10 +9,12 @@ import os
 import threading
 import weakref
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import is_bundle, read_bundle
 from hasten.bundle.trust import delegate_description
+from hasten.core.checks import check_kind, path_text
 from hasten.core.cores import cores_text
 from hasten.core.errors import AcceleratorError, HastenError, ModelError, UsageError
 from hasten.core.plan import Plan, Workload
@@ -63,7 +65,9 @@ class Runner:
         *,
         trust_bundle: bool = False,
     ) -> None:
-        path = Path(model)
+        path = Path(path_text("model", model))
+        check_kind("plan", plan, (Plan, NoneType), "plan=hasten.Plan(threads=2)")
+        check_kind("workload", workload, (Workload, NoneType), 'workload=hasten.Workload(signature="…")')
         # A plan that is given takes the place of the bundle's, which then asks for nothing.
         is_trusted = trust_bundle or plan is not None
         self.bundle: Bundle | None = read_bundle(path, trust_bundle=is_trusted) if is_bundle(path) else None

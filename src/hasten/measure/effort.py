@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hasten.core.checks import FROM_ZERO, check_callable, check_number
+from hasten.core.errors import UsageError
 from hasten.core.session import keep_nothing
 from hasten.measure.rounds import no_progress
 from hasten.targets.local import LocalTarget
@@ -29,6 +31,15 @@ class Effort:
     """What saves each trial as it ends: kind, label, data."""
     clock: Clock | None = None
     """What tells the time; None for the machine's own clock."""
+
+    def __post_init__(self) -> None:
+        check_number("seconds", self.seconds, FROM_ZERO)
+        if self.on is not None and not hasattr(self.on, "start"):
+            raise UsageError(
+                f"The value of on must be a target, not {self.on!r}.", "Leave it out to measure on this machine."
+            )
+        check_callable("progress", self.progress)
+        check_callable("keep", self.keep)
 
     @property
     def target(self) -> Target:

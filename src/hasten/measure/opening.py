@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hasten.core.checks import check_kind, path_text
 from hasten.core.errors import ModelError
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
@@ -25,7 +26,9 @@ def open_model(
     model: str | os.PathLike[str], plan: Plan = Plan(), workload: Workload = Workload()
 ) -> tuple[Candidate, Graph]:
     """A model ready to be timed, and its graph. Refuses what the engine is known not to have."""
-    path = Path(model)
+    path = Path(path_text("model", model))
+    check_kind("plan", plan, Plan, "plan=hasten.Plan(threads=2)")
+    check_kind("workload", workload, Workload, 'workload=hasten.Workload(signature="…")')
     graph = read_graph(path)
     if flex := graph.flex_operators():
         names = ", ".join(name.removeprefix("Flex") for name in flex)

@@ -25,8 +25,7 @@ _SHARPNESS: Final = 2.0
 
 def report_text(session: Session, form: str = "html", source: str = "") -> str:
     """A session as text in one of the forms."""
-    if form not in TEXTS:
-        raise UsageError(f"There is no report in the form {form!r}.", f"Use one of: {', '.join(TEXTS)}.")
+    refuse_form(form)
     with damage_as_error(source):
         if form == "html":
             from hasten.report.page import html_report
@@ -35,6 +34,12 @@ def report_text(session: Session, form: str = "html", source: str = "") -> str:
         if form == "md":
             return markdown_report(session, source=source)
         return json.dumps(summarize(session, source).as_data(), indent=2, allow_nan=False)
+
+
+def refuse_form(form: str) -> None:
+    """Refuse a form that no report has."""
+    if form not in TEXTS:
+        raise UsageError(f"There is no report in the form {form!r}.", f"Use one of: {', '.join(TEXTS)}.")
 
 
 def markdown_report(session: Session, *, source: str = "") -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.checks import FROM_ZERO, SHARE, WHOLE, check_kind, check_number, text_of
 from hasten.core.codec import to_data
 from hasten.core.errors import UsageError
 from hasten.core.limits import Limit
@@ -55,17 +55,20 @@ class SearchSettings:
     command: str = ""
 
     def __post_init__(self) -> None:
+        check_kind("recipes", self.recipes, (tuple, list), f"names of recipes, such as {RECIPE_NAMES[:1]}")
+        check_kind("prune", self.prune, (tuple, list), "shares, such as (0.5,)")
+        check_kind("io_types", self.io_types, IoTypes, 'hasten.api.IoTypes("int8", "int8")')
+        check_kind("limit", self.limit, Limit, "a hasten.core.limits.Limit")
         for name in self.recipes:
-            recipe_from_name(name)
-        if not 0 <= self.max_drop < math.inf:
-            raise UsageError(f"The largest drop cannot be {self.max_drop}.", "Give a share, such as 0.01 for 1 %.")
+            recipe_from_name(text_of("recipes", name))
+        check_number("max_drop", self.max_drop, FROM_ZERO)
+        check_number("seed", self.seed, WHOLE)
         if self.goal not in GOALS:
             raise UsageError(f"There is no goal {self.goal!r}.", f"Choose one of {', '.join(GOALS)}.")
         if not self.recipes and not self.prune:
             raise UsageError("No recipe was given.", f"Choose one of {', '.join(RECIPE_NAMES)}.")
         for share in self.prune:
-            if not 0 < share < 1:
-                raise UsageError(f"A share of {share} cannot be pruned.", "Give one between 0 and 1, such as 0.5.")
+            check_number("prune", share, SHARE)
         self._check_io_types()
 
     @property

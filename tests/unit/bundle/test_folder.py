@@ -177,7 +177,7 @@ def test_a_value_of_any_other_type_is_an_error_or_a_bundle(folder: Path, data: s
         ("hasten_bundle", "1", "not the plan of a bundle"),
         ("plan", {"threads": "2"}, "threads is '2'"),
         ("plan", {"threads": True}, "threads is True"),
-        ("plan", {"threads": 0}, "1 to 1024 threads"),
+        ("plan", {"threads": 0}, "from 1 to 1024"),
         ("plan", {"speed": 9}, "no setting 'speed'"),
         ("labels", [1, 2], "labels"),
         ("inputs", [{"name": "x", "type": "int8", "shape": [1], "scale": -1}], "scale"),

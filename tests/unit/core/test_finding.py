@@ -47,5 +47,5 @@ def test_a_plan_takes_cores_as_text_and_as_data() -> None:
     assert plan.describe() == "cpu, 2 threads on cores 4-5"
     assert plan_from_mapping({"cores": [5, 4, 4]}) == Plan(cores=(4, 5))
     assert plan_with(plan, {"cores": ""}).cores == ()
-    with pytest.raises(UsageError, match="not core numbers"):
+    with pytest.raises(UsageError, match="value of cores"):
         Plan(cores=(-1,))

@@ -219,7 +219,7 @@ def test_zeros_in_the_model_are_noted_with_what_they_are_worth(place: Path, data
 
 
 def test_what_cannot_be_pruned_is_refused() -> None:
-    with pytest.raises(UsageError, match="cannot be pruned"):
+    with pytest.raises(UsageError, match="value of prune"):
         SearchSettings(prune=(1.0,))
 
 
