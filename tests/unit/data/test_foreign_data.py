@@ -1,0 +1,59 @@
+"""Data of a stranger: nothing in it is run, and nothing is written that it names."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pickle
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from hasten.core.errors import HastenError
+from hasten.data.sources import open_dataset
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Marking:
+    """Leaves a mark when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (str(self.mark), "w")
+
+
+def poisoned_array(mark: Path) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.array([Marking(mark)], dtype=object), allow_pickle=True)
+    return stream.getvalue()
+
+
+def test_no_array_is_unpickled(tmp_path: Path) -> None:
+    mark, path = tmp_path / "mark", tmp_path / "data.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", poisoned_array(mark))
+        archive.writestr("y.npy", poisoned_array(mark))
+    with pytest.raises(HastenError):
+        open_dataset(str(path))
+    assert not mark.exists()
+    pickle.loads(pickle.dumps(Marking(mark))).close()
+    assert mark.exists(), "the test itself is void if unpickling leaves no mark"
+
+
+def test_no_file_is_written_that_an_archive_names(tmp_path: Path) -> None:
+    place = tmp_path / "inside"
+    place.mkdir()
+    arrays = io.BytesIO()
+    np.save(arrays, np.zeros((2, 4), np.float32))
+    with zipfile.ZipFile(place / "data.npz", "w") as archive:
+        for name in ("x.npy", "../evil.npy", "../../evil.txt", str(tmp_path / "absolute.npy")):
+            archive.writestr(name, arrays.getvalue())
+    with contextlib.suppress(HastenError):
+        open_dataset(str(place / "data.npz"))
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["data.npz"]
