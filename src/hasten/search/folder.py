@@ -21,7 +21,7 @@ from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.machine import machine_facts
 from hasten.core.remark import Remark, remark, remark_from_data
 from hasten.core.session import SessionWriter, damage_as_error, read_session
-from hasten.core.trial import ORIGINAL, Trial, trial_data, trial_from_data
+from hasten.core.trial import ORIGINAL, Status, Trial, trial_data, trial_from_data
 from hasten.engine.model_file import file_hash
 from hasten.practices.quantize.facts import Sensitivity
 from hasten.search.settings import NAMED_BY, value_if_missing
@@ -232,6 +232,10 @@ class SearchFolder:
         """Leave nothing half made, and let others in."""
         self._session.close()
         self.making.unlink(missing_ok=True)
+        tried = [*self.trials.values(), *self.variants.values()]
+        if not self.resumed and tried and all(trial.status is Status.FAILED for trial in tried):
+            # The original did not run. The same command with other options must not meet this as a session.
+            (self.path / SESSION).unlink(missing_ok=True)
         self._lock.release()
 
     def _open(self, present: list[str], settings: Mapping[str, Any], *, resume: bool) -> None:

@@ -109,3 +109,12 @@ def test_the_classic_interface_takes_the_names_of_the_signature(tmp_path: Path) 
     model.write_bytes(example_models.open_sound())
     workload = Workload(shapes=(("audio", (16000,)),))
     assert api.bench(model, Plan(kernel="reference"), workload, effort=QUICK).samples.median_ms > 0
+
+
+def test_a_tuning_that_could_not_begin_does_not_stand_in_the_way_of_the_next(tmp_path: Path) -> None:
+    model = tmp_path / "sound.tflite"
+    model.write_bytes(example_models.open_sound())
+    with pytest.raises(ModelError, match="does not run with a shape of 1"):
+        api.tune(model, tmp_path / "out", effort=QUICK)
+    workload = Workload(shapes=(("audio", (16000,)),))
+    assert api.tune(model, tmp_path / "out", workload=workload, effort=Effort(seconds=1.0)).original.latency
