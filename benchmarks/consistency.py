@@ -136,10 +136,7 @@ def _document(document: Data, trials: Trials) -> Iterator[Contradiction]:
     yield from _waterfall(document, trials)
     yield from _rows_against_cpu(document)
     yield from _threads(document)
-    if document.get("passed") is True:
-        for row in document.get("rows", ()):
-            if row["verdict"] != "passed":
-                yield Contradiction(Kind.LIMIT, "passed", f"passed, although {row['what']} is {row['verdict']}")
+    yield from _gate(document)
     for finding in document.get("verdicts", ()):
         yield from trials.finding(finding)
 
@@ -163,6 +160,20 @@ def _verdict(where: str, entry: Data) -> Iterator[Contradiction]:
         yield Contradiction(Kind.DETECTABLE, where, f"{said}, {difference:.1%}; smallest detectable {told}")
     if (rounds := entry.get("rounds")) is not None and rounds < _FEWEST_ROUNDS:
         yield Contradiction(Kind.ROUNDS, where, f"{said} after {rounds} round")
+
+
+def _gate(document: Data) -> Iterator[Contradiction]:
+    """A gate as a whole says what its limits say. `passed` may also be what the user asked for, of an undecided one."""
+    outcomes = [row.get("verdict") for row in document.get("rows", ()) if "limit" in row]
+    if not outcomes or "passed" not in document:
+        return
+    allowed = document.get("undecided") == "pass"
+    said = document.get("verdict") or ("passed" if document["passed"] else "failed")
+    expected = "failed" if "failed" in outcomes else _UNDECIDED if _UNDECIDED in outcomes else "passed"
+    if "verdict" in document and said != expected:
+        yield Contradiction(Kind.LIMIT, "verdict", f"{said}, though the limits are {', '.join(outcomes)}")
+    if document["passed"] is not (expected == "passed" or (allowed and expected == _UNDECIDED)):
+        yield Contradiction(Kind.LIMIT, "passed", f"{document['passed']}, though the limits are {', '.join(outcomes)}")
 
 
 def _limit(where: str, row: Data) -> Iterator[Contradiction]:
@@ -268,7 +279,7 @@ class Trials:
                 data = line["data"]
                 found[line["label"] if line["kind"] == "trial" else data["variant"]] = data
         found |= {trial["variant"]: trial for trial in document.get("variants", ())}
-        return cls(found, document.get("max_drop"))
+        return cls(found, document.get("max_drop") if _is_share(found.values()) else None)
 
     @property
     def base(self) -> Data | None:
@@ -302,17 +313,24 @@ class Trials:
             yield Contradiction(Kind.CHOICE, name, f"chosen, and its floor is {trial['floor']}")
 
     def _floor(self, name: str, trial: Data) -> Iterator[Contradiction]:
-        change, floor = trial.get("change"), trial.get("floor")
-        if self.allowed_drop is None or floor not in ("kept", "broken") or not isinstance(change, dict):
+        """Each verdict on the floor against the interval of the drop on the same samples."""
+        verdicts = [found for part in ("judged", "reported") if isinstance(found := trial.get(part), dict)]
+        for found in verdicts:
+            yield from self._kept(name, found["state"], found["drop"], found["ci95"])
+        change = trial.get("change")
+        if not verdicts and isinstance(change, dict):  # a session from before verdicts were recorded
+            sign = -1 if change["higher_is_better"] else 1
+            ends = [None if end is None else sign * end for end in change["ci95"] or (None, None)]
+            yield from self._kept(name, trial.get("floor"), sign * change["difference"], ends[::sign])
+
+    def _kept(self, name: str, state: object, drop: float, ends: Sequence[float | None]) -> Iterator[Contradiction]:
+        low, high = ends
+        if self.allowed_drop is None or low is None or high is None:
             return
-        if change.get("ci95") is None or None in change["ci95"]:
-            return
-        sign = -1 if change["higher_is_better"] else 1
-        drop, low, high = sign * change["difference"], *sorted(sign * end for end in change["ci95"])
         surely, at_least = drop + _ONE_SIDED * (high - drop), drop - _ONE_SIDED * (drop - low)
-        if floor == "kept" and surely > self.allowed_drop + 1e-9:
+        if state == "kept" and surely > self.allowed_drop + 1e-9:
             yield Contradiction(Kind.LIMIT, name, f"kept, though up to {high:.2%} may be lost")
-        if floor == "broken" and at_least <= self.allowed_drop - 1e-9:
+        if state == "broken" and at_least <= self.allowed_drop - 1e-9:
             yield Contradiction(Kind.LIMIT, name, f"broken, though perhaps only {low:.2%} is lost")
 
     def changed(self, best: Data) -> set[str]:
@@ -615,6 +633,12 @@ def _walk(data: object, where: str = "") -> Iterator[tuple[str, Data]]:
     elif isinstance(data, list | tuple):
         for place, value in enumerate(data):
             yield from _walk(value, f"{where}[{place}]")
+
+
+def _is_share(trials: Iterable[Data]) -> bool:
+    """Whether accuracy is a share of the samples or pixels: of other metrics, the floor is a part of their value."""
+    metrics = {(trial.get("accuracy") or {}).get("metric", "top-1") for trial in trials}
+    return all(metric.startswith("top-") or metric == "miou" for metric in metrics)
 
 
 def session_lines(path: Path) -> list[dict[str, Any]]:

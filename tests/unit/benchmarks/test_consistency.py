@@ -233,19 +233,27 @@ def test_each_contradiction_of_a_page_is_found(change: dict[str, Any], kind: Kin
     assert kind in _kinds(contradictions(_tune(), _page(**change), _session()))
 
 
+def _gate(row: str, interval: list[float], **more: Any) -> dict[str, Any]:
+    limit = {"what": "latency", "measured": sum(interval) / 2, "limit": 5, "verdict": row, "interval": interval}
+    return {"passed": row == "passed", "rows": [limit], **more}
+
+
 @pytest.mark.parametrize(
-    ("row", "is_found"),
+    ("document", "is_found"),
     [
-        ({"verdict": "passed", "interval": [2.2, 2.6]}, False),
-        ({"verdict": "passed", "interval": [2.2, 5.6]}, True),
-        ({"verdict": "failed", "interval": [5.2, 5.6]}, False),
-        ({"verdict": "failed", "interval": [4.9, 5.6]}, True),
-        ({"verdict": "undecided", "interval": [4.9, 5.6]}, True),  # though the gate passed
+        (_gate("passed", [2.2, 2.6]), False),
+        (_gate("passed", [2.2, 5.6]), True),
+        (_gate("failed", [5.2, 5.6]), False),
+        (_gate("failed", [4.9, 5.6]), True),
+        (_gate("undecided", [4.9, 5.6], passed=True), True),
+        (_gate("undecided", [4.9, 5.6], verdict="undecided", undecided="fail"), False),
+        (_gate("undecided", [4.9, 5.6], verdict="undecided", undecided="pass", passed=True), False),
+        (_gate("undecided", [4.9, 5.6], verdict="passed", undecided="pass", passed=True), True),
+        (_gate("failed", [5.2, 5.6], verdict="failed", undecided="pass", passed=True), True),
     ],
 )
-def test_a_gate_agrees_with_its_intervals(row: dict[str, Any], is_found: bool) -> None:
-    document = {"passed": row["verdict"] != "failed", "rows": [{"what": "latency", "measured": 5.3, "limit": 5, **row}]}
-    assert bool(contradictions(document)) == is_found
+def test_a_gate_agrees_with_its_intervals(document: dict[str, Any], is_found: bool) -> None:
+    assert _kinds(contradictions(document)) == ({Kind.LIMIT} if is_found else set())
 
 
 @pytest.mark.parametrize(
@@ -261,6 +269,10 @@ def test_a_gate_agrees_with_its_intervals(row: dict[str, Any], is_found: bool) -
 def test_kept_and_broken_agree_with_the_interval(floor: str, interval: list[float], is_found: bool) -> None:
     change = {"difference": sum(interval) / 2, "ci95": interval, "higher_is_better": True}
     variants = [_trial("original", _CPU, 2.4), _trial("static_int8", _CPU, 1.2, floor=floor, change=change)]
+    found = contradictions({"variants": variants, "max_drop": 0.01})
+    assert _kinds(found) == ({Kind.LIMIT} if is_found else set())
+    judged = {"state": floor, "drop": -sum(interval) / 2, "ci95": [-interval[1], -interval[0]]}
+    variants[1] = _trial("static_int8", _CPU, 1.2, floor=floor, judged=judged)
     found = contradictions({"variants": variants, "max_drop": 0.01})
     assert _kinds(found) == ({Kind.LIMIT} if is_found else set())
 
