@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.codec import from_data
+from hasten.core.contention import busy_cores, is_contended
 from hasten.core.measurement import Measurement
 from hasten.core.remark import Remark, remark
 from hasten.core.session import UNREADABLE
@@ -96,7 +97,9 @@ def _compared(name: str, runs: Sequence[BaselineRun], found: Measurement, margin
     counted = len(runs) if len(runs) >= FEWEST_RUNS_FOR_A_SPREAD else 0
     ends = (math.exp(difference - allowance), math.exp(difference + allowance))
     ratio = math.exp(difference)
-    if difference - allowance > 0 and ratio > 1 + margin:
+    if ends[0] > 1 + margin and is_contended(found):  # the earlier runs may have had the cores for themselves
+        verdict, why = GateVerdict.UNDECIDED, remark("gate.contended", cores=busy_cores(found))
+    elif ends[0] > 1 + margin:
         verdict, why = GateVerdict.FAILED, remark("gate.session-slower", by=ratio - 1, spread=spread, runs=counted)
     elif ends[1] <= 1 + margin:
         verdict, why = GateVerdict.PASSED, remark("gate.session-kept", spread=spread, runs=counted)

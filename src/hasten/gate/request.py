@@ -6,7 +6,7 @@
     [workload]          # signature, shapes
     [data]              # path, preprocess, metric, label_offset, samples, skip_bad
     [baseline]          # model, session
-    [gate]              # undecided: "fail" (the default) or "pass"
+    [gate]              # undecided: "fail" (the default) or "pass", as --undecided
 
 Paths in the file are relative to the file.
 """

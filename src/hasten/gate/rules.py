@@ -96,11 +96,14 @@ def figure_row(row: Row, figure: Figure | None, fewest: int = FEWEST_WHEN_CLEAR)
     """A row of what is limited, with what was measured; `fewest` processes may decide a clear case."""
     if figure is None:
         return replace(row, why=remark("gate.not-measured"))
-    verdict, why = _clear(figure, row.limit, fewest) or _by_interval(figure, row.limit)
-    few = figure.processes < FEWEST_PROCESSES
-    ends = (figure.least, figure.most) if few else (figure.interval.low, figure.interval.high)
-    confidence = None if few else CONFIDENCE
-    measured = figure.interval.estimate
+    verdict, why = _by_interval(figure, row.limit)
+    clear = _clear(figure, row.limit, fewest) if verdict is GateVerdict.UNDECIDED else None
+    if clear is not None:
+        verdict, why = clear
+    # What is shown is what was decided by.
+    by_range = clear is not None or figure.processes < FEWEST_PROCESSES
+    ends = (figure.least, figure.most) if by_range else (figure.interval.low, figure.interval.high)
+    confidence, measured = None if by_range else CONFIDENCE, figure.interval.estimate
     return replace(row, measured=measured, interval=ends, verdict=verdict, why=why, confidence=confidence)
 
 

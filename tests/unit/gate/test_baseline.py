@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from hasten.core.block import Block
+from hasten.core.block import Block, Conditions
 from hasten.core.codec import to_data
 from hasten.core.measurement import Effective, Measurement, Model
 from hasten.core.plan import Plan, Workload
@@ -82,8 +82,19 @@ def test_one_earlier_run_leaves_much_room_and_says_how_much() -> None:
 def test_several_quiet_runs_leave_little() -> None:
     before = [run(latency) for latency in (1.0, 1.01, 0.99, 1.0, 1.005, 0.995, 1.0, 1.0)]
     assert row(before, 1.1).verdict is GateVerdict.FAILED
+    assert row(before, 1.05).verdict is GateVerdict.UNDECIDED, "the interval begins below the limit"
     assert row(before, 0.97).verdict is GateVerdict.PASSED
     assert row(before, 1.0).interval == pytest.approx((0.963, 1.038), abs=0.002)
+
+
+def test_a_busy_machine_makes_no_model_slower() -> None:
+    conditions = Conditions(wall_seconds=0.05, cpu_seconds=0.02, cores=2, other_cores_busy=2.0)
+    now = run(2.0)
+    blocks = tuple(replace(block, conditions=conditions) for block in now.measurement.samples.blocks)
+    busy = replace(now, measurement=replace(now.measurement, samples=Samples(blocks)))
+    assert session_row("old.jsonl", [run(1.0)], now, 0.02).verdict is GateVerdict.FAILED
+    found = session_row("old.jsonl", [run(1.0)], busy, 0.02)
+    assert (found.verdict, found.why) == (GateVerdict.UNDECIDED, remark("gate.contended", cores=pytest.approx(2.0)))
 
 
 def outcomes(ratio: float, history: int, spread: float, times: int) -> Counter[GateVerdict]:

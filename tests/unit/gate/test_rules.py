@@ -138,7 +138,27 @@ def test_what_was_not_measured_is_undecided() -> None:
 
 
 def test_processes_that_differ_wildly_are_still_all_too_slow() -> None:
-    assert judged(Interval(1.0, 0.001, 1000.0), 0.5, 4).verdict is FAILED
+    row = judged(Interval(1.0, 0.001, 1000.0), 0.5, 4)
+    assert row.verdict is FAILED
+    assert (row.interval, row.confidence) == ((0.9, 1.1), None), "what it was decided by"
+
+
+@given(
+    st.tuples(st.floats(0.01, 100), st.floats(0.01, 100), st.floats(0.01, 100)).map(sorted),
+    st.tuples(st.floats(0.01, 100), st.floats(0.01, 100)).map(sorted),
+    st.integers(1, 9),
+    st.sampled_from([None, 10, 100]),
+    st.sampled_from([None, Contention(1.5, 0.3)]),
+)
+def test_a_verdict_agrees_with_the_interval_that_is_shown(
+    interval: list[float], ends: list[float], processes: int, runs: int | None, load: Contention | None
+) -> None:
+    low, estimate, high = interval
+    figure = Figure(Interval(estimate, low, high), ends[0], ends[1], processes, runs, load)
+    row = figure_row(limited("latency", "ms", 1.0), figure, 1)
+    assert row.interval is not None
+    assert row.verdict is not PASSED or row.interval[1] <= 1
+    assert row.verdict is not FAILED or row.interval[0] > 1
 
 
 def test_a_percentile_needs_runs() -> None:
