@@ -88,7 +88,7 @@ def _speed_words(facts: Mapping[str, Any]) -> str:
         return f"{speedup(ratio, ends)} than XNNPACK"
     if ratio > _CLEARLY_SLOWER:
         return f"about {times(ratio)} slower than XNNPACK"
-    return f"undecided, so far {times(ratio)} XNNPACK's time"
+    return f"undecided, so far {speedup(ratio)} than XNNPACK"
 
 
 def _repaid(facts: Mapping[str, Any]) -> str:

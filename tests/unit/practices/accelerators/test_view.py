@@ -8,9 +8,10 @@ import json
 import pytest
 
 from hasten.core.codec import from_data
-from hasten.core.remark import said
+from hasten.core.remark import remark, said
 from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFound, Latency, Status
 from hasten.practices.accelerators.view import document, session_lines, view
+from hasten.practices.accelerators.words import BOOK
 from hasten.show.terminal import terminal_text
 from tests.unit.practices.accelerators import examples
 from tests.unit.show.hostile import HOSTILE
@@ -72,3 +73,10 @@ def test_numbers_of_any_size_fit(scale: float) -> None:
     shown = text_of(row)
     assert max(map(len, shown.splitlines())) <= 80
     assert "1234/1234" in shown
+
+
+@pytest.mark.parametrize(("ratio", "words"), [(1.18, "1.18× slower"), (0.58, "1.72× faster")])
+def test_an_undecided_speed_is_written_like_a_decided_one(ratio: float, words: str) -> None:
+    facts = {"ratio": {"ratio": ratio, "ci95": [0.5, 2.0]}, "verdict": "undecided", "break_even_runs": None}
+    told = BOOK.text(remark("accelerators.speed", **facts))
+    assert told == f"Undecided, so far {words} than XNNPACK. Measure longer (--seconds)."
