@@ -31,6 +31,8 @@ _QUICK_SHARE: Final = 0.10
 _DISTURBED: Final = 0.15
 _DISTURBED_SHARE: Final = 0.15
 _OUTLIER_SHARE: Final = 0.05
+# Who loses a core waits for a time slice of others. What delays a run for less is an interrupt, or the run itself.
+_SHORTEST_WAIT: Final = 0.5e-3
 _PROCESS_SPREAD: Final = 0.05
 # A latency below this number of clock steps is mostly rounding.
 _CLOCK_STEPS: Final = 20
@@ -163,11 +165,8 @@ class Samples:
 
     @property
     def cpu_ms(self) -> float:
-        """CPU time of one run, over all threads: the mean of all runs."""
-        # What lies between two runs is no part of them; of runs of some microseconds it is as long as they are.
-        wall_ms = sum(block.conditions.wall_seconds for block in self.blocks) * 1e3
-        inside = min(1.0, float(self.milliseconds.sum()) / wall_ms) if wall_ms else 1.0
-        return inside * sum(block.conditions.cpu_seconds for block in self.blocks) / self.count * 1e3
+        """CPU time of one run, over all threads: the median of blocks."""
+        return float(np.median([_cpu_seconds_a_run(block) for block in self.blocks if len(block.nanoseconds)])) * 1e3
 
     @property
     def cores_busy(self) -> float:
@@ -258,6 +257,20 @@ class Samples:
 def _quick(milliseconds: NDArray[np.float64]) -> float:
     """Up to here a run is near the quickest tenth."""
     return float(np.quantile(milliseconds, _QUICK_SHARE)) * (1 + _DISTURBED)
+
+
+def _cpu_seconds_a_run(block: Block) -> float:
+    """The cores that a block kept busy, for the time of a usual run.
+
+    CPU time over the number of runs would count what lies between runs, which next to runs of some microseconds is as
+    long as they are.
+    """
+    times = np.asarray(block.nanoseconds, dtype=np.float64) / 1e9
+    usual = float(np.median(times))
+    longer = times - usual
+    active = block.conditions.wall_seconds - float(longer[longer > _SHORTEST_WAIT].sum())
+    cpu = block.conditions.cpu_seconds
+    return usual * cpu / active if active > 0 else cpu / len(times)
 
 
 def _known(values: Any) -> list[float]:

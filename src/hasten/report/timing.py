@@ -182,7 +182,7 @@ def _measured(found: Measurement) -> list[Block]:
     )
     more = (
         ("minimum", milliseconds(samples.min_ms), "the quickest run"),
-        ("CPU time", milliseconds(samples.cpu_ms), f"mean of all runs; {samples.cores_busy:.1f} cores busy"),
+        ("CPU time", milliseconds(samples.cpu_ms), f"per run; {samples.cores_busy:.1f} cores busy"),
         ("energy", *energy),
         ("size", size(found.model.size_bytes), "of the model file"),
     )

@@ -180,6 +180,9 @@ def test_cpu_time_of_a_run_leaves_out_what_lies_between_runs() -> None:
     samples = Samples((block, block))
     assert samples.cpu_ms == pytest.approx(0.005)
     assert samples.cores_busy == pytest.approx(1.0)
+    waited = array("q", [5000] * 999 + [40_000_000])
+    disturbed = Block(0, 0.0, waited, Conditions(wall_seconds=wall + 0.04, cpu_seconds=wall))
+    assert Samples((block, block, disturbed)).cpu_ms == pytest.approx(0.005), "waiting for a core takes no CPU time"
     both = replace(block, conditions=Conditions(wall_seconds=wall, cpu_seconds=2 * wall))
     assert Samples((both,)).cpu_ms == pytest.approx(0.010)
 
