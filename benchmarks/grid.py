@@ -1,7 +1,7 @@
 """Tune against an exhaustive grid of the same candidates: how far its choice is from the best, and what it costs.
 
 For the embedded model and the real ones that are there, every variant is timed with every plan in fresh processes of
-its own, and evaluated on both halves of the data wherever it could be the best. Then `hasten tune` gets less than a
+its own, and evaluated on both parts of the data wherever it could be the best. Then `hasten tune` gets less than a
 fifth of the time that the grid took. The two choices are confirmed against each other.
 
 Wanted: a choice within 3 % of the grid's best that keeps the floor (regret), in at most 25 % of its time (cost).
@@ -32,7 +32,7 @@ from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
 from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations
 from hasten.evaluate.run import evaluate
-from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
+from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, parts
 from hasten.measure.bench import bench
 from hasten.measure.opening import open_model
 from hasten.search.plans import numbers_of, plans_to_try
@@ -192,13 +192,13 @@ class HalvesJudge:
 
     def __init__(self, case: Case, data: str) -> None:
         self._case = case
-        self._halves = halves(open_dataset(data), None)
+        self._parts = parts(open_dataset(data), None)
         plain, _ = open_model(case.model)
-        self._originals = [self._evaluated(plain, half, None) for half in self._halves]
+        self._originals = [self._evaluated(plain, part, None) for part in self._parts]
 
     def drop_of(self, candidate: Candidate) -> float:
         """What it loses against the original, on the half where it loses more."""
-        pairs = zip(self._halves, self._originals, strict=True)
+        pairs = zip(self._parts, self._originals, strict=True)
         return max(
             compare_evaluations(original, self._evaluated(candidate, half, original)).drop for half, original in pairs
         )

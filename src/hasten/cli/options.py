@@ -34,6 +34,13 @@ def add_seconds(parser: argparse.ArgumentParser, default: float, said: str = "")
     parser.add_argument("--seconds", type=positive_float, default=float(default), metavar="S", help=said)
 
 
+def add_strict(parser: argparse.ArgumentParser) -> None:
+    """Which variants a search may choose."""
+    parser.add_argument(
+        "--strict", action="store_true", help="choose only what is proven to keep the accuracy, nothing undecided"
+    )
+
+
 def add_running(parser: argparse.ArgumentParser, *, session: bool = True) -> None:
     """What every command takes that runs a model on a plan."""
     add_plan(parser)

@@ -1,7 +1,8 @@
 """Make variants of a model with measured accuracy, size and speed, and choose the best that keeps its accuracy.
 
-One half of the data decides; the accuracy shown is measured on the other half. Each step is saved in FOLDER as soon as
-it ends: run the same command again to continue.
+Variants are chosen on one part of the data; the accuracy shown is measured on the other. A verdict is kept, broken or
+undecided. By default an undecided variant may be chosen if its estimated loss is within the floor. Each step is saved
+in FOLDER as soon as it ends: run the same command again to continue.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help="largest loss of accuracy, 0%% to 100%%; relative for mae and custom metrics (default: 1%%)",
     )
+    options.add_strict(parser)
     parser.add_argument("--for", dest="goal", choices=("speed", "size"), default="speed", help="goal (default: speed)")
     parser.add_argument(
         "--recipe", action="append", default=[], metavar="NAME", help="try only this recipe; may be repeated"
@@ -80,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = api.SearchSettings(
         recipes=tuple(dict.fromkeys(arguments.recipe)) or api.RECIPE_NAMES,
         max_drop=arguments.max_drop,
+        strict=arguments.strict,
         goal=arguments.goal,
         mix=not arguments.no_mix,
         prune=tuple(dict.fromkeys(arguments.prune)),

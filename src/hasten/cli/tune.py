@@ -44,6 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="P",
         help="largest loss of accuracy (default: 1%%)",
     )
+    options.add_strict(parser)
     parser.add_argument(
         "--limit",
         action="append",
@@ -84,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = api.SearchSettings(
         recipes=tuple(dict.fromkeys(arguments.recipe)) or api.RECIPE_NAMES,
         max_drop=arguments.max_drop,
+        strict=arguments.strict,
         mix=not arguments.no_mix,
         limit=limit,
         seed=arguments.seed,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.accuracy_notes import NOTES
 from hasten.core.codec import bounds_from_data, convert, finite
 from hasten.core.remark import Remark, remark_from_data
+from hasten.core.statistics import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,6 +129,12 @@ class PairedAccuracy:
     def drop(self) -> float:
         """How much was lost; negative if something was gained."""
         return -self.difference if self.higher_is_better else self.difference
+
+    @property
+    def drop_interval(self) -> Interval:
+        """The drop with its 95 % interval; a drop of nothing has no sign."""
+        low, high = (-self.high, -self.low) if self.higher_is_better else (self.low, self.high)
+        return Interval(self.drop + 0.0, low + 0.0, high + 0.0)
 
     def as_data(self) -> dict[str, Any]:
         """The comparison as JSON can hold it."""

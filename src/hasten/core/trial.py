@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.codec import from_data, key, record, sentence, to_data
 from hasten.core.comparison import Comparison, Verdict
+from hasten.core.floor import FloorState as FloorState
+from hasten.core.floor import FloorVerdict
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark
 from hasten.core.statistics import Interval
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from hasten.core.phrases import Phrasebook
 
 ORIGINAL: Final = "original"
-# The halves of the data: one decides, the other is reported on.
+# The parts of the data: one is for choosing, the other is reported on.
 CHOOSING: Final = "choosing"
 REPORTING: Final = "reporting"
 NOTHING: Final = Remark("")
@@ -39,6 +41,8 @@ class Status(str, enum.Enum):
     FAILED = "failed"
     BROKEN = "broken"
     KEPT = "kept"
+    UNDECIDED = "undecided"
+    """Whether it keeps the floor is undecided."""
     CHOSEN = "chosen"
 
 
@@ -50,19 +54,12 @@ class Stage(str, enum.Enum):
     FINAL = "final"
 
 
-class FloorState(str, enum.Enum):
-    """Whether it keeps the accuracy floor."""
-
-    NOT_JUDGED = ""
-    KEPT = "kept"
-    BROKEN = "broken"
-    UNKNOWN = "unknown"
-    """The data cannot tell."""
-    FAILED = "failed"
-    """It could not be made, or does not run."""
-
-
-_STATUS: Final = {FloorState.KEPT: Status.KEPT, FloorState.BROKEN: Status.BROKEN, FloorState.FAILED: Status.FAILED}
+_STATUS: Final = {
+    FloorState.KEPT: Status.KEPT,
+    FloorState.BROKEN: Status.BROKEN,
+    FloorState.UNDECIDED: Status.UNDECIDED,
+    FloorState.FAILED: Status.FAILED,
+}
 
 
 def status_of(floor: FloorState, otherwise: Status = Status.TIMED) -> Status:
@@ -108,17 +105,26 @@ class Trial:
     status: Status = Status.TIMED
     stage: Stage = Stage.RACE
     floor: FloorState = FloorState.NOT_JUDGED
+    """On the samples of `accuracy`."""
+    refused: bool = False
+    """Whether the rule of `core.floor` forbids to choose it although it does not break the floor."""
+    judged: FloorVerdict | None = None
+    """Against the floor, on the part of the data for choosing."""
+    reported: FloorVerdict | None = None
+    """Against the floor, on the part for reporting."""
     latency: Interval | None = None
     against: Comparison | None = None
     """Its time against the original's."""
     choosing: Accuracy | None = None
-    """On the half of the data that decides; on a part of it where the floor was decided early."""
+    """On the part of the data for choosing; on fewer samples where the floor was decided early."""
     drop: float | None = None
     """What was lost against the original on these samples."""
     reporting: Accuracy | None = None
-    """On the other half, which has no part in the choice."""
+    """On the part for reporting."""
     change: PairedAccuracy | None = None
-    """Against the original, on the other half."""
+    """Against the original, on the part for reporting."""
+    optimistic: bool = False
+    """Whether the part for reporting had a say in that this trial is the choice, so that its figure flatters it."""
     peak_memory_mb: float | None = None
     init_ms: float | None = None
     why: Remark = sentence(default=NOTHING)
@@ -141,18 +147,23 @@ class Trial:
 
     @property
     def accuracy(self) -> Accuracy | None:
-        """The figure on the reporting half, or else the one that it was judged by."""
+        """The figure on the part for reporting, or else the one that it was judged by."""
         return self.reporting or self.choosing
 
     @property
     def accuracy_on(self) -> str:
-        """The half of the data that the figure is of; empty where there is none."""
+        """The part of the data that the figure is of; empty where there is none."""
         return REPORTING if self.reporting else CHOOSING if self.choosing else ""
 
     @property
     def lost(self) -> float | None:
-        """What is known to be lost against the original, on the half of `accuracy`."""
+        """What is known to be lost against the original, on the samples of `accuracy`."""
         return self.drop if self.change is None else self.change.drop
+
+    @property
+    def floor_verdict(self) -> FloorVerdict | None:
+        """The verdict on the samples of `accuracy`, with its numbers; sessions of before have none."""
+        return self.reported or self.judged
 
     @property
     def is_mix(self) -> bool:
@@ -165,9 +176,19 @@ class Trial:
         return self.purpose in (Purpose.FLOOR, Purpose.FLOOR_AND_SIZE)
 
     @property
-    def kept_when_judged(self) -> bool:
-        """Whether it kept the floor on the choosing half, whatever the other half said later."""
-        return self.floor is FloorState.KEPT or (self.floor is FloorState.BROKEN and self.change is not None)
+    def may_be_chosen(self) -> bool:
+        """Whether the rule of `core.floor` allows to choose it."""
+        return self.floor in (FloorState.KEPT, FloorState.UNDECIDED) and not self.refused
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether its accuracy forbids to choose it: the floor is broken, or may be."""
+        return self.floor is FloorState.BROKEN or self.refused
+
+    @property
+    def passed_when_judged(self) -> bool:
+        """Whether the part of the data for choosing allowed it, whatever the other part said later."""
+        return self.may_be_chosen or (self.is_refused and self.change is not None)
 
 
 @record

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from hasten.core.floor import FloorVerdict
     from hasten.data.dataset import Dataset, Label
     from hasten.data.metrics import Metric
-    from hasten.evaluate.sequential_test import FloorDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,8 @@ class Evaluation:
     preprocess: tuple[Preprocess, ...]
     ties: int
     skipped: tuple[Skipped, ...]
-    decision: FloorDecision | None
+    decision: FloorVerdict | None
+    """Against the floor, where one was given."""
     seconds: float
     runners: int
     retries: int
@@ -93,7 +94,7 @@ class Evaluation:
             "preprocess": [entry.as_data() for entry in self.preprocess],
             "ties": self.ties,
             "skipped": [{"name": entry.name, "reason": entry.reason} for entry in self.skipped],
-            "decision": None if self.decision is None else {**to_data(self.decision), "saved": self.decision.saved},
+            "decision": None if self.decision is None else to_data(self.decision),
             "seconds": self.seconds,
             "samples_per_second": self.samples_per_second,
             "runners": self.runners,

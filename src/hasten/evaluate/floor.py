@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hasten.core.errors import DataError
-from hasten.core.floor import POINTS, RELATIVE, SHARE, VALUE, Floor
+from hasten.core.floor import POINTS, RELATIVE, SHARE, VALUE, Floor, FloorState
 from hasten.data.metrics import Cosine, MeanAbsoluteError, MeanIoU
+from hasten.evaluate.intervals import compare_scores
 from hasten.evaluate.scoring import Score
-from hasten.evaluate.sequential_test import DEFAULT_RISK, Decision, FloorDecision, FloorTest
+from hasten.evaluate.sequential_test import DEFAULT_RISK, FloorTest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.floor import FloorVerdict
     from hasten.data.dataset import Dataset
     from hasten.data.metrics import Metric
     from hasten.evaluate.evaluation import Evaluation, Skipped
@@ -58,40 +62,36 @@ def _base(original: Evaluation) -> float:
 class FloorGuard:
     """Tells after each batch whether the floor is decided, and at the end whether it held."""
 
-    def __init__(self, baseline: Baseline, metric: Metric, total: int | None, dataset: Dataset) -> None:
-        self._floor, self._original, self._risk = baseline.floor, baseline.original, baseline.risk
-        self._metric = metric
+    def __init__(self, baseline: Baseline, metric: Metric, dataset: Dataset) -> None:
+        self._floor, self._original, self._metric = baseline.floor, baseline.original, metric
         self._rows = {position: row for row, position in enumerate(self._original.positions)}
-        self._sign = 1.0 if metric.higher_is_better else -1.0
-        self._decision: FloorDecision | None = None
-        # A stream comes in its own order, so that its beginning says nothing about its end.
+        self._seen: list[Score] = []
         self._test = None
         allowed = self._floor.allowed
-        if allowed is not None and metric.span is not None and dataset.count is not None and total is not None:
-            # Samples that the original could not be judged by do not count.
-            self._test = FloorTest(allowed, min(total, len(self._rows)), span=metric.span, risk=self._risk)
+        # A stream comes in its own order, so that its beginning says nothing about its end.
+        if allowed is not None and metric.span is not None and dataset.count is not None:
+            self._test = FloorTest(allowed, span=metric.span, risk=baseline.risk)
 
     def is_decided(self, batch: list[Score | Skipped]) -> bool:
-        """Add a batch; return whether the floor is decided."""
+        """Add a batch; return whether the floor is decided: by the test, and by the interval that will be shown."""
         if self._test is None:
             return False
-        original = self._original.statistics
-        scores = [entry for entry in batch if isinstance(entry, Score) and entry.position in self._rows]
+        scores = self._comparable(batch)
+        self._seen += scores
+        original, sign = self._original.statistics, 1.0 if self._metric.higher_is_better else -1.0
         drops = [original[self._rows[entry.position], 0] - entry.statistics[0] for entry in scores]
-        self._decision = self._test.add(self._sign * np.asarray(drops))
-        return self._decision.decision is not Decision.UNSURE
+        state = self._test.add(sign * np.asarray(drops))
+        return state is not FloorState.UNDECIDED and self.verdict(self._seen).state is state
 
-    def final(self, scores: list[Score]) -> FloorDecision:
-        """Final decision, from all samples if the test did not stop early."""
-        both = [entry for entry in scores if entry.position in self._rows]
-        if self._decision is not None and self._decision.decision is not Decision.UNSURE:
-            return replace(self._decision, samples=len(both))
+    def verdict(self, scores: Sequence[Score | Skipped]) -> FloorVerdict:
+        """How the model stands after these samples."""
+        both = self._comparable(scores)
         if not both:
             raise DataError("The original was evaluated on none of these samples.", "Evaluate both on the same data.")
-        first = self._original.statistics[[self._rows[entry.position] for entry in both]].sum(axis=0)
-        second = np.sum([entry.statistics for entry in both], axis=0)
-        drop = self._sign * (self._metric.value(first, len(both)) - self._metric.value(second, len(both)))
-        decision = Decision.KEPT if self._floor.keeps(drop) else Decision.BROKEN
-        if self._floor.allowed is None:
-            decision = Decision.UNSURE
-        return FloorDecision(decision, self._floor.allowed or 0.0, len(both), len(both), drop, self._risk)
+        first = self._original.statistics[[self._rows[entry.position] for entry in both]]
+        second = np.stack([entry.statistics for entry in both])
+        return self._floor.judge(compare_scores(self._metric, [entry.name for entry in both], first, second))
+
+    def _comparable(self, scores: Sequence[Score | Skipped]) -> list[Score]:
+        """Samples that the original could not be judged by do not count."""
+        return [entry for entry in scores if isinstance(entry, Score) and entry.position in self._rows]

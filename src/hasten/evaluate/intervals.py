@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.accuracy import PairedAccuracy
-from hasten.core.statistics import Interval
+from hasten.core.paired import paired_difference_interval
+from hasten.core.statistics import Interval, student_quantile
+from hasten.data.metrics import FunctionMetric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,19 +38,6 @@ def wilson_interval(successes: int, count: int, confidence: float = 0.95) -> Int
     low = 0.0 if successes == 0 else min(share, max(0.0, centre - half))
     high = 1.0 if successes == count else max(share, min(1.0, centre + half))
     return Interval(share, low, high)
-
-
-def paired_difference_interval(won: int, lost: int, count: int, confidence: float = 0.95) -> Interval:
-    """The difference of two shares on the same samples, from how many were won and lost.
-
-    Bonett and Price's adjusted interval (2012): one more of each, then Wald's; unlike plain Wald it keeps its level
-    where hardly any sample changed.
-    """
-    _check_counts(won + lost, count)
-    up, down = (won + 1) / (count + 2), (lost + 1) / (count + 2)
-    half = _normal_quantile(confidence) * math.sqrt((up + down - (up - down) ** 2) / (count + 2))
-    estimate = (won - lost) / count
-    return Interval(estimate, max(-1.0, min(estimate, up - down - half)), min(1.0, max(estimate, up - down + half)))
 
 
 def mcnemar_p_value(won: int, lost: int) -> float:
@@ -89,7 +78,8 @@ def _check_counts(part: int, count: int) -> None:
 def interval_of_scores(statistics: Floats, metric: Metric, seed: int = 0) -> Interval:
     """A metric's value and interval from the statistics of each sample (a row each).
 
-    Wilson's for a share of samples; for anything else a bootstrap over samples, widened by Bessel's correction.
+    Wilson's for a share of samples; for anything else a bootstrap over samples, widened by Bessel's correction and
+    Student's factor for so few.
     """
     count = len(statistics)
     if count == 0:
@@ -107,8 +97,8 @@ def compare_scores(
     count = len(first)
     if count == 0 or first.shape != second.shape or len(names) != count:
         raise ValueError(f"{first.shape} and {second.shape} scores of {len(names)} samples cannot be paired")
-    if metric.proportion:
-        return _compare_hits(metric.name, names, first[:, 0] > 0.5, second[:, 0] > 0.5)
+    if metric.proportion or _is_right_or_wrong(metric, first, second):
+        return _compare_hits(metric, names, first[:, 0] > 0.5, second[:, 0] > 0.5)
 
     def difference(weights: Floats) -> float:
         return metric.value(weights @ second, count) - metric.value(weights @ first, count)
@@ -117,18 +107,29 @@ def compare_scores(
     return PairedAccuracy(metric.name, count, found.estimate, found.low, found.high, metric.higher_is_better)
 
 
+def _is_right_or_wrong(metric: Metric, first: Floats, second: Floats) -> bool:
+    """Whether a function of the user's own scores every sample with 0 or 1. Where no sample changed, resampling them
+    would claim to be certain."""
+    return isinstance(metric, FunctionMetric) and set(np.unique((first, second)).tolist()) == {0.0, 1.0}
+
+
 def _compare_hits(
-    metric: str, names: Sequence[str], first: NDArray[np.bool_], second: NDArray[np.bool_]
+    metric: Metric, names: Sequence[str], first: NDArray[np.bool_], second: NDArray[np.bool_]
 ) -> PairedAccuracy:
+    if not metric.higher_is_better:  # 1 is a miss
+        first, second = ~first, ~second
     lost, won = first & ~second, ~first & second
     lost_count, won_count = int(lost.sum()), int(won.sum())
-    found = paired_difference_interval(won_count, lost_count, len(first), _CONFIDENCE)
+    found = paired_difference_interval(won_count, lost_count, len(first))
+    if not metric.higher_is_better:
+        found = Interval(0.0 - found.estimate, -found.high, -found.low)
     return PairedAccuracy(
-        metric=metric,
+        metric=metric.name,
         samples=len(first),
         difference=found.estimate,
         low=found.low,
         high=found.high,
+        higher_is_better=metric.higher_is_better,
         both_right=int((first & second).sum()),
         lost=lost_count,
         won=won_count,
@@ -149,6 +150,6 @@ def _bootstrap(estimate: float, count: int, value: Callable[[Floats], float], se
     ]
     tail = (1 - _CONFIDENCE) / 2
     low, high = np.quantile(values, [tail, 1 - tail])
-    widening = math.sqrt(count / (count - 1))
+    widening = math.sqrt(count / (count - 1)) * student_quantile(count - 1, _CONFIDENCE) / _normal_quantile(_CONFIDENCE)
     below, above = max(0.0, estimate - float(low)), max(0.0, float(high) - estimate)
     return Interval(estimate, estimate - below * widening, estimate + above * widening)

@@ -158,7 +158,7 @@ class _Work:
         skipped: list[Skipped] = []
         if baseline is not None:
             self._batch = max(1, self._batch // 4)  # what is under way when the decision falls is wasted
-        guard = FloorGuard(baseline, self._scorer.metric, self._total, self._dataset) if baseline else None
+        guard = FloorGuard(baseline, self._scorer.metric, self._dataset) if baseline else None
         for batch in self._batches():
             scores += [entry for entry in batch if isinstance(entry, Score)]
             skipped += [entry for entry in batch if isinstance(entry, Skipped)]
@@ -248,8 +248,7 @@ class _Work:
             notes.append(remark(SKIPPED, samples=len(skipped)))
         if self._pool.retries:
             notes.append(remark(RUNNER_REPLACED, times=self._pool.retries))
-        decision = guard.final(scores) if guard is not None else None
-        if decision is not None and decision.saved:
+        if guard is not None and self._total is not None and len(scores) + len(skipped) < self._total:
             notes.append(remark(DECIDED_EARLY, samples=len(scores), total=self._total))
         kind = kind_of(labelled=self._against_labels, is_random=self._dataset.is_random)
         return Evaluation(
@@ -272,7 +271,7 @@ class _Work:
             preprocess=self._preparer.preprocess,
             ties=ties,
             skipped=tuple(skipped),
-            decision=decision,
+            decision=guard.verdict(scores) if guard is not None else None,
             seconds=seconds,
             runners=self._pool.size,
             retries=self._pool.retries,

@@ -1,4 +1,4 @@
-"""The data of a search: one half to choose by and one to report on, and samples for calibration."""
+"""The data of a search: one part to choose by and one to report on, and samples for calibration."""
 
 from __future__ import annotations
 
@@ -26,23 +26,29 @@ if TYPE_CHECKING:
 
 SEED: Final = 0
 CALIBRATION_SAMPLES: Final = 100
+FEWEST_TO_CHOOSE_BY: Final = 10
+"""With fewer samples nothing is chosen."""
+FEW_TO_CHOOSE_BY: Final = 30
+"""With fewer, what is chosen comes with a doubt."""
 _FEWEST_TO_SPLIT: Final = 2
 _TWO_NEEDED: Final = "a choice needs at least 2, one to choose by and one to report on"
 
 
-def halves(dataset: Dataset, samples: int | None) -> tuple[Dataset, Dataset]:
-    """Two halves that share no sample, always the same ones; of at most `samples` samples, drawn at random.
+def parts(dataset: Dataset, samples: int | None) -> tuple[Dataset, Dataset]:
+    """A part to choose by and one to report on, which share no sample, always the same ones; of at most `samples`
+    samples, drawn at random.
 
+    A third is for choosing, which takes an estimate; a verdict on the choice takes more. Of few samples it is a half.
     A stream that can be taken in its own order only is split by turns.
     """
     if callable(dataset.samples):
         stream = dataset.samples
         _check_count(dataset, sum(1 for _ in islice(stream(), _FEWEST_TO_SPLIT)), samples)
-        choosing, reporting = (replace(dataset, samples=_every_other(stream, first, samples)) for first in (0, 1))
+        choosing, reporting = (replace(dataset, samples=_by_turns(stream, one, samples)) for one in (True, False))
         return choosing, reporting
     order = np.random.default_rng(SEED).permutation(len(dataset.samples))[:samples].tolist()
     _check_count(dataset, len(dataset.samples), samples)
-    middle = (len(order) + 1) // 2
+    middle = max(-(-len(order) // 3), min(-(-len(order) // 2), FEW_TO_CHOOSE_BY))
     return _part(dataset, sorted(order[:middle])), _part(dataset, sorted(order[middle:]))
 
 
@@ -99,7 +105,13 @@ def _part(dataset: Dataset, positions: list[int]) -> Dataset:
     return replace(dataset, samples=LazySamples(len(positions), lambda place: samples[positions[place]]))
 
 
-def _every_other(
-    stream: Callable[[], Iterable[Sample]], first: int, limit: int | None
+def _by_turns(
+    stream: Callable[[], Iterable[Sample]], choosing: bool, limit: int | None
 ) -> Callable[[], Iterable[Sample]]:
-    return lambda: islice(stream(), first, limit, 2)
+    def taken() -> Iterable[Sample]:
+        for place, sample in enumerate(islice(stream(), limit)):
+            turns = 2 if place < 2 * FEW_TO_CHOOSE_BY else 3
+            if (place % turns == 0) is choosing:
+                yield sample
+
+    return taken

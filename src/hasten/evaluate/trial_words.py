@@ -20,9 +20,21 @@ def lost_words(lost: Mapping[str, Any]) -> str:
     return words.loss_text(from_data(Floor, lost["floor"]), lost["drop"])
 
 
+def change_words(lost: Mapping[str, Any]) -> str:
+    """A loss with its interval, and what would decide, as facts of a remark hold them."""
+    facts = {**lost, "metric": lost["floor"]["metric"]}
+    change = words.change_text(facts["metric"], facts["drop"], facts["ci95"])
+    return " ".join(filter(None, (f"{change}.", words.samples_text(facts))))
+
+
 def longer_words(ratio: float) -> str:
     """`12 % longer than`, `3.2× as long as`."""
     return f"{percent(ratio - 1)} longer than" if ratio < 2 else f"{times(ratio)} as long as"
+
+
+def _undecided(facts: Mapping[str, Any]) -> str:
+    why = "--strict asks for proof" if facts["strict"] else "the estimate is beyond the floor"
+    return f"Whether it keeps the floor is undecided, and {why}: {change_words(facts['lost'])}"
 
 
 def _ruined(facts: Mapping[str, Any]) -> str:
@@ -35,11 +47,21 @@ PHRASES: Final[dict[str, Phrase]] = {
     "trial.slower": Phrase(lambda facts: f"It takes {longer_words(facts['ratio'])} {facts['than']}."),
     "trial.no-data": Phrase("Without data, nothing shows that it keeps its accuracy."),
     "trial.loses": Phrase(lambda facts: f"It loses {lost_words(facts['lost'])}, more than the floor allows."),
+    "trial.undecided": Phrase(_undecided),
     "trial.loses-on-other-half": Phrase(
         lambda facts: (
-            f"It keeps the floor on the choosing half of the data, but loses {lost_words(facts['lost'])} on the"
-            " reporting half."
+            "The choosing part of the data allowed it, but on the reporting part it loses"
+            f" {lost_words(facts['lost'])}, more than the floor allows."
         )
+    ),
+    "trial.unproven-on-reporting": Phrase(
+        lambda facts: (
+            "It is not proven to keep the floor on the reporting part of the data, which --strict asks for:"
+            f" {change_words(facts['lost'])}"
+        )
+    ),
+    "trial.set-aside": Phrase(
+        "Two faster variants failed on the reporting part of the data. With --strict, no third one is tried there."
     ),
     "trial.ruined-output": Phrase(_ruined),
     "trial.not-confirmed": Phrase("A comparison in fresh processes found it {verdict}, not faster."),

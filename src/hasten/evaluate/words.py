@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import accuracy_notes
+from hasten.core.accuracy import is_share
 from hasten.core.codec import to_data
-from hasten.core.floor import POINTS, SHARE, Floor
+from hasten.core.floor import POINTS, SHARE, Floor, FloorState
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.units import percent, several
+from hasten.core.units import percent, percentage_points, several
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from hasten.core.remark import Remark
 
@@ -75,7 +77,8 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Use --max-drop 0 to allow no loss at all.",
     ),
     FEWER_THAN_NEEDED: Phrase(
-        "A choice needs {needed} samples to choose by (half of the data). This data has only {samples}.", _MORE_DATA
+        "A choice needs {needed} samples to choose by. This data has only {samples} (and the rest to report on).",
+        _MORE_DATA,
     ),
     ONE_LABEL: Phrase(
         "{share:percent} of the samples have the same label. Always answering that label may be as good as the original"
@@ -83,10 +86,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     COARSE: Phrase(
         "With {samples:count sample} to choose by, one miss costs {miss:percent}, and only {max_drop:percent} may be"
-        " lost: keeping the floor proves little.",
+        " lost: the floor can hardly be decided.",
         _MORE_DATA,
     ),
-    FEW: Phrase(lambda facts: f"{_only(facts)}: keeping the floor proves little.", _MORE_DATA),
+    FEW: Phrase(lambda facts: f"{_only(facts)}: the floor can hardly be decided.", _MORE_DATA),
 }
 BOOK: Final = Phrasebook(PHRASES, accuracy_notes.PHRASES)
 
@@ -102,6 +105,41 @@ def loss_text(floor: Floor, drop: float) -> str:
         return percent(drop)
     part = f" ({percent(drop / floor.relative_to)} of {_base(floor)})" if floor.relative_to else ""
     return f"{drop:.3g} of {floor.metric}{part}"
+
+
+def change_text(metric: str, drop: float, ci95: Sequence[float | None]) -> str:
+    """A change of accuracy with its interval: `−0.6 pp (95 % CI −2.8 to +1.5)`; of other units, what is lost."""
+    known = [end for end in ci95 if end is not None and math.isfinite(end)]
+    if is_share(metric):
+        ends = [percentage_points(0.0 - end).removesuffix(" pp") for end in reversed(known)]
+        told = percentage_points(0.0 - drop)
+    else:
+        ends = [f"{end:.3g}".replace("-", "−") for end in known]
+        told = f"{abs(drop):.3g} of {metric} {'lost' if drop >= 0 else 'gained'}"
+    return f"{told} (95 % CI {ends[0]} to {ends[1]})" if len(ends) == 2 else told
+
+
+def verdict_text(facts: Mapping[str, Any]) -> str:
+    """How a model stands against its floor, by the facts of a verdict and the metric:
+    `accuracy undecided, −0.6 pp (95 % CI −2.8 to +1.5)`."""
+    change = change_text(facts["metric"], facts["drop"], facts["ci95"])
+    state = FloorState(facts["state"])
+    return (
+        f"accuracy undecided, {change}" if state is FloorState.UNDECIDED else f"accuracy floor {state.value}, {change}"
+    )
+
+
+def samples_text(facts: Mapping[str, Any]) -> str:
+    """What an undecided verdict needs: `About 4,200 samples would decide; the 400 here can show a drop of 2.2 pp or
+    more.`"""
+    if facts["state"] != FloorState.UNDECIDED.value:
+        return ""
+    needed, samples, shown = facts["samples_needed"], facts["samples"], facts["smallest_detectable"]
+    enough = "No number of samples would decide" if needed is None else f"About {needed:,} samples would decide"
+    if shown is None or not math.isfinite(shown):
+        return f"{enough}; there are {samples:,}."
+    could = percentage_points(shown).lstrip("+") if is_share(facts["metric"]) else f"{shown:.3g}"
+    return f"{enough}; the {samples:,} here can show a drop of {could} or more."
 
 
 def floor_text(floor: Floor, original: str = "the original") -> str:

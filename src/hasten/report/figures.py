@@ -112,9 +112,11 @@ class TrialRow:
     accuracy_on: str = ""
     accuracy_samples: int | None = None
     higher_is_better: bool = True
-    lost: float | None = None
-    """Against the original on the same samples, of the half of the data that decides where that is known. Accuracies
-    themselves are of as many samples as were needed, and only like may be compared with like."""
+    change: Figure | None = None
+    """Of the metric against the original, on the samples of `accuracy`. Accuracies themselves are of as many samples as
+    were needed, and only like may be compared with like."""
+    floor: str = ""
+    """The verdict against the floor, on the same samples; empty in sessions from before it had an interval."""
     size: int | None = None
     zipped_size: int | None = None
     memory_mb: float | None = None
@@ -195,6 +197,12 @@ def accuracy_name(metric: str, kind: str) -> str:
 def change_text(change: float, metric: str) -> str:
     """A change of an accuracy, with its sign."""
     return percentage_points(change) if is_share(metric) else f"{change:+.3g}"
+
+
+def change_range(found: Figure | None, metric: str) -> str:
+    """The interval of a change of an accuracy."""
+    ends = () if found is None else (found.low, found.high)
+    return " to ".join(change_text(end, metric) for end in ends if end is not None)
 
 
 def may_be_share(metric: str, low: float, high: float) -> bool:

@@ -14,6 +14,8 @@ from hasten.report.figures import (
     accuracy_range,
     accuracy_text,
     at,
+    change_range,
+    change_text,
     figure,
     interval_text,
     latency_text,
@@ -120,6 +122,9 @@ def _accuracy(result: dict[str, Any], original: TrialRow | None, chosen: TrialRo
     if after is None:
         return None
     note = "" if after.low is None else f"95 % CI {accuracy_range(after, metric)}"
+    if chosen is not None and chosen.change is not None and chosen.floor:
+        change = f"{change_text(chosen.change.value, metric)} (95 % CI {change_range(chosen.change, metric)})"
+        note = f"Floor {chosen.floor}: {change}"
     name = accuracy_name(metric, kind)
     # Without labels, the original's own figure is that it agrees with itself.
     told = f"{accuracy_text(before, metric)} before" if before and kind in ("", "accuracy") else ""

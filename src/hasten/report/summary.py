@@ -98,6 +98,8 @@ class Summary:
     """What the command itself remarked."""
     lost_lines: int = 0
     source: str = ""
+    allowed_drop: float | None = None
+    """What the accuracy floor allows to lose, in the metric's unit."""
 
     def as_data(self) -> dict[str, Any]:
         """The summary as JSON can hold it. Charts are left out: their tables have the same numbers."""
@@ -110,7 +112,7 @@ class Summary:
         return [
             *_verdicts_section(self.verdicts, self.notes),
             *(section for section in self.found if section.name in _FIRST),
-            *front_section(self.trials),
+            *front_section(self.trials, self.allowed_drop),
             *steps_section(self.steps),
             *(section for section in self.found if section.name not in _FIRST),
             *timeline_section(self.events, self.trials),
@@ -179,6 +181,7 @@ def summarize(session: Session, source: str = "") -> Summary:
         notes=tuple(str(note) for key in ("unreachable", "notes") for note in items(result, key)),
         lost_lines=session.lost_lines,
         source=source,
+        allowed_drop=number(_last(lines, "floor"), "allowed"),
     )
 
 

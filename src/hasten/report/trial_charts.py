@@ -10,10 +10,10 @@ from hasten.core.accuracy import is_share
 from hasten.core.units import size as size_text
 from hasten.report.commands import ORIGINAL
 from hasten.report.figures import (
-    Figure,
     accuracy_name,
     accuracy_range,
     accuracy_text,
+    change_range,
     change_text,
     interval_text,
     latency_text,
@@ -33,8 +33,9 @@ _ENOUGH: Final = 2
 _LEAST_SPAN: Final = 0.02
 
 
-def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
-    """Accuracy against latency, a bubble's area for the file's size; without accuracies, size against latency."""
+def front_spec(rows: Sequence[TrialRow], allowed: float | None = None) -> dict[str, Any] | None:
+    """Accuracy against latency, a bubble's area for the file's size; without accuracies, size against latency. Changes
+    of accuracy stand beside the floor, the largest drop that is allowed."""
     rows = [row for row in rows if row.latency is not None][:_MOST_POINTS]
     accuracies = comparable(rows)
     with_accuracy, metric = len(accuracies.rows) >= _ENOUGH, accuracies.title
@@ -54,6 +55,7 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
         "scale": {"zero": False, "nice": True, "padding": 12, "reverse": not rising},
         "axis": {"tickCount": 6, "format": "~g"},
     }
+    floor = None if allowed is None or not accuracies.changes else allowed if not rising else 0.0 - allowed
     if with_accuracy:
         _show_shares(y, values, shown[0].metric, changes=accuracies.changes)
     x = {**_latency_axis([value["x"] for value in values]), "field": "x"}
@@ -83,6 +85,7 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
                 },
                 "encoding": {"x": x, "y": y, "order": {"field": "x"}},
             },
+            *([] if floor is None else [_floor_line(floor, y)]),
             {"mark": whisker, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}},
             {"mark": whisker, "encoding": {"x": x, "y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}}},
             {
@@ -106,6 +109,12 @@ def front_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     )
 
 
+def _floor_line(floor: float, y: dict[str, Any]) -> dict[str, Any]:
+    """Where accuracy is no longer enough."""
+    line = {"type": "rule", "color": "@broken", "strokeDash": [2, 3], "strokeWidth": 1.5}
+    return {"data": {"values": [{"floor": floor}]}, "mark": line, "encoding": {"y": {**y, "field": "floor"}}}
+
+
 def _show_shares(y: dict[str, Any], values: Sequence[dict[str, Any]], metric: str, *, changes: bool) -> None:
     """Write an axis of shares in percent, and let it show no less than the least span."""
     low, high = min(value["y_low"] for value in values), max(value["y_high"] for value in values)
@@ -126,21 +135,17 @@ class Accuracies(NamedTuple):
 
 
 def comparable(rows: Sequence[TrialRow]) -> Accuracies:
-    """Values where all are of the same samples; else what each lost or won against the original on those samples that
-    it took to judge it."""
+    """What each lost or won against the original, on the samples that it was judged by; in sessions from before there
+    were intervals of that, values where all are of the same samples."""
     valued = [row for row in rows if row.accuracy is not None]
     if not valued:
         return Accuracies([])
     name, on = accuracy_name(valued[0].metric, valued[0].accuracy_kind), valued[0].accuracy_on
-    if len({(row.accuracy_on, row.accuracy_samples) for row in valued}) == 1:
-        return Accuracies(valued, f"{name}, on the {on} half of the data" if on else name)
-    paired = [replace(row, accuracy=Figure(_change(row))) for row in valued if row.lost is not None]
+    alike = len({(row.accuracy_on, row.accuracy_samples) for row in valued}) == 1
+    if alike and not any(row.floor for row in valued):
+        return Accuracies(valued, f"{name}, on the {on} part of the data" if on else name)
+    paired = [replace(row, accuracy=row.change) for row in valued if row.change is not None]
     return Accuracies(paired, f"change of {name} against the original", changes=True)
-
-
-def _change(row: TrialRow) -> float:
-    lost = row.lost or 0.0
-    return 0.0 - lost if row.higher_is_better else lost
 
 
 def _with_envelope(values: list[dict[str, Any]], *, upward: bool) -> list[dict[str, Any]]:
@@ -206,7 +211,7 @@ def _point(row: TrialRow, *, with_accuracy: bool, changes: bool = False) -> dict
         "size": size_mb,
         "latency": latency_text(latency),
         "interval": interval_text(latency),
-        "told_range": accuracy_range(row.accuracy, row.metric),
+        "told_range": change_range(accuracy, row.metric) if changes else accuracy_range(row.accuracy, row.metric),
         "told_y": change_text(y, row.metric) if accuracy and changes else accuracy_text(row.accuracy, row.metric),
         "told_size": size_text(row.size) if row.size else "",
         "variant": row.variant,

@@ -20,6 +20,8 @@ from hasten.report.figures import (
     TrialRow,
     accuracy_text,
     at,
+    change_range,
+    change_text,
     interval_text,
     latency_text,
     number,
@@ -34,6 +36,7 @@ from hasten.show.blocks import Cell, Chart, Prose, Section, Table, cell, columns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from hasten.core.accuracy import Accuracy
     from hasten.core.session import Line
     from hasten.core.trial import Trial
     from hasten.report.figures import Event
@@ -68,9 +71,7 @@ def _with_history(row: TrialRow, before: TrialRow | None) -> TrialRow:
     """What an earlier line of the same trial said and this one no longer does."""
     if before is None:
         return row
-    elapsed = before.elapsed_s if before.latency is not None else row.elapsed_s
-    lost = before.lost if before.accuracy_on == "choosing" else row.lost
-    return replace(row, lost=row.lost if lost is None else lost, elapsed_s=elapsed)
+    return replace(row, elapsed_s=before.elapsed_s if before.latency is not None else row.elapsed_s)
 
 
 def _rows_of(line: Line, position: int) -> list[tuple[tuple[str, ...], TrialRow]]:
@@ -134,7 +135,6 @@ def _searched(line: Line) -> TrialRow:
         ratio=None if against is None else _figure(against.ratio, *against.ci95),
         verdict="" if against is None else against.verdict.value,
         **_judged(trial),
-        lost=0.0 if trial.variant == ORIGINAL and not of_tune else number(line.data, "drop"),
         size=whole(line.data, "size"),
         zipped_size=whole(line.data, "zipped_size"),
         memory_mb=number(line.data, "peak_memory_mb"),
@@ -157,7 +157,23 @@ def _judged(trial: Trial) -> dict[str, Any]:
         "accuracy_on": trial.accuracy_on,
         "accuracy_samples": whole({"samples": known.samples}, "samples"),
         "higher_is_better": known.higher_is_better,
+        "change": _change(trial, known),
+        "floor": trial.floor.value if trial.floor_verdict is not None else "",
     }
+
+
+def _change(trial: Trial, known: Accuracy) -> Figure | None:
+    """What the trial won or lost against the original, on the samples of its accuracy."""
+    if trial.change is not None:
+        return _figure(trial.change.difference, trial.change.low, trial.change.high)
+    if trial.judged is not None and trial.reporting is None:
+        low, high = trial.judged.ci95
+        drop, low, high = (trial.judged.drop, high, low) if known.higher_is_better else (trial.judged.drop, low, high)
+        return _figure(*(0.0 - value if known.higher_is_better else value for value in (drop, low, high)))
+    if trial.drop is None and trial.variant != ORIGINAL:
+        return None
+    lost = trial.drop or 0.0
+    return Figure(0.0 - lost if known.higher_is_better else lost)
 
 
 def with_chosen(rows: Sequence[TrialRow], lines: Iterable[Line]) -> list[TrialRow]:
@@ -176,7 +192,7 @@ def with_front(rows: Sequence[TrialRow], named: Sequence[str]) -> list[TrialRow]
 def _undominated(rows: Sequence[TrialRow]) -> set[str]:
     """Those that nothing beats in latency, accuracy and size at once."""
     runs = [row for row in rows if row.kind in ("trial", "variant") and row.status not in ("failed", "broken")]
-    by_loss = all(row.lost is not None for row in runs if row.accuracy is not None)
+    by_loss = all(row.change is not None for row in runs if row.accuracy is not None)
     timed = [row for row in runs if row.latency]
     return {row.name for row in pareto_front(timed, lambda row: _goals(row, by_loss))}
 
@@ -188,9 +204,10 @@ def _goals(row: TrialRow, by_loss: bool) -> tuple[float, float, float]:
 
 def _badness(row: TrialRow, by_loss: bool) -> float:
     """How wrong a row is, less is better: by what it lost against the original, where that is known of all."""
-    if row.accuracy is None:
+    shown = row.change if by_loss else row.accuracy
+    if row.accuracy is None or shown is None:
         return 0.0
-    return row.lost or 0.0 if by_loss else -row.accuracy.value if row.higher_is_better else row.accuracy.value
+    return -shown.value if row.higher_is_better else shown.value
 
 
 def front_names(result: dict[str, Any] | None) -> list[str]:
@@ -198,10 +215,11 @@ def front_names(result: dict[str, Any] | None) -> list[str]:
     return [name for entry in records(result, "front") if (name := text(entry, "id"))]
 
 
-def front_section(trials: Sequence[TrialRow]) -> list[Section]:
-    """Latency, accuracy and size of every trial."""
+def front_section(trials: Sequence[TrialRow], allowed: float | None = None) -> list[Section]:
+    """Latency, accuracy and size of every trial; with the drop that the floor allows, where it is known."""
     rows = [row for row in trials if row.kind == "trial"] or [row for row in trials if row.kind == "variant"]
-    spec = front_spec(rows)
+    allowed = allowed if any(row.floor for row in rows if row.latency is not None) else None
+    spec = front_spec(rows, allowed)
     if spec is None:
         return []
     front = sorted((row for row in rows if row.on_front and row.latency), key=_latency_of)
@@ -213,7 +231,9 @@ def front_section(trials: Sequence[TrialRow]) -> list[Section]:
     sheet = Table("front-table", "The trials on the Pareto front, the fastest first", _COLUMNS, _cells(front))
     lead = "Left is faster, up is more accurate. Larger marks are larger files. Whiskers are 95 % confidence intervals."
     if comparable([row for row in rows if row.latency is not None]).changes:
-        lead += " Trials were judged by different samples: each is compared with the original on its own samples."
+        lead += " Each trial is compared with the original on the samples that it was judged by."
+    if allowed is not None:
+        lead += " The line is the accuracy floor: a whisker that crosses it leaves the verdict undecided."
     chart = Chart("front", "Accuracy, latency and size of the trials", told, spec, sheet)
     return [Section("front", "Accuracy, latency and size", (Prose(lead), chart))]
 
@@ -225,7 +245,7 @@ def _latency_of(row: TrialRow) -> float:
 def _in_words(row: TrialRow) -> str:
     accuracy = accuracy_text(row.accuracy, row.metric)
     if accuracy and row.accuracy_on:
-        accuracy += f" on the {row.accuracy_on} half of the data"
+        accuracy += f" on the {row.accuracy_on} part of the data"
     parts = [latency_text(row.latency), accuracy, size(row.size) if row.size else ""]
     return ", ".join(part for part in parts if part)
 
@@ -237,7 +257,9 @@ _COLUMNS = columns(
     "#95 % CI",
     "#speedup",
     "#accuracy",
-    "half of the data",
+    "part of the data",
+    "change (95 % CI)",
+    "floor",
     "#size",
     "#init",
     "#memory",
@@ -256,6 +278,8 @@ def _cells(rows: Sequence[TrialRow]) -> tuple[tuple[Cell, ...], ...]:
             _faster(row.ratio),
             Cell(accuracy_text(row.accuracy, row.metric), row.accuracy.value if row.accuracy else None),
             Cell(row.accuracy_on),
+            Cell(_change_words(row), row.change.value if row.change else None),
+            Cell(row.floor),
             Cell(size(row.size) if row.size else "", row.size),
             Cell("" if row.init_ms is None else milliseconds(row.init_ms), row.init_ms),
             Cell("" if row.memory_mb is None else f"{row.memory_mb:.1f} MB", row.memory_mb),
@@ -264,6 +288,12 @@ def _cells(rows: Sequence[TrialRow]) -> tuple[tuple[Cell, ...], ...]:
         )
         for row in rows
     )
+
+
+def _change_words(row: TrialRow) -> str:
+    if row.change is None or not row.floor:
+        return ""
+    return f"{change_text(row.change.value, row.metric)} ({change_range(row.change, row.metric)})"
 
 
 def _faster(ratio: Figure | None) -> Cell:

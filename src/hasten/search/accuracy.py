@@ -1,4 +1,4 @@
-"""Accuracy for a search: variants evaluated on one half of the data or the other, next to the original."""
+"""Accuracy for a search: variants evaluated on one part of the data or the other, next to the original."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ from hasten.evaluate.intervals import interval_of_scores
 from hasten.evaluate.other_outputs import RUINED, SAMPLES, OtherOutputs
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels, metric_by_labels
-from hasten.evaluate.sequential_test import Decision
-from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, halves
+from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, parts
 from hasten.evaluate.sufficiency import commonest_label, data_sufficiency, doubt_by_chance
 from hasten.evaluate.words import BY_CHANCE
 from hasten.measure.opening import error_of
 from hasten.model.reader import read_graph
-from hasten.practices.quantize.rules import floor_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hasten.core.floor import Floor
+    from hasten.core.floor import Floor, FloorVerdict
     from hasten.core.plan import Workload
     from hasten.core.trial import Trial
     from hasten.data.dataset import Dataset
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from hasten.evaluate.evaluation import Evaluation
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
+    from hasten.search.settings import SearchSettings
     from hasten.targets.base import Target
 
 
@@ -53,21 +52,22 @@ class AccuracyJudge:
         target: Target,
         original: tuple[Candidate, Graph],
         data: OpenData,
-        max_drop: float,
+        settings: SearchSettings,
         tell: Callable[[str], None],
         note: Callable[[Remark], None],
     ) -> None:
         self.skipped: dict[str, str] = {}
         """Samples that were left out, and why."""
         self.evaluations = 0
-        """How many times a model was evaluated on a half, or on as much of it as it took."""
+        """How many times a model was evaluated on a part, or on as much of it as it took."""
         self.samples_run = 0
         self.against_choosing = NOTHING
         """Why nothing can be chosen by this data, as far as something speaks against it."""
-        self._target, self._data, self._max_drop = target, data, max_drop
+        self._target, self._data = target, data
+        self._max_drop, self._strict = settings.max_drop, settings.strict
         self._candidate, self._graph = original
         self._tell, self._note = tell, note
-        self._halves: dict[str, Dataset] = {}
+        self._parts: dict[str, Dataset] = {}
         self._originals: dict[str, Evaluation] = {}
         self._metric = data.metric
         self._calibration: list[dict[str, Any]] = []
@@ -75,40 +75,40 @@ class AccuracyJudge:
         self._outputs = forms_from_graph(self._graph, self._candidate.workload).outputs
         self._others: Evaluation | None = None
 
-    def half(self, name: str) -> Dataset:
-        """One half of the data; always the same samples."""
-        if not self._halves:
-            choosing, reporting = halves(self._data.dataset, self._data.given.samples)
-            self._halves = {CHOOSING: choosing, REPORTING: reporting}
-        return self._halves[name]
+    def part(self, name: str) -> Dataset:
+        """One part of the data; always the same samples."""
+        if not self._parts:
+            choosing, reporting = parts(self._data.dataset, self._data.given.samples)
+            self._parts = {CHOOSING: choosing, REPORTING: reporting}
+        return self._parts[name]
 
-    def original(self, half: str) -> Evaluation:
-        """The original on one half of the data, evaluated once."""
-        if half not in self._originals:
+    def original(self, part: str) -> Evaluation:
+        """The original on one part of the data, evaluated once."""
+        if part not in self._originals:
             if not self._originals:
                 self._look_at_labels()
-            self._tell(f"evaluating the original on the {half} half")
-            found = self._evaluate(self._candidate, half)
-            self._originals[half] = found
-            self._metric = found.metric  # both halves have the same
+            self._tell(f"evaluating the original on the {part} part")
+            found = self._evaluate(self._candidate, part)
+            self._originals[part] = found
+            self._metric = found.metric  # both parts have the same
             for note in found.accuracy.notes:
-                if note.code != SKIPPED:  # they are listed, of both halves together
+                if note.code != SKIPPED:  # they are listed, of both parts together
                     self._note(note)
-            if half == CHOOSING:
+            if part == CHOOSING:
                 self._weigh(found)
             elif self.against_choosing == NOTHING:
                 self._weigh_all()
-        return self._originals[half]
+        return self._originals[part]
 
-    def floor(self, half: str) -> Floor:
-        """What may be lost on one half of the data."""
-        return self._baseline(half).floor
+    def floor(self, part: str) -> Floor:
+        """What may be lost on one part of the data."""
+        return self._baseline(part).floor
 
-    def _baseline(self, half: str) -> Baseline:
-        return baseline_of(self.original(half), self._max_drop)
+    def _baseline(self, part: str) -> Baseline:
+        return baseline_of(self.original(part), self._max_drop)
 
     def judged(self, trial: Trial, candidate: Candidate) -> Trial:
-        """The trial with its state against the floor, as far as the choosing half tells; evaluated until that is clear.
+        """The trial with its state against the floor, as far as the choosing part tells; evaluated until that is clear.
 
         It is unknown where this data can decide nothing, and broken where an output is ruined that no metric sees. What
         cannot be evaluated has failed.
@@ -116,58 +116,72 @@ class AccuracyJudge:
         baseline = self._baseline(CHOOSING)
         try:
             found = self._evaluate(candidate, CHOOSING, baseline, baseline.original)
-            decision = found.decision
-            assert decision is not None, "it was asked for"
-            kept = None if decision.decision is Decision.UNSURE else decision.decision is Decision.KEPT
-            ruined = NOTHING
-            if self.against_choosing != NOTHING:
-                kept = None
-            elif kept and (ruined := self._ruined_output(candidate)) != NOTHING:
-                kept = False
+            verdict = found.decision
+            assert verdict is not None, "it was asked for"
+            state, why = verdict.state, NOTHING
+            if self.against_choosing != NOTHING or found.accuracy.kind is Kind.UNKNOWN:
+                state = FloorState.UNKNOWN
+            allowed = verdict.may_be_chosen(baseline.floor, strict=self._strict)
+            if state is FloorState.UNDECIDED and not allowed:
+                why = remark("trial.undecided", lost=self.lost(CHOOSING, verdict), strict=self._strict)
+            elif state is not FloorState.UNKNOWN and allowed and (why := self._ruined_output(candidate)) != NOTHING:
+                state = FloorState.BROKEN
         except UsageError:
             raise
         except HastenError as error:
             return failed_trial(trial, error.message, Stage.ACCURACY)
-        state = floor_state(kept, made_up=found.accuracy.kind is Kind.UNKNOWN)
         return replace(
             trial,
             floor=state,
+            refused=state is FloorState.UNDECIDED and not allowed,
+            judged=verdict,
             status=status_of(state, trial.status),
             stage=Stage.ACCURACY,
             choosing=found.accuracy,
-            drop=decision.mean_drop,
-            why=ruined,
+            drop=verdict.drop,
+            why=why,
         )
 
-    def reported(self, trial: Trial, candidate: Candidate) -> Trial:
-        """The trial with its accuracy on the reporting half; broken where it loses too much there."""
+    def reported(self, trial: Trial, candidate: Candidate, *, optimistic: bool = False) -> Trial:
+        """The trial with its accuracy and its state against the floor on the reporting part; `optimistic` where this
+        part has refused others before. With --strict, it decides."""
         found = self._evaluate(candidate, REPORTING, None, self.original(REPORTING))
         change = compare_evaluations(self.original(REPORTING), found)
-        trial = replace(trial, reporting=found.accuracy, change=change)
-        if self.floor(REPORTING).keeps(change.drop):
+        verdict = self.floor(REPORTING).judge(change)
+        trial = replace(
+            trial,
+            reporting=found.accuracy,
+            change=change,
+            reported=verdict,
+            optimistic=optimistic or self._strict,
+            floor=verdict.state,
+            status=status_of(verdict.state, trial.status),
+        )
+        if not verdict.gives_way(strict=self._strict):
             return trial
-        why = remark("trial.loses-on-other-half", lost=self.lost(REPORTING, change.drop))
-        return replace(trial, floor=FloorState.BROKEN, status=Status.BROKEN, why=why)
+        code = "trial.loses-on-other-half" if verdict.state is FloorState.BROKEN else "trial.unproven-on-reporting"
+        why = remark(code, lost=self.lost(REPORTING, verdict))
+        return replace(trial, refused=verdict.state is FloorState.UNDECIDED, why=why)
 
-    def lost(self, half: str, drop: float) -> dict[str, Any]:
+    def lost(self, part: str, verdict: FloorVerdict) -> dict[str, Any]:
         """A loss as facts of a remark."""
-        return {"drop": drop, "floor": to_data(self.floor(half))}
+        return {**to_data(verdict), "floor": to_data(self.floor(part))}
 
     def calibration(self) -> list[dict[str, Any]]:
         """Samples for the ranges of activations; read once."""
         if not self._calibration:
             dataset = self._data.calibration
             if dataset is None:
-                dataset = self.half(CHOOSING)
+                dataset = self.part(CHOOSING)
                 source = "noise" if dataset.is_random else "choosing"
                 self._note(remark(f"search.calibration-from-{source}"))
             self._calibration = self._prepared(dataset, CALIBRATION_SAMPLES)
         return self._calibration
 
     def few_samples(self, count: int) -> list[dict[str, Any]]:
-        """A few samples of the choosing half, by the names of the inputs."""
+        """A few samples of the choosing part, by the names of the inputs."""
         if len(self._few) != count:
-            self._few = self._prepared(self.half(CHOOSING), count)
+            self._few = self._prepared(self.part(CHOOSING), count)
         return self._few
 
     def _prepared(self, dataset: Dataset, limit: int) -> list[dict[str, Any]]:
@@ -179,16 +193,16 @@ class AccuracyJudge:
         return found
 
     def _look_at_labels(self) -> None:
-        """Choose the metric by all of them, and find a bad one of either half before the work on the first."""
+        """Choose the metric by all of them, and find a bad one of either part before the work on the first."""
         workload = self._candidate.workload
         self._metric = self._metric or metric_by_labels(self._graph, workload, self._data.dataset)
-        for half in (CHOOSING, REPORTING):
-            check_labels(self._graph, workload, self.half(half), self._metric, self._options())
+        for part in (CHOOSING, REPORTING):
+            check_labels(self._graph, workload, self.part(part), self._metric, self._options())
 
     def _weigh(self, original: Evaluation) -> None:
         """Note what speaks against a choice by this data, and which output it is about."""
         found = data_sufficiency(
-            baseline_of(original, self._max_drop), self._outputs[0].elements, commonest_label(self.half(CHOOSING))
+            baseline_of(original, self._max_drop), self._outputs[0].elements, commonest_label(self.part(CHOOSING))
         )
         if self.against_choosing == NOTHING and found.against is not None:
             self.against_choosing = found.against
@@ -199,7 +213,7 @@ class AccuracyJudge:
             self._note(remark("search.one-output-judged", output=name, count=count, metric=original.metric.name))
 
     def _weigh_all(self) -> None:
-        """Withdraw the choice if both halves together contradict it."""
+        """Withdraw the choice if both parts together contradict it."""
         if doubt := doubt_by_chance(list(self._originals.values()), self._outputs[0].elements):
             self.against_choosing = remark(BY_CHANCE)
             self._note(doubt)
@@ -211,7 +225,7 @@ class AccuracyJudge:
 
     def _ruined_output(self, candidate: Candidate) -> Remark:
         """What is wrong with an output that the metric does not see."""
-        if self.half(CHOOSING).is_random or not self._unseen_outputs(self.original(CHOOSING).metric):
+        if self.part(CHOOSING).is_random or not self._unseen_outputs(self.original(CHOOSING).metric):
             return NOTHING
         if self._others is None:
             self._others = self._evaluate_others(self._candidate, OtherOutputs(len(self._outputs) - 1))
@@ -225,13 +239,13 @@ class AccuracyJudge:
         return remark("trial.ruined-output", judged=judged, output=output, error=float(errors[worst]))
 
     def _evaluate_others(self, candidate: Candidate, metric: Metric, original: Evaluation | None = None) -> Evaluation:
-        dataset = replace(self.half(CHOOSING), labelled=False)
+        dataset = replace(self.part(CHOOSING), labelled=False)
         return self._run(candidate, dataset, metric, original, self._options(SAMPLES))
 
     def _evaluate(
-        self, candidate: Candidate, half: str, baseline: Baseline | None = None, original: Evaluation | None = None
+        self, candidate: Candidate, part: str, baseline: Baseline | None = None, original: Evaluation | None = None
     ) -> Evaluation:
-        dataset = self.half(half)
+        dataset = self.part(part)
         metric = self._metric if original is None else original.metric
         against = baseline or (None if dataset.labelled else original)
         found = self._run(candidate, dataset, metric, against, self._options())

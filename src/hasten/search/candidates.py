@@ -17,7 +17,7 @@ from hasten.core.levels import Levels, latency_of, undisturbed
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval
-from hasten.core.trial import NOTHING, FloorState, Status, trial_id
+from hasten.core.trial import NOTHING, FloorState, Status, status_of, trial_id
 from hasten.engine.model_file import file_hash
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.search.round_ratios import relative
@@ -39,7 +39,7 @@ MOST_AT_ONCE: Final = 6
 # Rounds of the first confirmation have numbers from here on, those of the next from twice that on.
 _CONFIRMATION: Final = 1_000_000
 SLOWER: Final = "trial.slower"
-_RACING: Final = (Status.TIMED, Status.KEPT, Status.CHOSEN)
+_RACING: Final = (Status.TIMED, Status.KEPT, Status.UNDECIDED, Status.CHOSEN)
 
 
 @dataclass(slots=True)
@@ -56,8 +56,9 @@ class Entrant:
 
     @property
     def is_racing(self) -> bool:
-        """Whether it may still win: not failed, not dropped, and not known to break the floor."""
-        return self.trial.status in _RACING and self.trial.floor not in (FloorState.BROKEN, FloorState.FAILED)
+        """Whether it may still win: not failed, not dropped, and not refused for its accuracy."""
+        failed = self.trial.floor is FloorState.FAILED
+        return self.trial.status in _RACING and not failed and not self.trial.is_refused
 
 
 class Candidates:
@@ -83,7 +84,7 @@ class Candidates:
             # A session may have been made by anybody: what runs is what was asked for now.
             known = replace(self._folder.trials.get(trial.id, trial), plan=trial.plan)
             if known.status is Status.CHOSEN:  # by an earlier run: it has to stand the race again
-                known = replace(known, status=Status.KEPT)
+                known = replace(known, status=status_of(known.floor))
             self.entrants[trial.id] = Entrant(known, track.candidate, track, known.levels)
         return self.entrants[trial.id]
 

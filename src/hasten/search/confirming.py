@@ -1,4 +1,4 @@
-"""The end of a race: the winner on the other half of the data, and against the original in fresh processes.
+"""The end of a race: the winner on the reporting part of the data, and against the original in fresh processes.
 
 A candidate that fails there gives way to the next; a step without a gain is left out.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.comparison import DEFAULT_MARGIN, FEWEST_ROUNDS, Comparison, Verdict
 from hasten.core.contention import compare_measurements
 from hasten.core.failure import Failure
+from hasten.core.floor import MOST_STRICT_LOOKS
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import NOTHING, ORIGINAL, REPORTING, FloorState, Stage, Status, Step, trial_id
 from hasten.measure.compare import ComparisonResult, compared
@@ -148,7 +149,7 @@ class Confirmation:
     proof: Proof | None = None
 
     def choose(self, proof_s: float) -> Entrant:
-        """Fastest candidate that passes the reporting half and the confirmation; else the original."""
+        """Fastest candidate that passes the reporting part and the confirmation; else the original."""
         self.search.stage = "confirming"
         entrant = self._first_that_stands(proof_s)
         for step in self.proof.steps if self.proof is not None else ():
@@ -158,14 +159,14 @@ class Confirmation:
 
     def _first_that_stands(self, proof_s: float) -> Entrant:
         search = self.search
-        for _ in range(_MOST_SETBACKS):
+        for _ in range(MOST_STRICT_LOOKS if search.settings.strict else _MOST_SETBACKS):
             entrant = search.best
             if self._keeps_floor(entrant) and self._is_confirmed(entrant, proof_s):
                 return self._simplest(entrant)
             if time.monotonic() > self.until:
                 break
             until = min(self.until, time.monotonic() + proof_s)
-            if entrant.trial.floor is FloorState.BROKEN and search.settings.mix:
+            if entrant.trial.is_refused and search.settings.mix:
                 search.mix_further(entrant.trial, until)
             search.kin(until)  # they enter the race again with all that had dropped out
             search.elimination.revive(until)
@@ -173,15 +174,17 @@ class Confirmation:
         return search.candidates.base
 
     def _keeps_floor(self, entrant: Entrant) -> bool:
-        """The entrant on the half of the data that had no part in the choice."""
+        """Whether the entrant may be chosen after it was evaluated on the reporting part of the data."""
         search = self.search
         if not search.has_data:
             return True
-        search.tell(f"{entrant.trial.id} on the other half of the data")
+        search.tell(f"{entrant.trial.id} on the reporting part of the data")
         kept = search.elimination.guard.report(entrant)
-        if not kept and entrant.trial.floor is FloorState.BROKEN and entrant.trial.change is not None:
-            lost = search.store.judge.lost(REPORTING, entrant.trial.change.drop)
-            search.folder.note(remark("tune.broke-other-half", trial=entrant.trial.id, lost=lost))
+        verdict = entrant.trial.reported
+        if entrant.trial.is_refused and verdict is not None:
+            code = "tune.broke-other-half" if verdict.state is FloorState.BROKEN else "tune.unproven-on-reporting"
+            lost = search.store.judge.lost(REPORTING, verdict)
+            search.folder.note(remark(code, trial=entrant.trial.id, lost=lost))
         return kept
 
     def _is_confirmed(self, entrant: Entrant, seconds: float) -> bool:
@@ -218,7 +221,7 @@ class Confirmation:
             return entrant
         link = self._chain(entrant)[-2].candidate
         simpler = search.candidates.entrant_of(ORIGINAL, link.plan)
-        if simpler is None or simpler.trial.floor is not FloorState.KEPT or not search.elimination.fits(simpler):
+        if simpler is None or not simpler.trial.may_be_chosen or not search.elimination.fits(simpler):
             return entrant
         less = proof.without_last_step()
         if less.comparison.verdict is not Verdict.FASTER or not self._keeps_floor(simpler):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import FEWEST_ROUNDS, Verdict
 from hasten.core.remark import remark
-from hasten.core.trial import NOTHING, FloorState, Stage, Status
+from hasten.core.trial import NOTHING, Stage, Status, status_of
 from hasten.search.candidates import MOST_AT_ONCE, SLOWER, chunks
 from hasten.search.plans import simplicity
 from hasten.search.round_ratios import MARGIN, are_alike, best_of, log_ratios, surely_slower
@@ -47,18 +47,20 @@ class Elimination:
 
     @property
     def leader(self) -> Entrant | None:
-        """The best that keeps the floor and the size asked for; None if nothing does yet."""
-        return self._best([entrant for entrant in self._kept() if self.fits(entrant)])
+        """The best whose accuracy and size allow to choose it; None if nothing does yet."""
+        return self._best([entrant for entrant in self._allowed() if self.fits(entrant)])
 
     @property
     def best(self) -> Entrant:
-        """What a user would get now: the leader; where no size fits, the smallest that keeps the floor."""
+        """What a user would get now: the leader; where no size fits, the smallest whose accuracy does."""
         leader = self.leader
         if leader is not None:
             return leader
-        kept = self._kept()
-        smallest = min((entrant.trial.size_bytes for entrant in kept), default=0)
-        return self._best([entrant for entrant in kept if entrant.trial.size_bytes == smallest]) or self.candidates.base
+        allowed = self._allowed()
+        smallest = min((entrant.trial.size_bytes for entrant in allowed), default=0)
+        return (
+            self._best([entrant for entrant in allowed if entrant.trial.size_bytes == smallest]) or self.candidates.base
+        )
 
     def settle(self, entrants: Sequence[Entrant], until: float, most_rounds: int = MOST_ROUNDS) -> None:
         """Rounds among these until the leader is sure, or until about that time (of the monotonic clock)."""
@@ -105,15 +107,16 @@ class Elimination:
             self.tell(f"accuracy of {fastest.trial.id}")
             self.guard.judge(fastest)
 
-    def promising_broken(self, by: float) -> list[Entrant]:
-        """Entrants that break the floor and would be faster than the best by the share `by`, the fastest first."""
+    def promising_refused(self, by: float) -> list[Entrant]:
+        """Entrants that are refused for their accuracy and would be faster than the best by the share `by`, the fastest
+        first."""
         mark = self.candidates.relative(self.best) + math.log1p(-by)
-        broken = [
+        refused = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if entrant.trial.floor is FloorState.BROKEN and self.candidates.is_timed(entrant)
+            if entrant.trial.is_refused and self.candidates.is_timed(entrant)
         ]
-        found = [entrant for entrant in broken if self.candidates.relative(entrant) < mark and self.fits(entrant)]
+        found = [entrant for entrant in refused if self.candidates.relative(entrant) < mark and self.fits(entrant)]
         return sorted(found, key=self.candidates.relative)
 
     def _close(self, entrants: Sequence[Entrant], leader: Entrant | None, most_rounds: int) -> list[Entrant]:
@@ -148,8 +151,7 @@ class Elimination:
                 and entrant.trial.stage is not Stage.FINAL
                 and entrant.trial.levels
             ):
-                status = Status.KEPT if entrant.trial.floor is FloorState.KEPT else Status.TIMED
-                self.candidates.update(entrant, status=status, why=NOTHING)
+                self.candidates.update(entrant, status=status_of(entrant.trial.floor), why=NOTHING)
         self.settle(entrants, until)
 
     def _round(self, entrants: Sequence[Entrant], seconds: float, what: str) -> None:
@@ -165,11 +167,11 @@ class Elimination:
     def _has_time(self, until: float) -> bool:
         return time.monotonic() + self.longest_s / 2 < until
 
-    def _kept(self) -> list[Entrant]:
+    def _allowed(self) -> list[Entrant]:
         entrants = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if entrant.trial.floor is FloorState.KEPT and self.candidates.is_timed(entrant)
+            if entrant.trial.may_be_chosen and self.candidates.is_timed(entrant)
         ]
         base = self.candidates.base.trial.plan
         in_race = [entrant for entrant in entrants if entrant.is_racing]

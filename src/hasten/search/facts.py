@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hasten.core.comparison import Verdict
 from hasten.core.doubts import gathered
 from hasten.core.pareto import pareto_front
-from hasten.core.trial import FloorState, Status
+from hasten.core.trial import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,11 +77,11 @@ class TuneFound:
 
 
 def front_of(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Those that nothing beats in latency, accuracy and size at once; the fastest first. Only what keeps the floor."""
+    """Those that nothing beats in latency, accuracy and size at once; the fastest first. Only what may be chosen."""
     known = [
         trial
         for trial in trials
-        if trial.floor is FloorState.KEPT and trial.latency is not None and trial.status is not Status.FAILED
+        if trial.may_be_chosen and trial.latency is not None and trial.status is not Status.FAILED
     ]
     return tuple(pareto_front(known, _goals))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Stage, Status, status_of
@@ -14,6 +14,18 @@ if TYPE_CHECKING:
     from hasten.core.trial import Trial
     from hasten.search.candidates import Candidates, Entrant
     from hasten.search.variant_store import VariantStore
+
+_OF_ACCURACY: Final = (
+    "floor",
+    "refused",
+    "judged",
+    "reported",
+    "choosing",
+    "reporting",
+    "drop",
+    "change",
+    "optimistic",
+)
 
 
 @dataclass(slots=True)
@@ -46,7 +58,7 @@ class Guard:
         return False
 
     def judge(self, entrant: Entrant) -> None:
-        """Decide whether the entrant keeps the floor, on the half of the data by which is chosen."""
+        """Decide whether the entrant keeps the floor, on the part of the data for choosing."""
         if self.look_up(entrant):
             return
         if not self.has_data:
@@ -70,9 +82,9 @@ class Guard:
             self._take(judged, entrant)
 
     def report(self, entrant: Entrant) -> bool:
-        """Evaluate the entrant on the reporting half of the data; return whether it keeps the floor there.
+        """Evaluate the entrant on the reporting part of the data; return whether it may still be chosen.
 
-        What computes as the original does always keeps it.
+        What computes as the original does always may.
         """
         self.candidates.refuse_changed()
         base, judge = self.candidates.base, self.store.judge
@@ -83,29 +95,22 @@ class Guard:
             if entrant is not base:
                 self._share(base.trial, entrant)
             return True
-        found = judge.reported(entrant.trial, entrant.candidate)
-        self.candidates.update(
-            entrant,
-            reporting=found.reporting,
-            change=found.change,
-            floor=found.floor,
-            status=found.status,
-            why=found.why,
-        )
-        if judge.against_choosing != NOTHING:  # seen only now that the original ran on both halves
+        if entrant.trial.reported is None:
+            others = [one.trial for one in self.candidates.entrants.values() if one is not entrant]
+            flattered = any(one.is_refused and one.reported is not None for one in others)
+            found = judge.reported(entrant.trial, entrant.candidate, optimistic=flattered)
+            self.candidates.update(entrant, **_known_of(found), status=found.status, why=found.why)
+        if judge.against_choosing != NOTHING:  # seen only now that the original ran on both parts
             self.candidates.update(entrant, status=Status.TIMED, floor=FloorState.UNKNOWN, why=judge.against_choosing)
-            return False
-        return found.floor is not FloorState.BROKEN
+        return entrant.trial.may_be_chosen
 
     def _take(self, found: Trial, entrant: Entrant) -> None:
         why = self._why(found)
         self.candidates.update(
             entrant,
-            floor=found.floor,
+            **_known_of(found),
             status=status_of(found.floor) if entrant.is_racing else entrant.trial.status,
             stage=Stage.ACCURACY,
-            choosing=found.choosing,
-            drop=found.drop,
             why=entrant.trial.why if why == NOTHING and not entrant.is_racing else why,
         )
         for other in self.candidates.entrants.values():
@@ -115,20 +120,22 @@ class Guard:
     def _why(self, found: Trial) -> Remark:
         judge = self.store.judge
         if found.floor is FloorState.BROKEN and found.why == NOTHING:
-            return remark("trial.loses", lost=judge.lost(CHOOSING, found.drop or 0.0))
+            assert found.judged is not None, "it was judged"
+            return remark("trial.loses", lost=judge.lost(CHOOSING, found.judged))
         return judge.against_choosing if found.floor is FloorState.UNKNOWN else found.why
 
     def _share(self, known: Trial, other: Entrant) -> None:
         self.candidates.update(
             other,
-            floor=known.floor,
+            **_known_of(known),
             status=status_of(known.floor) if other.is_racing else other.trial.status,
-            choosing=known.choosing,
-            reporting=known.reporting,
-            drop=known.drop,
-            change=known.change,
-            why=known.why if known.floor is FloorState.BROKEN else other.trial.why,
+            why=known.why if known.is_refused else other.trial.why,
         )
+
+
+def _known_of(trial: Trial) -> dict[str, Any]:
+    """What is known of a trial's accuracy, which all that computes alike shares."""
+    return {name: getattr(trial, name) for name in _OF_ACCURACY}
 
 
 def _alike(one: Entrant, other: Entrant) -> bool:

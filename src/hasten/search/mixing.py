@@ -77,8 +77,8 @@ class Mixer:
         while (count := search.next) is not None and not self.is_out_of_time:
             nodes = [*trial.float_nodes, *(node for entry in order[:count] for node in entry.nodes)]
             tried = self._try(trial, nodes)
-            search.tell(count, tried.kept_when_judged, tried.drop)
-            if tried.kept_when_judged:
+            search.tell(count, tried.passed_when_judged, tried.drop)
+            if tried.passed_when_judged:
                 if best is not None:
                     self.store.folder.forget_file(best)
                 best = tried

@@ -1,6 +1,6 @@
-"""The search on one plan: recipes made and judged, all that runs timed, mixes with float, the other half of the data.
+"""The search on one plan: recipes made and judged, all that runs timed, mixes with float, the other part of the data.
 
-One half of the data decides which variants keep the floor, the other tells how accurate they are; those that run are
+One part of the data decides which variants may be chosen, the other tells how accurate they are; those that run are
 timed against the original in interleaved rounds. Each step is saved as it ends, and a rerun goes on from there.
 """
 
@@ -16,6 +16,7 @@ from hasten.core.codec import to_data
 from hasten.core.comparison import Verdict
 from hasten.core.errors import HastenError, Interrupted
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.floor import MOST_STRICT_LOOKS
 from hasten.core.remark import remark
 from hasten.core.statistics import Interval
 from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Purpose, Status
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 # With fewer rounds there is no verdict, however clear the difference.
 FEWEST_FOR_A_VERDICT: Final = 3
 _MOST_MIXED: Final = 2
-# Each further look at the reporting half makes its figures a little more flattering.
+# Each further look at the reporting part makes its figures a little more flattering.
 MOST_SETBACKS: Final = 3
 # Fewer zeros than this are chance.
 _WORTH_A_NOTE: Final = 0.05
@@ -141,7 +142,7 @@ class QuantizeSearch:
         )
 
     def run(self) -> None:
-        """All of it: make and judge each recipe, time what runs, report on the other half."""
+        """All of it: make and judge each recipe, time what runs, report on the other part."""
         self._begin()
         work, settings = self.store, self.store.settings
         if work.already != NOTHING:
@@ -160,7 +161,7 @@ class QuantizeSearch:
         if settings.mix:
             self._leave_slow_nodes()
             self.mix()
-        self.report_on_other_half()
+        self.report_on_other_part()
         self.folder.keep_all(session_lines(self.found()))
         self._share = 1.0
         self._tell("done")
@@ -214,50 +215,63 @@ class QuantizeSearch:
         """What tries mixes."""
         return Mixer(self.store, self.store.candidate.plan, self.attempt)
 
-    def report_on_other_half(self) -> None:
-        """Evaluate what keeps the floor on the reporting half, until the choice keeps it there as well.
+    def report_on_other_part(self) -> None:
+        """Evaluate the choice on the reporting part, and the next where it gives way, by the rule of `core.floor`.
 
-        The least float mix that passes on one half has had some luck there. Where the choice loses more than allowed on
-        the reporting half, it is broken: the next one is taken, and the result says that this half had a part in it.
+        The least float mix that passes on one part has had some luck there. Where the reporting part had a say, the
+        result says so.
         """
+        self._report_original()
         setbacks: list[str] = []
-        while True:
-            wanted = self.best
-            self._report_all()
-            if self.store.judge.against_choosing != NOTHING or self.best.variant == wanted.variant:
+        while self.store.judge.against_choosing == NOTHING and (wanted := self.best).variant != ORIGINAL:
+            if wanted.reporting is None:
+                self.folder.save_variant(self._reported(wanted, optimistic=bool(setbacks)))
+            if self.best.variant == wanted.variant:
                 break
             setbacks.append(wanted.variant)
-            if len(setbacks) > MOST_SETBACKS or not self.store.settings.mix:
-                continue  # to the next one that is there: they get fewer, and the original always keeps the floor
-            self._share = 0.75
-            if self.mixer.further(wanted) is not None:
-                self._share = 0.85
-                self.time_all()
-            else:
-                self.mix()
+            self._after_setback(wanted, len(setbacks))
         if setbacks:
             self.folder.note(remark("search.setbacks", variants=setbacks))
-
-    def _report_all(self) -> None:
-        self._share, judge = 0.9, self.store.judge
-        judged = [trial for trial in self.trials if trial.floor not in ("", FloorState.FAILED) and trial.path]
-        for trial in judged:
-            if trial.reporting is not None:
-                continue
-            self._tell(f"{trial.variant} on the reporting half")
-            if trial.variant == ORIGINAL:
-                accuracy = judge.original(REPORTING).accuracy
-                self.folder.save_skipped(judge.skipped)
-                self.folder.save_variant(replace(trial, reporting=accuracy, why=judge.against_choosing))
-            elif trial.floor is FloorState.KEPT and judge.against_choosing != NOTHING:
-                self.folder.save_variant(replace(trial, floor=FloorState.UNKNOWN, status=Status.MADE))
-            elif trial.floor is FloorState.KEPT:
+        for trial in self.trials:  # for the table: nothing hangs on these
+            if trial.may_be_chosen and trial.reporting is None:
                 self.folder.save_variant(self._reported(trial))
         self.folder.choose(self.best)
 
-    def _reported(self, trial: Trial) -> Trial:
+    def _after_setback(self, refused: Trial, setbacks: int) -> None:
+        """Look for what may take the place of a choice that gave way; the original always may."""
+        settings = self.store.settings
+        if settings.strict and setbacks == MOST_STRICT_LOOKS:
+            for trial in self.trials:
+                if trial.may_be_chosen and trial.reporting is None:
+                    self.folder.save_variant(replace(trial, refused=True, why=remark("trial.set-aside")))
+            return
+        if setbacks > MOST_SETBACKS or not settings.mix:
+            return
+        self._share = 0.75
+        if self.mixer.further(refused) is not None:
+            self._share = 0.85
+            self.time_all()
+        else:
+            self.mix()
+
+    def _report_original(self) -> None:
+        """The original first: what speaks against the data is known then."""
+        self._share, judge, original = 0.9, self.store.judge, self.trials[0]
+        if original.reporting is None:
+            accuracy = judge.original(REPORTING).accuracy
+            self.folder.save_skipped(judge.skipped)
+            self.folder.save_variant(replace(original, reporting=accuracy, why=judge.against_choosing))
+        if judge.against_choosing == NOTHING:
+            return
+        for trial in self.trials[1:]:
+            if trial.may_be_chosen:
+                self.folder.save_variant(replace(trial, floor=FloorState.UNKNOWN, status=Status.MADE))
+
+    def _reported(self, trial: Trial, *, optimistic: bool = False) -> Trial:
+        self._tell(f"{trial.variant} on the reporting part")
+        candidate = self.store.candidate_of(trial, self.store.candidate.plan)
         try:
-            return self.store.judge.reported(trial, self.store.candidate_of(trial, self.store.candidate.plan))
+            return self.store.judge.reported(trial, candidate, optimistic=optimistic)
         except HastenError as error:
             return failed_trial(trial, error.message)
 
@@ -466,7 +480,7 @@ def _ends(work: VariantStore) -> list[tuple[str, str, tuple[TensorForm, ...]]]:
 
 
 # Where the parts of a search begin and end, as its steps name them: making and judging the recipes, timing, looking for
-# mixes, the other half of the data.
+# mixes, the other part of the data.
 _PARTS: Final = (0.0, 0.5, 0.7, 0.9, 1.0)
 # The same on the bar. Where mixes are looked for, that may take longer than all the rest.
 _WITH_MIXES: Final = (0.0, 0.3, 0.5, 0.9, 1.0)

@@ -179,7 +179,7 @@ class Search:
         self.stage = "mixed precision"
         wanted = [
             entrant
-            for entrant in self.elimination.promising_broken(_WORTH_A_MIX)
+            for entrant in self.elimination.promising_refused(_WORTH_A_MIX)
             if entrant.trial.variant in self._recipes
         ]
         left = self.until - time.monotonic()
@@ -194,7 +194,7 @@ class Search:
             self.folder.note(remark("search.mix-out-of-time", variant=wanted[0].trial.variant))
 
     def mix_further(self, trial: Trial, until: float) -> list[Entrant]:
-        """A mix that keeps more nodes in float than one that has broken the floor on the other half of the data."""
+        """A mix that keeps more nodes in float than one that has broken the floor on the reporting part of the data."""
         mix = self._mixer(trial.plan, until).further(self.store.variant(trial.variant)) if trial.is_step else None
         return [self._enter_judged(mix, trial.plan)] if mix is not None and mix.path else []
 
@@ -208,7 +208,7 @@ class Search:
         return Mixer(self.store, plan, attempt, until)
 
     def _mixes_of(self, mixer: Mixer, variant: Trial) -> list[Trial]:
-        """Mixes of a broken variant that keep the floor: without the nodes that integers slow down here if that is
+        """Mixes of a refused variant that may be chosen: without the nodes that integers slow down here if that is
         enough, else with as many more nodes in float as it takes."""
         entrant = self.candidates.entrant_of(variant.variant, mixer.plan)
         broken = [replace(variant, drop=None if entrant is None else entrant.trial.drop)]
@@ -216,9 +216,9 @@ class Search:
             nodes = self.store.slow_nodes(variant, mixer.plan)
             if nodes and not mixer.is_out_of_time:
                 slow = mixer.attempt(VariantRequest(variant.recipe, nodes, Purpose.SLOW_NODES, variant.variant))
-                if slow.floor is FloorState.KEPT:
+                if slow.may_be_chosen:
                     return [slow]
-                broken = [slow, *broken] if slow.floor is FloorState.BROKEN else broken
+                broken = [slow, *broken] if slow.is_refused else broken
         for trial in broken:
             mix = mixer.search(trial)
             if mix is not None and mix.path:
@@ -289,7 +289,7 @@ class Search:
     def kin(self, until: float) -> list[Entrant]:
         """Recipes that run as fast as one that would win, had it kept the floor: their numbers differ."""
         found: list[Entrant] = []
-        for entrant in self.elimination.promising_broken(0.0):
+        for entrant in self.elimination.promising_refused(0.0):
             for name in alike_in_speed(entrant.trial.variant) if entrant.trial.variant in self._recipes else []:
                 if name in self._recipes and time.monotonic() < until:
                     found += self._made(VariantRequest(name), [entrant.trial.plan])
@@ -303,11 +303,7 @@ class Search:
             for entrant in self.candidates.entrants.values()
             if entrant.trial.variant in int8 and self.candidates.is_timed(entrant)
         ]
-        entrants = [
-            entrant
-            for entrant in entrants
-            if entrant.trial.plan.runs_on_cpu and entrant.trial.floor is not FloorState.BROKEN
-        ]
+        entrants = [entrant for entrant in entrants if entrant.trial.plan.runs_on_cpu and not entrant.trial.is_refused]
         if not entrants:
             return []
         fastest = min(entrants, key=self.candidates.relative).trial

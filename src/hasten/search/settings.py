@@ -29,8 +29,13 @@ CALIBRATION_CONTENT: Final = "content of the calibration data"
 METRIC_CONTENT: Final = "code of the metric"
 NAMED_BY: Final = {DATA_CONTENT: "data", CALIBRATION_CONTENT: "calibration", METRIC_CONTENT: "metric"}
 _SHAPE: Final = "shape"
+_SPLIT: Final = "split of the data"
+_STRICT: Final = "strictness"
+# Earlier releases chose by one half of the data.
+_BY_HALVES, _BY_THIRDS = "1 to 1", "1 to 2"
 _AS_IN_THE_FILE: Final = "as in the file"
 _TYPES: Final = ("input type", "output type")
+_IF_MISSING: Final = {**dict.fromkeys(_TYPES, FLOAT), _SHAPE: _AS_IN_THE_FILE, _SPLIT: _BY_HALVES, _STRICT: False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,8 @@ class SearchSettings:
 
     recipes: tuple[str, ...] = RECIPE_NAMES
     max_drop: float = DEFAULT_MAX_DROP
+    strict: bool = False
+    """Whether only what is proven to keep the floor may be chosen (`core.floor` has the rule)."""
     mix: bool = True
     """Whether to look for a mix of float and integers where a promising recipe breaks the floor."""
     goal: str = SPEED
@@ -121,6 +128,8 @@ def compared_settings(candidate: Candidate, data: OpenData, settings: SearchSett
         "label offset": data.given.label_offset,
         "number of samples": data.given.samples,
         "largest drop": settings.max_drop,
+        **({} if data.dataset.is_random else {_SPLIT: _BY_THIRDS}),
+        **({_STRICT: True} if settings.strict else {}),
         "plan": candidate.plan.describe(),
         "signature": candidate.workload.signature,
         _SHAPE: ", ".join(sorted(shape_texts(candidate.workload))) or _AS_IN_THE_FILE,
@@ -130,9 +139,9 @@ def compared_settings(candidate: Candidate, data: OpenData, settings: SearchSett
 
 
 def value_if_missing(name: str, value: object) -> object:
-    """What a setting means that one of two sessions does not name: types and shapes have a default, and what an earlier
-    release did not compare is not held against its folder."""
-    return FLOAT if name in _TYPES else _AS_IN_THE_FILE if name == _SHAPE else value
+    """What a setting means that one of two sessions does not name; what an earlier release did not compare is not held
+    against its folder."""
+    return _IF_MISSING.get(name, value)
 
 
 def tune_settings_data(

@@ -1,4 +1,4 @@
-"""A tuning from its beginning to its proof: search, confirm, report on the other half, the verdicts, the bundle."""
+"""A tuning from its beginning to its proof: search, confirm, report, the verdicts, the bundle."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _PROOF_SHARE: Final = 0.2
 _LONGEST_PROOF_S: Final = 25.0
 _SHORTEST_PROOF_S: Final = 6.0
-# What the other half of the data and the profiles take, of a short budget.
+# What the other part of the data and the profiles take, of a short budget.
 _REST_SHARE: Final = 0.15
 _SHORT_REST_SHARE: Final = 0.05
 _LONGEST_REST_S: Final = 40.0

@@ -76,7 +76,7 @@ class VariantStore:
             self.target,
             (self.candidate, self.graph),
             self.data,
-            self.settings.max_drop,
+            self.settings,
             lambda text: self.tell(text),
             self.folder.note,
         )
@@ -170,7 +170,7 @@ class VariantStore:
             if trial.floor is FloorState.FAILED:
                 self.folder.check_room(self.candidate.model.size_bytes)
             self.folder.save_variant(trial)
-        if trial.floor is FloorState.FAILED or (trial.is_step and trial.floor is not FloorState.KEPT):
+        if trial.floor is FloorState.FAILED or (trial.is_step and not trial.may_be_chosen):
             trial = self.folder.forget_file(trial)
         return trial
 

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import accuracy_notes, doubts
 from hasten.core.accuracy import Kind, value_text
+from hasten.core.floor import FloorState
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.units import milliseconds, percent, size, speedup, times
 from hasten.evaluate import trial_words, words
-from hasten.evaluate.trial_words import lost_words
+from hasten.evaluate.trial_words import change_words, lost_words
+from hasten.practices.quantize.rules import accuracy_facts
+from hasten.practices.quantize.words import OPTIMISTIC, made_words
 from hasten.practices.quantize.words import PHRASES as VARIANTS
-from hasten.practices.quantize.words import made_words
 from hasten.variants.words import PHRASES as MADE
 
 if TYPE_CHECKING:
@@ -31,8 +33,14 @@ PHRASES: Final[dict[str, Phrase]] = {
     "tune.unreachable": Phrase(_unreachable),
     "tune.broke-other-half": Phrase(
         lambda facts: (
-            f"{facts['trial']} kept the floor on one half of the data and lost {lost_words(facts['lost'])} on the"
-            " other, so it was not chosen."
+            f"The choosing part of the data allowed {facts['trial']}, but on the reporting part it lost"
+            f" {lost_words(facts['lost'])}, so it was not chosen."
+        )
+    ),
+    "tune.unproven-on-reporting": Phrase(
+        lambda facts: (
+            f"{facts['trial']} is not proven to keep the floor on the reporting part of the data, which --strict asks"
+            f" for, so it was not chosen: {change_words(facts['lost'])}"
         )
     ),
     "tune.not-confirmed": Phrase(
@@ -47,12 +55,12 @@ BOOK: Final = Phrasebook(
 
 
 def verdict_words(found: TuneFound) -> str:
-    """`2.5× faster (95 % CI 2.2–2.7), top-1 92.1 % → 91.8 %, 74 % smaller.`"""
+    """`2.5× faster (95 % CI 2.2–2.7), top-1 92.1 % → 91.8 % (floor kept), 74 % smaller.`"""
     beyond = "".join(f" {BOOK.text(missed)}" for missed in found.unreachable)
     if found.keeps_original:
         return f"{_why_it_stays(found)}{beyond}"
     parts = [_speed(found), _accuracy(found.original, found.best), _size(found.original, found.best)]
-    return f"{', '.join(part for part in parts if part)}.{beyond}"
+    return f"{', '.join(part for part in parts if part)}.{_about_accuracy(found.best)}{beyond}"
 
 
 def run_words(found: TuneFound) -> str:
@@ -85,7 +93,20 @@ def _accuracy(original: Trial, best: Trial) -> str:
         return f"{after.metric} agreement with the original {value_text(after.metric, after.value)}"
     if before is None or before.metric != after.metric:
         return f"{after.metric} {value_text(after.metric, after.value)}"
-    return f"{after.metric} {value_text(before.metric, before.value)} → {value_text(after.metric, after.value)}"
+    kept = " (floor kept)" if best.reported is not None and best.floor is FloorState.KEPT else ""
+    return f"{after.metric} {value_text(before.metric, before.value)} → {value_text(after.metric, after.value)}{kept}"
+
+
+def _about_accuracy(best: Trial) -> str:
+    """What to know of the accuracy beside its figure: ` Accuracy undecided, −0.6 pp (95 % CI −2.8 to +1.5). …`"""
+    known = accuracy_facts(best)
+    if known is None:
+        return ""
+    told = words.verdict_text(known)
+    undecided = (
+        [f"{told[0].upper()}{told[1:]}.", words.samples_text(known)] if best.floor is FloorState.UNDECIDED else []
+    )
+    return "".join(f" {one}" for one in (*undecided, OPTIMISTIC if best.optimistic else "") if one)
 
 
 def _size(original: Trial, best: Trial) -> str:

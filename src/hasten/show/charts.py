@@ -26,6 +26,7 @@ _LIGHT: Final = {
     "accent": "#0b5cad",
     "chosen": "#0b5cad",
     "kept": "#00785c",
+    "undecided": "#8a3ffc",
     "timed": "#667080",
     "dropped": "#8a929c",
     "broken": "#b45309",
@@ -49,6 +50,7 @@ _DARK: Final = {
     "accent": "#63b3f2",
     "chosen": "#63b3f2",
     "kept": "#35c79b",
+    "undecided": "#be95ff",
     "timed": "#a3aebb",
     "dropped": "#7d8794",
     "broken": "#f0a24a",
@@ -68,8 +70,8 @@ PALETTES: Final = {"light": _LIGHT, "dark": _DARK}
 SERIES: Final = ("@1", "@2", "@3", "@4", "@5", "@6")
 LINE_SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
-STATUSES: Final = ("chosen", "kept", "timed", "dropped", "broken", "failed")
-SHAPES: Final = ("diamond", "circle", "square", "triangle-down", "cross", "triangle-up")
+STATUSES: Final = ("chosen", "kept", "undecided", "timed", "dropped", "broken", "failed")
+SHAPES: Final = ("diamond", "circle", "triangle-right", "square", "triangle-down", "cross", "triangle-up")
 # Words that other commands use for the same.
 _STATUS_OF: Final = {"runs": "kept", "partial": "timed", "imprecise": "broken", "wrong": "broken", "missing": "dropped"}
 BAR_PIXELS: Final = 38

@@ -22,6 +22,7 @@ from hasten.core import accuracy_notes as notes
 from hasten.core.accuracy import Kind
 from hasten.core.errors import DataError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.floor import FloorState
 from hasten.core.remark import remark
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
@@ -31,7 +32,6 @@ from hasten.data.tensor_forms import forms_from_graph
 from hasten.evaluate.evaluation import Evaluation, EvaluationData, EvaluationOptions, compare_evaluations
 from hasten.evaluate.floor import baseline_of
 from hasten.evaluate.run import evaluate
-from hasten.evaluate.sequential_test import Decision
 from hasten.measure.opening import open_model
 from hasten.targets.local import LocalTarget
 
@@ -211,12 +211,12 @@ def test_a_floor_ends_it_early(tmp_path: Path) -> None:
     g.output(g.mul(x, g.constant(np.full((1, 4), -1, np.float32))), "y")
     found = run(model_of(tmp_path, g.build()), dataset, against=baseline_of(original, 0.02))
     assert found.decision is not None
-    assert found.decision.decision is Decision.BROKEN
-    assert found.decision.saved > 200
-    assert found.accuracy.samples == 400 - found.decision.saved
+    assert found.decision.state is FloorState.BROKEN
+    assert found.accuracy.samples == found.decision.samples < 200
+    assert found.decision.ci95[0] > 0.02
     same = run(doubler(tmp_path), dataset, against=baseline_of(original, 0.02))
     assert same.decision is not None
-    assert same.decision.decision is Decision.KEPT
+    assert same.decision.state is FloorState.KEPT
 
 
 def test_a_floor_of_errors_takes_all_samples(tmp_path: Path) -> None:
@@ -224,7 +224,17 @@ def test_a_floor_of_errors_takes_all_samples(tmp_path: Path) -> None:
     original = run(doubler(tmp_path), dataset, Preprocess(), MeanAbsoluteError())
     found = run(doubler(tmp_path), dataset, Preprocess(), MeanAbsoluteError(), against=baseline_of(original, 0.0))
     assert found.decision is not None
-    assert (found.decision.decision, found.decision.samples) == (Decision.KEPT, 10)
+    assert (found.decision.state, found.decision.samples) == (FloorState.KEPT, 10)
+
+
+def test_samples_that_say_little_leave_a_floor_undecided(tmp_path: Path) -> None:
+    dataset = vectors(60, labels=[0] * 60)
+    original = run(doubler(tmp_path), dataset)
+    same = run(doubler(tmp_path), dataset, against=baseline_of(original, 0.01)).decision
+    assert same is not None
+    assert (same.state, same.drop, same.samples) == (FloorState.UNDECIDED, 0.0, 60)
+    assert same.ci95[1] > 0.01
+    assert same.samples_needed == 390
 
 
 # -- bad data

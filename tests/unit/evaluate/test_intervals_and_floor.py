@@ -13,17 +13,12 @@ from hypothesis import strategies as st
 from hasten.core.accuracy import Accuracy, Change, Kind, accuracy_from_data
 from hasten.core.accuracy_notes import TIES
 from hasten.core.errors import UsageError
+from hasten.core.floor import FloorState
+from hasten.core.paired import paired_difference_interval
 from hasten.core.remark import remark, said
-from hasten.data.metrics import Cosine, MeanAbsoluteError, TopK
-from hasten.evaluate.intervals import (
-    binomial_cdf,
-    compare_scores,
-    interval_of_scores,
-    mcnemar_p_value,
-    paired_difference_interval,
-    wilson_interval,
-)
-from hasten.evaluate.sequential_test import Decision, FloorDecision, FloorTest
+from hasten.data.metrics import Cosine, FunctionMetric, MeanAbsoluteError, TopK
+from hasten.evaluate.intervals import binomial_cdf, compare_scores, interval_of_scores, mcnemar_p_value, wilson_interval
+from hasten.evaluate.sequential_test import FloorTest
 
 counts = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -77,6 +72,38 @@ def test_paired_interval_finds_the_true_difference(won: float, lost: float) -> N
     draws = np.random.default_rng(2).multinomial(300, [won, lost, 1 - won - lost], 2000).tolist()
     intervals = [paired_difference_interval(w, n, 300) for w, n, _ in draws]
     assert np.mean([found.low <= won - lost <= found.high for found in intervals]) >= 0.93
+
+
+def test_samples_that_did_not_change_still_leave_a_bound() -> None:
+    # The score interval has a closed form there.
+    assert paired_difference_interval(0, 0, 44).high == pytest.approx(1.959964**2 / (44 + 1.959964**2), abs=1e-6)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 200))
+def test_paired_intervals_hold_the_estimate_and_mirror(won: int, lost: int, same: int) -> None:
+    count = won + lost + same + 1
+    found, mirrored = paired_difference_interval(won, lost, count), paired_difference_interval(lost, won, count)
+    assert -1 <= found.low <= found.estimate <= found.high <= 1
+    assert (found.low, found.high) == pytest.approx((-mirrored.high, -mirrored.low))
+
+
+def test_a_metric_of_ones_own_that_is_right_or_wrong_is_never_certain() -> None:
+    hits = np.repeat([[1.0], [0.0]], [90, 10], axis=0)
+    accuracy = FunctionMetric("mine:accuracy", lambda outputs, label: 1.0)
+    found = compare_scores(accuracy, ["x"] * 100, hits, hits)
+    assert (found.low, found.high) == (
+        paired_difference_interval(0, 0, 100).low,
+        paired_difference_interval(0, 0, 100).high,
+    )
+
+    def misses(outputs: object, label: object) -> float:
+        return 1.0
+
+    misses.higher_is_better = False  # type: ignore[attr-defined]
+    worse = np.repeat([[1.0], [0.0]], [93, 7], axis=0)
+    found = compare_scores(FunctionMetric("mine:misses", misses), ["x"] * 100, hits, worse)
+    assert (found.difference, found.drop, found.lost, found.won) == pytest.approx((0.03, 0.03, 3, 0))
+    assert found.low < 0.03 < found.high
 
 
 # -- scores of samples
@@ -159,67 +186,57 @@ def test_accuracy_survives_json() -> None:
     assert accuracy_from_data(data).notes == (said(data["notes"][0]),)
 
 
-# -- the floor
+# -- the sequential test of a floor
 
 
-def decide_floor(drops: object, max_drop: float, total: int | None = None, span: float = 1.0) -> FloorDecision:
-    """The decision after these drops, at the first sample where it could fall."""
-    return FloorTest(max_drop, total, span=span).add(np.asarray(drops))
+def decide_floor(drops: object, max_drop: float, span: float = 1.0) -> tuple[FloorState, int]:
+    """The decision after these drops, and how many it took."""
+    test = FloorTest(max_drop, span=span)
+    return test.add(np.asarray(drops)), test.samples
 
 
 def drops_of(source: np.random.Generator, lost: float, won: float, count: int) -> np.ndarray:
     return source.choice([1.0, -1.0, 0.0], p=[lost, won, 1 - lost - won], size=count)
 
 
-@pytest.mark.parametrize(("lost", "won"), [(0.0, 0.0), (0.06, 0.01), (0.0301, 0.02), (0.03, 0.0201), (0.3, 0.1)])
-@pytest.mark.parametrize("whole", [True, False])
-def test_wrong_decisions_are_rare(lost: float, won: float, whole: bool) -> None:
+@pytest.mark.parametrize(("lost", "won"), [(0.01, 0.0), (0.06, 0.01), (0.0301, 0.02), (0.03, 0.0201), (0.3, 0.1)])
+def test_wrong_decisions_are_rare_however_often_one_looks(lost: float, won: float) -> None:
     source = np.random.default_rng(6)
-    wrong, trials = 0, 100
-    for _ in range(trials):
-        drops = drops_of(source, lost, won, 400)
-        kept = (drops.mean() if whole else lost - won) <= 0.01
-        found = decide_floor(drops, 0.01, 400 if whole else None).decision
-        wrong += found is (Decision.BROKEN if kept else Decision.KEPT)
-        assert found is not Decision.UNSURE or not whole
-    # 5 of 100 are allowed in the mean; more than 10 would be a chance of 1 in 100 if that were so.
-    assert wrong <= 10
+    wrong = FloorState.BROKEN if lost - won <= 0.01 else FloorState.KEPT
+    found = [decide_floor(drops_of(source, lost, won, 400), 0.01)[0] for _ in range(100)]
+    # 1 of 100 is allowed in the mean; more than 4 would be a chance of 1 in 250 if that were so.
+    assert found.count(wrong) <= 4
 
 
 def test_clear_cases_save_most_samples() -> None:
     source = np.random.default_rng(7)
-    broken = decide_floor(drops_of(source, 0.3, 0.02, 1000), 0.01, 1000)
-    assert broken.decision is Decision.BROKEN
-    assert broken.saved > 800
-    kept = decide_floor(np.zeros(1000), 0.02, 1000)
-    assert kept.decision is Decision.KEPT
-    assert kept.saved > 500
+    broken, samples = decide_floor(drops_of(source, 0.3, 0.02, 1000), 0.01)
+    assert (broken, samples < 100) == (FloorState.BROKEN, True)
+    kept, samples = decide_floor(np.zeros(1000), 0.02)
+    assert (kept, samples < 600) == (FloorState.KEPT, True)
 
 
-def test_the_whole_data_is_always_decided_and_exactly() -> None:
-    assert decide_floor([1, 0, 0, 0], 0.25, 4).decision is Decision.KEPT
-    assert decide_floor([0, 0, 0, 1], 0.24, 4).decision is Decision.BROKEN
-    assert decide_floor([1, 1, 1], 0.4, 4).decision is Decision.BROKEN
+def test_few_samples_decide_nothing_about_others_of_their_kind() -> None:
+    assert decide_floor([1, 0, 0, 0], 0.25)[0] is FloorState.UNDECIDED
+    assert decide_floor([0, 0, 0, 0], 0.01)[0] is FloorState.UNDECIDED
 
 
 @given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=60), st.floats(-0.5, 0.5))
 def test_pieces_decide_as_the_whole_does(drops: list[float], max_drop: float) -> None:
-    test = FloorTest(max_drop, len(drops))
+    test = FloorTest(max_drop)
     for drop in drops:
         found = test.add([drop])
-    assert found == decide_floor(drops, max_drop, len(drops))
-    assert found.decision is not Decision.UNSURE
-    assert 0 <= found.saved < len(drops)
+    assert (found, test.samples) == decide_floor(drops, max_drop)
 
 
 def test_span_scales_the_drops() -> None:
     drops = np.full(500, 1.5)
-    assert decide_floor(drops, 0.1, 500, span=2).decision is Decision.BROKEN
+    assert decide_floor(drops, 0.1, span=2)[0] is FloorState.BROKEN
     with pytest.raises(ValueError, match="outside"):
-        decide_floor(drops, 0.1, 500)
+        decide_floor(drops, 0.1)
 
 
 def test_a_floor_that_cannot_be_is_refused() -> None:
     with pytest.raises(UsageError):
         FloorTest(math.nan)
-    assert decide_floor([1.0], 2.0).decision is Decision.KEPT
+    assert decide_floor([1.0], 2.0)[0] is FloorState.KEPT

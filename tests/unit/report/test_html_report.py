@@ -20,6 +20,7 @@ from tune_session import Line, session_of, tune_lines
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.codec import to_data
 from hasten.core.finding import Finding, Standing
+from hasten.core.floor import Floor
 from hasten.core.plan import Plan
 from hasten.core.remark import said
 from hasten.core.session import Session
@@ -213,7 +214,7 @@ def test_a_result_that_more_trials_follow_is_not_the_last_word() -> None:
 
 
 def variant_lines(metric: str = "top-1", kind: Kind = Kind.ACCURACY) -> list[Line]:
-    """An original and three variants of 300 samples in each half; floors were decided after fewer."""
+    """An original and three variants of 300 samples in each part; floors were decided after fewer."""
     half = Accuracy(metric, 0.91, 0.87, 0.94, 300, "data.npz", kind, higher_is_better=metric != "mae")
     early = [replace(half, value=0.957, samples=232), replace(half, value=0.95, samples=258), replace(half, samples=40)]
     times = [Interval(number, number, number) for number in (4.0, 1.0, 2.0, 3.0)]
@@ -230,14 +231,14 @@ def variant_lines(metric: str = "top-1", kind: Kind = Kind.ACCURACY) -> list[Lin
 
 
 def test_accuracies_in_one_chart_are_of_the_same_samples() -> None:
-    # The first three were reported on with the whole other half.
+    # The first three were reported on with the whole other part.
     spec = page_of(variant_lines()[:3]).specs()["front"]
     assert {value["name"]: value["y"] for value in spec["data"]["values"]} == {
         "original": 0.91,
         "static_int8": 0.91,
         "float16": 0.91,
     }
-    assert "top-1, on the reporting half of the data" in json.dumps(spec)
+    assert "top-1, on the reporting part of the data" in json.dumps(spec)
     assert {(value["y_low"], value["y_high"]) for value in spec["data"]["values"]} == {(0.87, 0.94)}
 
 
@@ -247,12 +248,12 @@ def test_accuracies_of_other_samples_are_drawn_as_changes_against_the_original()
     told = {value["name"]: (value["y"], value["told_y"], value["label"]) for value in spec["data"]["values"]}
     assert told == {
         "original": (0.0, "+0.0 pp", "original"),
-        "static_int8": (-0.004, "−0.4 pp", ""),
+        "static_int8": (0.0, "+0.0 pp", ""),  # on the samples of its figure, not on those that it was chosen by
         "float16": (0.0, "+0.0 pp", ""),
         "static_int16": (-0.125, "−12.5 pp", ""),
     }
     assert "change of top-1 against the original" in json.dumps(spec)
-    assert "judged by different samples" in page.text
+    assert "on the samples that it was judged by" in page.text
     assert "95.7" not in page.text
 
 
@@ -263,7 +264,7 @@ def test_up_is_better_for_an_error_too_and_agreement_is_called_so() -> None:
     assert max(value["y"] for value in spec["data"]["values"]) == 0.125
 
 
-def test_a_trial_keeps_what_it_lost_where_all_others_were_judged() -> None:
+def test_a_trial_is_drawn_by_the_samples_of_its_last_line() -> None:
     lines = tune_lines(10)
     for kind, _, data in list(lines):
         if kind == "trial" and data["accuracy"]:
@@ -271,7 +272,45 @@ def test_a_trial_keeps_what_it_lost_where_all_others_were_judged() -> None:
             lines.insert(2, ("trial", data["id"], {**data, "accuracy_on": "choosing", "accuracy": judged, "drop": 0.5}))
             data["drop"], data["accuracy"]["samples"] = 0.25, 1000 + len(lines)
     spec = page_of(lines).specs()["front"]
-    assert {value["y"] for value in spec["data"]["values"]} == {-0.5}
+    assert {value["y"] for value in spec["data"]["values"]} == {-0.25}
+
+
+def judged_lines() -> list[Line]:
+    """Two variants that the reporting part left kept and undecided, and one that the choosing part refused."""
+    floor = Floor(0.01, metric="top-1", original=0.91, allowed=0.01)
+    reporting = Accuracy("top-1", 0.91, 0.87, 0.94, 400, "data.npz")
+    choosing = replace(reporting, value=0.95, samples=200)
+
+    def trial(name: str, ms: float, difference: float, width: float, *, reported: bool = True) -> Trial:
+        change = PairedAccuracy("top-1", 400, difference, difference - width, difference + width)
+        verdict = floor.judge(change)
+        figures = {"reporting": reporting, "change": change, "reported": verdict} if reported else {"judged": verdict}
+        time = Interval(ms, ms, ms)
+        return Trial(name, size_bytes=300, floor=verdict.state, choosing=choosing, drop=0.3, latency=time, **figures)
+
+    trials = [
+        Trial("original", size_bytes=900, floor=FloorState.KEPT, reporting=reporting, latency=Interval(4, 4, 4)),
+        trial("float16", 3.0, 0.001, 0.005),
+        trial("static_int8", 1.0, 0.003, 0.02),
+        trial("static_int8_mse", 0.9, -0.05, 0.03, reported=False),
+    ]
+    return [("floor", "quantize", to_data(floor)), *(("variant", one.variant, trial_data(one)) for one in trials)]
+
+
+def test_figure_interval_mark_and_verdict_are_of_the_same_samples() -> None:
+    page = page_of([*judged_lines(), ("chosen", "static_int8", {})])
+    spec = page.specs()["front"]
+    points = {value["name"]: value for value in spec["data"]["values"]}
+    for value in points.values():  # what the eye sees is what the mark says
+        kept, broken = value["y_low"] >= -0.01, value["y_high"] < -0.01
+        assert value["status"] in (("kept",) if kept else ("broken",) if broken else ("undecided", "chosen"))
+    assert (points["static_int8"]["y_low"], points["static_int8"]["y_high"]) == pytest.approx((-0.017, 0.023))
+    assert points["static_int8_mse"]["status"] == "broken"
+    lines = [layer["data"]["values"] for layer in spec["layer"] if "data" in layer]
+    assert lines == [[{"floor": -0.01}]]
+    row = next(row for row in summarize(session_of(judged_lines())).trials if row.variant == "static_int8")
+    assert (row.floor, row.status) == ("undecided", "undecided")
+    assert "+0.3 pp (−1.7 pp to +2.3 pp)" in page.text
 
 
 def test_the_card_of_a_tuning_without_labels_says_agreement() -> None:

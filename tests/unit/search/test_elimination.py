@@ -117,7 +117,7 @@ def test_the_fastest_that_keeps_the_floor_wins() -> None:
     assert lost["slow"].status is Status.DROPPED
     assert lost["slow"].why.code == "trial.slower"
     assert lost["slow"].why.facts["than"] == elimination.best.trial.id
-    assert [entrant.trial.variant for entrant in elimination.promising_broken(0.05)] == ["broken"]
+    assert [entrant.trial.variant for entrant in elimination.promising_refused(0.05)] == ["broken"]
 
 
 def test_what_a_broken_one_would_have_pushed_out_stays_in() -> None:

@@ -23,7 +23,7 @@ from hasten.data.dataset import Dataset, Sample
 from hasten.demo import MODEL
 from hasten.engine.model_file import file_hash
 from hasten.evaluate.run import evaluate
-from hasten.evaluate.split import halves
+from hasten.evaluate.split import parts
 from hasten.explanation import node_gains
 from hasten.search import accuracy, quantizing
 from hasten.search.folder import CHOSEN, QUANTIZE, SESSION, SearchFolder
@@ -229,25 +229,30 @@ def test_an_unknown_recipe_lists_the_known_ones() -> None:
     assert "static_int8" in raised.value.hint
 
 
-def test_halves_share_nothing_and_are_always_the_same() -> None:
+def test_parts_share_nothing_and_are_always_the_same() -> None:
     samples = [Sample(str(number), (np.zeros(1),)) for number in range(11)]
     dataset = Dataset("numbers", samples, labelled=False)
-    first, second = ([sample.name for _, sample in half.drawn()] for half in halves(dataset, None))
+    first, second = ([sample.name for _, sample in part.drawn()] for part in parts(dataset, None))
     assert sorted(first + second, key=int) == [str(number) for number in range(11)]
-    assert [half.count for half in halves(dataset, 5)] == [3, 2]
-    assert [sample.name for _, sample in halves(dataset, None)[0].drawn()] == first
+    assert [part.count for part in parts(dataset, 5)] == [3, 2]
+    many = Dataset("numbers", samples * 60, labelled=False)
+    assert [part.count for part in parts(many, None)] == [220, 440]
+    assert [part.count for part in parts(many, 72)] == [30, 42]
+    assert [sample.name for _, sample in parts(dataset, None)[0].drawn()] == first
     with pytest.raises(UsageError, match="--samples 1 is too few"):
-        halves(dataset, 1)
+        parts(dataset, 1)
     with pytest.raises(DataError, match="numbers has only 1 sample: a choice needs at least 2"):
-        halves(replace(dataset, samples=samples[:1]), None)
+        parts(replace(dataset, samples=samples[:1]), None)
 
 
 def test_a_stream_is_split_by_turns() -> None:
     dataset = Dataset("stream", lambda: (Sample(str(number), ()) for number in range(9)), labelled=False)
-    first, second = ([sample.name for _, sample in half.drawn()] for half in halves(dataset, 7))
+    first, second = ([sample.name for _, sample in part.drawn()] for part in parts(dataset, 7))
     assert (first, second) == (["0", "2", "4", "6"], ["1", "3", "5"])
+    long = Dataset("stream", lambda: (Sample(str(number), ()) for number in range(660)), labelled=False)
+    assert [sum(1 for _ in part.drawn()) for part in parts(long, None)] == [230, 430]
     with pytest.raises(DataError, match="stream has only 1 sample: a choice needs at least 2"):
-        halves(replace(dataset, samples=lambda: iter([Sample("0", ())])), None)
+        parts(replace(dataset, samples=lambda: iter([Sample("0", ())])), None)
 
 
 def opened(path: Path) -> SearchFolder:

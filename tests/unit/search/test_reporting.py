@@ -1,4 +1,4 @@
-"""The reporting half: the choice keeps the floor there too, or another is taken, and that is said."""
+"""The reporting part: the choice stands there, or another is taken, and that is said beside its figure."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from hasten.search.quantizing import MOST_SETBACKS, QuantizeSearch
 if TYPE_CHECKING:
     from hasten.core.remark import Remark
 
+WIDTH = 0.005
+"""Half the interval of each drop; the floor is 0.01."""
 ACCURACY = Accuracy("top-1", 0.9, 0.85, 0.95, 100, "data.npz")
 
 
@@ -35,16 +37,17 @@ def variant(name: str, ratio: float, *float_nodes: int) -> Trial:
 
 
 class SimulatedJudge(AccuracyJudge):
-    """Knows what each variant loses on the reporting half, and remembers who asked."""
+    """Knows what each variant loses on the reporting part, and remembers who asked."""
 
-    def __init__(self, drops: dict[str, float]) -> None:
+    def __init__(self, drops: dict[str, float], *, strict: bool = False) -> None:
         self.drops, self.looks, self.skipped, self.against_choosing = drops, list[str](), {}, NOTHING
+        self._strict = strict
 
-    def original(self, half: str) -> Any:
+    def original(self, part: str) -> Any:
         return SimpleNamespace(accuracy=ACCURACY, metric=TopK(1), references={})
 
-    def floor(self, half: str) -> Any:
-        return floor_of_original(self.original(half), 0.01)
+    def floor(self, part: str) -> Any:
+        return floor_of_original(self.original(part), 0.01)
 
     def _evaluate(self, candidate: Any, *_: Any) -> Any:
         self.looks.append(candidate)
@@ -54,15 +57,15 @@ class SimulatedJudge(AccuracyJudge):
 
 
 class Simulated(QuantizeSearch):
-    """A search whose variants lose a known share on the reporting half."""
+    """A search whose variants lose a known share on the reporting part."""
 
-    def __init__(self, drops: dict[str, float], *trials: Trial, mix: bool = False) -> None:
+    def __init__(self, drops: dict[str, float], *trials: Trial, mix: bool = False, strict: bool = False) -> None:
         original = Trial(ORIGINAL, path="m.tflite", size_bytes=1000, floor=FloorState.KEPT)
         self.saved = {trial.variant: trial for trial in (original, *trials)}
         self.notes: list[Remark] = []
-        self.judge = SimulatedJudge(drops)
+        self.judge = SimulatedJudge(drops, strict=strict)
         self.store: Any = SimpleNamespace(
-            settings=SimpleNamespace(goal=SPEED, mix=mix),
+            settings=SimpleNamespace(goal=SPEED, mix=mix, strict=strict),
             judge=self.judge,
             folder=SimpleNamespace(
                 variants=self.saved,
@@ -88,19 +91,20 @@ class Simulated(QuantizeSearch):
 @pytest.fixture(autouse=True)
 def simulated_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     def compared(original: Any, found: Any) -> PairedAccuracy:
-        return PairedAccuracy("top-1", 100, -found.drop, -1, 1)
+        return PairedAccuracy("top-1", 100, -found.drop, -found.drop - WIDTH, -found.drop + WIDTH)
 
     monkeypatch.setattr(accuracy, "compare_evaluations", compared)
 
 
 def reported(search: Simulated) -> Trial:
-    search.report_on_other_half()
+    search.report_on_other_part()
     return search.best
 
 
-def test_a_choice_that_keeps_the_floor_on_both_halves_stays_and_nothing_is_said() -> None:
-    search = Simulated({"fast": 0.01, "safe": 0.0}, variant("fast", 0.5), variant("safe", 0.9))
+def test_a_choice_that_keeps_the_floor_on_both_parts_stays_and_nothing_is_said() -> None:
+    search = Simulated({"fast": 0.005, "safe": 0.0}, variant("fast", 0.5), variant("safe", 0.9))
     assert reported(search).variant == "fast"
+    assert (search.best.floor, search.best.optimistic) == (FloorState.KEPT, False)
     assert search.notes == []
     assert search.judge.looks == ["fast", "safe"]
 
@@ -111,7 +115,30 @@ def test_a_choice_that_breaks_it_there_makes_way_for_the_next_and_that_is_said()
     assert search.saved["fast"].floor is FloorState.BROKEN
     assert search.saved["fast"].why.code == "trial.loses-on-other-half"
     assert search.saved["fast"].why.facts["lost"]["drop"] == 0.03
+    assert search.best.optimistic
     assert search.notes == [remark("search.setbacks", variants=["fast"])]
+
+
+def test_a_choice_that_is_undecided_there_stays_and_is_called_so() -> None:
+    search = Simulated({"fast": 0.012, "safe": 0.0}, variant("fast", 0.5), variant("safe", 0.9))
+    assert reported(search).variant == "fast"
+    assert (search.best.floor, search.best.optimistic, search.best.why) == (FloorState.UNDECIDED, False, NOTHING)
+    assert search.best.reported is not None
+    assert search.best.reported.ci95 == pytest.approx((0.007, 0.017))
+    assert search.notes == []
+
+
+def test_strict_asks_for_proof_there_and_tries_two() -> None:
+    drops = {"fast": 0.012, "next": 0.007, "safe": 0.0}
+    trials = (variant("fast", 0.5), variant("next", 0.7), variant("safe", 0.9))
+    search = Simulated(drops, *trials, strict=True)
+    assert reported(search).variant == ORIGINAL
+    assert search.judge.looks == ["fast", "next"]
+    assert search.saved["fast"].why.code == "trial.unproven-on-reporting"
+    assert search.saved["safe"].why.code == "trial.set-aside"
+    kept = Simulated({**drops, "next": 0.0}, *trials, strict=True)
+    assert reported(kept).variant == "next"
+    assert (kept.best.floor, kept.best.optimistic) == (FloorState.KEPT, True)
 
 
 def test_where_all_break_it_there_the_original_stays() -> None:

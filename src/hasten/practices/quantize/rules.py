@@ -34,19 +34,19 @@ def is_better(trial: Trial, best: Trial, goal: str) -> bool:
 
 
 def choose(trials: Iterable[Trial], goal: str) -> Trial:
-    """The best that keeps the floor; the original, the first of them, where no other does better."""
+    """The best whose accuracy allows it; the original, the first of them, where no other does better."""
     best, *others = trials
     for trial in others:
-        if trial.floor is FloorState.KEPT and trial.path and is_better(trial, best, goal):
+        if trial.may_be_chosen and trial.path and is_better(trial, best, goal):
             best = trial
     return best
 
 
 def worth_mixing(trials: Sequence[Trial], goal: str) -> list[Trial]:
-    """Variants that would be better than the choice if they kept the floor, the best first."""
+    """Variants that would be better than the choice if their accuracy allowed it, the best first."""
     best = choose(trials, goal)
-    broken = [one for one in trials if one.floor is FloorState.BROKEN and not one.is_step and len(one.nodes) > 1]
-    promising = [one for one in broken if is_better(one, best, goal) and not runs_like(one, best)]
+    refused = [one for one in trials if one.is_refused and not one.is_step and len(one.nodes) > 1]
+    promising = [one for one in refused if is_better(one, best, goal) and not runs_like(one, best)]
     return sorted(promising, key=lambda one: _promise(one, best, goal))
 
 
@@ -58,18 +58,11 @@ def runs_like(trial: Trial, best: Trial) -> bool:
 
 
 def with_slow_nodes(trials: Sequence[Trial]) -> Trial | None:
-    """The static int8 variant to improve on by leaving slow nodes in float: one that keeps the floor if there is one,
+    """The static int8 variant to improve on by leaving slow nodes in float: one that may be chosen if there is one,
     then the fastest, and among equals the one that loses least."""
     known = [one for one in trials if one.path and one.purpose is Purpose.RECIPE and one.recipe in RECIPE_NAMES]
     timed = [one for one in known if one.against is not None and one.floor is not FloorState.FAILED]
     return min((one for one in timed if recipe_from_name(one.recipe).is_static_int8), key=_preference, default=None)
-
-
-def floor_state(kept: bool | None, *, made_up: bool) -> FloorState:
-    """What may be said of the floor; `kept` is None where the data could not decide."""
-    if made_up or kept is None:
-        return FloorState.UNKNOWN
-    return FloorState.KEPT if kept else FloorState.BROKEN
 
 
 def choice(trials: Sequence[Trial], goal: str) -> Remark:
@@ -89,7 +82,16 @@ def chosen_remark(best: Trial, original: Trial) -> Remark:
         size=best.size_bytes / original.size_bytes - 1 if known else None,
         verdict=None if best.against is None else best.against.verdict.value,
         ratio=None if best.against is None else ratio_facts(best.against.ratio, best.against.ci95),
+        accuracy=accuracy_facts(best),
     )
+
+
+def accuracy_facts(trial: Trial) -> dict[str, Any] | None:
+    """How a trial stands against the floor, as facts of a remark; None where nothing was judged."""
+    verdict, known = trial.floor_verdict, trial.accuracy
+    if verdict is None or known is None:
+        return None
+    return {**to_data(verdict), "metric": known.metric, "on": trial.accuracy_on, "optimistic": trial.optimistic}
 
 
 def ratio_facts(ratio: float, ci95: tuple[float, float]) -> dict[str, Any]:
@@ -109,8 +111,8 @@ def finding_of(found: QuantizeFound) -> Finding:
         return Finding(NAME, Standing.GOOD, found.already)
     told = choice(trials, found.goal)
     judged = [trial for trial in trials[1:] if trial.floor not in (FloorState.NOT_JUDGED, FloorState.FAILED)]
-    undecided = trials[0].why != NOTHING or any(trial.floor is FloorState.UNKNOWN for trial in trials)
-    if undecided or not judged:
+    unknown = trials[0].why != NOTHING or any(trial.floor is FloorState.UNKNOWN for trial in trials)
+    if unknown or not judged:
         return Finding(NAME, Standing.NOT_EXAMINED, told)
     return Finding(NAME, Standing.IMPROVED if found.chosen != ORIGINAL else Standing.GOOD, told)
 
@@ -150,11 +152,14 @@ def _not_chosen(known: Evidence, made: list[Trial]) -> Finding:
     gains = {trial.id: known.verdict_on(trial, same) for trial in made if (same := known.on_same_plan(trial))}
     faster = [one for one in made if gains.get(one.id) is Verdict.FASTER and one.median_ms < known.best.median_ms]
     floors = {trial.floor for trial in made}
-    if faster and FloorState.UNKNOWN in floors and FloorState.KEPT not in floors:
+    if faster and FloorState.UNKNOWN in floors and not any(trial.may_be_chosen for trial in made):
         return Finding(NAME, Standing.TO_DO, _faster("quantize.no-data", known, faster))
     broken = [one for one in faster if one.floor is FloorState.BROKEN]
     if broken:
         return Finding(NAME, Standing.TO_DO, _faster("quantize.breaks-floor", known, broken))
+    refused = [one for one in faster if one.is_refused]
+    if refused:
+        return Finding(NAME, Standing.UNDECIDED, _faster("quantize.floor-undecided", known, refused))
     count = len({trial.variant for trial in made})
     fastest = min(made, key=lambda trial: trial.median_ms)
     if known.verdict_on(fastest, known.best) is Verdict.UNDECIDED:
@@ -183,7 +188,9 @@ def _why_none(trials: Sequence[Trial], goal: str) -> Remark:
         return remark("quantize.undecidable", why=to_data(original.why))
     if any(trial.floor is FloorState.UNKNOWN for trial in judged):
         return remark("quantize.unknown-accuracy")
-    kept = [trial for trial in judged if trial.floor is FloorState.KEPT and trial.path]
+    kept = [trial for trial in judged if trial.may_be_chosen and trial.path]
+    if not kept and any(trial.floor is FloorState.UNDECIDED for trial in judged):
+        return remark("quantize.all-undecided")
     if not kept:
         return remark("quantize.none-keeps-floor")
     if goal == SIZE:
@@ -205,4 +212,4 @@ def _promise(trial: Trial, best: Trial, goal: str) -> tuple[float, float]:
 
 def _preference(trial: Trial) -> tuple[bool, float, float]:
     assert trial.against is not None
-    return trial.floor is not FloorState.KEPT, round(trial.against.ratio, 1), trial.drop or 0.0
+    return not trial.may_be_chosen, round(trial.against.ratio, 1), trial.drop or 0.0

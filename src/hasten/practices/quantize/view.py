@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hasten.core.accuracy import Accuracy
+    from hasten.core.floor import FloorVerdict
     from hasten.core.session import Line
     from hasten.core.trial import Trial
     from hasten.show.blocks import Block
@@ -122,8 +123,8 @@ def _facts(found: QuantizeFound) -> Iterable[tuple[str, ...]]:
     yield "chosen", f"{found.chosen}, copied to {found.path}"
     limit = found.floor.get("text") or f"at most {percent(found.max_drop)} lost"
     random = any(note.code == RANDOM_INPUTS for note in found.notes)
-    judged = f"decided on one half of {PurePath(found.data).name}; accuracy is measured on the other half"
-    yield "floor", f"{limit}, {'not judged, because no data was given' if random else judged}"
+    judged = f"one part of {PurePath(found.data).name} is for choosing, accuracy is measured on the other"
+    yield "floor", f"{limit}{', not judged, because no data was given' if random else f'; {judged}'}"
 
 
 def _as_it_is(found: QuantizeFound) -> Iterable[tuple[str, ...]]:
@@ -135,7 +136,7 @@ def _as_it_is(found: QuantizeFound) -> Iterable[tuple[str, ...]]:
         interval = interval_ms(original.latency.low, original.latency.high)
         yield "latency", f"{milliseconds(original.latency.estimate)} (95 % CI {interval})"
     if known is not None and known.kind is Kind.ACCURACY:
-        yield "accuracy", f"{accuracy_words(known)}, one half of {found.data}"
+        yield "accuracy", f"{accuracy_words(known)}, one part of {found.data}"
 
 
 def _doubts(trials: Sequence[Trial]) -> list[Block]:
@@ -192,15 +193,17 @@ def _figure(trial: Trial) -> str:
 
 
 def _only_change(trial: Trial) -> float | None:
-    """The change of a variant that was judged on the choosing half only; an error that grows is a loss as well."""
+    """The change of a variant that was judged on the choosing part only; an error that grows is a loss as well."""
     known = trial.choosing
     if known is None or known.kind is not Kind.ACCURACY or trial.reporting is not None or trial.drop is None:
         return None
-    return 0.0 - trial.drop if known.higher_is_better else trial.drop
+    return _as_change(known, trial.drop)
 
 
 def _accuracy_table(trials: Sequence[Trial]) -> Table:
-    headings = columns("variant", "accuracy (95 % CI)", "change (95 % CI)", "#samples", "float nodes")
+    headings = columns(
+        "variant", "accuracy (95 % CI)", "change (95 % CI)", "#samples", "#can show", "#would decide", "float nodes"
+    )
     rows = []
     for one in trials:
         known = one.accuracy
@@ -214,6 +217,7 @@ def _accuracy_table(trials: Sequence[Trial]) -> Table:
                 Cell(f"{value} ({low} to {high})" if _only_change(one) is None else ""),
                 Cell(_change_words(one, known)),
                 Cell(str(known.samples), known.samples),
+                *_power(one, known),
                 Cell(f"{len(one.float_nodes)}{integers}" if one.is_mix else ""),
             )
         )
@@ -221,12 +225,35 @@ def _accuracy_table(trials: Sequence[Trial]) -> Table:
 
 
 def _change_words(trial: Trial, known: Accuracy) -> str:
-    if (change := _only_change(trial)) is not None:
-        return f"{_signed(known, change)}, choosing half"
-    if trial.change is None:
-        return ""
-    low, high = (_signed(known, bound) for bound in (trial.change.low, trial.change.high))
-    return f"{_signed(known, trial.change.difference)} ({low} to {high})"
+    """The change with its interval, on the samples of the accuracy."""
+    verdict = trial.floor_verdict
+    if verdict is None:  # of a session from before
+        change = _only_change(trial)
+        return "" if change is None else f"{_signed(known, change)}, choosing part"
+    drop, low, high = (_signed(known, _as_change(known, value)) for value in (verdict.drop, *_ends(known, verdict)))
+    return f"{drop} ({low} to {high})" + ("" if trial.reported else ", choosing part")
+
+
+def _ends(known: Accuracy, verdict: FloorVerdict) -> tuple[float, float]:
+    low, high = verdict.ci95
+    return (high, low) if known.higher_is_better else (low, high)
+
+
+def _as_change(known: Accuracy, drop: float) -> float:
+    """A loss as a change of the value: an error that grows is a loss as well."""
+    return 0.0 - drop if known.higher_is_better else drop
+
+
+def _power(trial: Trial, known: Accuracy) -> tuple[Cell, Cell]:
+    """The smallest drop that these samples could show, and how many would decide."""
+    verdict = trial.floor_verdict
+    if verdict is None:
+        return Cell(""), Cell("")
+    shown, needed = verdict.smallest_detectable, verdict.samples_needed
+    return (
+        Cell(_signed(known, _as_change(known, shown)), shown),
+        Cell("" if needed is None else f"{needed:,}", needed),
+    )
 
 
 def _about(trials: Sequence[Trial], common: Sequence[Remark]) -> list[Block]:

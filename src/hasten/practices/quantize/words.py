@@ -34,6 +34,9 @@ def made_words(made: Mapping[str, Any]) -> str:
     return f"{text}{kept} ({name})"
 
 
+OPTIMISTIC: Final = "This figure is slightly optimistic, as the reporting part of the data had a say in the choice."
+
+
 def _size_words(change: float) -> str:
     return f"{percent(abs(change))} {'smaller' if change <= 0 else 'larger'}"
 
@@ -46,7 +49,25 @@ def _chosen(facts: Mapping[str, Any]) -> str:
         parts.append(words.get(facts["verdict"], gain))
     if facts["size"] is not None:
         parts.append(_size_words(facts["size"]))
-    return f"{made_words(facts)}: {', '.join([*parts, 'accuracy floor kept'])}."
+    return f"{made_words(facts)}: {', '.join([*parts, accuracy_words(facts.get('accuracy'))])}{_rest(facts)}"
+
+
+def accuracy_words(known: Mapping[str, Any] | None) -> str:
+    """How the choice stands against the floor; sessions of before knew no interval."""
+    return words.verdict_text(known) if known else "accuracy floor kept"
+
+
+def _rest(facts: Mapping[str, Any]) -> str:
+    """What to know of the accuracy of the choice."""
+    known = facts.get("accuracy")
+    if not known:
+        return "."
+    told = [words.samples_text(known), OPTIMISTIC if known["optimistic"] else ""]
+    return " ".join((".", *filter(None, told)))
+
+
+def _undecided(facts: Mapping[str, Any]) -> str:
+    return f"{facts['variant']} would be {speedup(facts['ratio']['ratio'])}. {why_words(facts['why'])}".strip()
 
 
 def _breaks(facts: Mapping[str, Any]) -> str:
@@ -55,7 +76,7 @@ def _breaks(facts: Mapping[str, Any]) -> str:
 
 
 def _proven(facts: Mapping[str, Any]) -> str:
-    text = "Keep the original: no variant above the accuracy floor is proven faster."
+    text = "Keep the original: no variant that is accurate enough is proven faster."
     if facts["smallest"] is None:
         return text
     return f"{text} {facts['smallest']['variant']} needs only {size(facts['smallest']['size'])} (--for size)."
@@ -64,7 +85,7 @@ def _proven(facts: Mapping[str, Any]) -> str:
 def _setbacks(facts: Mapping[str, Any]) -> str:
     names = facts["variants"]
     return (
-        f"{', '.join(names)} kept the floor on the choosing half of the data and broke it on the reporting half, so"
+        f"{', '.join(names)} passed on the choosing part of the data and failed on the reporting part, so"
         f" {'it was' if len(names) == 1 else 'they were'} not chosen. The accuracy shown for the final choice is"
         " slightly optimistic."
     )
@@ -119,9 +140,8 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Give labeled data with --data.",
     ),
     "quantize.breaks-floor": Phrase(_breaks, "Use quantization-aware training, or raise --max-drop."),
-    "quantize.none-faster": Phrase(
-        "No variant ({count} tried) is both faster on this device and above the accuracy floor."
-    ),
+    "quantize.floor-undecided": Phrase(_undecided, "Give more data with --data."),
+    "quantize.none-faster": Phrase("No variant ({count} tried) is both faster on this device and accurate enough."),
     "quantize.undecided": Phrase(
         "Whether {variant} beats the chosen plan is undecided ({count} variants tried).",
         "Raise --budget, or measure on an idle machine.",
@@ -141,7 +161,10 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Give labeled data with --data.",
     ),
     "quantize.none-keeps-floor": Phrase("Keep the original: no variant keeps the accuracy floor."),
-    "quantize.none-smaller": Phrase("Keep the original: no variant above the accuracy floor is smaller."),
+    "quantize.all-undecided": Phrase(
+        "Keep the original: no variant is proven to keep the accuracy floor.", "Give more data with --data."
+    ),
+    "quantize.none-smaller": Phrase("Keep the original: no variant that is accurate enough is smaller."),
     "quantize.none-proven-faster": Phrase(_proven),
     "quantize.slow-nodes": Phrase(_slow_nodes),
     "quantize.kernels": Phrase(_kernels),
@@ -151,7 +174,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         "The session did not record the content of {name}, so it may have changed since the search began."
     ),
     "search.calibration-from-choosing": Phrase(
-        "Activation ranges come from samples of the choosing half of the data, because --calibration was not given."
+        "Activation ranges come from samples of the choosing part of the data, because --calibration was not given."
     ),
     "search.calibration-from-noise": Phrase(
         "Activation ranges come from random inputs, because neither --data nor --calibration was given.",

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from hasten.core.accuracy import Accuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.finding import Standing
+from hasten.core.floor import FloorVerdict
 from hasten.core.remark import said
 from hasten.core.trial import ORIGINAL, FloorState, Purpose, Trial
 from hasten.practices.quantize.facts import SIZE, SPEED, QuantizeFound
-from hasten.practices.quantize.rules import choice, choose, finding_of, floor_state, worth_mixing
+from hasten.practices.quantize.rules import choice, choose, finding_of, worth_mixing
 from hasten.practices.quantize.words import BOOK
 
 START = Trial(ORIGINAL, path="m.tflite", size_bytes=1000, floor=FloorState.KEPT)
@@ -93,12 +95,24 @@ def test_already_quantized_is_a_good_answer() -> None:
     assert finding_of(replace(found(START), already=said("It is quantized already."))).standing is Standing.GOOD
 
 
-@pytest.mark.parametrize(
-    ("made_up", "kept", "floor"),
-    [(False, True, KEPT), (False, False, BROKEN), (True, True, UNKNOWN), (False, None, UNKNOWN)],
-)
-def test_random_inputs_say_nothing_about_the_floor(made_up: bool, kept: bool | None, floor: FloorState) -> None:
-    assert floor_state(kept, made_up=made_up) is floor
+def test_an_undecided_variant_is_chosen_unless_the_rule_refuses_it() -> None:
+    verdict = FloorVerdict(FloorState.UNDECIDED, 0.006, (-0.015, 0.028), 156, 0.021, 4200)
+    accuracy = Accuracy("top-1", 0.9, 0.85, 0.94, 156, "data.npz")
+    open_one = replace(
+        variant("open", FloorState.UNDECIDED, ratio=0.5), judged=verdict, reported=verdict, reporting=accuracy
+    )
+    trials = [START, open_one]
+    assert choose(trials, SPEED) is open_one
+    assert BOOK.text(choice(trials, SPEED)).endswith(
+        "accuracy undecided, −0.6 pp (95 % CI −2.8 to +1.5). About 4,200 samples would decide; the 156 here can show a"
+        " drop of 2.1 pp or more."
+    )
+    flattered = BOOK.text(choice([START, replace(open_one, optimistic=True)], SPEED))
+    assert flattered.endswith("slightly optimistic, as the reporting part of the data had a say in the choice.")
+    refused = replace(open_one, refused=True)
+    assert choose([START, refused], SPEED) is START
+    assert choice([START, refused], SPEED).code == "quantize.all-undecided"
+    assert worth_mixing([START, replace(refused, nodes=(1, 2))], SPEED) == [replace(refused, nodes=(1, 2))]
 
 
 def test_among_equally_fast_ones_the_one_nearest_to_the_floor_is_mixed_first() -> None:
