@@ -183,7 +183,7 @@ def _searched(search: QuantizeSearch, recipe: str, way: str) -> Cost | None:
 def _ours(search: QuantizeSearch, trial: Trial) -> Trial | None:
     found = search.mixer.search(trial)
     while found is not None:
-        if found.kept_when_judged and (kept := _on_both_halves(search, found)) is not None:
+        if found.passed_when_judged and (kept := _on_both_parts(search, found)) is not None:
             return kept
         found = search.mixer.further(found)
     return None
@@ -194,15 +194,15 @@ def _one_by_one(search: QuantizeSearch, trial: Trial) -> Trial | None:
     for count in range(1, len(worst_first)):
         nodes = tuple(sorted(node for entry in worst_first[:count] for node in entry.nodes))
         tried = search.attempt(VariantRequest(trial.recipe, nodes, Purpose.FLOOR, trial.variant))
-        if tried.kept_when_judged and (kept := _on_both_halves(search, tried)) is not None:
+        if tried.passed_when_judged and (kept := _on_both_parts(search, tried)) is not None:
             return kept
     return None
 
 
-def _on_both_halves(search: QuantizeSearch, trial: Trial) -> Trial | None:
-    """The mix with its drop on the other half; None if it loses too much there."""
+def _on_both_parts(search: QuantizeSearch, trial: Trial) -> Trial | None:
+    """The mix with its drop on the other part; None if it may not be chosen."""
     found = search.store.judge.reported(trial, search.store.candidate_of(trial, Plan()))
-    return None if found.floor is FloorState.BROKEN else found
+    return found if found.may_be_chosen else None
 
 
 if __name__ == "__main__":

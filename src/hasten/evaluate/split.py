@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 SEED: Final = 0
 CALIBRATION_SAMPLES: Final = 100
-FEWEST_TO_CHOOSE_BY: Final = 10
+FEWEST_SAMPLES: Final = 10
 """With fewer samples nothing is chosen."""
-FEW_TO_CHOOSE_BY: Final = 30
+FEW_SAMPLES: Final = 30
 """With fewer, what is chosen comes with a doubt."""
 _FEWEST_TO_SPLIT: Final = 2
 _TWO_NEEDED: Final = "a choice needs at least 2, one to choose by and one to report on"
@@ -48,7 +48,7 @@ def parts(dataset: Dataset, samples: int | None) -> tuple[Dataset, Dataset]:
         return choosing, reporting
     order = np.random.default_rng(SEED).permutation(len(dataset.samples))[:samples].tolist()
     _check_count(dataset, len(dataset.samples), samples)
-    middle = max(-(-len(order) // 3), min(-(-len(order) // 2), FEW_TO_CHOOSE_BY))
+    middle = max(-(-len(order) // 3), min(-(-len(order) // 2), FEW_SAMPLES))
     return _part(dataset, sorted(order[:middle])), _part(dataset, sorted(order[middle:]))
 
 
@@ -110,7 +110,7 @@ def _by_turns(
 ) -> Callable[[], Iterable[Sample]]:
     def taken() -> Iterable[Sample]:
         for place, sample in enumerate(islice(stream(), limit)):
-            turns = 2 if place < 2 * FEW_TO_CHOOSE_BY else 3
+            turns = 2 if place < 2 * FEW_SAMPLES else 3
             if (place % turns == 0) is choosing:
                 yield sample
 

@@ -14,7 +14,7 @@ from hasten.data.classes import is_class_number, is_one_hot
 from hasten.data.metrics import Cosine, MeanIoU, TopK
 from hasten.evaluate import words
 from hasten.evaluate.intervals import wilson_interval
-from hasten.evaluate.split import FEW_TO_CHOOSE_BY, FEWEST_TO_CHOOSE_BY
+from hasten.evaluate.split import FEW_SAMPLES, FEWEST_SAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +48,8 @@ def data_sufficiency(baseline: Baseline, outputs: int, commonest: float = 0.0) -
     if floor.allowed is None:
         doubt = remark(words.NOTHING_ALLOWED, metric=metric, max_drop=floor.max_drop)
         return Sufficiency(remark(words.NO_FLOOR, metric=metric), (doubt,))
-    if count < FEWEST_TO_CHOOSE_BY:
-        doubt = remark(words.FEWER_THAN_NEEDED, samples=count, needed=FEWEST_TO_CHOOSE_BY)
+    if count < FEWEST_SAMPLES:
+        doubt = remark(words.FEWER_THAN_NEEDED, samples=count, needed=FEWEST_SAMPLES)
         return Sufficiency(remark(words.TOO_FEW, samples=count), (doubt,))
     doubts = (_one_label(original, commonest), _coarse(original, floor, count))
     return Sufficiency(doubts=tuple(doubt for doubt in doubts if doubt is not None))
@@ -92,7 +92,7 @@ def _blind(original: Evaluation, outputs: int) -> Remark | None:
     if isinstance(original.metric, MeanIoU) and len(original.metric.by_class(original.statistics.sum(axis=0))) == 1:
         return remark(words.ONE_CLASS)
     answers = [answer for answer in original.references.values() if answer is not None]
-    if isinstance(original.metric, TopK) and len(answers) >= FEWEST_TO_CHOOSE_BY and len(set(answers)) == 1:
+    if isinstance(original.metric, TopK) and len(answers) >= FEWEST_SAMPLES and len(set(answers)) == 1:
         return remark(words.ONE_ANSWER, output=answers[0], samples=len(answers))
     return None
 
@@ -111,4 +111,4 @@ def _coarse(original: Evaluation, floor: Floor, count: int) -> Remark | None:
     """A doubt where one sample weighs more than all that may be lost, or where there are few of them."""
     if original.metric.proportion and 1 / count > floor.max_drop > 0:
         return remark(words.COARSE, samples=count, miss=1 / count, max_drop=floor.max_drop)
-    return remark(words.FEW, samples=count) if count < FEW_TO_CHOOSE_BY else None
+    return remark(words.FEW, samples=count) if count < FEW_SAMPLES else None

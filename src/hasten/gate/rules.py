@@ -23,10 +23,11 @@ import numpy as np
 
 from hasten.core.codec import to_data
 from hasten.core.contention import busy_cores, is_contended
+from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval, grouped_interval, mean_interval, student_quantile
 from hasten.evaluate.intervals import binomial_cdf, wilson_interval
-from hasten.evaluate.sufficiency import FEWEST_SAMPLES
+from hasten.evaluate.split import FEWEST_SAMPLES
 from hasten.gate.facts import GateVerdict, Row
 
 if TYPE_CHECKING:
@@ -82,6 +83,13 @@ class Figure:
     """How many runs there were, where a verdict depends on it."""
     contention: Contention | None = None
     """What other programs took from the model; None where there were cores enough for all."""
+
+
+_DROPS: Final = {
+    FloorState.KEPT: (GateVerdict.PASSED, "gate.drop-kept"),
+    FloorState.BROKEN: (GateVerdict.FAILED, "gate.drop-worse"),
+    FloorState.UNDECIDED: (GateVerdict.UNDECIDED, "gate.drop-chance"),
+}
 
 
 def exact_row(what: str, unit: str, measured: float, limit: float) -> Row:
@@ -231,21 +239,22 @@ def samples_to_decide(found: Accuracy, limit: float) -> int | None:
 
 def drop_row(baseline: str, found: PairedAccuracy, floor: Floor) -> Row:
     """The accuracy lost against the baseline: kept if the whole interval is allowed, broken if none of it is."""
-    low, high = sorted((-found.low, -found.high) if found.higher_is_better else (found.low, found.high))
-    if floor.allowed is None:
-        verdict, code = GateVerdict.UNDECIDED, "gate.drop-kept"
-    elif floor.keeps(high):
-        verdict, code = GateVerdict.PASSED, "gate.drop-kept"
-    elif not floor.keeps(low):
-        verdict, code = GateVerdict.FAILED, "gate.drop-worse"
-    else:
-        verdict, code = GateVerdict.UNDECIDED, "gate.drop-chance"
-    why = remark(code, lost=found.lost, won=found.won, samples=found.samples, baseline=baseline, floor=to_data(floor))
+    judged = floor.judge(found)
+    verdict, code = _DROPS.get(judged.state, (GateVerdict.UNDECIDED, "gate.drop-kept"))
+    why = remark(
+        code,
+        lost=found.lost,
+        won=found.won,
+        samples=found.samples,
+        needed=judged.samples_needed,
+        baseline=baseline,
+        floor=to_data(floor),
+    )
     return Row(
         "accuracy lost",
         floor.unit,
-        found.drop + 0.0,
-        (low, high),
+        judged.drop,
+        judged.ci95,
         floor.allowed or 0.0,
         verdict,
         why,

@@ -122,7 +122,9 @@ def _drop(text: str) -> Callable[[Mapping[str, Any]], str]:
     def told(facts: Mapping[str, Any]) -> str:
         counts = text.format(counts=_counts(facts))
         allowed = floor_text(from_data(Floor, facts["floor"]), facts["baseline"])
-        return f"{counts[0].upper()}{counts[1:]} Allowed: {allowed}."
+        needed = facts.get("needed")
+        enough = f" About {needed:,} samples would decide." if needed is not None else ""
+        return f"{counts[0].upper()}{counts[1:]}{enough} Allowed: {allowed}."
 
     return told
 

@@ -228,10 +228,10 @@ def verdict(known: Evidence) -> Finding:
     if not ran:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-runs", **facts))
     verdicts = {trial.id: known.verdict_on(trial, known.best) for trial in ran if trial.id != known.best.id}
-    faster = [trial.floor for trial in ran if verdicts.get(trial.id) is Verdict.FASTER]
-    if FloorState.UNKNOWN in faster:
+    faster = [trial for trial in ran if verdicts.get(trial.id) is Verdict.FASTER]
+    if any(trial.floor is FloorState.UNKNOWN for trial in faster):
         return Finding(NAME, Standing.TO_DO, remark("accelerators.no-data", **facts))
-    if FloorState.BROKEN in faster:
+    if any(trial.is_refused for trial in faster):
         return Finding(NAME, Standing.GOOD, remark("accelerators.none-accurate", **facts))
     if Verdict.UNDECIDED in verdicts.values():
         return Finding(NAME, Standing.UNDECIDED, remark("accelerators.undecided", **facts))
