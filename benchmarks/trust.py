@@ -175,7 +175,7 @@ def _tuned(place: Path, truth_ms: Mapping[str, float]) -> dict[str, Any]:
     page = (place / "tuned" / "report.html").read_text(encoding="utf-8")
     return {
         "verdict": _chosen(session),
-        "ratio": round(1 / document["best"]["speedup"], 4),
+        "ratio": round(1 / speedup, 4) if (speedup := document["best"]["speedup"]) else None,
         "wrong": list(wrong_in_tuning(document, session, truth_ms)),
         "contradictions": [str(found) for found in contradictions(document, page, session)],
     }
@@ -191,11 +191,12 @@ def _compared(what: str, place: Path, truth_ms: Mapping[str, float]) -> dict[str
     document = hasten("compare", *subjects, "--session", str(session))
     subprocess.run([sys.executable, "-m", "hasten", "report", session, "-o", page], check=True, capture_output=True)
     truth = {"equal": 1.0, "slower": 42 / 40}.get(what) or truth_ms[_BOTH[1]] / truth_ms[_BOTH[0]]
-    said = wrong_verdict(document["verdict"], document["ratio"], truth, 0.0 if what == "equal" else _CLOSE)
+    ratio = document["ratio"] or math.nan
+    said = wrong_verdict(document["verdict"], ratio, truth, 0.0 if what == "equal" else _CLOSE)
     found = contradictions(document, page.read_text(encoding="utf-8"), session_lines(session))
     return {
         "verdict": document["verdict"],
-        "ratio": round(document["ratio"], 4),
+        "ratio": None if math.isnan(ratio) else round(ratio, 4),
         "seconds": round(document["seconds"], 1),
         "wrong": [said] if said else [],
         "contradictions": [str(entry) for entry in found],
