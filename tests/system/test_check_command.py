@@ -144,7 +144,7 @@ def test_a_model_that_is_surely_too_slow_fails_however_little_time_there_is() ->
         (("demo",), 2, "nothing to check"),
         (("demo", "--limit", "latncy=5ms"), 2, "latncy"),
         (("demo", "--limit", "latency"), 2, "NAME=VALUE"),
-        (("demo", "--limit", "latency=5"), 2, "not a limit"),
+        (("demo", "--limit", "latency=5"), 2, "cannot be read"),
         (("demo", "--limit", "latency=5ms", "--limit", "latency=9ms"), 2, "given twice"),
         (("demo", "--limit", "latency=5ms", "--undecided", "maybe"), 2, "maybe"),
         (("demo", "--limit", "accuracy=0.9"), 2, "data"),
