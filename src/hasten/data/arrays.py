@@ -103,6 +103,12 @@ def _classes(path: Path, arrays: dict[str, Array], labels: Array | None) -> tupl
 
 def _mapped(archive: zipfile.ZipFile, name: str) -> Array:
     """An array of the archive as memory that is read when it is touched: unpacked to a file without a name."""
+    size, room = archive.getinfo(name).file_size, shutil.disk_usage(tempfile.gettempdir()).free
+    if size > room:  # a small archive can claim any size
+        raise DataError(
+            f"The array {name} of {archive.filename} takes {size:,} bytes; {room:,} are free for temporary files.",
+            "Make room there, or set TMPDIR to another folder.",
+        )
     spilled: IO[bytes]
     with archive.open(name) as packed, tempfile.TemporaryFile() as spilled:
         shutil.copyfileobj(packed, spilled)

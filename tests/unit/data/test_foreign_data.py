@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import pickle
+import shutil
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -57,3 +58,13 @@ def test_no_file_is_written_that_an_archive_names(tmp_path: Path) -> None:
     with contextlib.suppress(HastenError):
         open_dataset(str(place / "data.npz"))
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["data.npz"]
+
+
+def test_an_archive_that_claims_more_than_there_is_room_for_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez_compressed(tmp_path / "data.npz", x=np.zeros((1000, 1000), np.float32))
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=1_000_000))
+    with pytest.raises(HastenError, match="free for temporary files"):
+        open_dataset(str(tmp_path / "data.npz"))
