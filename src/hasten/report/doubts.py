@@ -67,7 +67,7 @@ def all_doubts(
 
 
 def contradiction(pair: ComparedPair) -> list[DoubtRow]:
-    """Pairs of neighboring blocks give one ratio, the medians of undisturbed runs another."""
+    """In sessions of older releases neighboring blocks gave one ratio, and the medians of undisturbed runs another."""
     first, second = (side.samples.median_ms if side else 0.0 for side in (pair.first, pair.second))
     ratio = pair.comparison.ratio
     if not (first and second and ratio) or abs(math.log(second / first / ratio)) <= _RATIOS_APART:

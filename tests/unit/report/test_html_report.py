@@ -19,6 +19,7 @@ from tune_session import Line, session_of, tune_lines
 
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.codec import to_data
+from hasten.core.comparison import compare_rounds
 from hasten.core.finding import Finding, Standing
 from hasten.core.floor import Floor
 from hasten.core.plan import Plan
@@ -26,6 +27,7 @@ from hasten.core.remark import said
 from hasten.core.session import Session
 from hasten.core.statistics import Interval
 from hasten.core.trial import FloorState, Trial, trial_data
+from hasten.measure.compare import ComparisonResult
 from hasten.report.page import MISSING, chart_library, content, html_report
 from hasten.report.summary import summarize
 
@@ -326,8 +328,9 @@ def test_the_card_of_a_tuning_without_labels_says_agreement() -> None:
 
 
 def test_a_ratio_that_the_latencies_contradict_is_in_doubt() -> None:
-    # The blocks say half of the time, the measurements beside them twice.
-    torn = comparison([-0.69, -0.70, -0.68, -0.69, -0.7]).as_data()
+    # As older releases wrote it: the blocks say half of the time, the measurements beside them twice.
+    ratios = compare_rounds([-0.69, -0.70, -0.68, -0.69, -0.7])
+    torn = ComparisonResult(ratios, measurement(), measurement(2.0), 14.2).as_data()
     told = page_of([("comparison", "final", torn)]).text
     assert told.index("The headline is in doubt.") < 400
     assert "that of the median latencies is 2.00" in told
