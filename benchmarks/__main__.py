@@ -25,6 +25,7 @@ NAMES: Final = (
     "app_faults",
     "app_overhead",
     "evaluation",
+    "accuracy_verdicts",
     "runner_copies",
     "robust",
     "thin",
