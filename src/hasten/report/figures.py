@@ -117,6 +117,8 @@ class TrialRow:
     were needed, and only like may be compared with like."""
     floor: str = ""
     """The verdict against the floor, on the same samples; empty in sessions from before it had an interval."""
+    refused: bool = False
+    """Whether its accuracy forbids to choose it."""
     size: int | None = None
     zipped_size: int | None = None
     memory_mb: float | None = None

@@ -153,7 +153,7 @@ def _with_envelope(values: list[dict[str, Any]], *, upward: bool) -> list[dict[s
     best = None
     for value in sorted(values, key=lambda value: (value["x"], -value["y"] if upward else value["y"])):
         better = best is None or (value["y"] > best if upward else value["y"] < best)
-        value["front"] = better and value["status"] not in ("broken", "failed")
+        value["front"] = better and not value["refused"] and value["status"] not in ("broken", "failed")
         best = value["y"] if value["front"] else best
     return values
 
@@ -166,7 +166,7 @@ def timeline_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     values, best = [], float("inf")
     for row in sorted(timed, key=lambda row: row.elapsed_s or 0.0):
         latency = row.latency.value if row.latency else 0.0
-        if row.status not in ("broken", "failed"):
+        if not row.refused and row.status not in ("broken", "failed"):
             best = min(best, latency)
         point = _point(row, with_accuracy=False)
         values.append({**point, "seconds": row.elapsed_s, "best": None if best == float("inf") else best})
@@ -215,6 +215,7 @@ def _point(row: TrialRow, *, with_accuracy: bool, changes: bool = False) -> dict
         "told_y": change_text(y, row.metric) if accuracy and changes else accuracy_text(row.accuracy, row.metric),
         "told_size": size_text(row.size) if row.size else "",
         "variant": row.variant,
+        "refused": row.refused,
         "label": "chosen" if row.status == "chosen" else "",
     }
 

@@ -159,6 +159,7 @@ def _judged(trial: Trial) -> dict[str, Any]:
         "higher_is_better": known.higher_is_better,
         "change": _change(trial, known),
         "floor": trial.floor.value if trial.floor_verdict is not None else "",
+        "refused": trial.is_refused,
     }
 
 
@@ -191,7 +192,8 @@ def with_front(rows: Sequence[TrialRow], named: Sequence[str]) -> list[TrialRow]
 
 def _undominated(rows: Sequence[TrialRow]) -> set[str]:
     """Those that nothing beats in latency, accuracy and size at once."""
-    runs = [row for row in rows if row.kind in ("trial", "variant") and row.status not in ("failed", "broken")]
+    runs = [row for row in rows if row.kind in ("trial", "variant") and row.status != "failed"]
+    runs = [row for row in runs if not row.refused and row.status != "broken"]
     by_loss = all(row.change is not None for row in runs if row.accuracy is not None)
     timed = [row for row in runs if row.latency]
     return {row.name for row in pareto_front(timed, lambda row: _goals(row, by_loss))}

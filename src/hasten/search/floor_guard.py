@@ -81,10 +81,10 @@ class Guard:
         if not entrant.trial.floor and judged.floor:
             self._take(judged, entrant)
 
-    def report(self, entrant: Entrant) -> bool:
+    def report(self, entrant: Entrant, *, choosing: bool = True) -> bool:
         """Evaluate the entrant on the reporting part of the data; return whether it may still be chosen.
 
-        What computes as the original does always may.
+        What computes as the original does always may. Where nothing is chosen any more, only the figures change.
         """
         self.candidates.refuse_changed()
         base, judge = self.candidates.base, self.store.judge
@@ -98,8 +98,10 @@ class Guard:
         if entrant.trial.reported is None:
             others = [one.trial for one in self.candidates.entrants.values() if one is not entrant]
             flattered = any(one.is_refused and one.reported is not None for one in others)
-            found = judge.reported(entrant.trial, entrant.candidate, optimistic=flattered)
-            self.candidates.update(entrant, **_known_of(found), status=found.status, why=found.why)
+            found = judge.reported(entrant.trial, entrant.candidate, optimistic=flattered and choosing)
+            status = found.status if entrant.is_racing else entrant.trial.status
+            self.candidates.update(entrant, **_known_of(found), status=status, why=found.why)
+            self._share_with_alike(entrant)
         if judge.against_choosing != NOTHING:  # seen only now that the original ran on both parts
             self.candidates.update(entrant, status=Status.TIMED, floor=FloorState.UNKNOWN, why=judge.against_choosing)
         return entrant.trial.may_be_chosen
@@ -115,6 +117,12 @@ class Guard:
         )
         for other in self.candidates.entrants.values():
             if other is not entrant and not other.trial.floor and other.is_racing and _alike(entrant, other):
+                self._share(entrant.trial, other)
+
+    def _share_with_alike(self, entrant: Entrant) -> None:
+        """What was found on the reporting part, with all that computes alike and was judged."""
+        for other in self.candidates.entrants.values():
+            if other is not entrant and other.trial.judged is not None and _alike(entrant, other):
                 self._share(entrant.trial, other)
 
     def _why(self, found: Trial) -> Remark:

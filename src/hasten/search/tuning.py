@@ -15,6 +15,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
 from hasten.core.session import Session, read_session
+from hasten.core.trial import FloorState
 from hasten.data.classes import packed_labels
 from hasten.data.tensor_forms import bundle_tensors
 from hasten.measure.rounds import no_progress
@@ -207,6 +208,13 @@ class Tuning:
                     return
                 search.tell(f"accuracy of {entrant.trial.id}")
                 search.elimination.guard.judge(entrant)
+        # More samples decide more; nothing hangs on these any more.
+        for entrant in entrants:
+            if entrant.trial.floor is FloorState.UNDECIDED and entrant.trial.may_be_chosen:
+                if entrant.trial.reported is not None or time.monotonic() > until - _FOR_THE_REST_S:
+                    continue
+                search.tell(f"{entrant.trial.id} on the reporting part of the data")
+                search.elimination.guard.report(entrant, choosing=False)
 
     def _load_of(self, entrant: Entrant) -> LoadReport:
         """What the engine said when it loaded the entrant's model; asked again after a --resume."""

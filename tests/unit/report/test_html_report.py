@@ -308,6 +308,7 @@ def test_figure_interval_mark_and_verdict_are_of_the_same_samples() -> None:
         assert value["status"] in (("kept",) if kept else ("broken",) if broken else ("undecided", "chosen"))
     assert (points["static_int8"]["y_low"], points["static_int8"]["y_high"]) == pytest.approx((-0.017, 0.023))
     assert points["static_int8_mse"]["status"] == "broken"
+    assert {name for name, value in points.items() if value["front"]} == {"static_int8"}
     lines = [layer["data"]["values"] for layer in spec["layer"] if "data" in layer]
     assert lines == [[{"floor": -0.01}]]
     row = next(row for row in summarize(session_of(judged_lines())).trials if row.variant == "static_int8")
