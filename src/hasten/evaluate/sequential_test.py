@@ -52,28 +52,22 @@ class FloorTest:
             self.state = FloorState.KEPT if self._allowed > 0 else FloorState.BROKEN
 
     def add(self, drops: Sequence[float] | Floats) -> FloorState:
-        """Take further drops in."""
-        for drop in np.asarray(drops, dtype=np.float64) / self._span:
-            if self.state is not FloorState.UNDECIDED:
-                break
-            if not abs(drop) <= 1 + _ROUNDING:
-                raise ValueError(f"a drop of {drop * self._span} is outside of the span {self._span}")
-            self._take(float(drop))
+        """Take further drops in; those after the answer do not count."""
+        if self.state is not FloorState.UNDECIDED or not len(drops):
+            return self.state
+        scaled = np.asarray(drops, dtype=np.float64) / self._span
+        if not (np.abs(scaled) <= 1 + _ROUNDING).all():
+            raise ValueError(f"a drop of {np.abs(scaled).max() * self._span} is outside of the span {self._span}")
+        gains = scaled - self._allowed
+        stakes = np.stack((gains / (1 + self._allowed), -gains / (1 - self._allowed)))
+        # What each stake has grown to after each sample.
+        grown = np.log1p(np.maximum(stakes, -1.0)[:, :, None] * _STAKES).cumsum(axis=1) + self._wealth[:, None]
+        largest = grown.max(axis=2)
+        mean = largest + np.log(np.exp(grown - largest[:, :, None]).mean(axis=2))
+        enough = np.flatnonzero(mean.max(axis=0) >= -math.log(self._risk))
+        last = int(enough[0]) if len(enough) else len(scaled) - 1
+        self.samples += last + 1
+        self._wealth = grown[:, last]
+        if len(enough):
+            self.state = FloorState.BROKEN if mean[0, last] > mean[1, last] else FloorState.KEPT
         return self.state
-
-    def _take(self, drop: float) -> None:
-        gain = drop - self._allowed
-        self._wealth[0] += np.log1p(_STAKES * max(gain / (1 + self._allowed), -1.0))
-        self._wealth[1] += np.log1p(_STAKES * max(-gain / (1 - self._allowed), -1.0))
-        self.samples += 1
-        self.state = self._by_wealth()
-
-    def _by_wealth(self) -> FloorState:
-        enough = -math.log(self._risk)
-        largest = self._wealth.max(axis=1)
-        if largest.max() < enough:  # and so is their mean
-            return FloorState.UNDECIDED
-        grown = largest + np.log(np.exp(self._wealth - largest[:, None]).mean(axis=1))
-        if max(grown) < enough:
-            return FloorState.UNDECIDED
-        return FloorState.BROKEN if grown[0] > grown[1] else FloorState.KEPT
