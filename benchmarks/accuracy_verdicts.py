@@ -2,8 +2,8 @@
 
 Pairs of models that differ by a known drop answer samples; the verdicts, the early end of an evaluation, the rule for
 choosing and the split of the data are hasten's own. The target: each wrong verdict in at most 5 % of the cases, also
-for the variant that is chosen among several; a figure that is not marked as optimistic is off by at most a tenth of its
-standard error.
+for the variant that is chosen among several. The figure of a first choice, which is shown whether it stands or gives
+way, is unbiased (within a tenth of its standard error); of those that stand, within a fifth.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ CHOICES: Final = 1500
 VARIANTS: Final = 5
 LARGEST_RISK: Final = 0.05
 LARGEST_BIAS: Final = 0.1
+LARGEST_BIAS_OF_STANDING: Final = 0.2
 _BATCH: Final = 64
 _PARTS: Final = (1 / 3, 2 / 3)
 
@@ -59,15 +60,19 @@ def main() -> int:
         "false_kept_at_most": max(cell["false_kept"] for cell in cells),
         "false_broken_at_most": max(cell["false_broken"] for cell in cells),
         "chosen_false_kept_at_most": max(one["false_kept"] for one in chosen),
-        "bias_of_unmarked_figures_in_standard_errors": max(abs(one["bias"]) for one in chosen if not one["strict"]),
-        "bias_of_marked_figures_in_standard_errors": min(one["bias_when_marked"] for one in chosen),
+        "bias_of_first_choices_in_standard_errors": max(
+            abs(one["bias_of_first"]) for one in chosen if not one["strict"]
+        ),
+        "bias_of_standing_choices_in_standard_errors": max(abs(one["bias"]) for one in chosen),
+        "bias_of_marked_choices_in_standard_errors": min(one["bias_when_marked"] for one in chosen),
         "cells": cells,
         "chosen": chosen,
     }
     # The largest of many cells is above its mean by chance: three standard errors of one cell are allowed.
     chance = 3 * (LARGEST_RISK * (1 - LARGEST_RISK) / RUNS) ** 0.5
     wrong = max(figures["false_kept_at_most"], figures["false_broken_at_most"], figures["chosen_false_kept_at_most"])
-    unbiased = figures["bias_of_unmarked_figures_in_standard_errors"] <= LARGEST_BIAS
+    unbiased = figures["bias_of_first_choices_in_standard_errors"] <= LARGEST_BIAS
+    unbiased &= figures["bias_of_standing_choices_in_standard_errors"] <= LARGEST_BIAS_OF_STANDING
     return record("accuracy_verdicts", figures, passed=wrong <= LARGEST_RISK + chance and unbiased)
 
 
@@ -99,11 +104,13 @@ class Choice:
     drop: float
     reported: FloorVerdict
     optimistic: bool
+    stands: bool
 
 
 def _choices(source: np.random.Generator, drops: Sequence[float], samples: int, *, strict: bool) -> dict[str, Any]:
     """Choose the fastest that the rule allows, many times."""
-    found = [one for _ in range(CHOICES) if (one := _choose(source, drops, samples, strict=strict)) is not None]
+    looks = [_looks(source, drops, samples, strict=strict) for _ in range(CHOICES)]
+    found = [one for each in looks for one in each if one.stands]
     false_kept = sum(one.drop >= ALLOWED and one.reported.state is FloorState.KEPT for one in found)
     return {
         "true_drops": list(drops),
@@ -111,24 +118,24 @@ def _choices(source: np.random.Generator, drops: Sequence[float], samples: int, 
         "strict": strict,
         "chosen": len(found) / CHOICES,
         "false_kept": false_kept / CHOICES,
+        "bias_of_first": _bias([each[0] for each in looks if each]),
         "bias": _bias([one for one in found if not one.optimistic]),
         "bias_when_marked": _bias([one for one in found if one.optimistic]),
     }
 
 
-def _choose(source: np.random.Generator, drops: Sequence[float], samples: int, *, strict: bool) -> Choice | None:
+def _looks(source: np.random.Generator, drops: Sequence[float], samples: int, *, strict: bool) -> list[Choice]:
+    """Every choice that was evaluated on the part for reporting; the last one may stand."""
     choosing, reporting = (round(part * samples) for part in _PARTS)
-    refused = 0
+    found: list[Choice] = []
     for drop in drops:
         if not _early(_answers(source, drop, 0.01, choosing)).may_be_chosen(FLOOR, strict=strict):
             continue
         verdict = _verdict(_answers(source, drop, 0.01, reporting))
-        if not verdict.gives_way(strict=strict):
-            return Choice(drop, verdict, strict or refused > 0)
-        refused += 1
-        if strict and refused == MOST_STRICT_LOOKS:
-            return None
-    return None
+        found.append(Choice(drop, verdict, strict or bool(found), stands=not verdict.gives_way(strict=strict)))
+        if found[-1].stands or (strict and len(found) == MOST_STRICT_LOOKS):
+            break
+    return found
 
 
 def _bias(choices: Sequence[Choice]) -> float:

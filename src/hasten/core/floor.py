@@ -11,9 +11,10 @@ The rule for what is chosen is the same wherever a search chooses:
 2. The choice is then evaluated on the part that is for reporting. It gives way to the next if it breaks the floor
    there; with `strict`, if it does not keep it, and the original stays if the second choice does not either.
 
-The figure on the part for reporting is of a choice that this part had no say in, and shown whatever it says: it is
-unbiased. That of a choice that others gave way to, and any with `strict`, is a little optimistic, and marked so
-(`Trial.optimistic`; `benchmarks/accuracy_verdicts.py` measures by how much).
+The figure of the first choice is of samples that had no say in it, and shown whatever it says: it is unbiased. (Of the
+first choices that stand, by less than a fifth of a standard error, as one that is proven broken gives way.) The figure
+of a choice that others gave way to, and any with `strict`, is optimistic by more, and marked so: `Trial.optimistic`.
+`benchmarks/accuracy_verdicts.py` measures all of this.
 """
 
 from __future__ import annotations
