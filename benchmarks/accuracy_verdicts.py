@@ -1,9 +1,11 @@
 """Verdicts about accuracy against simulated truth: how often kept and broken are wrong, and what a choice may claim.
 
 Pairs of models that differ by a known drop answer samples; the verdicts, the early end of an evaluation, the rule for
-choosing and the split of the data are hasten's own. The target: each wrong verdict in at most 5 % of the cases, also
-for the variant that is chosen among several. The figure of a first choice, which is shown whether it stands or gives
-way, is unbiased (within a tenth of its standard error); of those that stand, within a fifth.
+choosing and the split of the data are hasten's own.
+
+Wanted: each wrong verdict in at most 5 % of the cases, also for the variant that is chosen among several. The figure of
+a first choice, which is shown whether it stands or gives way, is unbiased (within a tenth of its standard error); of
+those that stand, within a fifth.
 """
 
 from __future__ import annotations

@@ -308,8 +308,8 @@ def test_the_model_itself_is_never_written(found: QuantizeFound, place: Path) ->
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"max_drop": float("nan")}, "largest drop"),
-        ({"max_drop": -1.0}, "largest drop"),
+        ({"max_drop": float("nan")}, "max_drop"),
+        ({"max_drop": -1.0}, "max_drop"),
         ({"goal": "fast"}, "no goal 'fast'"),
         ({"recipes": ()}, "No recipe"),
     ],
