@@ -11,8 +11,9 @@ demo: $(READY) ## tune the embedded model on its data, and say where the report 
 	@folder="$$(mktemp -d ./demo-out.XXXXXX)" && \
 	$(BIN)/hasten tune demo --data demo --calibration demo --budget 2m -o "$$folder"
 
+# Files in their order: the slow ones come first, and both workers end at about the same time.
 test: check software-gpu kotlin ## style, types, architecture and the test suite
-	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile
+	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-all: check software-gpu kotlin ## the same with the slow tests
 	$(BIN)/pytest

@@ -101,7 +101,7 @@ def test_the_text_opens_with_the_verdict_and_fits_80_columns(place: Path, tmp_pa
     lines = done.output.splitlines()
     assert "faster" in lines[0] or "original" in lines[0]
     assert all(len(line) <= 80 or str(tmp_path) in line for line in lines)
-    assert sum(line.startswith(("good", "improved", "to do", "not examined"), 14) for line in lines) == 9
+    assert sum(line.startswith(("good", "improved", "to do", "undecided", "not examined"), 14) for line in lines) == 9
 
 
 def test_control_c_gives_the_best_so_far_and_a_bundle(place: Path, tmp_path: Path) -> None:

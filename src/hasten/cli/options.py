@@ -213,7 +213,7 @@ def keep_in(session: SessionWriter | None) -> Keep:
     return session.add if session else keep_nothing
 
 
-def model_and_plan(text: str, base: Plan, default_model: str = "", *, trust: bool) -> tuple[str, Plan]:
+def model_and_plan(text: str, base: Plan, default_model: str = "", *, trust: bool = False) -> tuple[str, Plan]:
     """`model.tflite@threads=2,accelerator=npu`: a model and what differs from the base plan.
 
     A file whose own name has an @ in it is taken as it is. `demo` is the embedded model. `trust` is --trust-bundle.
