@@ -169,6 +169,7 @@ def test_what_was_seen_placed_decides_who_ran(target: Target, sums: Path) -> Non
     assert "took the model's operators: LITERT_WEBGPU (4 operators)" in row.why.facts["message"]
 
 
+@pytest.mark.slow
 def test_ynnpack_is_placed_or_said_to_be_missing(target: Target, sums: Path) -> None:
     *_, row = examined(target, sums, {"ynnpack": Plan(options=(("cpu.enable_ynnpack", "true"),))})
     if row.status is Status.MISSING:

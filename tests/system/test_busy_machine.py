@@ -25,6 +25,7 @@ def _busy_loops() -> Iterator[None]:
         loop.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -179,6 +179,7 @@ def test_a_model_that_does_not_fit_into_memory_breaks_a_limit_of_memory(tmp_path
     assert "The runner ran out of memory.\n  Close" in without.errors, "one sentence, and what helps"
 
 
+@pytest.mark.slow
 def test_a_bundle_is_checked_with_its_own_plan_and_preprocessing(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     write_bundle(MODEL, Bundle(bundle, plan=Plan(threads=2), preprocess="mean=0,std=255"))

@@ -75,6 +75,7 @@ def test_an_at_sign_in_the_name_of_a_folder_is_no_plan() -> None:
     assert "icons@2x/model.tflite" in shown.errors
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
 def test_a_file_without_permission(tmp_path: Path) -> None:
     shown = hasten("bench", make("locked", tmp_path))

@@ -55,6 +55,7 @@ def test_the_same_command_goes_on_and_fits_80_columns(demo: tuple[Path, Finished
     assert all(len(line) <= 80 or str(folder) in line for line in again.output.splitlines())
 
 
+@pytest.mark.slow
 @pytest.fixture(scope="module")
 def integers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Finished]:
     folder = tmp_path_factory.mktemp("types") / "out"
@@ -80,6 +81,7 @@ def test_variants_have_the_types_asked_for(integers: tuple[Path, Finished]) -> N
     assert compared.code == 0, compared.errors
 
 
+@pytest.mark.slow
 def test_other_types_in_the_same_folder_are_refused(integers: tuple[Path, Finished]) -> None:
     folder, _ = integers
     again = hasten(*DEMO, "-o", folder, *STATIC, *SHORT, "--input-type", "uint8")

@@ -83,6 +83,7 @@ def depthwise_network(weights: str, folder: Path) -> Path:
     return written(g.build(), folder, f"{weights}.tflite")
 
 
+@pytest.mark.slow
 def test_depthwise_layers_of_dynamic_range_leave_the_delegate(tmp_path: Path) -> None:
     found = explained(depthwise_network("float32", tmp_path), depthwise_network("int8", tmp_path))
     first = found.causes[0]

@@ -45,6 +45,7 @@ def test_the_nodes_stay_float_and_the_rest_does_not(store: VariantStore) -> None
     assert mixed.sha256 != whole.sha256
 
 
+@pytest.mark.slow
 def test_a_variant_is_made_once_and_other_nodes_have_another_name(store: VariantStore) -> None:
     first, second, *_ = store.make(VariantRequest("static_int8")).nodes
     made = store.make(without(first))

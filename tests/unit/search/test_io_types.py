@@ -133,6 +133,7 @@ def test_inputs_are_fed_and_outputs_read_by_scale(dtype: str, io_types: IoTypes,
     assert integer_io == pytest.approx(usual, abs=0.005)
 
 
+@pytest.mark.slow
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, QuantizeFound]:
     folder, data = tmp_path_factory.mktemp("demo"), Data(str(DATA), str(CALIBRATION), samples=200)

@@ -195,6 +195,7 @@ def test_a_variant_that_crashes_leaves_no_file_and_the_folder_usable(
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [CHOSEN, SESSION]
 
 
+@pytest.mark.slow
 def test_pruned_variants_are_judged_and_their_kernels_named(
     place: Path, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,6 +338,7 @@ def test_a_race_moves_the_bar_by_its_time() -> None:
     assert places[0] == begin < places[1] < places[2] == places[3] < plan.step(0.75)
 
 
+@pytest.mark.slow
 def test_without_data_no_half_of_it_is_spoken_of(place: Path, tmp_path: Path) -> None:
     settings = SearchSettings(recipes=("static_int8",))
     found = quantize(place / "tiny.tflite", tmp_path / "out", settings=settings, effort=QUICK)
