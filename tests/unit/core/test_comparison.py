@@ -136,10 +136,16 @@ def test_what_a_verdict_names_is_larger_than_the_smallest_detectable(log_ratios:
 
 
 def test_quiet_comparison_does_not_claim_to_find_what_the_margin_hides() -> None:
-    assert compare_rounds([0.0001, -0.0001, 0.0, 0.0001, 0.0]).smallest_detectable == pytest.approx(0.01, rel=0.01)
+    assert compare_rounds([0.0001, -0.0001, 0.0, 0.0001, 0.0]).smallest_detectable == pytest.approx(0.01, rel=0.05)
 
 
 def test_comparison_is_a_plain_record() -> None:
     found = compare_rounds([0.0] * 5)
     assert isinstance(found, Comparison)
     assert found.verdict is Verdict.SAME
+
+
+def test_what_a_slower_core_makes_of_equal_candidates_is_no_difference() -> None:
+    """As seen on a quiet machine: pairs of one model with itself, 1.2 % apart on average."""
+    assert compare_rounds([0.0085, 0.0145, 0.0105, 0.013, 0.0115]).verdict is Verdict.SAME
+    assert compare_rounds([0.03, 0.031, 0.029, 0.03, 0.031]).verdict is Verdict.SLOWER
