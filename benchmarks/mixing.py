@@ -29,8 +29,9 @@ from benchmarks.cases import CASES, Case, data_of
 from benchmarks.common import record
 from benchmarks.planted import plant
 from hasten.api import Effort, SearchSettings, compare
+from hasten.core.floor import FloorState
 from hasten.core.plan import Plan, Workload
-from hasten.core.trial import REPORTING, FloorState, Purpose, Trial
+from hasten.core.trial import REPORTING, Purpose, Trial
 from hasten.data.request import open_data
 from hasten.data.tensor_forms import forms_from_graph
 from hasten.measure.opening import open_model

@@ -55,13 +55,13 @@ def test_the_same_command_goes_on_and_fits_80_columns(demo: tuple[Path, Finished
     assert all(len(line) <= 80 or str(folder) in line for line in again.output.splitlines())
 
 
-@pytest.mark.slow
 @pytest.fixture(scope="module")
 def integers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Finished]:
     folder = tmp_path_factory.mktemp("types") / "out"
     return folder, hasten(*DEMO, "-o", folder, *STATIC, *SHORT, "--input-type", "int8", "--json")
 
 
+@pytest.mark.slow
 def test_variants_have_the_types_asked_for(integers: tuple[Path, Finished]) -> None:
     folder, done = integers
     assert done.code == 0, done.errors

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hasten.core.codec import convert
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,13 @@ class Block:
     """When it began, on the measuring side's clock."""
     nanoseconds: array[int]
     conditions: Conditions = Conditions()
+
+
+def cores_of_others(blocks: Iterable[Block]) -> float:
+    """How many cores other programs kept busy, on average over the time of these blocks; 0 if it is not known."""
+    told = [block.conditions for block in blocks if block.conditions.other_cores_busy is not None]
+    wall = sum(item.wall_seconds for item in told)
+    return sum((item.other_cores_busy or 0.0) * item.wall_seconds for item in told) / wall if wall else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,15 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.block import cores_of_others
 from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, compare_levels
+from hasten.core.samples import BUSY_CORES
 
 if TYPE_CHECKING:
     from hasten.core.measurement import Measurement
 
-# Cores that other programs use before it matters; the same bound raises the doubt "other-load".
-_BUSY_CORES: Final = 0.25
+# So many times slower in whole rounds is nothing that load on the machine explains.
+BEYOND_LOAD: Final = 4.0
 # A thread of a back end that waits now and then still counts as one.
 _BUSY_THREAD: Final = 0.1
 # From this share of disturbed runs on, the quickest runs must agree with the verdict.
@@ -45,7 +47,7 @@ def allowed_by_load(found: Comparison, first: Measurement, second: Measurement) 
     if _is_for_the_load(found.verdict, first, second):
         return replace(found, verdict=Verdict.UNDECIDED, contention=busy)
     if not _quickest_agree(found.verdict, first, second):
-        return replace(found, verdict=Verdict.UNDECIDED, contention=max(busy, _BUSY_CORES))
+        return replace(found, verdict=Verdict.UNDECIDED, contention=max(busy, BUSY_CORES))
     return found
 
 
@@ -63,7 +65,7 @@ def is_contended(found: Measurement) -> bool:
     """Whether other programs used cores that the plan needed."""
     cores = [block.conditions.cores for block in found.samples.blocks if block.conditions.cores]
     busy = busy_cores(found)
-    return bool(cores) and busy > _BUSY_CORES and wanted_cores(found) + busy > max(cores) + _BUSY_CORES
+    return bool(cores) and busy > BUSY_CORES and wanted_cores(found) + busy > max(cores) + BUSY_CORES
 
 
 def wanted_cores(found: Measurement) -> int:
@@ -77,9 +79,7 @@ def wanted_cores(found: Measurement) -> int:
 
 def busy_cores(found: Measurement) -> float:
     """Cores that other programs used, on average over the time of all blocks."""
-    told = [block.conditions for block in found.samples.blocks if block.conditions.other_cores_busy is not None]
-    wall = sum(item.wall_seconds for item in told)
-    return sum((item.other_cores_busy or 0.0) * item.wall_seconds for item in told) / wall if wall else 0.0
+    return cores_of_others(found.samples.blocks)
 
 
 def _quickest_agree(verdict: Verdict, first: Measurement, second: Measurement) -> bool:

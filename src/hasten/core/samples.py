@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Where a doubt begins. Each is about twice what a quiet machine shows, so that a doubt means something.
 _NOISY_HALF_WIDTH: Final = 0.03
-_BUSY_CORES: Final = 0.25
+BUSY_CORES: Final = 0.25
 _STOLEN_SHARE: Final = 0.02
 _FREQUENCY_SPREAD: Final = 0.05
 _THROTTLING_RISE: Final = 0.08
@@ -278,7 +278,7 @@ def _known(values: Any) -> list[float]:
 
 
 def _busy_doubt(busy: list[float]) -> Remark | None:
-    if not busy or float(np.mean(busy)) <= _BUSY_CORES:
+    if not busy or float(np.mean(busy)) <= BUSY_CORES:
         return None
     return remark(doubts.OTHER_LOAD, cores=float(np.mean(busy)))
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.codec import from_data, key, record, sentence, to_data
 from hasten.core.comparison import Comparison, Verdict
-from hasten.core.floor import FloorState as FloorState
-from hasten.core.floor import FloorVerdict
+from hasten.core.floor import FloorState, FloorVerdict
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark
 from hasten.core.statistics import Interval

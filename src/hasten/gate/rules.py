@@ -24,6 +24,7 @@ import numpy as np
 from hasten.core.codec import to_data
 from hasten.core.contention import busy_cores, is_contended
 from hasten.core.floor import FloorState
+from hasten.core.levels import exponential
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval, grouped_interval, mean_interval, student_quantile
 from hasten.evaluate.intervals import binomial_cdf, wilson_interval
@@ -267,7 +268,7 @@ def ratio_figure(log_ratios: Sequence[float]) -> Figure | None:
     """The latency against the baseline model's, from one log ratio for each round that both ran in."""
     if not log_ratios:
         return None
-    found = _exponential(mean_interval(log_ratios, CONFIDENCE))
+    found = _times(mean_interval(log_ratios, CONFIDENCE))
     return Figure(found, math.exp(min(log_ratios)), math.exp(max(log_ratios)), len(log_ratios))
 
 
@@ -277,14 +278,14 @@ def latency_figure(samples: Samples) -> Figure:
     The latency leaves disturbed runs out, by the quickest of all processes. Where processes differ by much, that leaves
     slow ones out; the interval has all of them, each by its own quickest runs.
     """
-    interval = _exponential(mean_interval(list(samples.levels.values()), CONFIDENCE))
+    interval = _times(mean_interval(list(samples.levels.values()), CONFIDENCE))
     estimate = samples.median_ms
     ends = (min(estimate, interval.low), max(estimate, interval.high))
     return Figure(Interval(estimate, *ends), *_range(samples), len(samples.levels))
 
 
-def _exponential(found: Interval) -> Interval:
-    return Interval(*(math.exp(end) if end < 700 else math.inf for end in (found.estimate, found.low, found.high)))
+def _times(logarithms: Interval) -> Interval:
+    return Interval(*(exponential(end) for end in (logarithms.estimate, logarithms.low, logarithms.high)))
 
 
 def p95_figure(samples: Samples) -> Figure:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hasten.core.codec import from_data
 from hasten.core.comparison import Verdict, compare_levels
+from hasten.core.contention import BEYOND_LOAD
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
 from hasten.core.trial import NOTHING
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from hasten.show.blocks import Block
 
 T = TypeVar("T")
-# So many times slower in whole rounds is nothing that load on the machine explains.
-_FAR: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Evidence:
         if trial.id == than.id:
             return Verdict.SAME
         ratio = trial.median_ms / than.median_ms if than.median_ms else math.inf
-        if max(ratio, 1 / ratio) > _FAR:
+        if max(ratio, 1 / ratio) > BEYOND_LOAD:
             return Verdict.SLOWER if ratio > 1 else Verdict.FASTER
         contended = any(one.against is not None and one.against.contention for one in (trial, than))
         found = None if contended else compare_levels(than.levels, trial.levels, self.base.levels)

@@ -12,8 +12,9 @@ from hasten.core.accuracy_notes import SKIPPED
 from hasten.core.codec import to_data
 from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.failure import Failure
+from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import CHOOSING, NOTHING, REPORTING, FloorState, Stage, Status, status_of
+from hasten.core.trial import CHOOSING, NOTHING, REPORTING, Stage, Status, status_of
 from hasten.data.metrics import FunctionMetric
 from hasten.data.tensor_forms import forms_from_graph
 from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations

@@ -13,11 +13,12 @@ from hasten.core.comparison import compare_levels
 from hasten.core.contention import allowed_by_load
 from hasten.core.errors import ModelError
 from hasten.core.failure import Failure
+from hasten.core.floor import FloorState
 from hasten.core.levels import Levels, latency_of, undisturbed
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval
-from hasten.core.trial import NOTHING, FloorState, Status, status_of, trial_id
+from hasten.core.trial import NOTHING, Status, status_of, trial_id
 from hasten.engine.model_file import file_hash
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.search.round_ratios import relative
@@ -184,20 +185,18 @@ class Candidates:
 
     def _figures(self, trial: Trial) -> dict[str, Any]:
         """The latency of a trial next to the base's, and their comparison."""
-        base = self.base.trial.levels
-        anchor = fmean(undisturbed(self._confirmed).values()) if self._confirmed else None
+        base = self._confirmed or self.base.trial.levels
         if trial.id == self.base.trial.id:
-            return {"latency": latency_of(self._confirmed or base), "against": None}
-        if not trial.levels:
-            return self._figures_of_probed(trial, anchor)
-        return {"latency": latency_of(trial.levels, base, anchor), "against": self._against_base(trial)}
-
-    def _figures_of_probed(self, trial: Trial, anchor: float | None) -> dict[str, Any]:
-        """A trial that was only looked at has a ratio to the base, and no rounds."""
-        if trial.against is None or not self.base.trial.levels:
+            return {"latency": latency_of(base), "against": None}
+        anchor = fmean(undisturbed(base).values()) if base else math.nan
+        if trial.levels:
+            latency = latency_of(trial.levels, self.base.trial.levels, anchor)
+            return {"latency": latency, "against": self._against_base(trial)}
+        if trial.against is None or not base:
             return {"latency": trial.latency, "against": trial.against}
-        at = fmean(undisturbed(self.base.trial.levels).values()) if anchor is None else anchor
-        return {"latency": Interval(math.exp(at) * trial.against.ratio, -math.inf, math.inf), "against": trial.against}
+        # It was only looked at: it has a ratio to the base, and no rounds.
+        latency = Interval(math.exp(anchor) * trial.against.ratio, -math.inf, math.inf)
+        return {"latency": latency, "against": trial.against}
 
     def _against_base(self, trial: Trial) -> Comparison | None:
         found = compare_levels(self.base.trial.levels, trial.levels)

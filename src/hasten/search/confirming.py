@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.comparison import DEFAULT_MARGIN, FEWEST_ROUNDS, Comparison, Verdict
 from hasten.core.contention import compare_measurements
 from hasten.core.failure import Failure
-from hasten.core.floor import MOST_STRICT_LOOKS
+from hasten.core.floor import MOST_STRICT_LOOKS, FloorState
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import NOTHING, ORIGINAL, REPORTING, FloorState, Stage, Status, Step, trial_id
+from hasten.core.trial import NOTHING, ORIGINAL, REPORTING, Stage, Status, Step, trial_id
 from hasten.measure.compare import ComparisonResult, compared
 from hasten.measure.rounds import Rounds
 from hasten.measure.schedule import Schedule

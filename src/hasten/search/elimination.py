@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import FEWEST_ROUNDS, Verdict
+from hasten.core.contention import BEYOND_LOAD
 from hasten.core.remark import remark
 from hasten.core.trial import NOTHING, Stage, Status, status_of
 from hasten.search.candidates import MOST_AT_ONCE, SLOWER, chunks
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from hasten.search.floor_guard import Guard
 
 _QUICK_SECONDS: Final = 0.15
-# Nothing that many times slower is worth a round more.
-_FAR: Final = 4.0
 _SECONDS: Final = 0.3
 MOST_ROUNDS: Final = 8
 
@@ -188,5 +187,5 @@ class Elimination:
 
 
 def _lacks_rounds(found: Comparison) -> bool:
-    few = found.rounds < FEWEST_ROUNDS and found.ratio < _FAR
+    few = found.rounds < FEWEST_ROUNDS and found.ratio < BEYOND_LOAD
     return few and found.verdict is Verdict.UNDECIDED and not found.contention

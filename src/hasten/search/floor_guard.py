@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Stage, Status, status_of
+from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, Stage, Status, status_of
 from hasten.evaluate.words import floor_data
 from hasten.search.plans import keeps_numbers, numbers_of
 

@@ -16,10 +16,10 @@ from hasten.core.codec import to_data
 from hasten.core.comparison import Verdict
 from hasten.core.errors import HastenError, Interrupted
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.floor import MOST_STRICT_LOOKS
+from hasten.core.floor import MOST_STRICT_LOOKS, FloorState
 from hasten.core.remark import remark
 from hasten.core.statistics import Interval
-from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, FloorState, Purpose, Status
+from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, Purpose, Status
 from hasten.data.tensor_forms import forms_from_graph
 from hasten.evaluate.words import floor_data
 from hasten.measure.bench import DEFAULT_SECONDS as BENCH_SECONDS

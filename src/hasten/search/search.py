@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.floor import FloorState
 from hasten.core.remark import remark
 from hasten.core.statistics import Interval
-from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Trial
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Trial
 from hasten.core.version import VERSION
 from hasten.search.candidates import SLOWER, Candidates
 from hasten.search.elimination import MOST_ROUNDS, Elimination

@@ -13,9 +13,9 @@ from hasten.core.comparison import Verdict
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Finding, Standing
+from hasten.core.floor import FloorState
 from hasten.core.remark import remark
 from hasten.core.session import Session, read_session
-from hasten.core.trial import FloorState
 from hasten.data.classes import packed_labels
 from hasten.data.tensor_forms import bundle_tensors
 from hasten.measure.rounds import no_progress

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import HastenError, UsageError
+from hasten.core.floor import FloorState
 from hasten.core.measurement import Model
 from hasten.core.remark import said
-from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Status, Trial
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial
 from hasten.engine.model_file import file_hash
 from hasten.explanation.inner_tensors import Subject
 from hasten.explanation.node_gains import measure_gains

@@ -21,12 +21,12 @@ from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.codec import to_data
 from hasten.core.comparison import compare_rounds
 from hasten.core.finding import Finding, Standing
-from hasten.core.floor import Floor
+from hasten.core.floor import Floor, FloorState
 from hasten.core.plan import Plan
 from hasten.core.remark import said
 from hasten.core.session import Session
 from hasten.core.statistics import Interval
-from hasten.core.trial import FloorState, Trial, trial_data
+from hasten.core.trial import Trial, trial_data
 from hasten.measure.compare import ComparisonResult
 from hasten.report.page import MISSING, chart_library, content, html_report
 from hasten.report.summary import summarize

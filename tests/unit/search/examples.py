@@ -7,10 +7,11 @@ from dataclasses import replace
 from hasten.core import doubts
 from hasten.core.accuracy import Accuracy
 from hasten.core.comparison import Comparison, Verdict
+from hasten.core.floor import FloorState
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.core.statistics import Interval
-from hasten.core.trial import ORIGINAL, FloorState, Purpose, Status, Step, Trial
+from hasten.core.trial import ORIGINAL, Purpose, Status, Step, Trial
 from hasten.practices.practice import Evidence
 from hasten.search.facts import TuneFound, front_of
 from hasten.search.tuning import nine_findings

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.core.comparison import compare_rounds
+from hasten.core.floor import FloorState
 from hasten.core.limits import Limit
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.statistics import Interval
-from hasten.core.trial import ORIGINAL, FloorState, Status, Trial
+from hasten.core.trial import ORIGINAL, Status, Trial
 from hasten.measure.rounds import Candidate, Track
 from hasten.search.candidates import Candidates, Entrant
 from hasten.search.elimination import Elimination

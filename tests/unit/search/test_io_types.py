@@ -10,9 +10,10 @@ import pytest
 
 from hasten.api import Data, Effort, SearchSettings, document, quantize
 from hasten.core.errors import UsageError
+from hasten.core.floor import FloorState
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
-from hasten.core.trial import ORIGINAL, FloorState, Trial
+from hasten.core.trial import ORIGINAL, Trial
 from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.model.reader import read_graph
 from hasten.search import variant_store
@@ -133,7 +134,6 @@ def test_inputs_are_fed_and_outputs_read_by_scale(dtype: str, io_types: IoTypes,
     assert integer_io == pytest.approx(usual, abs=0.005)
 
 
-@pytest.mark.slow
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, QuantizeFound]:
     folder, data = tmp_path_factory.mktemp("demo"), Data(str(DATA), str(CALIBRATION), samples=200)
@@ -143,6 +143,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, QuantizeFound]:
     }
 
 
+@pytest.mark.slow
 def test_the_demo_is_as_accurate_with_integers_at_its_border(demo: dict[str, QuantizeFound]) -> None:
     usual, integer_io = demo["float"].trials[1], demo["int8"].trials[1]
     assert types_of(integer_io.path) == ["int8", "int8"]

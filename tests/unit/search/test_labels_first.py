@@ -11,7 +11,7 @@ from PIL import Image
 
 from hasten.api import Data, Effort, SearchSettings, check, quantize
 from hasten.core.errors import DataError
-from hasten.core.trial import FloorState
+from hasten.core.floor import FloorState
 from hasten.gate.request import CheckRequest
 from tests.example_models import mobilenet_like
 

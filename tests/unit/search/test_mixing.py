@@ -13,8 +13,9 @@ import pytest
 from hasten.api import Data, Effort, SearchSettings, quantize
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
+from hasten.core.floor import FloorState
 from hasten.core.plan import Plan
-from hasten.core.trial import ORIGINAL, FloorState, Purpose, Trial
+from hasten.core.trial import ORIGINAL, Purpose, Trial
 from hasten.model.reader import read_graph
 from hasten.practices.quantize.facts import SIZE, SPEED, Sensitivity
 from hasten.search import mixing

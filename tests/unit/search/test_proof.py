@@ -15,9 +15,10 @@ from hasten.api import Data, Effort, SearchSettings, document, quantize
 from hasten.core.accuracy import Kind
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.failure import Failure
+from hasten.core.floor import FloorState
 from hasten.core.remark import remark
 from hasten.core.session import read_session
-from hasten.core.trial import ORIGINAL, FloorState
+from hasten.core.trial import ORIGINAL
 from hasten.evaluate import words
 from hasten.evaluate.evaluation import Skipped
 from hasten.evaluate.run import evaluate

@@ -16,9 +16,10 @@ from hasten.core.accuracy import Kind
 from hasten.core.comparison import Verdict
 from hasten.core.errors import DataError, Interrupted, UsageError
 from hasten.core.failure import Failure
+from hasten.core.floor import FloorState
 from hasten.core.plan import Plan, Workload
 from hasten.core.session import read_session
-from hasten.core.trial import ORIGINAL, FloorState, Trial
+from hasten.core.trial import ORIGINAL, Trial
 from hasten.data.dataset import Dataset, Sample
 from hasten.demo import MODEL
 from hasten.engine.model_file import file_hash

@@ -14,11 +14,12 @@ from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.codec import to_data
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import UsageError
+from hasten.core.floor import FloorState
 from hasten.core.limits import Limit, budget_from_text, limit_from_texts
 from hasten.core.plan import Plan
 from hasten.core.remark import remark, said
 from hasten.core.statistics import Interval
-from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Status, Trial, trial_data, trial_from_data
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial, trial_data, trial_from_data
 from hasten.search.facts import TuneFound, front_of
 from hasten.search.view import document
 from hasten.search.words import verdict_words

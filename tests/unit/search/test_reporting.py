@@ -10,9 +10,10 @@ import pytest
 from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
+from hasten.core.floor import FloorState
 from hasten.core.plan import Plan
 from hasten.core.remark import remark, said
-from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Trial
+from hasten.core.trial import NOTHING, ORIGINAL, Trial
 from hasten.data.metrics import TopK
 from hasten.evaluate.floor import floor_of_original
 from hasten.practices.quantize.facts import SPEED

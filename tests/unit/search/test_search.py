@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from hasten.api import Data, SearchSettings
+from hasten.core.floor import FloorState
 from hasten.core.plan import Plan
 from hasten.core.session import read_session
-from hasten.core.trial import FloorState, Purpose
+from hasten.core.trial import Purpose
 from hasten.explanation import node_gains
 from hasten.measure.rounds import no_progress
 from hasten.model.example_models import mobilenet_like

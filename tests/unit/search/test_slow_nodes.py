@@ -9,7 +9,8 @@ import pytest
 
 from hasten.api import Data, Effort, SearchSettings, quantize
 from hasten.core.comparison import Comparison, Verdict
-from hasten.core.trial import FloorState, Purpose, Trial
+from hasten.core.floor import FloorState
+from hasten.core.trial import Purpose, Trial
 from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.explanation.facts import Change, NodeRow
 from hasten.explanation.node_gains import Gains, NodeGain, gains_from_rows

@@ -12,9 +12,10 @@ import pytest
 from hasten.api import Data, Effort, SearchSettings, blocks, document, tune
 from hasten.bundle.folder import read_bundle
 from hasten.core.errors import ModelError
+from hasten.core.floor import FloorState
 from hasten.core.limits import Limit
 from hasten.core.session import read_session
-from hasten.core.trial import ORIGINAL, FloorState, Status
+from hasten.core.trial import ORIGINAL, Status
 from hasten.practices.registry import NAMES
 from hasten.show.terminal import terminal_text
 from tests.example_models import mobilenet_like

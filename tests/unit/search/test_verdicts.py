@@ -10,12 +10,13 @@ import pytest
 
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.finding import Finding, Standing
+from hasten.core.floor import FloorState
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, Profile
 from hasten.core.remark import remark, said
 from hasten.core.statistics import Interval
-from hasten.core.trial import ORIGINAL, FloorState, Status, Step, Trial
+from hasten.core.trial import ORIGINAL, Status, Step, Trial
 from hasten.evaluate.trial_words import why_words
 from hasten.practices.practice import Evidence
 from hasten.practices.registry import NAMES, phrasebook

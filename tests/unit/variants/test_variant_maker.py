@@ -13,7 +13,7 @@ from tests.unit.search.searching import store
 
 from hasten.core.errors import DataError, ModelError
 from hasten.core.failure import Failure
-from hasten.core.trial import FloorState
+from hasten.core.floor import FloorState
 from hasten.data.request import Data
 from hasten.search.folder import QUANTIZE
 from hasten.search.quantizing import run

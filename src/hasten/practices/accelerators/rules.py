@@ -9,8 +9,8 @@ from hasten.core.codec import to_data
 from hasten.core.comparison import Verdict
 from hasten.core.doubts import MORE_CORES
 from hasten.core.finding import Finding, Standing
+from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import FloorState
 from hasten.core.trial import Status as TrialStatus
 from hasten.practices.accelerators.facts import BASE, YARDSTICKS, Status
 from hasten.practices.practice import not_examined

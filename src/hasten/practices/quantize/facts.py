@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from hasten.core.codec import key, record
 from hasten.core.comparison import Verdict
+from hasten.core.floor import FloorState
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import Remark
-from hasten.core.trial import NOTHING, FloorState, Trial
+from hasten.core.trial import NOTHING, Trial
 from hasten.variants.io_types import FLOAT_IO, IoTypes
 
 SPEED: Final = "speed"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.codec import finite, to_data
 from hasten.core.comparison import DEFAULT_MARGIN, Verdict, compare_levels
 from hasten.core.finding import Finding, Standing
+from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import NOTHING, ORIGINAL, FloorState, Purpose, Status
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status
 from hasten.practices.quantize.facts import SIZE
 from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 

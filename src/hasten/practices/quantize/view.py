@@ -10,8 +10,9 @@ from hasten.core.accuracy import Kind, is_share, value_text
 from hasten.core.accuracy_notes import RANDOM_INPUTS
 from hasten.core.codec import from_data, to_data
 from hasten.core.comparison import Verdict
+from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, each_once, remark
-from hasten.core.trial import NOTHING, ORIGINAL, FloorState, trial_data
+from hasten.core.trial import NOTHING, ORIGINAL, trial_data
 from hasten.core.units import interval_ms, milliseconds, percent, percentage_points, several, size, speedup
 from hasten.practices.quantize.facts import QuantizeFound, Sensitivity
 from hasten.practices.quantize.rules import NAME, choice, finding_of

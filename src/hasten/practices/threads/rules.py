@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hasten.core import doubts
+from hasten.core.block import cores_of_others
 from hasten.core.codec import to_data
 from hasten.core.comparison import FEWEST_ROUNDS, Verdict
 from hasten.core.finding import Finding, Standing
@@ -104,10 +105,7 @@ def samples_of(option: Option, condition: Condition, rounds: Sequence[Round], ti
 
 def _others_busy(rounds: Sequence[Round]) -> float:
     """How many cores other programs kept busy during these rounds, by the wall time of their blocks."""
-    told = [block.conditions for item in rounds for blocks in item.blocks.values() for block in blocks]
-    known = [(it.other_cores_busy, it.wall_seconds) for it in told if it.other_cores_busy is not None]
-    wall_seconds = sum(wall for _, wall in known)
-    return sum(busy * wall for busy, wall in known) / wall_seconds if wall_seconds else 0.0
+    return cores_of_others(block for item in rounds for blocks in item.blocks.values() for block in blocks)
 
 
 def _cost(option: Option) -> tuple[int, bool, tuple[int, ...]]:

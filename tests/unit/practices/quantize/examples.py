@@ -8,9 +8,10 @@ from dataclasses import replace
 from hasten.core import accuracy_notes
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
+from hasten.core.floor import FloorState
 from hasten.core.remark import remark, said
 from hasten.core.statistics import Interval
-from hasten.core.trial import ORIGINAL, FloorState, Purpose, Trial
+from hasten.core.trial import ORIGINAL, Purpose, Trial
 from hasten.evaluate import words
 from hasten.practices.quantize.facts import SIZE, QuantizeFound, Sensitivity
 from hasten.variants.io_types import IoTypes

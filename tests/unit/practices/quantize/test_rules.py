@@ -10,9 +10,9 @@ import pytest
 from hasten.core.accuracy import Accuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.finding import Standing
-from hasten.core.floor import FloorVerdict
+from hasten.core.floor import FloorState, FloorVerdict
 from hasten.core.remark import said
-from hasten.core.trial import ORIGINAL, FloorState, Purpose, Trial
+from hasten.core.trial import ORIGINAL, Purpose, Trial
 from hasten.practices.quantize.facts import SIZE, SPEED, QuantizeFound
 from hasten.practices.quantize.rules import choice, choose, finding_of, worth_mixing
 from hasten.practices.quantize.words import BOOK

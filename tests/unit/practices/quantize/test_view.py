@@ -11,8 +11,8 @@ import pytest
 
 from hasten.api import blocks, document
 from hasten.core.accuracy import Accuracy, Kind
+from hasten.core.floor import FloorState
 from hasten.core.plan import Plan, Workload
-from hasten.core.trial import FloorState
 from hasten.show.terminal import terminal_text
 from tests.unit.practices.quantize.examples import ORIGINAL_TRIAL, already_quantized, odd, typical
 
