@@ -137,9 +137,12 @@ class Samples:
 
     def latency_with(self, confidence: float) -> Interval:
         """The latency with an interval of another confidence."""
-        found = latency_of(self.levels, confidence=confidence) if self.counted > 1 else None
-        if found is None:  # one process: its blocks are all there is to go by
-            found = grouped_interval(self.block_medians_ms, confidence)
+        found = latency_of(self.levels, confidence=confidence)
+        if found is None or self.counted < 2:  # one process: its blocks are all there is to go by for the interval
+            blocks = grouped_interval(self.block_medians_ms, confidence)
+            estimate = blocks.estimate if found is None else found.estimate
+            shift = estimate - blocks.estimate
+            found = Interval(estimate, blocks.low + shift, blocks.high + shift)
         # Few that differ a lot make an interval so wide that it would reach below no time at all.
         return replace(found, low=max(found.low, 0.0)) if math.isfinite(found.low) else found
 

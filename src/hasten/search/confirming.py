@@ -54,6 +54,8 @@ class Proof:
     """The confirmation, and what each step brought."""
 
     chain: tuple[Link, ...]
+    measurements: tuple[Measurement, ...]
+    """What was measured of each candidate of the chain, not yet placed by the first."""
     results: tuple[ComparisonResult, ...]
     """Each candidate of the chain after the first, against the first."""
     steps: tuple[Step, ...]
@@ -70,8 +72,7 @@ class Proof:
 
     def measured(self) -> dict[str, Measurement]:
         """What was measured of each candidate of the chain, by its label."""
-        found = [self.results[0].first, *(result.second for result in self.results)]
-        return {link.candidate.label: one for link, one in zip(self.chain, found, strict=True)}
+        return {link.candidate.label: one for link, one in zip(self.chain, self.measurements, strict=True)}
 
     @property
     def is_last_step_idle(self) -> bool:
@@ -83,7 +84,7 @@ class Proof:
 
     def without_last_step(self) -> Proof:
         """The same for the candidate before."""
-        return Proof(self.chain[:-1], self.results[:-1], self.steps[:-1])
+        return Proof(self.chain[:-1], self.measurements[:-1], self.results[:-1], self.steps[:-1])
 
 
 def prove(
@@ -106,10 +107,11 @@ def prove(
             if _is_sure(rounds):
                 break
             schedule.seconds = max(seconds, patience_s) if _is_likely(rounds) else seconds
-    base, *others = (_measured(track) for track in rounds.tracks)
+    measurements = tuple(_measured(track) for track in rounds.tracks)
+    base, *others = measurements
     results = tuple(compared(base, other, schedule.elapsed_s) for other in others)
     steps = [_step(link, *pair, base) for link, pair in zip(chain[1:], pairwise([base, *others]), strict=True)]
-    return Proof(tuple(chain), results, tuple(steps))
+    return Proof(tuple(chain), measurements, results, tuple(steps))
 
 
 def _is_likely(rounds: Rounds) -> bool:
