@@ -115,6 +115,18 @@ def test_accelerators(found: Trial, standing: Standing, code: str) -> None:
     assert why_words(found.why) in BOOK.text(finding.remark)
 
 
+@pytest.mark.parametrize("rounds", [1, 5])
+def test_an_accelerator_has_no_credit_for_threads_that_were_not_chosen(rounds: int) -> None:
+    """Beside other work, two threads were undecided and the NPU, measured by one thread, "2.8 times faster"."""
+    two = trial(ORIGINAL, 2.0)
+    npu = trial(ORIGINAL, 1.5, NPU, floor=FloorState.UNKNOWN)
+    finding = verdicts([BASE, two if rounds > 1 else one_round(two, 2.0), npu])["accelerators"]
+    (row,) = finding.remark.facts["rows"]
+    assert row["ratio"] == pytest.approx(0.75)
+    assert finding.standing is (Standing.TO_DO if rounds > 1 else Standing.UNDECIDED)
+    assert "than 2 threads" in BOOK.text(finding.remark)
+
+
 def test_a_faster_accelerator_that_breaks_the_floor_is_not_said_to_be_slower() -> None:
     why = said("It loses 3.0 percentage points of top-1.")
     broken = trial(ORIGINAL, 1.0, NPU, floor=FloorState.BROKEN, status=Status.BROKEN, why=why)

@@ -224,10 +224,13 @@ def verdict(known: Evidence) -> Finding:
     if not tried:
         return not_examined(NAME)
     ran = [trial for trial in tried if trial.latency is not None]
-    facts = {"rows": [_row(trial, known.best) for trial in tried]}
+    yardstick = _yardstick(known)
+    facts: dict[str, Any] = {"rows": [_row(trial, yardstick) for trial in tried]}
+    if yardstick.id != known.best.id:
+        facts["threads"] = yardstick.plan.threads
     if not ran:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-runs", **facts))
-    verdicts = {trial.id: known.verdict_on(trial, known.best) for trial in ran if trial.id != known.best.id}
+    verdicts = {trial.id: known.verdict_on(trial, yardstick) for trial in ran if trial.id != yardstick.id}
     faster = [trial for trial in ran if verdicts.get(trial.id) is Verdict.FASTER]
     if any(trial.floor is FloorState.UNKNOWN for trial in faster):
         return Finding(NAME, Standing.TO_DO, remark("accelerators.no-data", **facts))
@@ -236,6 +239,19 @@ def verdict(known: Evidence) -> Finding:
     if Verdict.UNDECIDED in verdicts.values():
         return Finding(NAME, Standing.UNDECIDED, remark("accelerators.undecided", **facts))
     return Finding(NAME, Standing.GOOD, remark("accelerators.none-faster", **facts))
+
+
+def _yardstick(known: Evidence) -> Trial:
+    """What an accelerator has to beat: the choice, or the same model on the CPU with threads that look faster.
+
+    Where other programs keep more threads from being chosen, their gain is still not the accelerator's.
+    """
+    best = known.best
+    if not best.plan.runs_on_cpu:
+        return best
+    alike = [one for one in known.trials if one.variant == best.variant and one.latency is not None]
+    on_cpu = [one for one in alike if one.plan.runs_on_cpu and one.plan.kernel == best.plan.kernel]
+    return min([best, *on_cpu], key=lambda one: one.median_ms)
 
 
 def _fastest_of_each(trials: Sequence[Trial]) -> list[Trial]:

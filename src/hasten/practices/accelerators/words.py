@@ -162,16 +162,21 @@ def _none_here(facts: Mapping[str, Any]) -> str:
 
 
 def _raced(facts: Mapping[str, Any]) -> str:
-    return " ".join(f"{row['name'].upper()}: {_raced_row(row)}" for row in facts["rows"])
+    than = f" than {several(facts['threads'], 'thread')}" if "threads" in facts else ""
+    return " ".join(f"{row['name'].upper()}: {_raced_row(row, than)}" for row in facts["rows"])
 
 
-def _raced_row(row: Mapping[str, Any]) -> str:
+def _raced_row(row: Mapping[str, Any], other: str) -> str:
     if row["median_ms"] is None:
         return as_sentence(why_words(row["why"]) or "it did not run")
     ratio = row["ratio"]
-    than = "" if ratio is None else f" ({_against_best(ratio)})"
+    than = "" if ratio is None else f" ({_against_best(ratio)}{other})"
     why = f" {as_sentence(why_words(row['why']))}" if row["why"] and ratio is not None and ratio < 1 else ""
     return f"{milliseconds(row['median_ms'])}{than}.{why}"
+
+
+def _beaten(facts: Mapping[str, Any]) -> str:
+    return "the CPU" if "threads" in facts else "the chosen plan"
 
 
 def _against_best(ratio: float) -> str:
@@ -232,12 +237,12 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Give labeled data with --data.",
     ),
     "accelerators.none-accurate": Phrase(
-        lambda facts: f"No accelerator beats the chosen plan and keeps the accuracy. {_raced(facts)}"
+        lambda facts: f"No accelerator beats {_beaten(facts)} and keeps the accuracy. {_raced(facts)}"
     ),
     "accelerators.undecided": Phrase(
-        lambda facts: f"Whether an accelerator beats the chosen plan is undecided. {_raced(facts)}",
+        lambda facts: f"Whether an accelerator beats {_beaten(facts)} is undecided. {_raced(facts)}",
         "Run hasten accelerators on an idle machine, or raise --budget.",
     ),
-    "accelerators.none-faster": Phrase(lambda facts: f"No accelerator beats the chosen plan. {_raced(facts)}"),
+    "accelerators.none-faster": Phrase(lambda facts: f"No accelerator beats {_beaten(facts)}. {_raced(facts)}"),
 }
 BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)
