@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten import demo
-from hasten.model.model_object import operator_number, read_object, write_object
+from hasten.model.edit.file import operator_number, read_object, write_object
 
 if TYPE_CHECKING:
     from pathlib import Path

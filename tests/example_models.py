@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.model.build_graph import Spec
+from hasten.model.edit.file import bytes_from_object, object_from_bytes
 from hasten.model.example_models import INPUT_SCALE, matmul_chain, mobilenet_like, scaled_input, stream
-from hasten.model.model_object import bytes_from_object, object_from_bytes
 from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tests import example_models
 from hasten.bundle.folder import write_bundle
 from hasten.bundle.record import Bundle
 from hasten.demo import DATA, MODEL
-from hasten.model.model_object import bytes_from_object, object_from_bytes
+from hasten.model.edit.file import bytes_from_object, object_from_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

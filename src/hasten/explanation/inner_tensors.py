@@ -13,8 +13,8 @@ from hasten.core.failure import RunnerFailed
 from hasten.core.remark import Remark, remark, said
 from hasten.data.tensor_forms import TensorForm, forms_from_graph, real_from_bytes
 from hasten.explanation.tensor_errors import ErrorMeter
+from hasten.model.edit.outputs import shown_names, with_outputs
 from hasten.model.graph import BITS_OF_DTYPE, FLOAT_DTYPES
-from hasten.model.model_object import shown_names, with_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

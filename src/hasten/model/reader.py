@@ -97,7 +97,7 @@ class _ModelReader:
     def _code(self, code: Any) -> tuple[str, str | None, int]:
         # Old files have the code in the old one-byte field only; later ones in both, or 127 in the old one.
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-        op = _names(self.schema.BuiltinOperator).get(number, f"UNKNOWN_{number}")
+        op = names_of(self.schema.BuiltinOperator).get(number, f"UNKNOWN_{number}")
         return op, text_from_bytes(code.CustomCode()) if op == "CUSTOM" else None, code.Version()
 
     def _span(self, index: int) -> tuple[int, int]:
@@ -137,7 +137,7 @@ class _ModelReader:
             name=text_from_bytes(tensor.Name()),
             shape=shape,
             shape_signature=_shape(tensor.ShapeSignatureAsNumpy()) or shape,
-            dtype=_names(self.schema.TensorType).get(number, f"unknown_{number}").lower(),
+            dtype=names_of(self.schema.TensorType).get(number, f"unknown_{number}").lower(),
             quantization=_quantization(tensor.Quantization(), tensor._tab),
             is_constant=is_constant,
             is_variable=tensor.IsVariable(),
@@ -165,7 +165,7 @@ class _ModelReader:
             (self.schema.BuiltinOptions, operator.BuiltinOptionsType(), operator.BuiltinOptions()),
             (self.schema.BuiltinOptions2, operator.BuiltinOptions2Type(), operator.BuiltinOptions2()),
         ):
-            name = _names(union).get(number, "NONE")
+            name = names_of(union).get(number, "NONE")
             if table is not None and name != "NONE":
                 options = getattr(self.schema, name)()
                 options._tab = operator._tab.child(table.Pos)
@@ -183,7 +183,7 @@ class _ModelReader:
         enumeration = _ENUMERATION_OF_OPTION.get(key)
         if enumeration is None or not isinstance(value, int):
             return value
-        name = _names(getattr(self.schema, enumeration)).get(value, str(value))
+        name = names_of(getattr(self.schema, enumeration)).get(value, str(value))
         return name.lower() if enumeration == "TensorType" else name
 
     def _signature(self, signature: Any, subgraphs: Sequence[Subgraph]) -> Signature:
@@ -212,7 +212,7 @@ _ENUMERATION_OF_OPTION = {
 
 
 @cache
-def _names(enumeration: Any) -> dict[int, str]:
+def names_of(enumeration: Any) -> dict[int, str]:
     """The members of a generated enumeration by number."""
     return {number: name for name, number in vars(enumeration).items() if isinstance(number, int)}
 

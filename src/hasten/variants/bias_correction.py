@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.model.model_object import constant_bytes, operator_number
+from hasten.model.edit.file import constant_bytes, operator_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.remark import remark
-from hasten.model.model_object import write_object
+from hasten.model.edit.file import write_object
 from hasten.model.reader import read_graph
 from hasten.variants.already_quantized import quantized_in_part, refuse_quantized, refuse_sparse
 from hasten.variants.bias_correction import channel_means, correct_biases

@@ -14,7 +14,7 @@ import numpy as np
 
 from hasten.core.errors import UsageError
 from hasten.core.remark import Remark, remark
-from hasten.model.model_object import operator_number, read_object, write_object
+from hasten.model.edit.file import operator_number, read_object, write_object
 from hasten.model.reader import read_graph
 from hasten.variants.sparsity import as_matrix, weighted_nodes
 from hasten.variants.variant import NothingToChangeError, Variant, place_for, weight_shares, zipped_bytes

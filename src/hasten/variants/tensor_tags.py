@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import ModelError
 from hasten.model.build_bytes import ELEMENT_TYPES
-from hasten.model.model_object import bytes_from_object, object_from_bytes, operators_of, read_object, text
+from hasten.model.edit.file import bytes_from_object, object_from_bytes, operators_of, read_object, text
 from hasten.variants.quantizer import Order, calibrated_ranges, quantized_bytes
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from hasten.data.sources import open_dataset
 from hasten.evaluate.evaluation import EvaluationOptions
 from hasten.evaluate.scoring import check_labels
 from hasten.measure.opening import open_model
-from hasten.model.model_object import read_object, write_object
+from hasten.model.edit.file import read_object, write_object
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

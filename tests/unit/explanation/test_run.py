@@ -102,6 +102,7 @@ def test_depthwise_layers_of_dynamic_range_leave_the_delegate(tmp_path: Path) ->
     assert found.instructions.cpu
 
 
+@pytest.mark.slow
 def test_the_demo_quantized_by_googles_quantizer(tmp_path: Path) -> None:
     quantizer = pytest.importorskip("ai_edge_quantizer.quantizer")
     recipe = pytest.importorskip("ai_edge_quantizer.recipe")

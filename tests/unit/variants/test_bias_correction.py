@@ -11,7 +11,7 @@ from variant_models import answers, inputs_of, model_file
 
 from hasten.core.remark import remark
 from hasten.model.build_graph import Spec
-from hasten.model.model_object import read_object
+from hasten.model.edit.file import read_object
 from hasten.variants import words
 from hasten.variants.make import calibrate, make_variant
 from hasten.variants.selection import NodeChoice

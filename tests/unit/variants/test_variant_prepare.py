@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from variant_models import MODELS, answers, inputs_of, model_file
 
 from hasten.core.remark import remark
-from hasten.model.model_object import bytes_from_object, object_from_bytes, read_object
+from hasten.model.edit.file import bytes_from_object, object_from_bytes, read_object
 from hasten.model.reader import read_graph
 from hasten.variants import words
 from hasten.variants.prepare import prepare

@@ -11,7 +11,7 @@ from variant_models import answers, inputs_of, worst_error
 
 from hasten.core.remark import remark
 from hasten.model.build_graph import Spec
-from hasten.model.model_object import read_object, write_object
+from hasten.model.edit.file import read_object, write_object
 from hasten.model.reader import read_graph
 from hasten.variants import words
 from hasten.variants.make import make_variant

@@ -16,7 +16,7 @@ from variant_models import answers, inputs_of, model_file
 from hasten.core.errors import ModelError, UsageError
 from hasten.core.remark import remark
 from hasten.model.build_graph import Spec
-from hasten.model.model_object import bytes_from_object, object_from_bytes
+from hasten.model.edit.file import bytes_from_object, object_from_bytes
 from hasten.model.reader import read_constant, read_graph
 from hasten.variants import pruning, words
 from hasten.variants.make import make_variant

@@ -12,7 +12,7 @@ from tests.model_builder import ModelBuilder
 
 from hasten.core.errors import UsageError
 from hasten.demo import MODEL
-from hasten.model.model_object import shown_names, with_outputs
+from hasten.model.edit.outputs import shown_names, with_outputs
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
