@@ -11,6 +11,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from hasten.bundle.code_shared import byte_count, headline, numbered, plain, tensor_comment
+from hasten.bundle.kernels import inner_path
 from hasten.engine import abi
 from hasten.engine.library import KNOWN_RELEASES
 from hasten.engine.options import accelerator_folders, hardware_bits, option_texts
@@ -47,6 +48,35 @@ _REGISTERED: Final = Template(r"""    size_t accelerators = 0;
     if (!(kinds & $bit)) throw std::runtime_error("LiteRT could not load the $name accelerator from " + folder + ".");
 """)
 
+# With custom kernels: each library registers its own for the model's custom operators.
+_KERNEL_FUNCTIONS: Final = Template(r"""
+  void RegisterKernels(void* options) {
+    using Register = int (*)(void*, void*, void* (*)(void*, const char*), void*);
+    const std::string folder = path_.substr(0, path_.rfind('/') + 1);
+    const std::string names[] = {$libraries};
+    for (const std::string& name : names) {
+      const std::string file = name[0] == '/' ? name : folder + name;
+      void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (!library) throw std::runtime_error("The kernel library " + file + " cannot be loaded: " + dlerror() + ".");
+      const auto add = reinterpret_cast<Register>(dlsym(library, "hasten_register_kernels"));
+      const auto failure = reinterpret_cast<const char* (*)()>(dlsym(library, "hasten_kernel_failure"));
+      if (!add || !failure) throw std::runtime_error(file + " is not a library of kernels.");
+      kernel_failures_.push_back(failure);
+      if (add(options, model_.get(), dlsym, RTLD_DEFAULT) < 0) {
+        CheckKernels();
+        throw std::runtime_error("LiteRT does not take the kernels of " + file + ".");
+      }
+    }
+  }
+
+  // LiteRT ignores what kernels answer.
+  void CheckKernels() const {
+    for (const auto failure : kernel_failures_) {
+      if (const char* reason = failure()) throw std::runtime_error(std::string("A kernel failed: ") + reason + ".");
+    }
+  }
+""")
+
 
 def cpp_follows(bundle: Bundle) -> bool:
     """Whether the compiled-model interface can do what the plan asks for: reference kernels and delegates it cannot."""
@@ -63,13 +93,15 @@ def cpp_code(bundle: Bundle) -> str:
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         headline=headline(bundle),
         releases=" and ".join(KNOWN_RELEASES),
-        libraries=" -ldl" if on_device else "",
+        libraries=" -ldl" if on_device or plan.kernels else "",
         files="".join(f" {name}" for name in names),
-        includes=("#include <sched.h>\n" if plan.cores else "") + ("#include <dlfcn.h>\n" if on_device else ""),
+        includes=("#include <sched.h>\n" if plan.cores else "")
+        + ("#include <dlfcn.h>\n" if on_device or plan.kernels else ""),
         before=_before(bundle),
         int_type=abi.ANY_INT,
         text_type=abi.ANY_STRING,
         **_environment(plan),
+        **_kernels(bundle),
         inputs=", ".join(_expected(tensor, tensor.name in resized) for tensor in inputs),
         outputs=", ".join(_expected(tensor, False) for tensor in outputs),
         accessors="\n".join([*_accessors("Input", inputs), *_accessors("Output", outputs)]),
@@ -111,6 +143,22 @@ def _environment(plan: Plan) -> dict[str, str]:
         "settings": ", ".join(settings),
         "places": _PLACES.substitute(places=", ".join(places)) if folders else "",
         "registered": _REGISTERED.substitute(name=name, bit=bit) if folders else "",
+    }
+
+
+def _kernels(bundle: Bundle) -> dict[str, str]:
+    """Parts of the template: the libraries of custom kernels, which lie beside the model."""
+    if not bundle.plan.kernels:
+        parts = ("check_kernels", "register_kernels", "keep_options", "kernel_functions", "kernel_members")
+        return dict.fromkeys(parts, "")
+    libraries = ", ".join(_string(inner_path(bundle.folder, kernel)) for kernel in bundle.plan.kernels)
+    return {
+        "check_kernels": "    CheckKernels();\n",
+        "register_kernels": "    RegisterKernels(options.get());\n",
+        "keep_options": "    options_ = std::move(options);  // LiteRT goes on reading the kernels' names in them\n",
+        "kernel_functions": _KERNEL_FUNCTIONS.substitute(libraries=libraries).removeprefix("\n") + "\n",
+        "kernel_members": "  std::vector<const char* (*)()> kernel_failures_;\n"
+        "  Handle options_{nullptr, {LiteRtDestroyOptions}};\n",
     }
 
 

@@ -89,10 +89,11 @@ $buffers
 def kotlin_follows(bundle: Bundle) -> bool:
     """Whether LiteRT's interfaces for Android can do what the bundle asks for.
 
-    They have no reference kernels; hasten's NPU is a computer's; on the GPU they take five types, and resize nothing.
+    They have no reference kernels and take no custom ones; hasten's NPU is a computer's; on the GPU they take five
+    types, and resize nothing.
     """
     plan, tensors = bundle.plan, (*bundle.inputs, *bundle.outputs)
-    if plan.kernel == "reference" or plan.delegate or plan.accelerator == "npu":
+    if plan.kernel == "reference" or plan.delegate or plan.kernels or plan.accelerator == "npu":
         return False
     resizes = bool(bundle.workload.shapes)
     return plan.accelerator == "cpu" or (all(tensor.dtype in _ARRAYS for tensor in tensors) and not resizes)

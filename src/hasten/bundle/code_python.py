@@ -8,6 +8,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from hasten.bundle.code_shared import headline, tensor_comment
+from hasten.bundle.kernels import inner_path
 from hasten.core.plan import Plan
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def _views(bundle: Bundle, place: str) -> str:
 def _runner(bundle: Bundle, place: str) -> str:
     plain, workload = Plan(), bundle.workload
     settings = {item.name: getattr(bundle.plan, item.name) for item in fields(Plan)}
+    settings["kernels"] = tuple(_Place(inner_path(bundle.folder, kernel)) for kernel in bundle.plan.kernels)
     asked = [f"{name}={value!r}" for name, value in settings.items() if value != getattr(plain, name)]
     what = f"\n        hasten.Workload(signature={workload.signature!r}, shapes={workload.shapes!r}),"
     return _RUNNER.substitute(
@@ -137,6 +139,17 @@ def _runner(bundle: Bundle, place: str) -> str:
         workload=what if workload.signature or workload.shapes else "",
         example=_example(bundle, "inputs[{!r}]", "outputs[{!r}]", "        "),
     )
+
+
+class _Place(str):
+    """A path in generated code: one inside the bundle is found from the code's own place."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return (
+            repr(str(self)) if self.startswith("/") else f"str(Path(__file__).resolve().parent.parent / {str(self)!r})"
+        )
 
 
 def _example(bundle: Bundle, an_input: str, an_output: str, indent: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.bundle.kernels import with_kernels_in
 from hasten.bundle.record import FORMAT, MALFORMED, MARK, MODEL_FILE, Bundle, bundle_data, bundle_from_data
 from hasten.bundle.trust import kept_plan, opened_plan
 from hasten.core.checks import path_text
@@ -41,7 +42,7 @@ def is_bundle(path: Path) -> bool:
 def read_bundle(folder: Path, *, trust_bundle: bool = False) -> Bundle:
     """Read a bundle and check every part of it; a DataError or ModelError names what is wrong.
 
-    Its plan may load a delegate library, or use paths outside its folder, only with `trust_bundle`.
+    Its plan may load a delegate or kernel library, or use paths outside its folder, only with `trust_bundle`.
     """
     folder = Path(path_text("folder", folder))
     path = folder / PLAN_FILE
@@ -73,6 +74,7 @@ def write_bundle(model: Path, bundle: Bundle) -> Bundle:
     new = functools.partial(whole_file, follow_link=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        bundle = replace(bundle, plan=with_kernels_in(folder, bundle.plan))
         with new(folder / PLAN_FILE) as new_plan, new(folder / MODEL_FILE) as new_model:
             with model.open("rb") as source:
                 shutil.copyfileobj(source, new_model)

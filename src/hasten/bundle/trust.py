@@ -1,7 +1,8 @@
 """What a bundle may ask of the machine that opens it.
 
-A bundle travels. Its plan may name files: a delegate library, which is code, a cache folder, which is written to, and
-engine options, which can be either. Without trust, nothing outside the bundle is touched and no code of it is loaded.
+A bundle travels. Its plan may name files: delegate and kernel libraries, which are code, a cache folder, which is
+written to, and engine options, which can be either. Without trust, nothing outside the bundle is touched and no code of
+it is loaded.
 """
 
 from __future__ import annotations
@@ -29,18 +30,25 @@ def opened_plan(folder: Path, plan: Plan, *, is_trusted: bool) -> Plan:
         _refuse_code(folder, plan)
         _refuse_outside(folder, plan)
     cache = str(folder.resolve() / plan.cache) if plan.cache else ""
-    return replace(plan, delegate=_with_library(plan, folder.resolve() / _library(plan)), cache=cache)
+    return replace(_with_full_paths(folder, plan), cache=cache)
 
 
 def kept_plan(folder: Path, plan: Plan) -> Plan:
     """The plan as a bundle keeps it: with full paths, as its folder may be opened from anywhere."""
     cache = str(_from_folder(folder, Path(plan.cache))) if plan.cache else ""
-    return replace(plan, delegate=_with_library(plan, _from_folder(folder, Path(_library(plan)))), cache=cache)
+    kernels = tuple(str(_from_folder(folder, Path(kernel))) for kernel in plan.kernels)
+    delegate = _with_library(plan, _from_folder(folder, Path(_library(plan))))
+    return replace(plan, delegate=delegate, cache=cache, kernels=kernels)
 
 
-def delegate_description(plan: Plan) -> str:
-    """The delegate library of a plan and its SHA-256."""
-    path = Path(_library(plan))
+def code_descriptions(plan: Plan) -> tuple[str, ...]:
+    """The libraries that a plan loads, each with its SHA-256."""
+    delegates = (_library(plan),) if plan.delegate else ()
+    named = [("delegate", path) for path in delegates] + [("kernel", path) for path in plan.kernels]
+    return tuple(f"{kind} library {_with_hash(Path(path))}" for kind, path in named)
+
+
+def _with_hash(path: Path) -> str:
     try:
         return f"{path} (SHA-256 {file_hash(path)})"
     except OSError:
@@ -48,12 +56,8 @@ def delegate_description(plan: Plan) -> str:
 
 
 def _refuse_code(folder: Path, plan: Plan) -> None:
-    if plan.delegate:
-        full = replace(plan, delegate=str(folder.resolve() / _library(plan)))
-        raise DataError(
-            f"The bundle {folder} loads the delegate library {delegate_description(full)}, which can run any code.",
-            _HINT,
-        )
+    for description in code_descriptions(_with_full_paths(folder, plan)):
+        raise DataError(f"The bundle {folder} loads the {description}, which can run any code.", _HINT)
     for key, value in plan.options:
         if not _NAMES_NO_FILE.fullmatch(value):
             raise DataError(f"The bundle {folder} sets the engine option {key} to {value}, which may be a path.", _HINT)
@@ -69,6 +73,13 @@ def _refuse_outside(folder: Path, plan: Plan) -> None:
         raise DataError(f"The bundle {folder} keeps its cache in {plan.cache}, outside its folder.", _HINT) from None
     if link is not None:
         raise DataError(f"The cache of the bundle {folder} contains the symbolic link {link.name}.", _HINT)
+
+
+def _with_full_paths(folder: Path, plan: Plan) -> Plan:
+    """The plan with its libraries as seen from anywhere."""
+    root = folder.resolve()
+    kernels = tuple(str(root / kernel) for kernel in plan.kernels)
+    return replace(plan, delegate=_with_library(plan, root / _library(plan)), kernels=kernels)
 
 
 def _from_folder(folder: Path, path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
@@ -31,6 +32,8 @@ class Plan:
     """A folder on the device where the back end may keep what it works out at its start, for the next one."""
     cores: tuple[int, ...] = ()
     """The cores that the runner may use, set before the engine loads; empty: all that it gets."""
+    kernels: tuple[str, ...] = ()
+    """Libraries with kernels for the model's custom operators, `LIB` or `LIB:FILE.py` (Python for numba)."""
 
     def __post_init__(self) -> None:
         _one_of("accelerator", self.accelerator, ACCELERATORS)
@@ -41,6 +44,7 @@ class Plan:
         object.__setattr__(self, "cache", text_of("cache", self.cache))
         object.__setattr__(self, "options", _checked_options(self.options))
         object.__setattr__(self, "cores", checked_cores(self.cores))
+        object.__setattr__(self, "kernels", _checked_kernels(self.kernels))
 
     @property
     def runs_on_cpu(self) -> bool:
@@ -57,6 +61,8 @@ class Plan:
             words.append(f"{self.kernel} kernels")
         if self.precision != "default":
             words.append(self.precision)
+        if self.kernels:
+            words.append(f"kernels of {', '.join(setting.rsplit('/', 1)[-1] for setting in self.kernels)}")
         if self.cache:
             words.append("with a cache")
         words.extend(f"{key}={value}" for key, value in self.options)
@@ -102,6 +108,8 @@ def plan_with(base: Plan, settings: dict[str, str]) -> Plan:
         values["threads"] = _whole_number("threads", plain["threads"])
     if "cores" in plain:
         values["cores"] = cores_from_text(plain["cores"])
+    if "kernels" in plain:
+        values["kernels"] = tuple(filter(None, plain["kernels"].split("+")))
     return replace(base, options=tuple(sorted(options.items())), **values)
 
 
@@ -121,6 +129,14 @@ def _checked_options(options: Any) -> tuple[tuple[str, str], ...]:
             f"The value of options cannot be {options!r}.", 'Pass pairs of texts, such as (("cpu.flags", "1"),).'
         )
     return pairs
+
+
+def _checked_kernels(kernels: Any) -> tuple[str, ...]:
+    if isinstance(kernels, str | bytes) or not isinstance(kernels, Iterable):
+        raise UsageError(
+            f"The value of kernels cannot be {kernels!r}.", 'Pass paths of libraries, such as ("libkernels.so",).'
+        )
+    return tuple(text_of("kernels", kernel) for kernel in kernels)
 
 
 def _checked_shapes(shapes: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:

@@ -13,7 +13,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import is_bundle, read_bundle
-from hasten.bundle.trust import delegate_description
+from hasten.bundle.trust import code_descriptions
 from hasten.core.checks import check_kind, path_text
 from hasten.core.cores import cores_text
 from hasten.core.errors import AcceleratorError, HastenError, ModelError, UsageError
@@ -54,7 +54,7 @@ class Runner:
     use them inside `with runner.exclusive():`. Other Python threads continue during a run. After a fork, use the Runner
     in one of the two processes only.
 
-    A bundle that loads a delegate library is refused unless `trust_bundle` is set: such a library can run any code.
+    A bundle that loads a delegate or kernel library is refused unless `trust_bundle` is set: it can run any code.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class Runner:
         is_trusted = trust_bundle or plan is not None
         self.bundle: Bundle | None = read_bundle(path, trust_bundle=is_trusted) if is_bundle(path) else None
         if self.bundle is not None:
-            if plan is None and self.bundle.plan.delegate:
-                _LOG.info("Loading the delegate library %s.", delegate_description(self.bundle.plan))
+            for description in () if plan is not None else code_descriptions(self.bundle.plan):
+                _LOG.info("Loading the %s.", description)
             path, plan, workload = self.bundle.model_path, plan or self.bundle.plan, workload or self.bundle.workload
         self.plan, self.workload = plan or Plan(), workload or Workload()
         self._lock = threading.RLock()

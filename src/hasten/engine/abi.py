@@ -103,6 +103,7 @@ ELEMENT_TYPES: Final[dict[int, tuple[str, int]]] = {
     22: ("float8_e4m3fn", 8),
     23: ("float8_e5m2", 8),
 }
+ELEMENT_CODES: Final = {name: code for code, (name, _) in ELEMENT_TYPES.items()}
 
 
 class Any(c.Structure):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.errors import ModelError, UsageError
 from hasten.engine import abi, library
 from hasten.engine.delegates import ExternalDelegate
+from hasten.engine.kernel_libraries import KernelLibraries
 from hasten.engine.library import EngineError
 from hasten.engine.options import create_environment, create_options
 from hasten.engine.placement import PlacementObserver
@@ -38,6 +39,7 @@ class CompiledModel:
         clock = time.perf_counter
         marks = [clock()]
         self._delegate = ExternalDelegate(plan.delegate) if plan.delegate else None
+        self._kernels = KernelLibraries(plan.kernels) if plan.kernels else None
         self._environment = create_environment(self._library, plan)
         self._observer = PlacementObserver()
         self._registry = self._register_accelerators()
@@ -49,6 +51,7 @@ class CompiledModel:
         marks.append(clock())
         self.inputs = self._create_inputs(workload)
         self.outputs = self._create_outputs()
+        self._check_kernels()  # what does not fit the shapes comes out here, before a kernel runs
         marks.append(clock())
         self.load_times = LoadTimes(*((b - a) * 1e3 for a, b in itertools.pairwise(marks)))
         self._bind_run()
@@ -62,6 +65,7 @@ class CompiledModel:
     def run_releasing_lock(self) -> None:
         """One inference, during which Python's other threads go on; costs a microsecond more."""
         status = self._call_releasing_lock()
+        self._check_kernels()
         if status:
             raise EngineError("LiteRtRunCompiledModel", status)
 
@@ -76,7 +80,10 @@ class CompiledModel:
 
     def time_runs(self, seconds: float, most: int) -> array[int]:
         """Nanoseconds of each of many runs."""
-        return time_calls(self._call, seconds, most)
+        try:
+            return time_calls(self._call, seconds, most)
+        finally:
+            self._check_kernels()
 
     def settle_outputs(self) -> None:
         """Give outputs whose size only a run can tell (detections, say) buffers of the size that the first run told."""
@@ -121,17 +128,24 @@ class CompiledModel:
 
     def _compile(self, plan: Plan, *, profiling: bool) -> c.c_void_p:
         options = create_options(self._library, plan, profiling=profiling)
+        if self._kernels is not None:
+            self._kernels.register(self._library, options, self._model)
         try:
             return self._library.create("LiteRtCreateCompiledModel", self._environment, self._model, options)
         except EngineError as error:
             if self._delegate is not None and self._delegate.was_refused:
                 raise self._delegate.refusal() from None
+            self._check_kernels()
             if plan.options and error.status == abi.STATUS_INVALID_ARGUMENT:
                 given = ", ".join(f"{key} = {value}" for key, value in plan.options)
                 raise UsageError(
                     f"LiteRT rejects the options: {given}.", 'Write their values as TOML: 2, true, or "text" in quotes.'
                 ) from error
             raise
+
+    def _check_kernels(self) -> None:
+        if self._kernels is not None:
+            self._kernels.check()
 
     def _find_signature(self, wanted: str) -> tuple[int, c.c_void_p]:
         keys = []

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hasten.core.errors import AcceleratorError, UsageError
-from hasten.core.failure import NOT_INSTALLED
+from hasten.engine.native_library import open_library
 
 _CREATE: Final = "tflite_plugin_create_delegate"
 _DESTROY: Final = "tflite_plugin_destroy_delegate"
@@ -24,7 +24,7 @@ class ExternalDelegate:
         self.was_refused = False
         self._report_error = _ReportError(self._note)
         self._keys, self._values = _option_arrays(option_text)
-        self._plugin = _open(path)
+        self._plugin = open_library(path, "delegate library", "an external delegate", (_CREATE, _DESTROY))
         self._create = self._plugin[_CREATE]
         self._create.restype = c.c_void_p
         self._create.argtypes = (c.c_void_p, c.c_void_p, c.c_size_t, _ReportError)
@@ -51,27 +51,6 @@ class ExternalDelegate:
 
     def _note(self, message: bytes | None) -> None:
         self._complaints.append((message or b"").decode(errors="replace").strip())
-
-
-def _open(path: str) -> c.CDLL:
-    if not Path(path).is_file():
-        raise AcceleratorError(
-            f"There is no delegate library at {path}.", "Give the path of a shared library (.so).", code=NOT_INSTALLED
-        )
-    try:
-        plugin = c.CDLL(str(Path(path).resolve()))
-    except OSError as error:
-        raise AcceleratorError(
-            f"The delegate library does not load: {error}.",
-            "Build it for this system, and install the libraries that it links to.",
-        ) from error
-    try:
-        _ = plugin[_CREATE], plugin[_DESTROY]
-    except AttributeError as error:
-        raise AcceleratorError(
-            f"{path} is not an external delegate: {error}.", f"Export {_CREATE} and {_DESTROY} from it."
-        ) from error
-    return plugin
 
 
 def _option_arrays(text: str) -> tuple[c.Array[c.c_char_p], c.Array[c.c_char_p]]:

@@ -117,6 +117,11 @@ class Library:
             declared.argtypes, declared.restype = (_handle,), None
             setattr(self._library, name, declared)
 
+    @property
+    def handle(self) -> int:
+        """What the dynamic linker calls this library: other native code looks its functions up by it."""
+        return int(self._library._handle)
+
     def function(self, name: str) -> Any:
         """The bare C function."""
         return getattr(self._library, name)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hasten.core.errors import UsageError
+from hasten.core.errors import AcceleratorError, UsageError
+from hasten.core.failure import UNSUPPORTED
 from hasten.engine import abi
 from hasten.engine.classic import ClassicModel, import_interpreter
 from hasten.engine.compiled import CompiledModel
@@ -61,6 +62,13 @@ def load_model(path: Path, plan: Plan, workload: Workload, *, profiling: bool) -
 
 
 def _load_classic(path: Path, plan: Plan, workload: Workload) -> LoadedModel:
+    if plan.kernels:
+        raise AcceleratorError(
+            "LiteRT 2.3 runs this model only through its classic interface, which takes no custom kernels. The model "
+            "has variable tensors or outputs of changing size, or the plan asks for the reference kernels.",
+            "Use --kernel delegate or --kernel builtin, or run the original model without the kernels.",
+            code=UNSUPPORTED,
+        )
     import_interpreter()  # it brings NumPy, whose own threads must not be counted as the engine's
     threads_before = count_threads()
     model = ClassicModel(path, plan, workload)

@@ -38,6 +38,8 @@ class ClassicEngine:
     def __init__(self, path: Path, plan: Plan, workload: Workload, values: list[Any]) -> None:
         if not plan.runs_on_cpu:
             raise Refused("classic-on-cpu")
+        if plan.kernels:
+            raise Refused("custom-kernels")
         self._open = functools.partial(_interpreter, path, plan)
         self._interpreter = interpreter = self._open()
         self._signature = next(iter(interpreter.get_signature_list()), "")
@@ -206,6 +208,8 @@ class PythonCompiledEngine:
     def __init__(self, path: Path, plan: Plan, workload: Workload, values: list[Any], output_sizes: list[int]) -> None:
         if plan.accelerator == "npu" or plan.delegate:
             raise Refused("compiled-on-cpu-gpu")
+        if plan.kernels:
+            raise Refused("custom-kernels")
         with contextlib.redirect_stdout(io.StringIO()):
             from ai_edge_litert import compiled_model as package
         bits = package.HardwareAccelerator.CPU

@@ -1,9 +1,9 @@
 """What every target offers: a name, what it can do, its machine, staged files, runners, and load next to them.
 
 Callers hand over paths of the host. What a request carries to a device is one of three things:
-- a **staged file**: the model, and a plan's delegate library where that file exists on the host. `stage` brings it to
-  the device by its SHA-256, each content once, and the request carries the path there;
-- a **path on the device**: a plan's delegate library that the host does not have, and a plan's cache folder (relative
+- a **staged file**: the model, and a plan's delegate and kernel libraries where those files exist on the host. `stage`
+  brings it to the device by its SHA-256, each content once, and the request carries the path there;
+- a **path on the device**: a plan's library that the host does not have, and a plan's cache folder (relative
   ones are relative to the runner's working folder);
 - nothing: compiler plugins, dispatch libraries and drivers belong to the LiteRT package and the system of the device,
   and its runner finds them there.

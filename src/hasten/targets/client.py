@@ -143,7 +143,13 @@ class RunnerClient:
         library, colon, options = plan.delegate.partition(":")
         if Path(library).is_file():
             plan = replace(plan, delegate=self._stage(Path(library)) + colon + options)
+        plan = replace(plan, kernels=tuple(map(self._staged_kernels, plan.kernels)))
         return {"path": self._stage(path), "plan": asdict(plan), "workload": asdict(workload)}
+
+    def _staged_kernels(self, setting: str) -> str:
+        """A kernel library, and the Python file behind it if there is one, where they are on the device."""
+        paths = [Path(path) for path in setting.split(":")]
+        return ":".join(self._stage(path) if path.is_file() else str(path) for path in paths)
 
     def _ask(self, stage: str, request: str, *, beyond: float = 0.0, **fields: Any) -> Message:
         message = Message({"request": request, **fields})

@@ -19,6 +19,7 @@ _OUT_OF_MEMORY_WORDS: Final = (
     "bad_alloc",
     "out of memory",
     "cannot allocate memory",
+    "failed to map segment",
     "memoryerror",
     "failed to allocate",
     "can't start new thread",

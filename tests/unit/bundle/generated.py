@@ -20,7 +20,7 @@ def bundle_of(folder: Path, content: bytes, plan: Plan = Plan(), workload: Workl
     """Write a bundle with its code into a folder; the CPU says what the inputs and outputs are."""
     model = folder / "some.tflite"
     model.write_bytes(content)
-    with hasten.Runner(model, Plan(), workload) as runner:
+    with hasten.Runner(model, Plan(kernels=plan.kernels), workload) as runner:
         inputs, outputs = _tensors(runner.inputs), _tensors(runner.outputs)
     bundle = Bundle(folder / "out", plan=plan, workload=workload, inputs=inputs, outputs=outputs)
     bundle = write_bundle(model, bundle)

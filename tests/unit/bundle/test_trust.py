@@ -53,6 +53,17 @@ def test_the_hash_of_the_library_is_told(folder: Path) -> None:
         read_bundle(folder)
 
 
+@pytest.mark.parametrize("kernel", ["evil.so", "evil.so:evil.py", "/bin/true", "../evil.so"])
+def test_kernels_are_loaded_only_with_trust(folder: Path, kernel: str) -> None:
+    (folder / "evil.so").write_bytes(b"code")
+    poison(folder, kernels=[kernel])
+    for open_bundle in (read_bundle, hasten.Runner):
+        with pytest.raises(DataError, match=r"loads the kernel library .*can run any code"):
+            open_bundle(folder)
+    poison(folder, kernels=["evil.so"])
+    assert read_bundle(folder, trust_bundle=True).plan.kernels == (f"{folder}/evil.so",)
+
+
 def test_with_trust_the_library_of_the_bundle_is_meant_and_not_one_of_the_working_folder(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

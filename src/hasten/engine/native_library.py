@@ -1,0 +1,33 @@
+"""Shared libraries that a plan names: opened by path, with a sentence for each way in which that can fail."""
+
+from __future__ import annotations
+
+import ctypes as c
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hasten.core.errors import AcceleratorError
+from hasten.core.failure import NOT_INSTALLED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def open_library(path: str, name: str, kind: str, exports: Sequence[str]) -> c.CDLL:
+    """Load a library and see that it exports these functions; `name` and `kind` are what messages call it."""
+    if not Path(path).is_file():
+        raise AcceleratorError(
+            f"There is no {name} at {path}.", "Give the path of a shared library (.so).", code=NOT_INSTALLED
+        )
+    try:
+        library = c.CDLL(str(Path(path).resolve()))
+    except OSError as error:
+        raise AcceleratorError(
+            f"The {name} does not load: {error}.",
+            "Build it for this system, and install the libraries that it links to.",
+        ) from error
+    try:
+        _ = [library[export] for export in exports]
+    except AttributeError as error:
+        raise AcceleratorError(f"{path} is not {kind}: {error}.", f"Export {' and '.join(exports)} from it.") from error
+    return library
