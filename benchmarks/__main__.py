@@ -22,6 +22,7 @@ NAMES: Final = (
     "whole",
     "threads",
     "accelerators",
+    "kernels",
     "app_faults",
     "app_overhead",
     "evaluation",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
     from hasten.core.profile import Profile
     from hasten.deploy.runner import Runner
+    from hasten.engine.numba_kernels import kernel
     from hasten.practices.app.facts import TraceFound, WatchedFound
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.threads.facts import ThreadsFound
@@ -84,6 +85,7 @@ _PUBLIC = {
     "compare": "hasten.api",
     "copies": "hasten.api",
     "explain": "hasten.api",
+    "kernel": "hasten.engine.numba_kernels",
     "profile": "hasten.api",
     "quantize": "hasten.api",
     "read_bundle": "hasten.bundle.folder",
@@ -127,6 +129,7 @@ __all__ = [
     "compare",
     "copies",
     "explain",
+    "kernel",
     "profile",
     "quantize",
     "read_bundle",

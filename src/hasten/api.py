@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pathlib
+import tempfile
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -24,6 +25,7 @@ from hasten.measure.effort import Effort
 from hasten.measure.opening import error_of, open_model
 from hasten.measure.rounds import FailedCandidate
 from hasten.practices.accelerators.facts import AcceleratorOptions
+from hasten.practices.operators.facts import OperatorOptions
 from hasten.practices.threads.facts import QUIET, SITUATIONS
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from hasten.practices.app.run import Timeline, Watching
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.help.facts import DevicesFound, DoctorFound
+    from hasten.practices.operators.facts import OperatorsFound
     from hasten.practices.profile.exports import ProfileTimeline
     from hasten.practices.quantize.facts import QuantizeFound
     from hasten.practices.threads.facts import ThreadsFound
@@ -80,6 +83,7 @@ __all__ = [
     "Data",
     "Effort",
     "IoTypes",
+    "OperatorOptions",
     "SearchSettings",
     "accelerators",
     "app",
@@ -90,14 +94,18 @@ __all__ = [
     "check_request",
     "compare",
     "copies",
+    "cut",
     "devices",
     "doctor",
     "document",
     "explain",
     "explain_inputs",
     "has_charts",
+    "kernel_delegate",
     "markdown",
     "new_delegate",
+    "new_kernel",
+    "operators",
     "practice",
     "profile",
     "profile_export",
@@ -348,6 +356,26 @@ def new_delegate(folder: Path) -> list[pathlib.Path]:
     return write_delegate(pathlib.Path(folder))
 
 
+def new_kernel(folder: Path, model: Path, replaces: str, *, effort: Effort = Effort()) -> list[pathlib.Path]:
+    """Write a starting point for a kernel in C into a new folder, with a test; its files.
+
+    `replaces` names nodes of the model: an operator (HARD_SWISH), a chain (MUL,ADD) or numbers (12 or 12:15).
+    """
+    from hasten.custom_kernels.new_kernel import write_kernel
+
+    return write_kernel(pathlib.Path(folder), pathlib.Path(model), replaces, effort.target)
+
+
+def kernel_delegate(folder: Path, *, effort: Effort = Effort()) -> pathlib.Path:
+    """Build hasten's own kernels as an external delegate, for models that must stay as they are; its library."""
+    from hasten.custom_kernels.build import build_delegate, toolchain_for
+
+    built = build_delegate(pathlib.Path(folder), toolchain_for(effort.target))
+    if isinstance(built, Failure):
+        raise built.error(Plan())
+    return built.path
+
+
 def doctor(effort: Effort = Effort()) -> DoctorFound:
     """Whether a machine is fit to measure on, and what is missing there."""
     from hasten.practices.help.run import run
@@ -360,6 +388,45 @@ def devices() -> DevicesFound:
     from hasten.practices.help.run import devices as within_reach
 
     return within_reach()
+
+
+@checked
+def operators(
+    model: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    options: OperatorOptions = OperatorOptions(),
+    data: Data = Data(),
+    out: Path = "",
+    effort: Effort = Effort(),
+) -> OperatorsFound:
+    """Which operators are worth work, and a rewritten model where that is equal and proven faster.
+
+    Outputs are compared on the data, or on seeded noise. The rewritten model is written into the folder `out`.
+    """
+    from hasten.practices.operators.run import run, write_model
+
+    place = pathlib.Path(out) / "model.tflite" if out else None
+    if place is not None and place.exists():
+        raise UsageError(f"{place} already exists.", "Choose another folder.")
+    candidate, graph = open_model(model, plan, workload)
+    inputs = explain_inputs(model, data, workload) if data.source else None
+    with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+        found = _found(run(candidate, graph, pathlib.Path(folder), effort, options, inputs), candidate, effort)
+        return write_model(found, place)
+
+
+def cut(model: Path, first: int, last: int, out: Path, *, private: bool = False) -> pathlib.Path:
+    """Write the nodes `first` to `last` of a model as one of their own; `private` with random weights and no names."""
+    from hasten.core.whole_file import write_whole
+    from hasten.model.edit.cut import cut_out, make_private
+
+    part = cut_out(pathlib.Path(model), first, last)
+    if private:
+        make_private(part)
+    write_whole(pathlib.Path(out), part.to_bytes(), replace=False)
+    return pathlib.Path(out)
 
 
 @checked

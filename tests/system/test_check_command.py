@@ -190,6 +190,7 @@ def test_a_bundle_is_checked_with_its_own_plan_and_preprocessing(tmp_path: Path)
     assert hasten(*asked, "--preprocess", "raw").code == 0
 
 
+@pytest.mark.slow
 def test_a_baseline_that_guesses_proves_nothing(tmp_path: Path) -> None:
     """Labels that are off by one, or inputs of another range: a usual mistake, after which nothing can be lost."""
     images = np.load(DATA)

@@ -90,6 +90,7 @@ def test_other_types_in_the_same_folder_are_refused(integers: tuple[Path, Finish
     assert hasten(*DEMO, "-o", folder, *STATIC, *SHORT).code == 2
 
 
+@pytest.mark.slow
 def test_recipes_that_cannot_have_the_types_are_named_as_left_out(tmp_path: Path) -> None:
     done = hasten(*DEMO, "-o", tmp_path / "out", *SHORT, "--input-type", "int16")
     assert done.code == 0, done.errors

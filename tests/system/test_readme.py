@@ -85,6 +85,7 @@ def _shortened(words: list[str]) -> list[str]:
     return [sys.executable if word == "python" else word for word in words]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", _PYTHON)
 def test_python_of_the_readme_runs(code: str, tmp_path: Path) -> None:
     (tmp_path / "model.tflite").write_bytes(hasten.demo.MODEL.read_bytes())

@@ -50,6 +50,7 @@ def test_it_is_on_the_terminal_in_json_and_on_the_page(extended: dict[str, str],
     assert report["other_kinds"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_it_is_among_the_verdicts_of_a_tuning(extended: dict[str, str], tmp_path: Path) -> None:
     folder = tmp_path / "tuned"

@@ -22,7 +22,7 @@ NO_PAIR: tuple[Any, ...] = ("model.tflite", (MODEL,), (MODEL, 2), (3, hasten.Pla
 PAIR = (MODEL, hasten.Plan())
 SAMPLE: dict[str, Any] = {"model": MODEL, "folder": "out", "first": PAIR, "second": PAIR, "original": PAIR}
 SAMPLE |= {"changed": PAIR, "minutes": 1, "limits": {"latency": "1 s"}, "command": ["true"], "path": "x"}
-SAMPLE |= {"session": "x.jsonl", "source": ""}
+SAMPLE |= {"session": "x.jsonl", "source": "", "replaces": "ADD", "types": "float32[:], float32[:]"}
 # For each argument, by its name: what it must not be.
 WRONG: dict[str, tuple[object, ...]] = {
     **dict.fromkeys(("model", "folder", "path"), NO_PATH),
@@ -54,6 +54,11 @@ WRONG: dict[str, tuple[object, ...]] = {
     "precision": ("int8", None, 3),
     "delegate": NO_TEXT,
     "cache": NO_TEXT,
+    "kernels": ("lib.so", 3, None, (3,)),
+    "replaces": NO_TEXT,
+    "types": (*NO_TEXT, "", "float32", "float32[:]", "text[:], text[:]"),
+    "outputs": (*NO_NUMBER, 0, 1.5, 2),
+    "output_shape": ("same", 3, (1, 2)),
     "cores": ("0", 0, (-1,), ("0",), (1.5,), None, (99_999,)),
     "on": ("local", 3),
     "progress": ("x", 3, None),
@@ -74,7 +79,7 @@ WRONG: dict[str, tuple[object, ...]] = {
 PLAN_OPTIONS = ("cpu.flags=1", None, 3, (("cpu.flags", 1),), ("x",), {"cpu.flags": "1"})
 # What no call decides by: switches that any value turns on or off, places for results, texts that are only shown.
 FREE = {"roofline", "replay", "output", "timeline", "inputs", "comparison", "trust_bundle", "mix", "extras", "resume"}
-FREE |= {"skip_bad", "clock", "strict"}
+FREE |= {"skip_bad", "clock", "strict", "rewrites"}
 FREE_SETTINGS = {"command"}
 # Records that hasten makes and a user reads; nobody makes them by hand.
 RESULTS = {"Bundle", "Comparison", "CopiesFound", "Finding", "Measurement", "Profile", "ThreadsFound", "TraceFound"}

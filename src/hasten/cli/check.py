@@ -158,7 +158,8 @@ def _plan(arguments: argparse.Namespace, from_file: Plan) -> Plan:
             setattr(arguments, name, getattr(from_file, name))
     given = options.plan_from(arguments)
     merged = tuple(sorted({**dict(from_file.options), **dict(given.options)}.items()))
-    return replace(given, options=merged, cache=from_file.cache, cores=from_file.cores)
+    kernels = given.kernels or from_file.kernels
+    return replace(given, options=merged, cache=from_file.cache, cores=from_file.cores, kernels=kernels)
 
 
 def _limits(texts: list[str]) -> dict[str, str]:

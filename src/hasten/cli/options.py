@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import is_bundle, read_bundle
-from hasten.bundle.trust import delegate_description
+from hasten.bundle.trust import code_descriptions
 from hasten.cli.files import is_there
 from hasten.cli.output import complain
 from hasten.core.checks import ABOVE_ZERO, FROM_ONE, SHARE, SHARE_TO_LOSE, Requirement
@@ -60,6 +60,13 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--precision", choices=PRECISIONS, default="default", help="precision on the GPU")
     group.add_argument("--delegate", default="", metavar="LIB[:K=V;…]", help="an external delegate library")
     group.add_argument(
+        "--kernel-library",
+        action="append",
+        default=[],
+        metavar="LIB",
+        help="a library with kernels for the model's custom operators; may be repeated",
+    )
+    group.add_argument(
         "--option",
         action="append",
         default=[],
@@ -78,7 +85,7 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--trust-bundle",
         action="store_true",
-        help="let the bundle load its delegate library and use paths outside its folder",
+        help="let the bundle load its delegate or kernel library and use paths outside its folder",
     )
 
 
@@ -176,6 +183,7 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
         precision=arguments.precision,
         delegate=arguments.delegate,
         options=tuple(sorted(options)),
+        kernels=tuple(arguments.kernel_library),
     )
 
 
@@ -256,8 +264,8 @@ def _with_bundle(text: str, base: Plan, *, trust: bool) -> tuple[str, Plan]:
 def _read_bundle(folder: Path, trust: bool) -> Bundle:
     """A bundle, read once a command: its model is hashed each time. Says which library it loads."""
     bundle = read_bundle(folder, trust_bundle=trust)
-    if bundle.plan.delegate:
-        complain(f"The bundle {folder} loads the delegate library {delegate_description(bundle.plan)}.", "")
+    for description in code_descriptions(bundle.plan):
+        complain(f"The bundle {folder} loads the {description}.", "")
     return bundle
 
 

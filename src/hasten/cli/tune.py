@@ -64,6 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-mix", action="store_true", help="do not search for mixed-precision variants")
     parser.add_argument("--watch", action="store_true", help="serve the report on this machine during the tuning")
+    parser.add_argument("--no-rewrites", action="store_true", help="leave the graph as it is")
     parser.add_argument(
         "--only-race", action="store_true", help="skip profiles and practices that do not affect the choice"
     )
@@ -89,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         mix=not arguments.no_mix,
         limit=limit,
         seed=arguments.seed,
+        rewrites=not arguments.no_rewrites,
         extras=not arguments.only_race,
         resume=arguments.resume,
         command=f"hasten {shlex.join(sys.argv[1:])}",

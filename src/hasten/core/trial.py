@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hasten.core.phrases import Phrasebook
 
 ORIGINAL: Final = "original"
+REWRITTEN: Final = "rewritten"
 # The parts of the data: one is for choosing, the other is reported on.
 CHOOSING: Final = "choosing"
 REPORTING: Final = "reporting"
@@ -77,6 +78,8 @@ class Purpose(str, enum.Enum):
     FLOOR_AND_SIZE = "floor-and-size"
     """The same, for the bytes they save."""
     PRUNING = "pruning"
+    REWRITE = "rewrite"
+    """The same computation in another graph."""
 
 
 @record
@@ -91,6 +94,8 @@ class Trial:
     purpose: Purpose = Purpose.RECIPE
     parent: str = ""
     """The variant of which this one keeps further nodes in float."""
+    source: str = ""
+    """The variant that it was made of: the rewritten model; empty for the original."""
     nodes: tuple[int, ...] = ()
     """The nodes that were changed."""
     float_nodes: tuple[int, ...] = ()

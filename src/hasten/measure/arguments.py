@@ -27,7 +27,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     def call(*values: P.args, **named: P.kwargs) -> R:
         given = inspect.signature(function)
         for name, value in given.bind(*values, **named).arguments.items():
-            if name in _CHECKS and not (value is None and given.parameters[name].default is None):
+            if name == "options":
+                _like_default(name, value, given.parameters[name].default)
+            elif name in _CHECKS and not (value is None and given.parameters[name].default is None):
                 _CHECKS[name](name, value)
         return function(*values, **named)
 
@@ -70,9 +72,11 @@ def _settings(name: str, value: Any) -> None:
         )
 
 
-def _accelerators(name: str, value: Any) -> None:
-    if not hasattr(value, "delegates"):
-        raise UsageError(f"The value of {name} cannot be {value!r}.", f"Pass {name}=hasten.api.AcceleratorOptions().")
+def _like_default(name: str, value: Any, default: Any) -> None:
+    """Options have a class of their own for each function, which a room above this one has."""
+    if not isinstance(value, type(default)):
+        usual = f"hasten.api.{type(default).__name__}()"
+        raise UsageError(f"The value of {name} cannot be {value!r}.", f"Pass {name}={usual}.")
 
 
 def _session(name: str, value: Any) -> None:
@@ -100,5 +104,4 @@ _CHECKS: Final[dict[str, Callable[[str, Any], Any]]] = {
     "limits": _limits,
     "session": _session,
     "settings": _settings,
-    "options": _accelerators,
 }

@@ -161,7 +161,10 @@ class Rounds:
         """
         plans = [track.candidate.plan for track in self.alive]
         threads = plans[0].threads
-        alike = all(plan == replace(plans[0], options=plan.options, kernel=plan.kernel) for plan in plans)
+        same = plans[0]
+        alike = all(
+            plan == replace(same, options=plan.options, kernel=plan.kernel, kernels=plan.kernels) for plan in plans
+        )
         if len(plans) < 2 or len(clusters) != 1 or not alike or not plans[0].runs_on_cpu:
             return ()
         cores = clusters[0].cores

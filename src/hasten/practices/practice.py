@@ -49,8 +49,10 @@ class Evidence:
         return [trial for trial in self.trials if trial.variant == self.base.variant]
 
     def on_same_plan(self, trial: Trial) -> Trial | None:
-        """The original with the plan of a trial: what a variant is measured by."""
-        return next((one for one in self.originals if one.plan == trial.plan and one.latency is not None), None)
+        """What a trial was made of, the original or a rewritten model, with its plan: what a variant is measured by."""
+        source = trial.source or self.base.variant
+        alike = [one for one in self.trials if one.variant == source and one.plan == trial.plan]
+        return next((one for one in alike if one.latency is not None), None)
 
     def verdict_on(self, trial: Trial, than: Trial) -> Verdict:
         """Whether a trial is faster or slower than another, as far as the rounds that they were in can tell.

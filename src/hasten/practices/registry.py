@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 GUIDE: Final = (
     Entry("choose", "Model choice"),
     Entry("profile", "Profile", "show the time, cost and headroom of each operator"),
-    Entry("operators", "Operators"),
+    Entry("operators", "Operators", "rewrite the graph where that is equal and faster"),
     Entry("quantize", "Quantization", "make variants with measured accuracy, size and speed"),
     Entry("threads", "Threads", "find the number of threads, alone and under load"),
     Entry("copies", "Copies", "measure the cost of feeding and reading the model"),

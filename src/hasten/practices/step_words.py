@@ -27,6 +27,7 @@ STEPS: Final = Phrasebook(
     {
         "step.threads": Phrase(lambda facts: f"{several(facts['threads'], 'thread')} instead of {facts['before']}"),
         "step.where": Phrase(_where),
+        "step.rewritten": Phrase("Graph rewritten ({rewrites:list})"),
         "step.variant": Phrase(made_words),
         "step.all": Phrase("{trial}"),
     }

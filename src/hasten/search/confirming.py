@@ -16,7 +16,7 @@ from hasten.core.contention import compare_measurements
 from hasten.core.failure import Failure
 from hasten.core.floor import MOST_STRICT_LOOKS, FloorState
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import NOTHING, ORIGINAL, REPORTING, Stage, Status, Step, trial_id
+from hasten.core.trial import NOTHING, ORIGINAL, REPORTING, REWRITTEN, Stage, Status, Step, trial_id
 from hasten.measure.compare import ComparisonResult, compared
 from hasten.measure.rounds import Rounds
 from hasten.measure.schedule import Schedule
@@ -221,8 +221,7 @@ class Confirmation:
         search, proof = self.search, self.proof
         if proof is None or entrant is search.candidates.base or not proof.is_last_step_idle:
             return entrant
-        link = self._chain(entrant)[-2].candidate
-        simpler = search.candidates.entrant_of(ORIGINAL, link.plan)
+        simpler = search.candidates.entrants.get(self._chain(entrant)[-2].candidate.label)
         if simpler is None or not simpler.trial.may_be_chosen or not search.elimination.fits(simpler):
             return entrant
         less = proof.without_last_step()
@@ -235,7 +234,8 @@ class Confirmation:
         return simpler
 
     def _chain(self, entrant: Entrant) -> list[Link]:
-        """From the original to the result, one change at a time: threads of the CPU, what runs the model, the model."""
+        """From the original to the result, one change at a time: threads of the CPU, what runs the model, its graph,
+        its numbers."""
         search, work = self.search, self.search.store
         base, best = search.candidates.base.trial.plan, entrant.trial.plan
         threads = best.threads if best.runs_on_cpu else self._best_threads(base)
@@ -249,7 +249,12 @@ class Confirmation:
             links.append(Link(original(replace(base, threads=threads)), "threads", what))
         if _where(best) != _where(base):
             links.append(Link(original(best), "accelerators", remark("step.where", **_where(best))))
-        if entrant.trial.variant != ORIGINAL:
+        rewritten = REWRITTEN if entrant.trial.variant == REWRITTEN else entrant.trial.source
+        if rewritten:
+            made = work.variant(rewritten)
+            what = remark("step.rewritten", rewrites=[name for note in made.notes for name in note.facts["rewrites"]])
+            links.append(Link(work.candidate_of(made, best, trial_id(rewritten, best)), "operators", what))
+        if entrant.trial.variant not in (ORIGINAL, REWRITTEN):
             links.append(Link(entrant.candidate, "quantize", remark("step.variant", **origin(entrant.trial))))
         return links
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, Stage, Status, status_of
+from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, REWRITTEN, Stage, Status, status_of
 from hasten.evaluate.words import floor_data
 from hasten.search.plans import keeps_numbers, numbers_of
 
@@ -63,7 +63,8 @@ class Guard:
         if self.look_up(entrant):
             return
         if not self.has_data:
-            same = entrant.trial.variant == ORIGINAL and keeps_numbers(
+            # A rewritten model was compared with the original when it was made.
+            same = entrant.trial.variant in (ORIGINAL, REWRITTEN) and keeps_numbers(
                 entrant.trial.plan, self.candidates.base.trial.plan
             )
             why = NOTHING if same else remark("trial.no-data")

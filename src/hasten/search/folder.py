@@ -27,7 +27,7 @@ from hasten.practices.quantize.facts import Sensitivity
 from hasten.search.settings import NAMED_BY, value_if_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from hasten.core.machine import Machine
     from hasten.core.session import Session
@@ -108,11 +108,6 @@ class SearchFolder:
     def making(self) -> Path:
         """Where a variant is made before it has a name."""
         return self.path / _MAKING
-
-    @property
-    def float_nodes(self) -> dict[str, Collection[int]]:
-        """The nodes that each variant leaves in float, by its name."""
-        return {name: trial.float_nodes for name, trial in self.variants.items()}
 
     def place_of(self, variant: str) -> Path:
         """Where a variant's file lies, wherever the folder was before."""

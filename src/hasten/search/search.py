@@ -10,13 +10,13 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.comparison import Comparison, Verdict
+from hasten.core.comparison import Comparison, Verdict, compare_levels
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import FloorState
 from hasten.core.remark import remark
 from hasten.core.statistics import Interval
-from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Trial
+from hasten.core.trial import NOTHING, ORIGINAL, REWRITTEN, Purpose, Trial
 from hasten.core.version import VERSION
 from hasten.search.candidates import SLOWER, Candidates
 from hasten.search.elimination import MOST_ROUNDS, Elimination
@@ -154,6 +154,21 @@ class Search:
             why = remark(SLOWER, ratio=ratio, than=self.candidates.base.trial.id)
             self.candidates.drop(entrant, why, latency=Interval(run_ms, -math.inf, math.inf), against=seen)
 
+    def race_rewritten(self) -> None:
+        """The rewritten model next to the original; variants are made of it where it is faster, and slower nowhere."""
+        made = self.store.rewritten() if self.settings.rewrites else None
+        if made is None or made.floor is FloorState.FAILED or time.monotonic() >= self.until:
+            return
+        self.stage = "rewrites"
+        plans = self._plans_for_variants()
+        pairs = [(self._enter(ORIGINAL, plan), self._enter(REWRITTEN, plan)) for plan in plans]
+        self.elimination.settle([entrant for pair in pairs for entrant in pair], self.until, _PLAN_ROUNDS)
+        base = self.candidates.base.trial.levels
+        found = [compare_levels(one.trial.levels, other.trial.levels, base) for one, other in pairs]
+        verdicts = {one.verdict for one in found if one is not None}
+        if Verdict.FASTER in verdicts and Verdict.SLOWER not in verdicts:
+            self.store.build_on(made)
+
     def race_variants(self) -> None:
         """Variants on the plans that paid; where one that would win breaks the floor, its like; then other threads."""
         if self.store.already != NOTHING:
@@ -179,9 +194,7 @@ class Search:
         """Mixed precision, where a broken recipe promises more than the best and there is time for it."""
         self.stage = "mixed precision"
         wanted = [
-            entrant
-            for entrant in self.elimination.promising_refused(_WORTH_A_MIX)
-            if entrant.trial.variant in self._recipes
+            entrant for entrant in self.elimination.promising_refused(_WORTH_A_MIX) if self._is_recipe(entrant.trial)
         ]
         left = self.until - time.monotonic()
         if not wanted or not self.settings.mix or not self.has_data or left < _MIX_SECONDS:
@@ -230,6 +243,10 @@ class Search:
     def _recipes(self) -> tuple[str, ...]:
         return self.settings.recipes
 
+    def _is_recipe(self, trial: Trial) -> bool:
+        """Whether a recipe that was asked for made it, with nothing kept in float."""
+        return trial.purpose is Purpose.RECIPE and trial.recipe in self._recipes
+
     def _entrant(self, variant: str, plan: Plan) -> tuple[Trial, Candidate]:
         """A variant with a plan, of which nothing is known yet."""
         made = self.store.variant(variant)
@@ -239,6 +256,7 @@ class Search:
             recipe=made.recipe,
             purpose=made.purpose,
             parent=made.parent,
+            source=made.source,
             float_nodes=made.float_nodes,
             size_bytes=made.size_bytes,
             zipped_bytes=made.zipped_bytes,
@@ -291,7 +309,7 @@ class Search:
         """Recipes that run as fast as one that would win, had it kept the floor: their numbers differ."""
         found: list[Entrant] = []
         for entrant in self.elimination.promising_refused(0.0):
-            for name in alike_in_speed(entrant.trial.variant) if entrant.trial.variant in self._recipes else []:
+            for name in alike_in_speed(entrant.trial.recipe) if self._is_recipe(entrant.trial) else []:
                 if name in self._recipes and time.monotonic() < until:
                     found += self._made(VariantRequest(name), [entrant.trial.plan])
         return found
@@ -302,7 +320,7 @@ class Search:
         entrants = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if entrant.trial.variant in int8 and self.candidates.is_timed(entrant)
+            if self._is_recipe(entrant.trial) and entrant.trial.recipe in int8 and self.candidates.is_timed(entrant)
         ]
         entrants = [entrant for entrant in entrants if entrant.trial.plan.runs_on_cpu and not entrant.trial.is_refused]
         if not entrants:
@@ -322,7 +340,7 @@ class Search:
         kept = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if entrant.is_racing and entrant.trial.variant != ORIGINAL
+            if entrant.is_racing and entrant.trial.variant not in (ORIGINAL, REWRITTEN)
         ]
         kept = sorted((entrant for entrant in kept if self.candidates.is_timed(entrant)), key=self.candidates.relative)
         variants = list(dict.fromkeys(entrant.trial.variant for entrant in kept))[:_BEST_VARIANTS]

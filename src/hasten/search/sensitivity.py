@@ -18,6 +18,7 @@ from hasten.measure.profiling import profile_model
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.quantize.facts import SIZE, Sensitivity
+from hasten.search.variant_store import VariantRequest
 from hasten.variants.recipes import recipe_from_name
 from hasten.variants.variant import NothingToChangeError
 
@@ -48,7 +49,7 @@ class Probe:
 
     def __init__(self, store: VariantStore, plan: Plan) -> None:
         self._store, self._plan, self._count = store, plan, 0
-        self._right = self.outputs_of(store.candidate.path)
+        self._right = self.outputs_of(Path(store.source.path))
 
     def error_of(self, path: Path) -> float:
         """The error at a variant's outputs; one that cannot be run is wrong beyond measure."""
@@ -94,7 +95,7 @@ def sensitivities(store: VariantStore, trial: Trial, plan: Plan) -> Iterator[Sen
     if all(nodes in known and known[nodes].share_of == share_of for nodes in groups):
         yield from (known[nodes] for nodes in groups)
         return
-    shares, weights = _shares(store, trial, plan), weight_shares_by_node(store.graph)
+    shares, weights = _shares(store, trial, plan), weight_shares_by_node(store.source_graph)
 
     def saved(entry: Sensitivity) -> Sensitivity:
         share, stored = (sum(parts.get(node, 0.0) for node in entry.nodes) for parts in (shares, weights))
@@ -104,7 +105,7 @@ def sensitivities(store: VariantStore, trial: Trial, plan: Plan) -> Iterator[Sen
 
     yield from (saved(known[nodes]) for nodes in groups if nodes in known)
     for nodes, error in _errors(store, recipe, plan, [nodes for nodes in groups if nodes not in known]):
-        yield saved(_described(store.graph.main, recipe, nodes, error))
+        yield saved(_described(store.source_graph.main, recipe, nodes, error))
 
 
 def grouped(nodes: Sequence[int]) -> list[tuple[int, ...]]:
@@ -173,16 +174,16 @@ def _shares(store: VariantStore, trial: Trial, plan: Plan) -> dict[int, float]:
     Where the two models cannot be laid side by side, all of the node's time counts.
     """
     if store.settings.goal == SIZE:
-        return weight_shares_by_node(store.graph)
-    whole = store.folder.variants.get(trial.recipe, trial)
+        return weight_shares_by_node(store.source_graph)
+    whole = store.known(VariantRequest(trial.recipe)) or trial
     gains = store.gains_of(whole, plan) if whole.path else None
     if gains is not None and gains.nodes:
         return gains.shares()
     store.tell("profiling the original")
-    original = store.candidate_of(store.original, plan)
-    profile = profile_model(store.target, original, store.graph, _PROFILE_SECONDS, None, no_progress)
+    original = store.candidate_of(store.source, plan)
+    profile = profile_model(store.target, original, store.source_graph, _PROFILE_SECONDS, None, no_progress)
     if isinstance(profile, Failure):
-        return weight_shares_by_node(store.graph)
+        return weight_shares_by_node(store.source_graph)
     return {operator.index: operator.share for operator in profile[0].operators if operator.index >= 0}
 
 

@@ -55,6 +55,8 @@ class SearchSettings:
     """The types of the variants' inputs and outputs. Of all recipes, those that cannot have them are left out."""
     limit: Limit = field(default=Limit())
     seed: int = 0
+    rewrites: bool = True
+    """Whether to try the model with a rewritten graph (`tune` only)."""
     extras: bool = True
     """Whether time that is left goes into what the report shows besides: profiles, copies, accelerators, threads."""
     resume: bool = False

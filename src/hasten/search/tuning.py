@@ -115,6 +115,7 @@ class Tuning:
         self._extras = FullPractices(self.store.target, self.folder, began + budget, search.tell)
         search.race_plans()
         self.save()
+        search.race_rewritten()
         search.race_variants()
         self.save()
         search.mix()

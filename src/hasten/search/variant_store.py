@@ -5,18 +5,25 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.errors import HastenError, UsageError
+import numpy as np
+
+from hasten.core.errors import HastenError, ModelError, UsageError
+from hasten.core.failure import Failure
 from hasten.core.floor import FloorState
 from hasten.core.measurement import Model
-from hasten.core.remark import said
-from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial
+from hasten.core.remark import remark, said
+from hasten.core.trial import NOTHING, ORIGINAL, REWRITTEN, Purpose, Status, Trial
 from hasten.engine.model_file import file_hash
 from hasten.explanation.inner_tensors import Subject
 from hasten.explanation.node_gains import measure_gains
 from hasten.measure.rounds import no_progress
+from hasten.model.edit.model import EditedModel
 from hasten.model.reader import read_graph
+from hasten.practices.operators.equality import answers_of, largest_error, other_batches
+from hasten.rewrites.registry import REWRITES
+from hasten.rewrites.rewrite import EXACT, apply
 from hasten.search.accuracy import AccuracyJudge, failed_trial
 from hasten.search.folder import FolderError
 from hasten.variants.already_quantized import AlreadyQuantizedError, integer_share, refuse_quantized
@@ -26,19 +33,23 @@ from hasten.variants.recipes import recipe_from_name, variant_name
 from hasten.variants.variant import zipped_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from hasten.core.plan import Plan
+    from hasten.core.plan import Plan, Workload
     from hasten.core.remark import Remark
     from hasten.data.request import OpenData
     from hasten.explanation.node_gains import Gains
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
+    from hasten.rewrites.rewrite import Rewrite
     from hasten.search.folder import SearchFolder
     from hasten.search.settings import SearchSettings
     from hasten.targets.base import Target
     from hasten.variants.pruning import Pruning
     from hasten.variants.variant import Variant
+
+# On so many samples the outputs of a rewritten model are compared with the original's.
+_COMPARED_SAMPLES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +79,15 @@ class VariantStore:
     """Why there is nothing to quantize, where the model is quantized already."""
     judge: AccuracyJudge = field(init=False)
     maker: VariantMaker = field(init=False)
+    source_graph: Graph = field(init=False)
+    """The graph of `source`, whose nodes a request names."""
     _gains: dict[tuple[str, Plan], Gains | None] = field(default_factory=dict)
     _original: Trial | None = None
+    _source: Trial | None = None
 
     def __post_init__(self) -> None:
         self.maker = VariantMaker(self.candidate.path, self.candidate.workload.signature, self.settings.io_types)
+        self.source_graph = self.graph
         self.judge = AccuracyJudge(
             self.target,
             (self.candidate, self.graph),
@@ -103,6 +118,95 @@ class VariantStore:
             )
         return self._original
 
+    @property
+    def source(self) -> Trial:
+        """What variants are made of: the original, or a rewritten model that computes the same."""
+        return self._source or self.original
+
+    def build_on(self, rewritten: Trial) -> None:
+        """Make variants of the rewritten model from now on."""
+        self.maker.close()
+        path = Path(rewritten.path)
+        self.maker = VariantMaker(path, self.candidate.workload.signature, self.settings.io_types)
+        self._source, self.source_graph = rewritten, read_graph(path)
+        self._gains.clear()
+
+    def rewritten(self) -> Trial | None:
+        """The model with all rewrites that apply, made once; None if there are none. One whose outputs differ has
+        failed; before that, it is tried with those only that keep every bit."""
+        known = self.folder.variants.get(REWRITTEN)
+        if known is not None and (known.floor is FloorState.FAILED or self.folder.has_file_of(known)):
+            return known
+        self.tell("rewriting the graph")
+        exact = [rewrite for rewrite in REWRITES if rewrite.tolerance == EXACT]
+        try:
+            made = self._rewritten_by(REWRITES)
+            if made is not None and made.floor is FloorState.FAILED:
+                made = self._rewritten_by(exact) or made
+        except ModelError as error:
+            self.folder.note(remark("search.not-rewritten", message=error.message))
+            return None
+        if made is not None and made.floor is FloorState.FAILED:
+            return self.folder.save_variant(made)
+        if made is not None:
+            self.folder.place(made)
+        return made
+
+    def _rewritten_by(self, rewrites: Sequence[Rewrite]) -> Trial | None:
+        """The model with these rewrites, where variants are made; its outputs are compared with the original's."""
+        model = EditedModel.read(self.candidate.path)
+        changes = apply(model, rewrites)
+        if not changes:
+            return None
+        path = self.folder.making
+        model.write(path)
+        graph = read_graph(path)
+        applied = [rewrite for rewrite in rewrites if rewrite.name in changes]
+        trial = Trial(
+            REWRITTEN,
+            self.candidate.plan,
+            purpose=Purpose.REWRITE,
+            status=Status.MADE,
+            path=str(self.folder.place_of(REWRITTEN)),
+            sha256=graph.sha256,
+            size_bytes=graph.size_bytes,
+            zipped_bytes=zipped_bytes(path),
+            integer_share=integer_share(graph),
+            notes=(remark("search.rewritten", rewrites=[rewrite.name for rewrite in applied]),),
+        )
+        error = self._error_of(Subject(replace(self.candidate, path=path), graph))
+        if isinstance(error, Failure):
+            return failed_trial(replace(trial, path=""), error.message)
+        tolerance = max(rewrite.tolerance for rewrite in applied)
+        if error > tolerance:
+            why = remark("operators.not-equal", error=error, tolerance=tolerance)
+            return replace(trial, path="", floor=FloorState.FAILED, status=Status.FAILED, why=why)
+        return trial
+
+    def _error_of(self, changed: Subject) -> float | Failure:
+        """How far the outputs of a rewritten model are off: on samples of the data, and on seeded noise, with other
+        batches, too, where the file leaves the batch open."""
+        workload = self.candidate.workload
+        taken = self.judge.few_samples(_COMPARED_SAMPLES)
+        real = [[np.ascontiguousarray(array).tobytes() for array in sample.values()] for sample in taken]
+        noisy = (workload, *other_batches(self.graph, workload))
+        runs: list[tuple[Workload, list[list[bytes]]]] = [(workload, real), *((other, []) for other in noisy)]
+        original = Subject(self.candidate, self.graph)
+        worst = 0.0
+        for place, (used, samples) in enumerate(runs):
+            before, after = (
+                answers_of(self.target, replace(one, candidate=replace(one.candidate, workload=used)), samples)
+                for one in (original, changed)
+            )
+            if isinstance(before, Failure):
+                if place == 0:
+                    return before
+                continue  # noise, or a batch that the original does not take
+            if isinstance(after, Failure):
+                return after
+            worst = max(worst, largest_error(before, after))
+        return worst
+
     def close(self) -> None:
         """End the process that makes variants, and leave the folder."""
         self.maker.close()
@@ -116,7 +220,8 @@ class VariantStore:
         """The variant that an earlier request has made of the same parts, under whatever name."""
         for trial in self.folder.variants.values():
             same = (trial.recipe, set(trial.float_nodes)) == (request.recipe, set(request.float_nodes))
-            if trial.variant == self._name_of(request) if request.pruning else same and trial.variant != ORIGINAL:
+            same = same and trial.source == self._source_name and trial.variant not in (ORIGINAL, REWRITTEN)
+            if trial.variant == self._name_of(request) if request.pruning else same:
                 return trial
         return None
 
@@ -132,6 +237,7 @@ class VariantStore:
             recipe=request.recipe,
             purpose=request.purpose,
             parent=request.parent,
+            source=self._source_name,
             float_nodes=request.float_nodes,
             status=Status.MADE,
         )
@@ -185,8 +291,8 @@ class VariantStore:
     def gains_of(self, trial: Trial, plan: Plan) -> Gains | None:
         """What each node gains by a variant on a plan, by profiles of both; measured once for each."""
         if (trial.variant, plan) not in self._gains:
-            self.tell(f"profiling {trial.variant} and the original")
-            original = Subject(self.candidate_of(self.original, plan), self.graph)
+            self.tell(f"profiling {trial.variant} and the {self.source.variant}")
+            original = Subject(self.candidate_of(self.source, plan), self.source_graph)
             with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
                 path = self._with_float_io(trial, Path(folder))
                 variant = Subject(self.candidate_of(replace(trial, path=str(path)), plan), read_graph(path))
@@ -200,9 +306,16 @@ class VariantStore:
         return () if set(losses) >= set(trial.nodes) else losses
 
     def _name_of(self, request: VariantRequest) -> str:
+        suffix = f"_{self._source_name}" if self._source_name else ""
         if request.pruning is not None:
-            return request.pruning.name
-        return variant_name(recipe_from_name(request.recipe), request.float_nodes, self.folder.float_nodes)
+            return request.pruning.name + suffix
+        made = {name: one.float_nodes for name, one in self.folder.variants.items() if one.source == self._source_name}
+        taken = {name.removesuffix(suffix): nodes for name, nodes in made.items()}
+        return variant_name(recipe_from_name(request.recipe), request.float_nodes, taken) + suffix
+
+    @property
+    def _source_name(self) -> str:
+        return "" if self._source is None else self._source.variant
 
     def _calibration(self, recipe: str) -> list[dict[str, Any]] | None:
         return self.judge.calibration() if recipe and recipe_from_name(recipe).needs_calibration else None

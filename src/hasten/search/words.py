@@ -8,6 +8,7 @@ from hasten.core import accuracy_notes, doubts
 from hasten.core.accuracy import Kind, value_text
 from hasten.core.floor import FloorState
 from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.trial import REWRITTEN
 from hasten.core.units import milliseconds, percent, size, speedup, times
 from hasten.evaluate import trial_words, words
 from hasten.evaluate.trial_words import change_words, lost_words
@@ -88,7 +89,7 @@ def _accuracy(original: Trial, best: Trial) -> str:
     before, after = original.accuracy, best.accuracy
     if after is None:
         on_xnnpack = best.plan.runs_on_cpu and best.plan.kernel == "delegate"
-        return "same outputs" if best.variant == original.variant and on_xnnpack else ""
+        return "same outputs" if best.variant in (original.variant, REWRITTEN) and on_xnnpack else ""
     if after.kind is Kind.AGREEMENT:
         return f"{after.metric} agreement with the original {value_text(after.metric, after.value)}"
     if before is None or before.metric != after.metric:

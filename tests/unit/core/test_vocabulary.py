@@ -42,6 +42,7 @@ PLANS = st.builds(
     precision=st.sampled_from(PRECISIONS),
     delegate=st.text(max_size=20),
     options=st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), max_size=3).map(tuple),
+    kernels=st.lists(st.text(max_size=20), max_size=2).map(tuple),
 )
 WORKLOADS = st.builds(
     Workload,
@@ -82,6 +83,13 @@ class TestPlan:
         plan = plan_with(base, {"threads": "4", "accelerator": "npu", "cpu.flag": "true", "xnnpack.a": "2"})
         assert (plan.threads, plan.accelerator) == (4, "npu")
         assert dict(plan.options) == {"xnnpack.a": "2", "cpu.flag": "true"}
+
+    def test_kernel_libraries(self) -> None:
+        assert plan_with(Plan(), {"kernels": "a.so+lib/b.so"}).kernels == ("a.so", "lib/b.so")
+        assert Plan(kernels=("lib/a.so",)).describe() == "cpu, 1 thread, kernels of a.so"
+        assert plan_from_mapping({"threads": 2}).kernels == (), "a plan of before"
+        with pytest.raises(UsageError, match="kernels"):
+            plan_from_mapping({"kernels": "a.so"})
 
     @pytest.mark.parametrize("text", ["two", "", "1.5", "0x4"])
     def test_threads_must_be_a_whole_number(self, text: str) -> None:

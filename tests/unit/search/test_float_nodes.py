@@ -55,6 +55,7 @@ def test_a_variant_is_made_once_and_other_nodes_have_another_name(store: Variant
     assert store.make(without(second)).variant == "int8+float1-2"
 
 
+@pytest.mark.slow
 def test_slow_nodes_are_nodes_of_the_variant_and_never_all(store: VariantStore) -> None:
     whole = store.make(VariantRequest("static_int8"))
     slow = store.slow_nodes(whole, Plan())

@@ -232,6 +232,7 @@ def test_shares_of_the_weights_add_up(place: Path) -> None:
     assert sum(shares.values()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_a_mix_of_a_real_model_runs_and_is_chosen(place: Path) -> None:
     """Random weights hardly suffer; the floor that no sample may differ makes int4 break it, as a rule."""
     settings = SearchSettings(recipes=("weight_only_int4",), goal=SIZE, max_drop=0.001)

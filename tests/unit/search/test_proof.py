@@ -84,6 +84,7 @@ def test_labels_that_do_not_fit_let_nothing_be_chosen(tiny: Path, tmp_path: Path
     assert "chance" in document(found)["why"]
 
 
+@pytest.mark.slow
 def test_a_handful_of_samples_lets_nothing_be_chosen(tiny: Path, tmp_path: Path) -> None:
     found = quantize(
         tiny, tmp_path / "out", data=arrays(tmp_path, x=INPUTS[:8]), settings=replace(FLOAT16, goal="size")

@@ -139,6 +139,7 @@ def test_an_interruption_leaves_a_model_and_the_rerun_goes_on(
     assert all(trial.latency is not None for trial in again.trials)
 
 
+@pytest.mark.slow
 def test_an_interruption_while_timing_keeps_what_is_decided(place: Path, data: Data, tmp_path: Path) -> None:
     def press(share: float, text: str) -> None:
         if "round 4" in text:

@@ -16,7 +16,7 @@ from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, Profile
 from hasten.core.remark import remark, said
 from hasten.core.statistics import Interval
-from hasten.core.trial import ORIGINAL, Status, Step, Trial
+from hasten.core.trial import ORIGINAL, REWRITTEN, Status, Step, Trial
 from hasten.evaluate.trial_words import why_words
 from hasten.practices.practice import Evidence
 from hasten.practices.registry import NAMES, phrasebook
@@ -68,6 +68,19 @@ def test_a_confirmed_step_is_an_improvement_with_its_interval() -> None:
     doubtful = replace(step, ci95=(0.4, 1.1), verdict=Verdict.UNDECIDED)
     assert verdicts([BASE, FASTER], FASTER, steps=(doubtful,), confirmed=True)["threads"].standing is Standing.GOOD
     assert verdicts([BASE, FASTER], FASTER, steps=(step,))["threads"].standing is Standing.GOOD
+
+
+def test_a_rewritten_graph_is_an_improvement_or_nothing_to_do() -> None:
+    for ms in (2.0, 2.5):
+        known = verdicts([BASE, FASTER, trial(REWRITTEN, ms)])
+        found = known["operators"]
+        assert (found.standing, found.remark.code) == (Standing.GOOD, "operators.rewriting-no-gain")
+        assert known["quantize"].standing is Standing.NOT_EXAMINED
+    won = trial(REWRITTEN, 1.0)
+    what = remark("step.rewritten", rewrites=["layout"])
+    step = Step("operators", 2.0, 1.0, 0.5, (0.48, 0.52), what, Verdict.FASTER)
+    found = verdicts([BASE, FASTER, won], won, steps=(step,), confirmed=True)["operators"]
+    assert (found.standing, found.remark.code) == (Standing.IMPROVED, "tune.improved")
 
 
 def test_quantizing_that_breaks_the_floor_says_what_it_would_be_worth() -> None:

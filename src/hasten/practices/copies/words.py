@@ -57,6 +57,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "copies.host-memory": Phrase("The engine works in host memory, which needs no lock."),
     "copies.other-outputs": Phrase("Its outputs differ from those of the other ways."),
     "copies.no-type": Phrase("NumPy has no such type: {error}."),
+    "copies.custom-kernels": Phrase("LiteRT's Python classes take no custom kernels."),
     "copies.first-signature": Phrase("set_tensor and tensor() know the first signature only."),
     "copies.no-signature": Phrase("The model has no signature."),
     "copies.default-types": Phrase("Every input has NumPy's default type already."),

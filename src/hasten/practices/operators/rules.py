@@ -1,24 +1,106 @@
-"""Which operators are worth optimizing, by the headroom that a profile shows."""
+"""Which operators are worth work, what of the things tried is worth keeping, and the verdict."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.comparison import Verdict
 from hasten.core.finding import Finding, Standing
-from hasten.core.remark import remark
+from hasten.core.remark import Remark, remark
+from hasten.core.trial import REWRITTEN
+from hasten.practices.operators.facts import OperatorsFound, Place
 from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
-    from hasten.core.profile import OperatorTime
+    from collections.abc import Sequence
+
+    from hasten.core.comparison import Comparison
+    from hasten.core.profile import OperatorTime, Profile
+    from hasten.practices.operators.facts import Tried
     from hasten.practices.practice import Evidence
 
 NAME: Final = "operators"
 # An operator with less to win than this share of the run is not worth a kernel of one's own.
 _WORTH: Final = 0.10
+# Places with less than this share of the run to win, and nothing to try, are left out of the table.
+_WORTH_A_ROW: Final = 0.01
+
+
+def places_of(profile: Profile, tried: Sequence[Tried]) -> list[Place]:
+    """Where time can be won: operators of one kind to which the same rewrites apply count together."""
+    rewrites: dict[int, list[str]] = {}
+    for one in (one for one in tried if one.is_single):
+        for node in one.nodes:
+            rewrites.setdefault(node, []).append(one.what)
+    groups: dict[tuple[str, tuple[str, ...], bool], list[OperatorTime]] = {}
+    for operator in profile.operators:
+        names = tuple(rewrites.get(operator.index, ()))
+        groups.setdefault((operator.op, names, operator.partition is not None), []).append(operator)
+    places = [_place(profile, op, names, delegated, members) for (op, names, delegated), members in groups.items()]
+    worth = [place for place in places if place.to_try or profile.share(place.gain_ms) >= _WORTH_A_ROW]
+    return sorted(worth, key=lambda place: -place.gain_ms)
+
+
+def _place(
+    profile: Profile, op: str, names: tuple[str, ...], delegated: bool, members: Sequence[OperatorTime]
+) -> Place:
+    known = [member.headroom_ms for member in members if member.headroom_ms is not None]
+    longest = max(members, key=lambda member: member.ms)
+    ms = sum(member.ms for member in members)
+    return Place(
+        op,
+        nodes=tuple(sorted(member.index for member in members if member.index >= 0)),
+        location=longest.location,
+        ms=ms,
+        share=profile.share(ms),
+        headroom_ms=sum(known) if known else None,
+        bound=longest.bound,
+        delegated=delegated,
+        to_try=names,
+    )
+
+
+def worth_keeping(tried: Tried) -> bool:
+    """Whether outputs are equal and it is proven faster."""
+    return tried.is_equal and tried.is_faster
+
+
+def reason_of(found: Comparison) -> Remark:
+    """Why something that was timed is not kept; or that it is faster."""
+    facts = {"ratio": found.ratio, "ci95": found.ci95, "rounds": found.rounds}
+    return remark(f"operators.{found.verdict.value}", **facts)
+
+
+def finding_of(found: OperatorsFound) -> Finding:
+    """What the study comes to."""
+    if found.final is not None and found.latency_ms is not None:
+        kept = [one.what for one in found.kept]
+        facts = {
+            "ratio": found.final.ratio,
+            "ci95": found.final.ci95,
+            "from_ms": found.latency_ms[0],
+            "to_ms": found.latency_ms[1],
+            "rewrites": [one.what for one in found.kept if one.is_single] or kept,
+        }
+        return Finding(NAME, Standing.TO_DO, remark("operators.rewritten", **facts))
+    if any(one.comparison is not None and one.comparison.verdict is Verdict.UNDECIDED for one in found.tried):
+        undecided = [one.what for one in found.tried if one.comparison is not None and not one.is_faster]
+        return Finding(NAME, Standing.UNDECIDED, remark("operators.undecided-all", rewrites=undecided))
+    top = found.places[0] if found.places else None
+    share = top.gain_ms / found.invoke_ms if top is not None and found.invoke_ms else 0.0
+    facts = {"tried": sum(one.is_single for one in found.tried), "share": share}
+    where = {} if top is None else {"op": top.op, "location": top.location}
+    return Finding(NAME, Standing.GOOD, remark("operators.nothing-to-gain", **facts, **where))
 
 
 def verdict(known: Evidence) -> Finding:
     """Whether a single operator of the tuned model has much to win."""
+    rewritten = [trial for trial in known.trials if trial.variant == REWRITTEN and trial.latency is not None]
+    gains = {trial.id: known.verdict_on(trial, same) for trial in rewritten if (same := known.on_same_plan(trial))}
+    if gains and Verdict.FASTER not in gains.values():
+        undecided = Verdict.UNDECIDED in gains.values()
+        code = "operators.rewriting-undecided" if undecided else "operators.rewriting-no-gain"
+        return Finding(NAME, Standing.UNDECIDED if undecided else Standing.GOOD, remark(code))
     profile = known.profiles[1] or known.profiles[0]
     if profile is None:
         return not_examined(NAME)

@@ -1,15 +1,19 @@
-"""The phrases about single operators."""
+"""The phrases about operators: single ones, rewrites, and what was tried."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.phrases import Phrase, filled
+from hasten.core import doubts
+from hasten.core.phrases import Phrase, Phrasebook, filled
+from hasten.core.units import first_few, milliseconds, percent, several, speedup
+from hasten.custom_kernels import words as kernel_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _LONGEST_NAME: Final = 48
+_NAMES_TOLD: Final = 4
 
 
 def _where(facts: Mapping[str, Any]) -> str:
@@ -23,6 +27,27 @@ def _phrase(text: str, hint: str = "") -> Phrase:
     return Phrase(lambda facts: filled(text, {**facts, "where": _where(facts)}), hint)
 
 
+def _rewritten(facts: Mapping[str, Any]) -> str:
+    times = f"{milliseconds(facts['from_ms'])} → {milliseconds(facts['to_ms'])}"
+    names = first_few(facts["rewrites"], _NAMES_TOLD)
+    return f"The rewritten model is {speedup(facts['ratio'], facts['ci95'])}: {times} ({names})."
+
+
+def _nothing(facts: Mapping[str, Any]) -> str:
+    if facts["tried"]:
+        first = f"Nothing to gain by rewriting: {several(facts['tried'], 'rewrite')} applied, none was faster."
+    else:
+        first = "Nothing to gain by rewriting: no rewrite applies to this graph."
+    if "op" not in facts or facts["share"] <= 0:
+        return first
+    return f"{first} The largest headroom of one kind is {percent(facts['share'])} of a run: {_where(facts)}."
+
+
+def _error(facts: Mapping[str, Any]) -> str:
+    allowed = f"{facts['tolerance']:.0e} is allowed" if facts["tolerance"] else "they must be equal"
+    return f"Outputs differ by {facts['error']:.1e} of the largest output; {allowed}."
+
+
 PHRASES: Final[dict[str, Phrase]] = {
     "operators.not-examined": Phrase("No profile was recorded, so no operator can be judged.", "Run hasten profile."),
     "operators.unseen": Phrase("The profiler sees too little of the run to judge single operators."),
@@ -30,11 +55,34 @@ PHRASES: Final[dict[str, Phrase]] = {
         "The engine does not report operator times for this plan, or the machine's peak is unknown.",
         "Run hasten profile to see what is known.",
     ),
+    "operators.not-profiled": Phrase("Operator times are not known: {message}"),
     "operators.little": _phrase(
         "No single operator could save 10 % of a run. The largest headroom is {share:percent}: {where}."
     ),
     "operators.much": _phrase(
         "{where} could save up to {headroom_ms:ms} of the {run_ms:ms} of a run, measured against this machine's peak.",
-        "Replace the operator, or write a custom kernel for it.",
+        "Run hasten operators: it tries rewrites of the graph.",
     ),
+    "operators.rewriting-no-gain": Phrase("Rewriting the graph does not make the model faster on this device."),
+    "operators.rewriting-undecided": Phrase(
+        "Whether rewriting the graph pays is undecided.", "Run hasten operators, or give it more time with --budget."
+    ),
+    # What a study comes to.
+    "operators.rewritten": Phrase(
+        _rewritten, "Use the rewritten model in place of the original. The option -o OUT writes it."
+    ),
+    "operators.undecided-all": Phrase(
+        lambda facts: f"No rewrite is proven faster. Undecided: {first_few(facts['rewrites'], _NAMES_TOLD)}.",
+        "Give it more time with --seconds.",
+    ),
+    "operators.nothing-to-gain": Phrase(_nothing),
+    # Why something that was tried is kept or not.
+    "operators.faster": Phrase("It is faster."),
+    "operators.slower": Phrase("It is slower."),
+    "operators.same": Phrase("It is no faster."),
+    "operators.undecided": Phrase("Its effect is undecided after {rounds:count round}."),
+    "operators.not-equal": Phrase(_error),
+    "operators.failed": Phrase("It does not run: {message}"),
+    "operators.not-confirmed": Phrase("Fresh processes do not confirm it ({verdict})."),
 }
+BOOK: Final = Phrasebook(PHRASES, kernel_words.PHRASES, doubts.PHRASES)

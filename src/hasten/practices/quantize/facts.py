@@ -115,6 +115,7 @@ def _plan_options(plan: Plan) -> list[str]:
         if getattr(plan, name) != getattr(default, name)
         for word in (f"--{name}", str(getattr(plan, name)))
     ]
+    plain += [word for library in plan.kernels for word in ("--kernel-library", library)]
     return [*plain, *(word for name, value in plan.options for word in ("--option", f"{name}={value}"))]
 
 

@@ -10,7 +10,7 @@ from hasten.core.comparison import DEFAULT_MARGIN, Verdict, compare_levels
 from hasten.core.finding import Finding, Standing
 from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status
+from hasten.core.trial import NOTHING, ORIGINAL, REWRITTEN, Purpose, Status
 from hasten.practices.quantize.facts import SIZE
 from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
@@ -122,12 +122,13 @@ def verdict(known: Evidence) -> Finding:
     """Whether a variant pays on this device and keeps the accuracy."""
     if known.already != NOTHING:
         return Finding(NAME, Standing.GOOD, known.already)
-    made = [trial for trial in known.trials if trial.variant != ORIGINAL and trial.latency is not None]
+    variants = [trial for trial in known.trials if trial.variant not in (ORIGINAL, REWRITTEN)]
+    made = [trial for trial in variants if trial.latency is not None]
     if not made:
-        failed = [trial for trial in known.trials if trial.variant != ORIGINAL and trial.status is Status.FAILED]
+        failed = [trial for trial in variants if trial.status is Status.FAILED]
         told = remark("quantize.none-runs", why=to_data(failed[0].why)) if failed else remark("quantize.not-examined")
         return Finding(NAME, Standing.NOT_EXAMINED, told)
-    if known.best.variant != ORIGINAL:
+    if known.best.variant not in (ORIGINAL, REWRITTEN):
         return _chosen(known)
     return _not_chosen(known, made)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core import accuracy_notes, doubts
 from hasten.core.comparison import Verdict
 from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.trial import REWRITTEN
 from hasten.core.units import percent, several, size, speedup
 from hasten.evaluate import trial_words, words
 from hasten.evaluate.trial_words import why_words
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 def made_words(made: Mapping[str, Any]) -> str:
     """What was done to the model: `Quantized to int8, with 9 operators kept in float`."""
     name, recipe = made["variant"], made.get("recipe", "")
+    if name == REWRITTEN:
+        return "Graph rewritten"
     if recipe not in RECIPE_NAMES:
         return str(name)
     known = recipe_from_name(recipe)
@@ -193,6 +196,8 @@ PHRASES: Final[dict[str, Phrase]] = {
     "search.mix-out-of-time": Phrase(
         "The budget ended before a mix of {variant} with float was found.", "Continue with --resume."
     ),
+    "search.rewritten": Phrase("Rewrites that apply to this graph: {rewrites:list}."),
+    "search.not-rewritten": Phrase("The graph was not rewritten. {message}"),
     "search.no-variants": Phrase("No variants were made. {message}", "{hint}"),
 }
 BOOK: Final = Phrasebook(PHRASES, trial_words.PHRASES, words.PHRASES, MADE, accuracy_notes.PHRASES, doubts.PHRASES)

@@ -1,0 +1,170 @@
+"""Find operators that take longer than they must, and rewrite the graph where the result is equal and faster.
+
+A rewrite is kept only if the outputs stay equal on your data (or on seeded noise) and a race shows that it is faster
+on this device. "Nothing to gain" is a usual answer. With -o, the folder gets the rewritten model and the session.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hasten.cli import options
+from hasten.cli.files import refuse_existing
+from hasten.cli.output import show
+from hasten.cli.presenting import completed, present
+from hasten.cli.progress import progress_bar
+from hasten.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """
+hasten operators model.tflite
+hasten operators model.tflite --data images/ -o rewritten/
+hasten operators model.tflite --rewrite layout --rewrite space-to-depth
+hasten operators model.tflite --outputs boxes,scores -o smaller/
+hasten operators model.tflite --cut 10:14 -o part.tflite
+hasten operators model.tflite --kernels -o faster/
+hasten operators model.tflite --new-kernel mykernel --for HARD_SWISH
+hasten operators model.tflite --kernel-file k/k.c --for HARD_SWISH
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
+    parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="folder for the rewritten model and the session")
+    options.add_seconds(parser, 60)
+    parser.add_argument(
+        "--rewrite", action="append", default=[], metavar="NAME", help="try this rewrite only; may be repeated"
+    )
+    parser.add_argument(
+        "--outputs", type=_names, default=(), metavar="NAME,…", help="keep only these outputs (changes the interface)"
+    )
+    parser.add_argument(
+        "--cut", type=_node_range, metavar="A:B", help="write nodes A to B as a model of their own to OUT, and end"
+    )
+    parser.add_argument("--private", action="store_true", help="with --cut: random weights, no names")
+    group = parser.add_argument_group("custom kernels")
+    group.add_argument(
+        "--kernels", action="store_true", help="also try hasten's own kernels in C, built by this machine's compiler"
+    )
+    group.add_argument(
+        "--kernel-file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="also try a kernel of your own: .c, or .py for numba; may be repeated",
+    )
+    group.add_argument(
+        "--for",
+        action="append",
+        default=[],
+        dest="replaces",
+        metavar="NODES",
+        help="what it replaces: HARD_SWISH, MUL,ADD or 12:15; one for each --kernel-file",
+    )
+    group.add_argument(
+        "--kernel-delegate",
+        type=Path,
+        metavar="DIR",
+        help="build hasten's own kernels as a delegate that leaves the model file as it is, and end",
+    )
+    group.add_argument(
+        "--new-kernel", type=Path, metavar="DIR", help="write a kernel to start from, for the nodes of --for, and end"
+    )
+    parser.add_argument("--data", default="", metavar="D", help="real inputs to compare outputs on (default: noise)")
+    parser.add_argument("--preprocess", default="", metavar="K=V,…", help="how to prepare them (default: unchanged)")
+    options.add_running(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Examine, try and show; after Ctrl-C, what was found until then."""
+    from hasten import api
+
+    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
+    if arguments.cut:
+        return _cut(arguments, model)
+    if arguments.private:
+        raise UsageError("--private goes with --cut only.", "Give --cut A:B as well.")
+    if arguments.new_kernel:
+        return _write_kernel(arguments, model)
+    if arguments.kernel_delegate:
+        return _build_delegate(arguments, model)
+    files = _kernel_files(arguments)
+    workload, target = options.workload_from(arguments), options.target_from(arguments)
+    if arguments.out and arguments.session is None:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        arguments.session = arguments.out / "session.jsonl"
+    session = options.session_from(arguments, "operators")
+    asked = api.OperatorOptions(tuple(arguments.rewrite), arguments.outputs, arguments.kernels, files)
+    data = api.Data(options.data_named(arguments.data), preprocess=arguments.preprocess)
+    out = arguments.out or ""
+    with progress_bar("operators") as progress:
+        effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))
+        found, interrupted = completed(
+            lambda: api.operators(model, plan, workload, options=asked, data=data, out=out, effort=effort)
+        )
+    return present(arguments, found, session=session, interrupted=interrupted)
+
+
+def _cut(arguments: argparse.Namespace, model: str) -> int:
+    from hasten import api
+
+    if not arguments.out:
+        raise UsageError("--cut needs a file to write.", "Give -o part.tflite.")
+    refuse_existing(arguments.out, force=False, model=model)
+    first, last = arguments.cut
+    written = api.cut(model, first, last, arguments.out, private=arguments.private)
+    told = {"written": str(written), "nodes": [first, last]}
+    show(options.as_json(told) if arguments.json else f"{written}: nodes {first} to {last} of {Path(model).name}")
+    return 0
+
+
+def _kernel_files(arguments: argparse.Namespace) -> tuple[tuple[str, str], ...]:
+    """Each file with what it replaces; files in Python say that themselves."""
+    replaces = list(arguments.replaces)
+    files = [(file, replaces.pop(0) if replaces and not file.endswith(".py") else "") for file in arguments.kernel_file]
+    if replaces:
+        raise UsageError(f"--for {replaces[0]} has no kernel.", "Give a --kernel-file for each --for.")
+    return tuple(files)
+
+
+def _write_kernel(arguments: argparse.Namespace, model: str) -> int:
+    from hasten import api
+
+    if len(arguments.replaces) != 1:
+        raise UsageError("--new-kernel needs the nodes that it is for.", "Add one --for, for example --for HARD_SWISH.")
+    folder, nodes = arguments.new_kernel, arguments.replaces[0]
+    effort = api.Effort(on=options.target_from(arguments))
+    written = [str(path) for path in api.new_kernel(folder, model, nodes, effort=effort)]
+    text = (
+        f"{folder}: {', '.join(Path(path).name for path in written)}\n"
+        f"Test it:  make -C {folder} test\n"
+        f"Try it:   hasten operators {model} --kernel-file {written[0]} --for {nodes}"
+    )
+    show(options.as_json({"written": written}) if arguments.json else text)
+    return 0
+
+
+def _build_delegate(arguments: argparse.Namespace, model: str) -> int:
+    from hasten import api
+
+    library = api.kernel_delegate(arguments.kernel_delegate, effort=api.Effort(on=options.target_from(arguments)))
+    text = f"{library}\nExamine it: hasten accelerators {model} --delegate {library}"
+    show(options.as_json({"delegate": str(library)}) if arguments.json else text)
+    return 0
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _node_range(text: str) -> tuple[int, int]:
+    import argparse
+
+    first, _, last = text.partition(":")
+    if not first.isdigit() or not (last.isdigit() or not last):
+        raise argparse.ArgumentTypeError(f"must be a range of nodes such as 10:14, not {text!r}")
+    return int(first), int(last or first)

@@ -1,0 +1,144 @@
+"""Whether a changed model gives what the original gives: both on the same inputs, output by output."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.data.tensor_forms import forms_as_loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.plan import Workload
+    from hasten.explanation.inner_tensors import Subject
+    from hasten.model.graph import Graph
+    from hasten.targets.base import Target
+    from hasten.targets.client import TensorInfo
+
+    Samples = Sequence[Sequence[bytes]]
+    Array = np.ndarray[Any, Any]
+
+# Sizes of an open batch that outputs are compared with, beside the one that is timed.
+_BATCHES: Final = (2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The outputs of one model on some inputs, by sample and place."""
+
+    samples: tuple[tuple[Array, ...], ...]
+
+    def of(self, places: Sequence[int]) -> Answers:
+        """Those outputs only."""
+        return Answers(tuple(tuple(outputs[place] for place in places) for outputs in self.samples))
+
+
+def varied_inputs(tensors: Sequence[TensorInfo]) -> list[list[bytes]]:
+    """Seeded inputs of every kind that a rewrite could treat otherwise: small and large numbers, both signs, zeros."""
+    source = np.random.default_rng(0)
+    draws = (
+        lambda count: source.random(count),
+        lambda count: source.standard_normal(count),
+        lambda count: 10 * source.standard_normal(count),
+        lambda count: -source.random(count),
+        lambda count: np.zeros(count),
+        lambda count: 255 * source.random(count),
+    )
+    return [[_input(tensor, draw(prod(tensor.shape)), source) for tensor in tensors] for draw in draws]
+
+
+def _input(tensor: TensorInfo, values: Any, source: np.random.Generator) -> bytes:
+    if tensor.dtype in ("float16", "float32", "float64"):
+        return np.asarray(values).astype(tensor.dtype).tobytes()
+    if tensor.dtype in ("int8", "uint8"):
+        return source.bytes(tensor.bytes)
+    if tensor.dtype in ("int16", "int32", "int64", "bool", "uint16", "uint32", "uint64"):
+        # Wide integers are most often indices, which must stay small.
+        return source.integers(0, 2, tensor.shape).astype(tensor.dtype).tobytes()
+    return bytes(tensor.bytes)
+
+
+def answers_of(target: Target, subject: Subject, samples: Samples) -> Answers | Failure:
+    """What a model gives on these inputs; without any, on seeded ones of the shapes that it has.
+
+    Inputs and outputs are in the order of the file, which the engine's may not be.
+    """
+    candidate, graph = subject.candidate, subject.graph
+    try:
+        with target.start(candidate.plan) as runner:
+            load = runner.load(candidate.path, candidate.workload)
+            forms = forms_as_loaded(graph, candidate.workload, load)
+            inputs = sorted(zip(forms.fed_from, load.inputs, strict=True), key=lambda entry: entry[0])
+            given = [forms.fed(sample) for sample in samples or varied_inputs([tensor for _, tensor in inputs])]
+            raw = runner.evaluate_many(given, fresh=graph.stateful) if load.inputs else [runner.evaluate([])]
+    except RunnerFailed as failed:
+        return failed.failure
+    outputs = forms.read(load.outputs)
+    return Answers(tuple(tuple(map(_numbers, forms.read(answers), outputs)) for answers in raw))
+
+
+def _numbers(data: bytes | memoryview, info: TensorInfo) -> Array:
+    """An output as numbers as they are stored; types that NumPy lacks are compared byte by byte."""
+    try:
+        dtype = np.dtype(info.dtype)
+    except TypeError:
+        dtype = np.dtype(np.uint8)
+    return np.frombuffer(bytes(data), dtype)
+
+
+def largest_error(before: Answers, after: Answers) -> float:
+    """The largest difference as a share of the largest output; 0 only where all are equal, infinite for no match."""
+    if len(before.samples) != len(after.samples):
+        return math.inf
+    errors = [0.0]
+    for expected, seen in zip(before.samples, after.samples, strict=True):
+        if len(expected) != len(seen):
+            return math.inf
+        errors += [_error(one, other) for one, other in zip(expected, seen, strict=True)]
+    return max(errors)
+
+
+def _error(expected: Array, seen: Array) -> float:
+    if expected.dtype != seen.dtype or expected.shape != seen.shape:
+        return math.inf
+    if expected.dtype.kind not in "fc":
+        return _steps(expected, seen)
+    numbers = np.isfinite(expected)
+    if not np.array_equal(expected[~numbers], seen[~numbers], equal_nan=True) or not np.isfinite(seen[numbers]).all():
+        return math.inf
+    off = float(np.abs(expected[numbers].astype(np.float64) - seen[numbers]).max(initial=0.0))
+    largest = float(np.abs(expected[numbers]).max(initial=0.0))
+    return off / largest if largest else (math.inf if off else 0.0)
+
+
+def _steps(expected: Array, seen: Array) -> float:
+    """Integers that stand for reals may differ by steps of their range; an index that is nearly right is wrong."""
+    if expected.dtype not in (np.int8, np.uint8, np.int16):
+        return 0.0 if np.array_equal(expected, seen) else math.inf
+    off = int(np.abs(expected.astype(np.int64) - seen.astype(np.int64)).max(initial=0))
+    limits = np.iinfo(expected.dtype)
+    return off / (int(limits.max) - int(limits.min))
+
+
+def other_batches(graph: Graph, workload: Workload) -> list[Workload]:
+    """The same workload with other sizes of an open batch: a rewrite must not settle what the file leaves open."""
+    signature = graph.signature(workload.signature or None)
+    subgraph = graph.subgraphs[signature.subgraph] if signature else graph.main
+    named = dict(signature.inputs) if signature else {subgraph.tensors[i].name: i for i in subgraph.inputs}
+    opened = {
+        name: subgraph.tensors[index].shape
+        for name, index in named.items()
+        if subgraph.tensors[index].shape_signature[:1] == (-1,)
+    }
+    if not opened or workload.shapes:
+        return []
+    return [
+        replace(workload, shapes=tuple((name, (size, *shape[1:])) for name, shape in opened.items()))
+        for size in _BATCHES
+    ]

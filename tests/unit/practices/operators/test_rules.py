@@ -1,0 +1,94 @@
+"""Which operators are worth work, what is kept, and the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hasten.core.comparison import Comparison, Verdict
+from hasten.core.finding import Standing
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
+from hasten.core.profile import OperatorTime, Profile
+from hasten.practices.operators.facts import FASTER_ALONE, TOGETHER, Tried
+from hasten.practices.operators.rules import finding_of, places_of, worth_keeping
+from tests.unit.practices.operators import examples
+
+
+def operator(index: int, op: str, ms: float, **changes: Any) -> OperatorTime:
+    known = {"kernels": (op,), "location": f"{op.lower()}_{index}", "shapes": "", "share": 0.0}
+    return OperatorTime(index=index, op=op, ms=ms, mapped="exact", **{"partition": 0, **known, **changes})
+
+
+def profile(*operators: OperatorTime) -> Profile:
+    total = sum(one.ms for one in operators)
+    return Profile(Model("m", 1, ""), Plan(), total, total, total, total, 1.0, 10, operators, ())
+
+
+def tried(what: str, *nodes: int) -> Tried:
+    return Tried(what, nodes, len(nodes), 0.0)
+
+
+def test_operators_to_which_the_same_applies_are_one_place() -> None:
+    found = profile(
+        operator(0, "TRANSPOSE", 2.0, headroom_ms=1.9),
+        operator(1, "CONV_2D", 5.0, headroom_ms=0.2),
+        operator(2, "TRANSPOSE", 1.0, headroom_ms=0.9),
+        operator(3, "TRANSPOSE", 0.5, headroom_ms=0.4),
+    )
+    first, second, third = places_of(found, [tried("layout", 0, 2)])
+    assert (first.op, first.nodes, first.to_try) == ("TRANSPOSE", (0, 2), ("layout",))
+    assert first.headroom_ms == pytest.approx(2.8)
+    assert first.share == pytest.approx(3.0 / 8.5)
+    assert (second.op, second.nodes, second.to_try) == ("TRANSPOSE", (3,), ())
+    assert third.op == "CONV_2D"
+
+
+def test_combinations_of_rewrites_are_nothing_to_try() -> None:
+    found = profile(operator(0, "PAD", 1.0, headroom_ms=0.9))
+    (place,) = places_of(found, [tried("same-padding", 0), tried(TOGETHER, 0), tried(FASTER_ALONE, 0)])
+    assert place.to_try == ("same-padding",)
+
+
+def test_what_has_nothing_to_win_and_nothing_to_try_is_left_out() -> None:
+    found = profile(operator(0, "CONV_2D", 10.0, headroom_ms=0.01), operator(1, "RELU", 0.1, headroom_ms=0.0))
+    assert places_of(found, []) == []
+    assert [place.op for place in places_of(found, [tried("activations", 1)])] == ["RELU"]
+
+
+def test_operators_outside_of_the_delegate_are_told_apart() -> None:
+    found = profile(operator(0, "PAD", 1.0, headroom_ms=0.9), operator(1, "PAD", 1.0, headroom_ms=0.9, partition=None))
+    assert sorted(place.delegated for place in places_of(found, [])) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("error", "tolerance", "verdict", "kept"),
+    [
+        (0.0, 0.0, Verdict.FASTER, True),
+        (1e-9, 0.0, Verdict.FASTER, False),
+        (5e-7, 1e-6, Verdict.FASTER, True),
+        (float("inf"), 1e-6, Verdict.FASTER, False),
+        (None, 1e-6, Verdict.FASTER, False),
+        (0.0, 0.0, Verdict.SAME, False),
+        (0.0, 0.0, Verdict.UNDECIDED, False),
+        (0.0, 0.0, Verdict.SLOWER, False),
+    ],
+)
+def test_only_what_is_equal_and_surely_faster_is_kept(
+    error: float | None, tolerance: float, verdict: Verdict, kept: bool
+) -> None:
+    found = Comparison(verdict, 0.8, (0.7, 0.9), 0.05, 5)
+    assert worth_keeping(Tried("x", (1,), 1, tolerance, error, 6, found)) is kept
+
+
+def test_the_verdict_says_what_was_won_or_why_nothing_can_be() -> None:
+    won, nothing, open_ = examples.typical(), examples.nothing(), examples.odd()
+    assert finding_of(won).standing is Standing.TO_DO
+    assert finding_of(won).remark.facts["from_ms"] == 42.1
+    assert finding_of(won).remark.facts["rewrites"] == ["layout", "space-to-depth"]
+    assert finding_of(nothing).standing is Standing.GOOD
+    assert finding_of(open_).standing is Standing.UNDECIDED
+    slower = replace(won, final=None, latency_ms=None, tried=won.tried[2:3])
+    assert (finding_of(slower).standing, finding_of(slower).remark.facts["tried"]) == (Standing.GOOD, 1)
