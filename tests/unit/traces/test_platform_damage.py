@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
+from rich.cells import cell_len
 from test_platform_formats import examined
 from timelines import camera
 
@@ -59,7 +60,8 @@ def survives(path: Path, content: bytes, kind: str = "") -> None:
         return
     found = analyze_trace(trace)
     json.dumps(document(found), allow_nan=False)
-    assert all(len(line) <= 80 for line in terminal_text(view(found), verbose=True).splitlines())
+    # An accent that combines with the letter before it takes no room.
+    assert all(cell_len(line) <= 80 for line in terminal_text(view(found), verbose=True).splitlines())
     json.loads(trace_timeline(trace))
 
 
