@@ -84,6 +84,7 @@ def test_the_text_fits_a_terminal_and_names_other_vendors(tmp_path: Path) -> Non
     assert "libLiteRtDispatch*.so" in shown.output
 
 
+@pytest.mark.slow
 def test_a_delegate_of_ones_own_from_nothing_to_a_row(tmp_path: Path) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
@@ -161,6 +162,7 @@ def test_control_c_ends_it_and_every_runner(runners: int) -> None:
     wait_until_gone(seen)
 
 
+@pytest.mark.slow
 def test_a_real_network_that_the_gpu_takes_in_part() -> None:
     path = CASES / "01_mobilenet_v1_025_imagenet" / "model_float.tflite"
     if not path.exists() or not is_there("gpu"):

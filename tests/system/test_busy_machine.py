@@ -45,6 +45,7 @@ def test_a_busy_machine_is_seen(arguments: tuple[str, ...]) -> None:
     assert "cores busy during the measurement." in " ".join(shown.output.split())
 
 
+@pytest.mark.slow
 def test_a_search_for_variants_says_that_the_machine_was_busy(tmp_path: Path) -> None:
     data = ("--data", "demo", "--calibration", "demo", "--samples", "40")
     shown = hasten("quantize", "demo", "--recipe", "float16", *data, "--seconds", "2", "-o", tmp_path / "variants")
@@ -52,6 +53,7 @@ def test_a_search_for_variants_says_that_the_machine_was_busy(tmp_path: Path) ->
     assert "cores busy during the measurement." in " ".join(shown.output.split())
 
 
+@pytest.mark.slow
 def test_a_trace_says_that_the_machine_was_busy(tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
     shown = hasten("trace", "demo", "--seconds", "1", "-o", trace)

@@ -24,6 +24,7 @@ from hasten.demo import DATA, MODEL
 QUICK = ("--seconds", "40")
 
 
+@pytest.mark.slow
 def test_a_file_of_limits_that_is_kept_and_what_is_left_behind(tmp_path: Path) -> None:
     shutil.copy(DATA, tmp_path / "images.npz")
     (tmp_path / "limits.toml").write_text(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from commandline import hasten, model_file
 from tests import example_models
 
@@ -27,6 +28,7 @@ def test_reasons_follow_the_verdict(tmp_path: Path) -> None:
     assert all(len(line) <= 80 for line in shown.output.splitlines())
 
 
+@pytest.mark.slow
 def test_reasons_as_json_and_in_the_session(tmp_path: Path) -> None:
     model, session = model_file(tmp_path, "mobilenet_like"), tmp_path / "session.jsonl"
     arguments = ("--seconds", "1", "--explain", "--json", "--session", session)
@@ -64,6 +66,7 @@ def test_bad_data_are_said_before_the_work(tmp_path: Path) -> None:
     assert shown.output == ""
 
 
+@pytest.mark.slow
 def test_data_are_prepared_once(tmp_path: Path) -> None:
     """A function of the user may take long, or count."""
     model = model_file(tmp_path, "one_operator")

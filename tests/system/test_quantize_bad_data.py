@@ -127,6 +127,7 @@ def test_what_the_users_functions_print_is_kept_apart_from_the_document(model: P
     assert {"loading", "buffered", "reading", "native", "scoring", "child"} <= set(done.errors.split())
 
 
+@pytest.mark.slow
 def test_bad_samples_are_left_out_counted_and_listed(model: Path, tmp_path: Path) -> None:
     data, folder = images(tmp_path), tmp_path / "out"
     done = hasten("quantize", model, "--data", data, "-o", folder, *SHORT, "--skip-bad", "--json")

@@ -133,6 +133,7 @@ def test_a_share_out_of_range_is_told_with_its_range(option: str, given: str, wa
     assert wanted in done.errors
 
 
+@pytest.mark.slow
 def test_to_lose_nothing_is_a_floor(tmp_path: Path) -> None:
     done = hasten(*DEMO, "-o", tmp_path / "out", *SHORT, "--recipe", "float16", "--max-drop", "0", "--json")
     assert done.code == 0, done.errors

@@ -165,6 +165,7 @@ def two_outputs(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_an_output_that_no_metric_looks_at_must_not_be_ruined(tmp_path: Path) -> None:
     data = arrays(tmp_path, x=SOURCE.normal(size=(40, 32)).astype(np.float32))
     settings = replace(STATIC, recipes=("float16", "static_int8_min_max"))

@@ -110,6 +110,7 @@ def test_other_settings_are_refused_in_the_same_folder(found: QuantizeFound, pla
         quantize(place / "tiny.tflite", place / "out", Plan(), shaped, data=data, settings=SETTINGS)
 
 
+@pytest.mark.slow
 def test_an_interruption_leaves_a_model_and_the_rerun_goes_on(
     place: Path, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +215,7 @@ def test_pruned_variants_are_judged_and_their_kernels_named(
     assert kernels == [[], ["built-in kernel"]]
 
 
+@pytest.mark.slow
 def test_zeros_in_the_model_are_noted_with_what_they_are_worth(place: Path, data: Data, tmp_path: Path) -> None:
     prune_variant(place / "tiny.tflite", 0.9, tmp_path / "sparse.tflite")
     found = quantize(tmp_path / "sparse.tflite", tmp_path / "out", data=data, settings=FLOAT16, effort=QUICK)

@@ -82,6 +82,7 @@ def test_a_crash_is_told_and_the_next_variant_is_made(
     assert maker.make("static_int8", tmp_path / "out.tflite", samples).nodes
 
 
+@pytest.mark.slow
 def test_a_crash_of_the_quantizer_costs_one_row_of_a_search(model: Path, tmp_path: Path) -> None:
     colors = np.random.default_rng(0).normal(0, 4, (24, 1, 1, 3))  # noise alone would always get the same answer
     np.savez(tmp_path / "inputs.npz", x=(colors * np.ones((1, 16, 16, 1))).astype(np.float32))

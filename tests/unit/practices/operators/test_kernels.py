@@ -86,6 +86,7 @@ def test_an_own_kernel_that_is_faster_is_kept_with_its_library(model: Path, tmp_
         np.testing.assert_array_equal(original(x), changed(x))
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_is_refused_with_the_input(model: Path, tmp_path: Path) -> None:
     tried = with_file(model, tmp_path, "y[i] = x[i] < 2.0f ? tanhf(x[i]) : 1.0f;")
     assert not tried.kept
