@@ -405,9 +405,10 @@ def operators(
 
     Outputs are compared on the data, or on seeded noise. The rewritten model is written into the folder `out`.
     """
+    from hasten.bundle.record import MODEL_FILE
     from hasten.practices.operators.run import run, write_model
 
-    place = pathlib.Path(out) / "model.tflite" if out else None
+    place = pathlib.Path(out) / MODEL_FILE if out else None
     if place is not None and place.exists():
         raise UsageError(f"{place} already exists.", "Choose another folder.")
     candidate, graph = open_model(model, plan, workload)

@@ -11,6 +11,7 @@ import numpy as np
 
 from hasten.data.prepare import Preparer
 from hasten.data.tensor_forms import forms_from_graph
+from hasten.measure.seeded_inputs import input_bytes, stored_numbers
 from hasten.model.metadata import read_metadata
 from hasten.practices.accelerators.facts import YARDSTICKS
 
@@ -69,7 +70,7 @@ NO_NUMBERS: Final = OutputError(math.inf, math.inf, Judgement.WRONG)
 def make_inputs(tensors: Sequence[TensorInfo]) -> list[list[bytes]]:
     """Seeded inputs, the same for all: floats in 0..1, bytes over their range, indices and flags 0 or 1."""
     source = np.random.default_rng(0)
-    return [[_input_bytes(tensor, source) for tensor in tensors] for _ in range(_INPUTS_CHECKED)]
+    return [[input_bytes(tensor, source) for tensor in tensors] for _ in range(_INPUTS_CHECKED)]
 
 
 def inputs_from_data(graph: Graph, workload: Workload, dataset: Dataset, preprocess: Preprocess) -> MakeInputs:
@@ -86,11 +87,7 @@ def inputs_from_data(graph: Graph, workload: Workload, dataset: Dataset, preproc
 
 def real_numbers(data: bytes | memoryview, info: TensorInfo) -> NDArray[np.float64]:
     """An output as numbers, stored units. Types that NumPy lacks are compared byte by byte."""
-    try:
-        dtype = np.dtype(info.dtype)
-    except TypeError:
-        dtype = np.dtype(np.uint8)
-    values = np.frombuffer(data, dtype=dtype)
+    values = stored_numbers(data, info)
     return (np.abs(values) if values.dtype.kind == "c" else values).astype(np.float64)
 
 
@@ -179,13 +176,3 @@ def beside_the_cpu(error: OutputError, cpu_typical: float) -> OutputError:
         return error
     as_far = error.typical <= 2 * cpu_typical
     return replace(error, judgement=Judgement.RIGHT if as_far else Judgement.IMPRECISE)
-
-
-def _input_bytes(tensor: TensorInfo, source: np.random.Generator) -> bytes:
-    if tensor.dtype in ("float32", "float64", "float16"):
-        return source.random(tensor.shape).astype(tensor.dtype).tobytes()
-    if tensor.dtype in ("int8", "uint8"):
-        return source.bytes(tensor.bytes)
-    if tensor.dtype in ("int16", "int32", "int64", "bool", "uint16", "uint32", "uint64"):
-        return source.integers(0, 2, tensor.shape).astype(tensor.dtype).tobytes()
-    return bytes(tensor.bytes)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.data.tensor_forms import forms_as_loaded
+from hasten.measure.seeded_inputs import input_bytes, stored_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.plan import Workload
     from hasten.explanation.inner_tensors import Subject
+    from hasten.measure.seeded_inputs import Draw
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
     from hasten.targets.client import TensorInfo
@@ -42,26 +43,15 @@ class Answers:
 def varied_inputs(tensors: Sequence[TensorInfo]) -> list[list[bytes]]:
     """Seeded inputs of every kind that a rewrite could treat otherwise: small and large numbers, both signs, zeros."""
     source = np.random.default_rng(0)
-    draws = (
-        lambda count: source.random(count),
-        lambda count: source.standard_normal(count),
-        lambda count: 10 * source.standard_normal(count),
-        lambda count: -source.random(count),
-        lambda count: np.zeros(count),
-        lambda count: 255 * source.random(count),
+    draws: tuple[Draw, ...] = (
+        source.random,
+        source.standard_normal,
+        lambda shape: 10 * source.standard_normal(shape),
+        lambda shape: -source.random(shape),
+        np.zeros,
+        lambda shape: 255 * source.random(shape),
     )
-    return [[_input(tensor, draw(prod(tensor.shape)), source) for tensor in tensors] for draw in draws]
-
-
-def _input(tensor: TensorInfo, values: Any, source: np.random.Generator) -> bytes:
-    if tensor.dtype in ("float16", "float32", "float64"):
-        return np.asarray(values).astype(tensor.dtype).tobytes()
-    if tensor.dtype in ("int8", "uint8"):
-        return source.bytes(tensor.bytes)
-    if tensor.dtype in ("int16", "int32", "int64", "bool", "uint16", "uint32", "uint64"):
-        # Wide integers are most often indices, which must stay small.
-        return source.integers(0, 2, tensor.shape).astype(tensor.dtype).tobytes()
-    return bytes(tensor.bytes)
+    return [[input_bytes(tensor, source, draw) for tensor in tensors] for draw in draws]
 
 
 def answers_of(target: Target, subject: Subject, samples: Samples) -> Answers | Failure:
@@ -80,16 +70,12 @@ def answers_of(target: Target, subject: Subject, samples: Samples) -> Answers | 
     except RunnerFailed as failed:
         return failed.failure
     outputs = forms.read(load.outputs)
-    return Answers(tuple(tuple(map(_numbers, forms.read(answers), outputs)) for answers in raw))
-
-
-def _numbers(data: bytes | memoryview, info: TensorInfo) -> Array:
-    """An output as numbers as they are stored; types that NumPy lacks are compared byte by byte."""
-    try:
-        dtype = np.dtype(info.dtype)
-    except TypeError:
-        dtype = np.dtype(np.uint8)
-    return np.frombuffer(bytes(data), dtype)
+    return Answers(
+        tuple(
+            tuple(stored_numbers(bytes(data), info) for data, info in zip(forms.read(answers), outputs, strict=True))
+            for answers in raw
+        )
+    )
 
 
 def largest_error(before: Answers, after: Answers) -> float:

@@ -1,0 +1,39 @@
+"""Inputs made up from a seed for whatever a loaded model takes, and its outputs as numbers, to compare two runs by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hasten.targets.client import TensorInfo
+
+    Array = np.ndarray[Any, Any]
+    Draw = Callable[[tuple[int, ...]], Array]
+    """Real values of a shape."""
+
+
+def input_bytes(tensor: TensorInfo, source: np.random.Generator, draw: Draw | None = None) -> bytes:
+    """Floats as drawn (0..1 by default), bytes over their range, and 0 or 1 for wide integers.
+
+    Those are most often indices, which must stay small.
+    """
+    if tensor.dtype in ("float32", "float64", "float16"):
+        return (draw or source.random)(tensor.shape).astype(tensor.dtype).tobytes()
+    if tensor.dtype in ("int8", "uint8"):
+        return source.bytes(tensor.bytes)
+    if tensor.dtype in ("int16", "int32", "int64", "bool", "uint16", "uint32", "uint64"):
+        return source.integers(0, 2, tensor.shape).astype(tensor.dtype).tobytes()
+    return bytes(tensor.bytes)
+
+
+def stored_numbers(data: bytes | memoryview, info: TensorInfo) -> Array:
+    """An output as numbers as they are stored; types that NumPy lacks byte by byte."""
+    try:
+        dtype = np.dtype(info.dtype)
+    except TypeError:
+        dtype = np.dtype(np.uint8)
+    return np.frombuffer(data, dtype)
