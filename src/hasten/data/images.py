@@ -21,12 +21,23 @@ SUFFIXES: Final = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".ppm", ".
 _MODES: Final = {"gray": "L", "rgb": "RGB", "bgr": "RGB", "rgba": "RGBA"}
 # Modes of more than 8 bits: Pillow would cut their values off at 255 instead of scaling them.
 _DEEP_MODES: Final = ("I", "F")
+_ORIENTATION: Final = 0x0112
+# What turns an image upright, by its orientation in EXIF.
+_TURNS: Final = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
 
 
 def pixels_from_file(path: Path, preprocess: Preprocess) -> Array:
-    """An image as uint8 [height, width, channels], cropped and resized."""
+    """An image as uint8 [height, width, channels], turned as its EXIF data say, cropped and resized."""
     with _opened(path) as image:
-        return _pixels(image, preprocess, str(path))
+        return _pixels(_upright(image), preprocess, str(path))
 
 
 def pixels_from_array(values: Array, preprocess: Preprocess, name: str) -> Array:
@@ -63,6 +74,12 @@ def _pixels(image: Any, preprocess: Preprocess, name: str) -> Array:
     values = np.asarray(image)
     values = values[..., np.newaxis] if values.ndim == 2 else values
     return values[..., ::-1] if channels == "bgr" else values
+
+
+def _upright(image: Any) -> Any:
+    """A photo as viewers show it: many cameras store it lying, and how to turn it."""
+    turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
+    return image if turn is None else image.transpose(getattr(_pillow().Transpose, turn))
 
 
 def _box(width: int, height: int, aspect: float, preprocess: Preprocess) -> tuple[float, float, float, float]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageOps
 from tests import example_models
 
 from hasten.core.accuracy_notes import GUESSED_FLOAT, UNUSED_PREPROCESS
@@ -193,6 +193,18 @@ def test_resizing_cropping_and_fitting_are_pillows(tmp_path: Path) -> None:
     ):
         np.testing.assert_array_equal(prepared(form, tmp_path / "a.png", text)[0], np.asarray(wanted))
         np.testing.assert_array_equal(prepared(form, np.asarray(image), text)[0], np.asarray(wanted))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_photos_are_turned_as_their_exif_data_say(orientation: int, tmp_path: Path) -> None:
+    """Pillow's own turn is the yardstick."""
+    image = Image.fromarray(pixels(shape=(4, 6, 3) if orientation < 5 else (6, 4, 3)))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image.save(tmp_path / "a.png", exif=exif)
+    with Image.open(tmp_path / "a.png") as stored:
+        right = np.asarray(ImageOps.exif_transpose(stored))
+    assert np.array_equal(prepared(image_form("uint8"), tmp_path / "a.png")[0], right)
 
 
 def test_grey_and_channels_first(tmp_path: Path) -> None:
