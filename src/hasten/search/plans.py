@@ -25,6 +25,7 @@ MAKING_ORDER: Final = (
     "weight_only_int4",
     "static_int16",
     "static_int8_corrected",
+    "static_int8_sequential",
     "static_int8_min_max",
     "static_int8_octav",
     "static_int8_mse",

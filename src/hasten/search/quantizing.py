@@ -36,7 +36,7 @@ from hasten.search.settings import feeding_options
 from hasten.search.variant_store import VariantRequest
 from hasten.variants.io_types import FLOAT
 from hasten.variants.pruning import Pruning
-from hasten.variants.recipes import recipe_from_name
+from hasten.variants.recipes import RECIPE_NAMES, Biases, recipe_from_name
 from hasten.variants.sparsity import layer_sparsities, model_sparsity
 
 if TYPE_CHECKING:
@@ -152,7 +152,8 @@ class QuantizeSearch:
         self._prepare()
         for number, name in enumerate(settings.fitting):
             self._share = 0.5 * number / len(settings.fitting)
-            self.attempt(VariantRequest(name))
+            if not self._is_needless(name):
+                self.attempt(VariantRequest(name))
         self._share = 0.5
         for pruning in self._prunings():
             self.attempt(VariantRequest(pruning=pruning, purpose=Purpose.PRUNING))
@@ -165,6 +166,15 @@ class QuantizeSearch:
         self.folder.keep_all(session_lines(self.found()))
         self._share = 1.0
         self._tell("done")
+
+    def _is_needless(self, name: str) -> bool:
+        """Whether a recipe that takes its time to save accuracy has nothing to save: integers keep the floor, or nobody
+        knows. A recipe that the user names is always tried."""
+        if recipe_from_name(name).biases is not Biases.IN_ORDER or self.store.settings.recipes != RECIPE_NAMES:
+            return False
+        plain = [one for one in self.trials if one.purpose is Purpose.RECIPE and one.recipe in RECIPE_NAMES]
+        states = {one.floor for one in plain if recipe_from_name(one.recipe).is_static_int8}
+        return FloorState.KEPT in states or not states & {FloorState.BROKEN, FloorState.UNDECIDED}
 
     def attempt(self, request: VariantRequest) -> Trial:
         """Make and judge a variant, and put the best so far where the user looks for it."""

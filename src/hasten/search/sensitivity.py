@@ -19,7 +19,7 @@ from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.quantize.facts import SIZE, Sensitivity
 from hasten.search.variant_store import VariantRequest
-from hasten.variants.recipes import recipe_from_name
+from hasten.variants.recipes import quick_like, recipe_from_name
 from hasten.variants.variant import NothingToChangeError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _make_one(store: VariantStore, recipe: str, nodes: tuple[int, ...], path: Pa
     """The error if it is known without a run: nothing to quantize is none, what cannot be made must stay float."""
     try:
         given = store.judge.calibration() if recipe_from_name(recipe).needs_calibration else None
-        store.maker.make(recipe, path, given, only=nodes)
+        store.maker.make(quick_like(recipe), path, given, only=nodes)
     except NothingToChangeError:
         return 0.0
     except HastenError:

@@ -23,41 +23,58 @@ if TYPE_CHECKING:
     from hasten.model.graph import Signature
 
     Floats = NDArray[np.float64]
+    Samples = Sequence[Mapping[str, Any]]
     Means = Mapping[tuple[int, int], Floats]
     """The mean of each column of an activation, by its tensor and the number of columns."""
 
 # Means settle with far fewer samples than ranges.
 _MOST_SAMPLES: Final = 32
-_LARGEST: Final = 2**31 - 1
+# Of the largest tensor, for all samples together.
+_MOST_BYTES: Final = 2**28
+LARGEST_BIAS: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class Layer:
     """An operator with weights and a bias, as indices of tensors."""
 
     kind: str
     input: int
     weights: int
     bias: int
+    output: int
 
 
-def channel_means(model: Any, raw: bytes, entry: Signature, samples: Sequence[Mapping[str, Any]]) -> dict[Any, Floats]:
-    """Run a model on samples, and return the means that its layers' biases are corrected by.
+def few_samples(model: Any, samples: Samples) -> Samples:
+    """The first samples: as many as biases are corrected by, and as memory allows."""
+    sizes = [
+        int(np.prod(np.maximum(tensor.shape, 1)))
+        for graph in model.subgraphs
+        for tensor in graph.tensors
+        if tensor.shape is not None and len(tensor.shape)
+    ]
+    return samples[: max(1, min(_MOST_SAMPLES, _MOST_BYTES // max(sizes, default=1)))]
+
+
+def channel_means(model: Any, raw: bytes, entry: Signature, samples: Samples) -> dict[Any, Floats]:
+    """Run a model on samples, and return the means that its layers' biases are corrected by: of what each layer reads,
+    and of what it gives.
 
     There are none for another graph than the first, which is the only one whose inner tensors can be read.
     """
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    wanted = {(layer.input, _columns(model, layer)) for layer in _layers(model, 0)}
+    layers = layers_of(model, 0)
+    wanted = {(layer.input, _columns(model, layer)) for layer in layers}
+    wanted |= {(layer.output, output_columns(model, 0, layer)) for layer in layers}
     if entry.subgraph != 0 or not wanted:
         return {}
     plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES  # a delegate keeps inner tensors to itself
     interpreter = Interpreter(
         model_content=raw, experimental_preserve_all_tensors=True, experimental_op_resolver_type=plain
     )
-    chosen = samples[:_MOST_SAMPLES]
     sums = {key: np.zeros(key[1]) for key in wanted}
-    for sample in chosen:
+    for sample in samples:
         for name, index in entry.inputs.items():
             interpreter.resize_tensor_input(index, sample[name].shape)
         interpreter.allocate_tensors()
@@ -67,17 +84,17 @@ def channel_means(model: Any, raw: bytes, entry: Signature, samples: Sequence[Ma
         interpreter.invoke()
         for index, columns in wanted:
             sums[index, columns] += interpreter.get_tensor(index).reshape(-1, columns).mean(axis=0, dtype=np.float64)
-    return {key: total / len(chosen) for key, total in sums.items()}
+    return {key: total / len(samples) for key, total in sums.items()}
 
 
 def correct_biases(original: Any, quantized: Any, subgraph: int, means: Means) -> int:
     """Correct the biases of a model quantized to int8, in place; returns of how many layers."""
-    before = {layer.weights: layer for layer in _layers(original, subgraph)} if means else {}
+    before = {layer.weights: layer for layer in layers_of(original, subgraph)} if means else {}
     corrected = 0
-    for layer in _layers(quantized, subgraph):
+    for layer in layers_of(quantized, subgraph):
         source = before.get(layer.weights)
         tensors = quantized.subgraphs[subgraph].tensors
-        if source is None or not _is_int8(tensors, layer):
+        if source is None or not is_int8(tensors, layer):
             continue
         mean = means.get((source.input, _columns(original, source)))
         if mean is None or not np.isfinite(mean).all():
@@ -85,14 +102,14 @@ def correct_biases(original: Any, quantized: Any, subgraph: int, means: Means) -
         errors = _real(quantized, subgraph, layer.weights) - _real(original, subgraph, source.weights)
         shift = _shift(layer.kind, errors, mean)
         scales = tensors[layer.input].quantization.scale[0] * np.asarray(tensors[layer.weights].quantization.scale)
-        buffer = _own_buffer(quantized, tensors[layer.bias])
+        buffer = own_buffer(quantized, tensors[layer.bias])
         values = np.frombuffer(bytes(buffer.data), np.int32) - np.rint(shift / scales)
-        buffer.data = np.clip(values, -_LARGEST, _LARGEST).astype(np.int32).view(np.uint8)
+        buffer.data = np.clip(values, -LARGEST_BIAS, LARGEST_BIAS).astype(np.int32).view(np.uint8)
         corrected += 1
     return corrected
 
 
-def _own_buffer(model: Any, tensor: Any) -> Any:
+def own_buffer(model: Any, tensor: Any) -> Any:
     """The tensor's buffer; a copy of it where others have the same one, as equal constants are stored once."""
     from ai_edge_litert import schema_py_generated as schema
 
@@ -104,7 +121,7 @@ def _own_buffer(model: Any, tensor: Any) -> Any:
     return model.buffers[tensor.buffer]
 
 
-def _layers(model: Any, subgraph: int) -> list[_Layer]:
+def layers_of(model: Any, subgraph: int) -> list[Layer]:
     """Layers with constant weights and bias. Weights or biases that several share are left alone: one correction cannot
     fit all of them."""
     from ai_edge_litert import schema_py_generated as schema
@@ -117,21 +134,29 @@ def _layers(model: Any, subgraph: int) -> list[_Layer]:
         kind = kinds.get(operator_number(model.operatorCodes[operator.opcodeIndex]))
         if kind is None or len(operator.inputs) < 3 or min(operator.inputs[:3]) < 0:
             continue
-        layer = _Layer(kind, *(int(index) for index in operator.inputs[:3]))
+        read, weights, bias = (int(index) for index in operator.inputs[:3])
+        layer = Layer(kind, read, weights, bias, int(operator.outputs[0]))
         constants = [constant_bytes(model, graph.tensors[index]) for index in (layer.weights, layer.bias)]
         if all(data is not None for data in constants) and uses.count(layer.weights) == uses.count(layer.bias) == 1:
             found.append(layer)
     return found
 
 
-def _columns(model: Any, layer: _Layer) -> int:
+def _columns(model: Any, layer: Layer) -> int:
     """How many values of the input a position has: its channels, or what a dense layer takes at once."""
     tensors = model.subgraphs[0].tensors
     shape = tensors[layer.weights if layer.kind == "FULLY_CONNECTED" else layer.input].shape
     return int(shape[-1])
 
 
-def _is_int8(tensors: Any, layer: _Layer) -> bool:
+def output_columns(model: Any, subgraph: int, layer: Layer) -> int:
+    """How many channels the layer gives."""
+    shape = model.subgraphs[subgraph].tensors[layer.weights].shape
+    return int(shape[-1] if layer.kind == "DEPTHWISE_CONV_2D" else shape[0])
+
+
+def is_int8(tensors: Any, layer: Layer) -> bool:
+    """Whether the layer computes in int8."""
     from ai_edge_litert import schema_py_generated as schema
 
     types = [tensors[index].type for index in (layer.input, layer.weights, layer.bias)]

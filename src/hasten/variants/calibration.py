@@ -13,7 +13,7 @@ from hasten.variants.recipes import Ranges
 from hasten.variants.words import FIRST_SAMPLE, ONE_SAMPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hasten.core.remark import Remark
     from hasten.model.graph import Graph, Signature, Subgraph, Tensor
@@ -38,6 +38,8 @@ class Calibration:
     values: Mapping[str, Any]
     means: Mapping[Any, Any] = field(default_factory=dict)
     """The means of activations that biases are corrected by."""
+    inputs: Sequence[Mapping[str, Any]] = ()
+    """The samples that these means are of."""
 
     def check(self, graph: Graph, signature: str, recipe: Recipe) -> None:
         """Raise where it is of another model, another signature or another way to take ranges."""
@@ -66,7 +68,7 @@ def unread_results(subgraph: Subgraph) -> list[int]:
     return [index for node in callers for index in node.outputs if index not in read]
 
 
-def few_samples(recipe: Recipe, count: int) -> list[Remark]:
+def few_samples_note(recipe: Recipe, count: int) -> list[Remark]:
     """A remark where the first sample decides: a moving average starts from it."""
     weight = FORGETTING ** (count - 1)
     if not recipe.needs_calibration or recipe.ranges is not Ranges.MOVING_AVERAGE or weight < HEAVY:

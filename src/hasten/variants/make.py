@@ -11,8 +11,8 @@ from hasten.core.remark import remark
 from hasten.model.edit.file import write_object
 from hasten.model.reader import read_graph
 from hasten.variants.already_quantized import quantized_in_part, refuse_quantized, refuse_sparse
-from hasten.variants.bias_correction import channel_means, correct_biases
-from hasten.variants.calibration import Calibration, checked_samples, few_samples, unread_results
+from hasten.variants.bias_correction import channel_means, correct_biases, few_samples
+from hasten.variants.calibration import Calibration, checked_samples, few_samples_note, unread_results
 from hasten.variants.check import (
     called_in_float,
     changed_nodes,
@@ -25,8 +25,9 @@ from hasten.variants.check import (
 from hasten.variants.io_types import FLOAT_IO, IoTypes, check_types
 from hasten.variants.prepare import prepare
 from hasten.variants.quantizer import Order
-from hasten.variants.recipes import RECIPES, Recipe, recipe_from_name
+from hasten.variants.recipes import RECIPES, Biases, Recipe, recipe_from_name
 from hasten.variants.selection import ALL_NODES, NodeChoice, Selection, select
+from hasten.variants.sequential_correction import correct_in_order
 from hasten.variants.tensor_tags import TaggedModel, pattern_of
 from hasten.variants.variant import Variant, place_for, weight_shares, zipped_bytes
 from hasten.variants.words import BIASES, STATEFUL
@@ -77,7 +78,7 @@ def make_variant(
         made = Path(folder) / "made" / out_path.name
         made.parent.mkdir()
         quantized = tagged.quantized(order, known)
-        corrected = _corrected(tagged, quantized, order, known)
+        corrected = _corrected(tagged, quantized, order, entry, known)
         write_object(quantized, made, model_path)
         variant = read_graph(made)
         check_io_types(graph, variant, entry.key, io_types)
@@ -88,7 +89,7 @@ def make_variant(
     if recipe.needs_calibration:
         notes += left_in_float(given.subgraphs[entry.subgraph], nodes, selection)
         notes += called_in_float(given, given.subgraphs[entry.subgraph])
-    notes += _notes(given, variant, entry, selection) + few_samples(recipe, known.samples if known else 0)
+    notes += _notes(given, variant, entry, selection) + few_samples_note(recipe, known.samples if known else 0)
     return Variant(
         path=out_path,
         recipe=recipe.name,
@@ -134,16 +135,22 @@ def _calibration(
     samples = checked_samples(graph, entry, calibration)
     values = tagged.ranges(entry, recipe, samples, unread_results(graph.subgraphs[entry.subgraph]))
     # It serves all recipes that take ranges this way, of which one may correct biases.
-    corrects = any(other.corrects_biases for other in RECIPES if other.ranges is recipe.ranges)
-    means = channel_means(tagged.model, tagged.raw, entry, samples) if corrects else {}
-    return Calibration(given.sha256, entry.key, recipe.ranges, len(samples), values, means)
+    corrects = any(other.biases is not Biases.ROUNDED for other in RECIPES if other.ranges is recipe.ranges)
+    chosen = few_samples(tagged.model, samples) if corrects else ()
+    means = channel_means(tagged.model, tagged.raw, entry, chosen) if corrects else {}
+    return Calibration(given.sha256, entry.key, recipe.ranges, len(samples), values, means, chosen)
 
 
-def _corrected(tagged: TaggedModel, quantized: Any, order: Order, known: Calibration | None) -> list[Remark]:
+def _corrected(
+    tagged: TaggedModel, quantized: Any, order: Order, entry: Signature, known: Calibration | None
+) -> list[Remark]:
     """Correct the biases where the recipe says so, and say so."""
-    if not order.recipe.corrects_biases or known is None:
+    if order.recipe.biases is Biases.ROUNDED or known is None:
         return []
-    layers = correct_biases(tagged.model, quantized, order.subgraph, known.means)
+    if order.recipe.biases is Biases.IN_ORDER:
+        layers = correct_in_order(tagged.model, quantized, entry, known.means, known.inputs)
+    else:
+        layers = correct_biases(tagged.model, quantized, order.subgraph, known.means)
     return [remark(BIASES, layers=layers)]
 
 

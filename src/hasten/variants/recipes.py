@@ -29,6 +29,14 @@ class Rounding(Enum):
     MSE = "the scale with the lowest squared error"
 
 
+class Biases(Enum):
+    """What becomes of the biases of quantized layers."""
+
+    ROUNDED = "only rounded"
+    FOR_WEIGHTS = "moved by the mean error of rounded weights"
+    IN_ORDER = "moved layer by layer, for all that rounding has done up to there"
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What becomes of weights and activations. `activations` of None stay float in the file."""
@@ -42,8 +50,7 @@ class Recipe:
     computes_in_integers: bool = False
     ranges: Ranges = Ranges.MOVING_AVERAGE
     rounding: Rounding = Rounding.LARGEST
-    corrects_biases: bool = False
-    """Whether biases compensate for the mean error of rounded weights."""
+    biases: Biases = Biases.ROUNDED
 
     @property
     def needs_calibration(self) -> bool:
@@ -69,9 +76,9 @@ def _static(
     *,
     ranges: Ranges = Ranges.MOVING_AVERAGE,
     rounding: Rounding = Rounding.LARGEST,
-    corrects_biases: bool = False,
+    biases: Biases = Biases.ROUNDED,
 ) -> Recipe:
-    return Recipe(name, short_name, description, "int8", activations, True, ranges, rounding, corrects_biases)
+    return Recipe(name, short_name, description, "int8", activations, True, ranges, rounding, biases)
 
 
 RECIPES: tuple[Recipe, ...] = (
@@ -102,7 +109,14 @@ RECIPES: tuple[Recipe, ...] = (
         "int8-corrected",
         "as static_int8_min_max; biases compensate for the mean error of rounded weights",
         ranges=Ranges.MIN_MAX,
-        corrects_biases=True,
+        biases=Biases.FOR_WEIGHTS,
+    ),
+    _static(
+        "static_int8_sequential",
+        "int8-sequential",
+        "as static_int8_min_max; biases corrected layer by layer, to the original's mean outputs",
+        ranges=Ranges.MIN_MAX,
+        biases=Biases.IN_ORDER,
     ),
     _static(
         "static_int8_octav",
@@ -134,6 +148,11 @@ def recipe_from_name(name: str) -> Recipe:
         if recipe.name == name:
             return recipe
     raise UsageError(f"There is no recipe {name!r}.", f"Choose one of {', '.join(RECIPE_NAMES)}.")
+
+
+def quick_like(name: str) -> str:
+    """The recipe by which nodes are tried one at a time: the one of that name, or a quick one nearly as good."""
+    return "static_int8_corrected" if recipe_from_name(name).biases is Biases.IN_ORDER else name
 
 
 def same_kernels(recipe: Recipe) -> tuple[Recipe, ...]:

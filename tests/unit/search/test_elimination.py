@@ -195,6 +195,7 @@ def test_only_one_of_each_kind_is_made_first(recipe: str) -> None:
     made = first_recipes(["static_int8_mse", "static_int8", "float16", "dynamic_int8"])
     assert recipe in made
     assert "static_int8_mse" not in made
-    alike = {"static_int8_min_max", "static_int8_corrected", "static_int8_octav", "static_int8_mse"}
+    alike = {"static_int8_min_max", "static_int8_corrected", "static_int8_sequential"}
+    alike |= {"static_int8_octav", "static_int8_mse"}
     assert set(alike_in_speed("static_int8")) == alike
     assert alike_in_speed("float16") == []

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 
 INT8 = IoTypes("int8", "int8")
-ABLE = ("static_int8", "static_int8_min_max", "static_int8_corrected", "static_int8_octav", "static_int8_mse")
+ABLE = (
+    *("static_int8", "static_int8_min_max", "static_int8_corrected", "static_int8_sequential"),
+    *("static_int8_octav", "static_int8_mse"),
+)
 STATIC = SearchSettings(recipes=("static_int8_min_max",), mix=False, max_drop=0.5)
 QUICK = Effort(0.1)
 

@@ -191,6 +191,7 @@ def test_recipes_with_the_same_kernels_differ_in_numbers_only() -> None:
     assert {recipe.name for recipe in alike} == {
         "static_int8_min_max",
         "static_int8_corrected",
+        "static_int8_sequential",
         "static_int8_octav",
         "static_int8_mse",
     }
