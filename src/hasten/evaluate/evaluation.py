@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hasten.core.floor import FloorVerdict
     from hasten.data.dataset import Dataset, Label
     from hasten.data.metrics import Metric
+    from hasten.evaluate.prepared import PreparedSamples
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class EvaluationData:
     preprocess: Preprocess = Preprocess()
     metric: Metric | None = None
     """None for the one that suits the labels and the output."""
+    prepared: PreparedSamples | None = None
+    """Where samples are kept for the next model, if there will be one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,12 +82,13 @@ def evaluate(
         candidate, runners = _spread(target, candidate, options)
     except RunnerFailed as failed:
         return failed.failure
+    forms = forms_from_graph(graph, candidate.workload).inputs
     prefetch = Prefetch(
         data.dataset,
-        forms_from_graph(graph, candidate.workload).inputs,
+        forms,
         data.preprocess,
         read_metadata(graph),
-        samples=options.samples,
+        samples=0 if data.prepared is not None and data.prepared.has(data.dataset, forms) else options.samples,
         seed=options.seed,
         threads=runners,
     )
@@ -128,6 +129,8 @@ class _Work:
         self._preparer = Preparer(forms.inputs, data.preprocess, read_metadata(graph))
         # The engine may give its inputs other shapes than the file.
         self._prefetch = prefetch if prefetch.forms == forms.inputs else None
+        kept = data.prepared
+        self._shelf = kept.shelf(dataset, forms.inputs, self._preparer.preprocess) if kept is not None else None
         first = next((sample for _, sample in dataset.drawn(1, options.seed)), None)
         if first is None:
             raise DataError(f"{dataset.source} holds no samples.", "Give data with at least one sample.")
@@ -196,9 +199,7 @@ class _Work:
             if self._stop.is_set():
                 return []
             try:
-                arrays = self._prefetch.take(position) if self._prefetch is not None else None
-                if arrays is None:
-                    arrays = self._preparer.prepare(sample, self._buffers(len(results)))
+                arrays = self._inputs(position, sample, len(results))
                 label = self._scorer.label(position, sample)
             except DataError as error:
                 results.append(self._skip(sample, error))
@@ -211,6 +212,19 @@ class _Work:
         for (place, position, sample, label), answer in zip(good, answers, strict=True):
             results[place] = self._score(position, sample, label, answer)
         return [entry for entry in results if entry is not None]
+
+    def _inputs(self, position: int, sample: Sample, place: int) -> tuple[Array, ...]:
+        """The inputs of a sample: kept from before, prepared ahead, or prepared now."""
+        shelf = self._shelf
+        known = shelf.get(position) if shelf is not None else None
+        if known is not None:
+            return known
+        arrays = self._prefetch.take(position) if self._prefetch is not None else None
+        if shelf is None:
+            return arrays if arrays is not None else self._preparer.prepare(sample, self._buffers(place))
+        arrays = arrays if arrays is not None else self._preparer.prepare(sample)
+        shelf.put(position, arrays)
+        return arrays
 
     def _buffers(self, place: int) -> tuple[Array, ...]:
         """Memory for one sample of a batch; each thread has its own, and is done with it when its batch is."""
@@ -240,7 +254,11 @@ class _Work:
         statistics = np.stack([entry.statistics for entry in scores])
         interval = interval_of_scores(statistics, metric)
         ties = sum(entry.tied for entry in scores)
-        guessed = (*self._preparer.notes, *(self._prefetch.notes if self._prefetch is not None else ()))
+        guessed = [*self._preparer.notes, *(self._prefetch.notes if self._prefetch is not None else ())]
+        if self._shelf is not None:
+            # What was guessed when the samples were prepared holds for all who take them.
+            self._shelf.notes |= {note.code: note for note in guessed}
+            guessed = list(self._shelf.notes.values())
         notes = [*self._notes, *each_once(guessed)]
         if ties:
             notes.append(remark(TIES, share=ties / len(scores)))

@@ -21,6 +21,7 @@ from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compar
 from hasten.evaluate.floor import Baseline, baseline_of
 from hasten.evaluate.intervals import interval_of_scores
 from hasten.evaluate.other_outputs import RUINED, SAMPLES, OtherOutputs
+from hasten.evaluate.prepared import PreparedSamples
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels, metric_by_labels
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, parts
@@ -75,6 +76,7 @@ class AccuracyJudge:
         self._few: list[dict[str, Any]] = []
         self._outputs = forms_from_graph(self._graph, self._candidate.workload).outputs
         self._others: Evaluation | None = None
+        self._prepared = PreparedSamples()
 
     def part(self, name: str) -> Dataset:
         """One part of the data; always the same samples."""
@@ -268,7 +270,7 @@ class AccuracyJudge:
     ) -> Evaluation:
         graph = read_graph(candidate.path)
         by_scale = inputs_by_scale(self._graph, graph, candidate.workload)
-        data = EvaluationData(dataset, replace(self._data.preprocess, by_scale=by_scale), metric)
+        data = EvaluationData(dataset, replace(self._data.preprocess, by_scale=by_scale), metric, self._prepared)
         found = evaluate(self._target, candidate, data, options=options, against=against, graph=graph)
         if isinstance(found, Failure):
             raise error_of(found, candidate, self._target)
