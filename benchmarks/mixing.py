@@ -30,12 +30,12 @@ from benchmarks.common import record
 from benchmarks.planted import plant
 from hasten.api import Effort, SearchSettings, compare
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
 from hasten.core.plan import Plan, Workload
 from hasten.core.trial import REPORTING, Purpose, Trial
 from hasten.data.request import open_data
 from hasten.data.tensor_forms import forms_from_graph
 from hasten.measure.opening import open_model
-from hasten.practices.quantize.facts import SIZE, SPEED
 from hasten.search.folder import QUANTIZE, SearchFolder
 from hasten.search.quantizing import QuantizeSearch
 from hasten.search.sensitivity import MOST_SAMPLES, sensitivities
@@ -132,7 +132,8 @@ def _race(case: Case, recipe: str, max_drop: float) -> dict[str, Any]:
         ways = {}
         for way in ("ours", "one_by_one"):
             # One by one needs no profile: only errors count.
-            settings = SearchSettings((recipe,), max_drop, mix=False, goal=SIZE if way == "one_by_one" else SPEED)
+            goal = Goal.SIZE if way == "one_by_one" else Goal.LATENCY
+            settings = SearchSettings((recipe,), max_drop, mix=False, goal=goal)
             search = _opened(case, Path(folder) / way, settings)
             try:
                 found = _searched(search, recipe, way)

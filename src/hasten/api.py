@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.errors import Interrupted, UsageError
-from hasten.core.failure import Failure
+from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.goal import Goal
 from hasten.core.plan import Plan, Workload
 from hasten.data.request import Data
 from hasten.measure.arguments import checked
@@ -487,6 +488,10 @@ def quantize(
     from hasten.search.variant_store import VariantStore
 
     asked = settings or SearchSettings()
+    if asked.goal not in (Goal.LATENCY, Goal.SIZE):
+        raise UsageError(
+            f"quantize does not search for {asked.goal.value}.", f"Use hasten tune --for {asked.goal.value}."
+        )
     candidate, graph, given = _opened(model, plan, workload, data)
     place = SearchFolder(pathlib.Path(folder), QUANTIZE, compared_settings(candidate, given, asked))
     store = VariantStore(effort.target, candidate, graph, given, asked, place)
@@ -504,18 +509,24 @@ def tune(
     settings: SearchSettings | None = None,
     effort: Effort = Effort(),
 ) -> TuneFound:
-    """The fastest model and plan that keep the accuracy asked for, with proof, in a folder ready to ship.
+    """The best model and plan that keep the accuracy asked for, with proof, in a folder ready to ship.
 
-    `effort.seconds` is the budget; `settings.resume` goes on with what the folder holds.
+    `settings.goal` says what the best is: the fastest, unless told otherwise. `effort.seconds` is the budget;
+    `settings.resume` goes on with what the folder holds.
     """
     from hasten.core.version import VERSION
     from hasten.search import tuning
     from hasten.search.folder import TUNE, SearchFolder
-    from hasten.search.settings import TUNE_SECONDS, SearchSettings, tune_settings_data
+    from hasten.search.settings import TUNE_SECONDS, SearchSettings, refuse_unmeasurable, tune_settings_data
     from hasten.search.variant_store import VariantStore
 
     asked, target = settings or SearchSettings(), effort.target
     candidate, graph, given = _opened(model, plan, replace(workload, seed=asked.seed), data)
+    if asked.measures_energy:
+        try:
+            refuse_unmeasurable(asked, target.machine())
+        except RunnerFailed as failed:
+            raise error_of(failed.failure, candidate, target) from failed
     seconds = effort.seconds_or(TUNE_SECONDS)
     line = tune_settings_data(candidate, given, asked, target.name, seconds)
     place = SearchFolder(pathlib.Path(folder), TUNE, line, resume=asked.resume, version=VERSION)

@@ -21,6 +21,7 @@ from tests.example_models import mobilenet_like
 
 from hasten.bundle.folder import read_bundle
 from hasten.core.session import read_session
+from hasten.runner.machine import describe_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +43,27 @@ def command(place: Path, out: Path, *more: str | Path) -> tuple[str | Path, ...]
     return ("tune", place / "tiny.tflite", "--data", place / "inputs.npz", "-o", out, *FAST, *more)
 
 
+@pytest.mark.skipif(describe_machine().energy_counter, reason="this machine has an energy counter")
+@pytest.mark.parametrize("asked", [("--for", "energy"), ("--limit", "energy=3mJ")])
+def test_energy_without_a_counter_is_refused_before_anything_is_written(
+    asked: tuple[str, str], place: Path, tmp_path: Path
+) -> None:
+    done = hasten(*command(place, tmp_path / "out", *asked))
+    assert done.code == 4
+    assert "energy counter" in done.errors
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("wrong", [("--for", "joy"), ("--limit", "joy=3"), ("--limit", "energy=3ms")])
+def test_goals_and_limits_that_there_are_none_of(wrong: tuple[str, str], place: Path, tmp_path: Path) -> None:
+    assert hasten(*command(place, tmp_path / "out", *wrong)).code == 2
+
+
+def test_quantize_names_the_command_for_other_goals(place: Path, tmp_path: Path) -> None:
+    model = place / "tiny.tflite"
+    assert hasten("quantize", model, "--for", "energy", "-o", tmp_path / "out").code == 2
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Finished]:
     out = tmp_path_factory.mktemp("demo") / "out"
@@ -57,6 +79,8 @@ def test_the_demo_gives_the_contract(demo: tuple[Path, Finished]) -> None:
     assert len(found["verdicts"]) == 9
     assert found["best"].keys() >= {"model", "variant", "plan", "speedup", "ci95", "accuracy", "size", "size_ratio"}
     assert not found["interrupted"]
+    assert found["goal"]["name"] == "latency"
+    assert all(entry["text"] and entry["code"].startswith("untried.") for entry in found["untried"])
     assert read_bundle(out).plan.threads == found["best"]["plan"]["threads"]
     assert hasten("bench", out, "--seconds", "0.3").code == 0
 

@@ -48,7 +48,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="largest loss of accuracy, 0%% to 100%%; relative for mae and custom metrics (default: 1%%)",
     )
     options.add_strict(parser)
-    parser.add_argument("--for", dest="goal", choices=("speed", "size"), default="speed", help="goal (default: speed)")
+    parser.add_argument(
+        "--for",
+        dest="goal",
+        type=_goal,
+        choices=("latency", "size"),
+        default="latency",
+        help="goal (default: latency; speed is its older name)",
+    )
     parser.add_argument(
         "--recipe", action="append", default=[], metavar="NAME", help="try only this recipe; may be repeated"
     )
@@ -73,9 +80,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_running(parser, session=False)
 
 
+def _goal(text: str) -> str:
+    """Latency under its older name, too."""
+    return "latency" if text == "speed" else text
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Search and show; after Ctrl-C, what was found until then."""
     from hasten import api
+    from hasten.core.goal import goal_named
 
     model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
@@ -83,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         recipes=tuple(dict.fromkeys(arguments.recipe)) or api.RECIPE_NAMES,
         max_drop=arguments.max_drop,
         strict=arguments.strict,
-        goal=arguments.goal,
+        goal=goal_named(arguments.goal),
         mix=not arguments.no_mix,
         prune=tuple(dict.fromkeys(arguments.prune)),
         io_types=api.IoTypes(arguments.input_type, arguments.output_type),

@@ -2,8 +2,10 @@
 
 Variants of the model race on different plans in fresh processes. Slower ones drop out, the fastest are tested for
 accuracy, and the winner is confirmed against the original. OUT becomes a bundle to ship. Each step is saved there as it
-ends: after Ctrl-C it holds the best so far, and --resume continues. Without data, only plans that do not change the
-original's outputs are chosen.
+ends: after Ctrl-C it holds the best so far, and --resume continues with what was left untried. Without data, only plans
+that do not change the original's outputs are chosen. --for sets another goal than latency: the smallest file, the least
+energy per inference, the most inferences per second on all cores, or the shortest time from the file to the first
+result.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from hasten.cli import options
 from hasten.cli.output import complain
 from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
+from hasten.core.goal import GOALS
 
 if TYPE_CHECKING:
     import argparse
@@ -27,6 +30,8 @@ EXAMPLES = """
 hasten tune demo --data demo --calibration demo -o tuned
 hasten tune model.tflite --data images/ --max-drop 1% --budget 5m -o tuned
 hasten tune model.tflite --data data.npz --limit size=1MB -o tuned
+hasten tune model.tflite --data data.npz --for size --limit latency=5ms -o out
+hasten tune model.tflite --data data.npz --for throughput -o tuned
 hasten tune model.tflite --data labels.csv -o tuned --resume --budget 10m
 hasten tune model.tflite --data images/ -o tuned --watch
 """
@@ -45,12 +50,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="largest loss of accuracy (default: 1%%)",
     )
     options.add_strict(parser)
+    parser.add_argument("--for", dest="goal", choices=GOALS, default="latency", help="goal (default: latency)")
     parser.add_argument(
         "--limit",
         action="append",
         default=[],
         metavar="K=V",
-        help="limit for the result: latency=5ms or size=1MB; may be repeated",
+        help="limit for the result: latency=5ms, size=1MB, energy=3mJ, throughput=200/s or start=50ms; may be repeated",
     )
     parser.add_argument(
         "--budget", default="5m", metavar="T", help="approximate time limit, e.g. 90s, 5m or 1h (default: 5m)"
@@ -77,6 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Tune and show; after Ctrl-C, the best until then."""
     from hasten import api
+    from hasten.core.goal import goal_named
     from hasten.core.limits import budget_from_text, limit_from_texts
     from hasten.core.plan import Plan
 
@@ -88,6 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         max_drop=arguments.max_drop,
         strict=arguments.strict,
         mix=not arguments.no_mix,
+        goal=goal_named(arguments.goal),
         limit=limit,
         seed=arguments.seed,
         rewrites=not arguments.no_rewrites,

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.block import cores_of_others
 from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, compare_levels
+from hasten.core.costs import measured_levels
+from hasten.core.goal import Goal
 from hasten.core.samples import BUSY_CORES
 
 if TYPE_CHECKING:
@@ -27,26 +30,45 @@ _MANY_DISTURBED: Final = 0.25
 
 
 def compare_measurements(
-    first: Measurement, second: Measurement, base: Measurement | None = None, margin: float = DEFAULT_MARGIN
+    first: Measurement,
+    second: Measurement,
+    base: Measurement | None = None,
+    margin: float = DEFAULT_MARGIN,
+    goal: Goal = Goal.LATENCY,
 ) -> Comparison:
     """The second against the first, from the rounds in which both met the base (the first, if none is given).
 
     Where they met in no round undisturbed, there is no more than the ratio of what was seen of each.
     """
-    levels = None if base is None else base.samples.levels
-    found = compare_levels(first.samples.levels, second.samples.levels, levels, margin)
+    one, other = (measured_levels(goal, found) for found in (first, second))
+    found = compare_levels(one, other, None if base is None else measured_levels(goal, base), margin)
     if found is None:
-        ratio = second.samples.median_ms / first.samples.median_ms if first.samples.median_ms else 1.0
-        return Comparison(Verdict.UNDECIDED, ratio, (0.0, math.inf), math.inf, 0)
-    return allowed_by_load(found, first, second)
+        return Comparison(Verdict.UNDECIDED, _seen_ratio(first, second, goal), (0.0, math.inf), math.inf, 0)
+    return allowed_by_load(found, first, second, goal)
 
 
-def allowed_by_load(found: Comparison, first: Measurement, second: Measurement) -> Comparison:
-    """The comparison; without its verdict where other programs may have made it."""
+def _seen_ratio(first: Measurement, second: Measurement, goal: Goal) -> float:
+    """The ratio of what was seen of two that never met."""
+    if goal is Goal.LATENCY:
+        return second.samples.median_ms / first.samples.median_ms if first.samples.median_ms else 1.0
+    one, other = (measured_levels(goal, found).values() for found in (first, second))
+    return math.exp(fmean(other) - fmean(one)) if one and other else 1.0
+
+
+def allowed_by_load(
+    found: Comparison, first: Measurement, second: Measurement, goal: Goal = Goal.LATENCY
+) -> Comparison:
+    """The comparison; without its verdict where other programs may have made it.
+
+    A file is as large next to other programs as alone. An energy counter counts what they take as well.
+    """
+    if goal is Goal.SIZE:
+        return found
     busy = max(busy_cores(first), busy_cores(second))
-    if _is_for_the_load(found.verdict, first, second):
+    counted = goal is Goal.ENERGY and busy > BUSY_CORES and found.verdict is not Verdict.UNDECIDED
+    if counted or _is_for_the_load(found.verdict, first, second):
         return replace(found, verdict=Verdict.UNDECIDED, contention=busy)
-    if not _quickest_agree(found.verdict, first, second):
+    if goal is Goal.LATENCY and not _quickest_agree(found.verdict, first, second):
         return replace(found, verdict=Verdict.UNDECIDED, contention=max(busy, BUSY_CORES))
     return found
 

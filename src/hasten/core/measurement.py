@@ -36,6 +36,30 @@ class Effective:
 
 
 @record
+class Start:
+    """From the file to the first result, in the fresh process of one round."""
+
+    round: int
+    init_ms: float
+    first_run_ms: float
+
+
+@record
+class Burst:
+    """Runners of one candidate that ran side by side, as many as keep all cores busy: the runs of each, and the time
+    that they took."""
+
+    round: int
+    runs: tuple[int, ...]
+    seconds: tuple[float, ...]
+
+    @property
+    def per_second(self) -> float:
+        """Results for each second, of all runners together."""
+        return sum(runs / seconds for runs, seconds in zip(self.runs, self.seconds, strict=True) if seconds > 0)
+
+
+@record
 class Measurement:
     """The latency of one model with one plan."""
 
@@ -49,6 +73,10 @@ class Measurement:
     warm_up_runs: int
     peak_memory_mb: float | None
     other_doubts: tuple[Remark, ...] = key("doubts", default=())
+    starts: tuple[Start, ...] = ()
+    """Of each round; sessions of earlier releases have the medians only."""
+    bursts: tuple[Burst, ...] = ()
+    """Only where throughput was asked for."""
 
     @property
     def doubts(self) -> list[Remark]:

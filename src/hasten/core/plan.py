@@ -51,6 +51,12 @@ class Plan:
         """Whether the CPU runs it: no accelerator, and no delegate of the user's own."""
         return self.accelerator == "cpu" and not self.delegate
 
+    @property
+    def may_keep_cache(self) -> bool:
+        """Whether a cache could shorten its start: built-in kernels work nothing out then, and a delegate library is
+        not told of the folder."""
+        return not self.delegate and (self.accelerator != "cpu" or self.kernel == "delegate")
+
     def describe(self) -> str:
         """The plan as a person would say it; only what differs from the default, but always device and threads."""
         words = [self.accelerator if not self.delegate else f"delegate {self.delegate.rsplit('/', 1)[-1]}"]

@@ -184,6 +184,21 @@ class Samples:
         known = [value for value in values if value is not None]
         return sum(known) / self.count if len(known) == len(values) else None
 
+    @property
+    def millijoules(self) -> dict[int, float]:
+        """Round → energy of one run there; only rounds whose blocks all have a reading of the counter."""
+        rounds: dict[int, list[Block]] = {}
+        for block in self.blocks:
+            rounds.setdefault(block.runner, []).append(block)
+        found = {}
+        for number, blocks in rounds.items():
+            readings = [block.conditions.joules for block in blocks]
+            runs = sum(len(block.nanoseconds) for block in blocks)
+            known = [reading for reading in readings if reading is not None]
+            if runs and len(known) == len(readings):
+                found[number] = 1e3 * sum(known) / runs
+        return found
+
     def doubts(self) -> list[Remark]:
         """Every reason to doubt the latency that the samples themselves show."""
         found = [

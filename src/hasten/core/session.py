@@ -203,7 +203,7 @@ def merged_rounds(lines: Iterable[Line]) -> list[Line]:
         turn = line.data.get("round") if line.kind == "measurement" else None
         before = growing.get(line.label) if turn is not None and turn > 1 else None
         if before is not None:
-            merged[before] = replace(line, data={**line.data, "samples": _joined(merged[before].data, line.data)})
+            merged[before] = replace(line, data={**line.data, **_joined(merged[before].data, line.data)})
             continue
         if turn is not None:
             growing[line.label] = len(merged)
@@ -212,9 +212,11 @@ def merged_rounds(lines: Iterable[Line]) -> list[Line]:
 
 
 def _joined(before: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """The samples of two rounds in one."""
+    """What was taken in both of two rounds."""
     blocks = [*before["samples"]["blocks"], *data["samples"]["blocks"]]
-    return {**data["samples"], "blocks": blocks}
+    known = [name for name in ("starts", "bursts") if isinstance(data.get(name), list)]
+    others = {name: [*(before.get(name) or ()), *data[name]] for name in known}
+    return {"samples": {**data["samples"], "blocks": blocks}, **others}
 
 
 def _check_is_session(path: Path) -> None:

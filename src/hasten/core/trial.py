@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.codec import from_data, key, record, sentence, to_data
 from hasten.core.comparison import Comparison, Verdict
+from hasten.core.costs import size_levels
 from hasten.core.floor import FloorState, FloorVerdict
+from hasten.core.goal import Amount, Goal
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark
 from hasten.core.statistics import Interval
@@ -117,6 +119,8 @@ class Trial:
     reported: FloorVerdict | None = None
     """Against the floor, on the part for reporting."""
     latency: Interval | None = None
+    timed_as: str = ""
+    """The trial whose times it has, as both run on the same kernels; empty for times of its own."""
     against: Comparison | None = None
     """Its time against the original's."""
     choosing: Accuracy | None = None
@@ -138,6 +142,28 @@ class Trial:
     elapsed_s: float = 0.0
     levels: Mapping[int, float] = field(default_factory=dict)
     """Round → natural logarithm of its milliseconds there."""
+    costs: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    """The same of other goals that were measured, by the goal's name; sessions of earlier releases have none."""
+    amounts: Mapping[str, Amount] = field(default_factory=dict)
+    """What these come to next to the original's, in the unit of the goal."""
+
+    def levels_of(self, goal: Goal) -> Mapping[int, float]:
+        """Round → logarithm of the goal's cost."""
+        if goal is Goal.LATENCY:
+            return self.levels
+        if goal is Goal.SIZE:
+            return size_levels(self.size_bytes)
+        return self.costs.get(goal.value, {})
+
+    def amount(self, goal: Goal) -> Amount | None:
+        """The goal's figure; None where it is not known."""
+        if goal is Goal.LATENCY:
+            return (
+                None if self.latency is None else Amount(self.latency.estimate, (self.latency.low, self.latency.high))
+            )
+        if goal is Goal.SIZE:
+            return Amount(self.size_bytes, (self.size_bytes, self.size_bytes)) if self.size_bytes else None
+        return self.amounts.get(goal.value)
 
     @property
     def id(self) -> str:
@@ -197,16 +223,31 @@ class Trial:
 
 @record
 class Step:
-    """Speedup contributed by one practice."""
+    """Gain contributed by one practice."""
 
     practice: str
     from_ms: float
     to_ms: float
+    """The latency before and after, whatever the goal is."""
     ratio: float
+    """Of the goal's cost: below 1 is better."""
     ci95: tuple[float, float]
     what: Remark = sentence()
     """What was changed."""
     verdict: Verdict = Verdict.UNDECIDED
+    goal: Goal = Goal.LATENCY
+    amounts: tuple[float, float] | None = None
+    """Before and after in the unit of the goal; None where that is the latency."""
+
+    @property
+    def before(self) -> float:
+        """The goal's figure before the step."""
+        return self.from_ms if self.amounts is None else self.amounts[0]
+
+    @property
+    def after(self) -> float:
+        """The goal's figure after the step."""
+        return self.to_ms if self.amounts is None else self.amounts[1]
 
 
 def trial_id(variant: str, plan: Plan) -> str:

@@ -81,6 +81,20 @@ def size(value: int | None) -> str:
     return f"{value} B"
 
 
+def millijoules(value: float) -> str:
+    """An energy given in millijoules."""
+    if not math.isfinite(value):
+        return "unknown"
+    if value >= 10_000:
+        return f"{_digits(value / 1e3)} J"
+    return f"{_digits(value)} mJ" if value >= 0.1 or value == 0 else f"{_digits(value * 1e3)} µJ"
+
+
+def rate(value: float) -> str:
+    """A number of inferences for each second."""
+    return f"{_digits(value)}/s" if math.isfinite(value) else "unknown"
+
+
 def percent(value: float) -> str:
     """A share: 7.8 %, 83 %."""
     if not math.isfinite(value):
@@ -100,10 +114,16 @@ def times(value: float) -> str:
     return f"{value:.2f}×" if value < 1.995 else f"{value:.1f}×" if value < 9.95 else f"{value:.0f}×"
 
 
-def speedup(ratio: float, ci95: Sequence[float | None] | None = None, than: str = "") -> str:
+def speedup(
+    ratio: float,
+    ci95: Sequence[float | None] | None = None,
+    than: str = "",
+    words: tuple[str, str] = ("faster", "slower"),
+) -> str:
     """A ratio of times (below 1 is faster) as a speedup: 1.60× faster than A (95 % CI 1.50–1.70).
 
-    With an interval that holds 1, neither is said: not proven faster than A (1.02×, 95 % CI 0.98–1.06).
+    With an interval that holds 1, neither is said: not proven faster than A (1.02×, 95 % CI 0.98–1.06). Costs other
+    than time have words of their own for better and worse.
     """
     faster = ratio <= 1
     ends = [end for end in ci95 or () if end is not None and math.isfinite(end)]
@@ -114,7 +134,7 @@ def speedup(ratio: float, ci95: Sequence[float | None] | None = None, than: str 
     digits = 2 if max(ends, default=0.0) < 1.995 else 1 if max(ends) < 9.95 else 0
     known = len(ends) == 2 and math.isfinite(ends[1])
     interval = f"95 % CI {ratio_interval(ends, digits)}" if known else ""
-    against = f"{'faster' if faster else 'slower'}{f' than {than}' if than else ''}"
+    against = f"{words[0] if faster else words[1]}{f' than {than}' if than else ''}"
     if known and ends[0] <= 1 <= ends[1]:
         return f"not proven {against} ({times(ratio)}, {interval})"
     return f"{times(ratio)} {against}{f' ({interval})' if interval else ''}"

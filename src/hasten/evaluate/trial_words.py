@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data
+from hasten.core.comparison import Verdict
 from hasten.core.floor import Floor
+from hasten.core.goal import Goal, goal_in
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.remark import Remark, remark_from_data
 from hasten.core.units import percent, times
 from hasten.evaluate import words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 def lost_words(lost: Mapping[str, Any]) -> str:
@@ -32,6 +34,32 @@ def longer_words(ratio: float) -> str:
     return f"{percent(ratio - 1)} longer than" if ratio < 2 else f"{times(ratio)} as long as"
 
 
+def _larger_words(ratio: float) -> str:
+    return f"{percent(ratio - 1)} larger than" if ratio < 2 else f"{times(ratio)} as large as"
+
+
+_COSTS_MORE: Final[dict[Goal, Callable[[float, str], str]]] = {
+    Goal.LATENCY: lambda ratio, than: f"It takes {longer_words(ratio)} {than}.",
+    Goal.SIZE: lambda ratio, than: f"Its file is {_larger_words(ratio)} that of {than}.",
+    Goal.ENERGY: lambda ratio, than: f"It uses {times(ratio)} as much energy as {than}.",
+    Goal.THROUGHPUT: lambda ratio, than: f"Its throughput is {percent(1 / ratio)} of that of {than}.",
+    Goal.START: lambda ratio, than: f"Its start takes {longer_words(ratio)} that of {than}.",
+}
+
+
+def verdict_word(facts: Mapping[str, Any]) -> str:
+    """The verdict of a comparison by the goal; that of latencies is its own word."""
+    verdict = str(facts["verdict"])
+    if goal_in(facts) is Goal.LATENCY:
+        return verdict
+    return {Verdict.FASTER.value: "better", Verdict.SLOWER.value: "worse"}.get(verdict, verdict)
+
+
+def better_word(facts: Mapping[str, Any]) -> str:
+    """`faster`, or `better` where the goal was another."""
+    return "faster" if goal_in(facts) is Goal.LATENCY else "better"
+
+
 def _undecided(facts: Mapping[str, Any]) -> str:
     why = "--strict asks for proof" if facts["strict"] else "the estimate is beyond the floor"
     return f"Whether it keeps the floor is undecided, and {why}: {change_words(facts['lost'])}"
@@ -44,7 +72,14 @@ def _ruined(facts: Mapping[str, Any]) -> str:
 
 PHRASES: Final[dict[str, Phrase]] = {
     "trial.failed": Phrase("{message}"),
-    "trial.slower": Phrase(lambda facts: f"It takes {longer_words(facts['ratio'])} {facts['than']}."),
+    "trial.slower": Phrase(lambda facts: _COSTS_MORE[goal_in(facts)](facts["ratio"], facts["than"])),
+    "trial.beyond-limit": Phrase(
+        lambda facts: (
+            f"Its {facts['limit']} of {Goal(facts['limit']).written(facts['value'])} is beyond the limit of"
+            f" {Goal(facts['limit']).written(facts['asked'])}."
+        )
+    ),
+    "trial.timed-as": Phrase("It runs on the same kernels as {trial}, and has its time."),
     "trial.no-data": Phrase("Without data, nothing shows that it keeps its accuracy."),
     "trial.loses": Phrase(lambda facts: f"It loses {lost_words(facts['lost'])}, more than the floor allows."),
     "trial.undecided": Phrase(_undecided),
@@ -64,8 +99,10 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Two faster variants failed on the reporting part of the data. With --strict, no third one is tried there."
     ),
     "trial.ruined-output": Phrase(_ruined),
-    "trial.not-confirmed": Phrase("A comparison in fresh processes found it {verdict}, not faster."),
-    "trial.no-faster": Phrase("It is no faster than {than}, which is simpler."),
+    "trial.not-confirmed": Phrase(
+        lambda facts: f"A comparison in fresh processes found it {verdict_word(facts)}, not {better_word(facts)}."
+    ),
+    "trial.no-faster": Phrase(lambda facts: f"It is no {better_word(facts)} than {facts['than']}, which is simpler."),
 }
 TRIALS: Final = Phrasebook(PHRASES, words.PHRASES)
 

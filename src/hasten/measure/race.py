@@ -10,7 +10,6 @@ from hasten.core.codec import to_data
 from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict
 from hasten.core.contention import compare_measurements
 from hasten.core.failure import Failure
-from hasten.core.samples import Samples
 from hasten.core.session import keep_nothing
 from hasten.measure.schedule import Schedule, now
 
@@ -84,9 +83,8 @@ def _is_over(rounds: Rounds, base: Track | None, fewest: int, done: int) -> bool
 
 
 def _keep_round(track: Track, keep: Keep) -> None:
-    found = track.result()
-    if not isinstance(found, Failure):
-        latest = replace(found, samples=Samples(tuple(track.rounds[-1]), track.timer_step_ns))
+    latest = track.latest_round()
+    if not isinstance(latest, Failure):
         keep("measurement", track.candidate.label, {**to_data(latest), "round": len(track.rounds)})
 
 

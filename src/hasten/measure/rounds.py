@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from hasten.core import doubts
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.measurement import Effective, Measurement, Model, effective_doubts
+from hasten.core.measurement import Burst, Effective, Measurement, Model, Start, effective_doubts
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
+from hasten.measure.crew import burst_of, crew_size
 from hasten.measure.schedule import now
 from hasten.measure.warmup import WarmUp, warm_up
 
@@ -76,6 +77,8 @@ class Track:
     rounds: list[list[Block]] = field(default_factory=list)
     loads: list[LoadReport] = field(default_factory=list)
     warm_ups: list[WarmUp] = field(default_factory=list)
+    bursts: list[Burst] = field(default_factory=list)
+    """Only where throughput is asked for."""
     peak_memory_mb: float | None = None
     timer_step_ns: int = 0
     failure: Failure | None = None
@@ -108,15 +111,38 @@ class Track:
             warm_up_runs=round(median(warm_up.runs for warm_up in self.warm_ups)),
             peak_memory_mb=self.peak_memory_mb,
             other_doubts=tuple(found),
+            starts=tuple(
+                Start(blocks[0].runner, load.init_ms, load.first_run_ms)
+                for blocks, load in zip(self.rounds, self.loads, strict=False)  # who fails after loading has one more
+            ),
+            bursts=tuple(self.bursts),
+        )
+
+    def latest_round(self) -> Measurement | Failure:
+        """The measurement with the samples of the last round only: a session keeps it round by round."""
+        found = self.result()
+        if isinstance(found, Failure):
+            return found
+        number = self.rounds[-1][0].runner
+        return replace(
+            found,
+            samples=Samples(tuple(self.rounds[-1]), self.timer_step_ns),
+            starts=found.starts[-1:],
+            bursts=tuple(burst for burst in found.bursts if burst.round == number),
         )
 
 
 class Rounds:
-    """Times candidates round by round. A candidate that fails is left out from then on; the others go on."""
+    """Times candidates round by round. A candidate that fails is left out from then on; the others go on.
 
-    def __init__(self, target: Target, candidates: Sequence[Candidate], clock: Clock | None = None) -> None:
+    `crews` asks for throughput as well: each candidate with as many runners side by side as keep all cores busy.
+    """
+
+    def __init__(
+        self, target: Target, candidates: Sequence[Candidate], clock: Clock | None = None, *, crews: bool = False
+    ) -> None:
         self.tracks = [Track(candidate) for candidate in candidates]
-        self._target = target
+        self._target, self._crews = target, crews
         self._clock = clock or now
         self._number = 0
 
@@ -135,6 +161,8 @@ class Rounds:
                 if runner is not None:
                     entrants.append((track, runner))
             self._alternate(entrants, seconds_each)
+            if self._crews:
+                self._burst([pair for pair in entrants if pair[0].failure is None], stack)
         self._number += 1
 
     def _start(self, track: Track, stack: contextlib.ExitStack) -> RunnerClient | None:
@@ -161,16 +189,44 @@ class Rounds:
         """
         plans = [track.candidate.plan for track in self.alive]
         threads = plans[0].threads
-        same = plans[0]
+        first = plans[0]
         alike = all(
-            plan == replace(same, options=plan.options, kernel=plan.kernel, kernels=plan.kernels) for plan in plans
+            plan == replace(first, options=plan.options, kernel=plan.kernel, kernels=plan.kernels, cache=plan.cache)
+            for plan in plans
         )
-        if len(plans) < 2 or len(clusters) != 1 or not alike or not plans[0].runs_on_cpu:
+        # Runners side by side spread over all cores.
+        if len(plans) < 2 or len(clusters) != 1 or not alike or not first.runs_on_cpu or self._crews:
             return ()
         cores = clusters[0].cores
         if threads >= len(cores):
             return ()
         return tuple(sorted(cores[(self._number * threads + i) % len(cores)] for i in range(threads)))
+
+    def _burst(self, entrants: list[tuple[Track, RunnerClient]], stack: contextlib.ExitStack) -> None:
+        """Bursts of all candidates in ABBA order, each with a crew of runners; one whose crew fails is out."""
+        crews: list[tuple[Track, list[RunnerClient]]] = []
+        for track, runner in entrants:
+            others = crew_size(track.candidate.plan, self._target.machine().cores) - 1
+            try:
+                joined = [self._join(track.candidate, stack) for _ in range(others)]
+            except RunnerFailed as failed:
+                track.failure = failed.failure
+                continue
+            crews.append((track, [runner, *joined]))
+        for track, crew in [*crews, *reversed(crews)]:
+            if track.failure is not None:
+                continue
+            try:
+                track.bursts.append(burst_of(crew, self._number))
+            except RunnerFailed as failed:
+                track.failure = failed.failure
+
+    def _join(self, candidate: Candidate, stack: contextlib.ExitStack) -> RunnerClient:
+        """Another runner of a candidate, warm."""
+        runner = stack.enter_context(self._target.start(candidate.plan))
+        runner.load(candidate.path, candidate.workload)
+        warm_up(runner)
+        return runner
 
     def _alternate(self, entrants: list[tuple[Track, RunnerClient]], seconds_each: float) -> None:
         """ABBA order: a drift that is straight in time cancels out within two turns."""

@@ -5,16 +5,21 @@ A report must open whatever a session holds: older files, cut-off work, kinds th
 
 from __future__ import annotations
 
+import contextlib
 import math
+from dataclasses import field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.accuracy import is_share
 from hasten.core.codec import record
+from hasten.core.goal import Goal
 from hasten.core.units import interval_ms, milliseconds, percentage_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from hasten.core.session import Line
 
 
 def at(data: object, *path: str | int) -> Any:
@@ -130,6 +135,58 @@ class TrialRow:
     at: str = ""
     command: str = ""
     on_front: bool = False
+    amounts: dict[str, Figure] = field(default_factory=dict)
+    """What was measured besides latency, by the name of the goal, in its unit."""
+
+    def figure_of(self, goal: Goal) -> Figure | None:
+        """The goal's figure, where it is known."""
+        if goal is Goal.LATENCY:
+            return self.latency
+        if goal is Goal.SIZE:
+            return Figure(float(self.size)) if self.size else None
+        return self.amounts.get(goal.value)
+
+
+@record
+class BestRow:
+    """What the best was at a time of a search."""
+
+    trial: str
+    seconds: float
+    amount: Figure
+    confirmed: bool = False
+
+
+def best_rows(lines: Iterable[Line]) -> tuple[BestRow, ...]:
+    """What the best was over time, as it was known then; none in sessions of earlier releases."""
+    found = []
+    for line in lines:
+        known = figure(at(line.data, "amount")) if line.kind == "best" else None
+        seconds = number(line.data, "elapsed_s")
+        if known is not None and seconds is not None:
+            found.append(BestRow(line.label, seconds, known, line.data.get("confirmed") is True))
+    return tuple(found)
+
+
+def goal_of(*documents: object) -> Goal:
+    """The goal that a result or the settings name; the latency in sessions from before there were others."""
+    for document in documents:
+        name = text(document, "goal", "name") or text(document, "goal")
+        with contextlib.suppress(ValueError):
+            return Goal(name)
+    return Goal.LATENCY
+
+
+def amount_text(goal: Goal, found: Figure | None) -> str:
+    """A goal's figure without its interval."""
+    return "" if found is None else goal.written(found.value)
+
+
+def amount_range(goal: Goal, found: Figure | None) -> str:
+    """The interval of a goal's figure."""
+    return (
+        "" if found is None or found.low is None or found.high is None else goal.range_written((found.low, found.high))
+    )
 
 
 def timed_of(rows: Iterable[TrialRow]) -> list[TrialRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.codec import record
+from hasten.core.goal import Goal
 from hasten.core.units import duration, milliseconds, percent, ratio_interval, several, size, times
 from hasten.report.commands import ORIGINAL
 from hasten.report.figures import (
@@ -17,6 +18,7 @@ from hasten.report.figures import (
     change_range,
     change_text,
     figure,
+    goal_of,
     interval_text,
     latency_text,
     number,
@@ -85,6 +87,7 @@ def tune_facts(
     original = next((row for row in trials if row.variant == ORIGINAL), None)
     chosen = next((row for row in reversed(trials) if row.status == "chosen"), None)
     facts = [
+        _goal(result),
         _speed(result, final, original, chosen),
         _accuracy(result, original, chosen),
         _size(result, settings, original, chosen),
@@ -95,6 +98,18 @@ def tune_facts(
         counted = len(timed_of(trials)) if timed is None else timed
         facts.append(Fact("Timed", several(counted, "candidate"), note=note))
     return tuple(fact for fact in facts if fact is not None)
+
+
+def _goal(result: dict[str, Any]) -> Fact | None:
+    """What was gained, where that is not the latency or the size, which have facts of their own."""
+    goal, known = goal_of(result), at(result, "goal")
+    after, before = number(known, "best", "value"), number(known, "original", "value")
+    if goal in (Goal.LATENCY, Goal.SIZE) or after is None:
+        return None
+    gain = figure(known, "ratio")
+    note = "" if gain is None else goal.gain(gain.value, (gain.low, gain.high))
+    title = f"{goal.heading[:1].upper()}{goal.heading[1:]}"
+    return Fact(title, goal.written(after), "" if before is None else f"{goal.written(before)} before", note)
 
 
 def _speed(

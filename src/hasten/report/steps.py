@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import record
+from hasten.core.goal import Goal
 from hasten.core.remark import remark_from_data
-from hasten.core.units import milliseconds, speedup
 from hasten.practices.registry import TITLES, phrasebook
-from hasten.report.figures import Figure, figure, number, records, text
+from hasten.report.figures import Figure, figure, goal_of, number, records, text
 from hasten.show.blocks import Cell, Chart, Section, Table, cell, columns
 from hasten.show.charts import BAR_PIXELS, from_zero, tooltip, vega_lite
 
@@ -30,7 +30,22 @@ class StepRow:
     from_ms: float
     to_ms: float
     ratio: Figure | None = None
+    """Of the goal's cost: below 1 is better."""
     what: str = ""
+    goal: Goal = Goal.LATENCY
+    before: float = 0.0
+    after: float = 0.0
+    """The goal's figure before and after, in its unit."""
+
+    @property
+    def change(self) -> str:
+        """What it changed, in words."""
+        return "" if self.ratio is None else self.goal.gain(self.ratio.value, (self.ratio.low, self.ratio.high))
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether the goal's figure became better."""
+        return self.after >= self.before if self.goal.more_is_better else self.after <= self.before
 
 
 def steps_of(lines: Iterable[Line], result: dict[str, Any] | None) -> tuple[StepRow, ...]:
@@ -42,22 +57,26 @@ def steps_of(lines: Iterable[Line], result: dict[str, Any] | None) -> tuple[Step
         if before is not None and after is not None:
             what = data.get("what")
             said = phrasebook().text(remark_from_data(what)) if isinstance(what, str | dict) else ""
-            steps.append(StepRow(text(data, "practice"), before, after, figure(data, "ratio"), said))
+            one, other = number(data, "amounts", 0), number(data, "amounts", 1)
+            if one is None or other is None:
+                one, other = before, after
+            ratio, goal = figure(data, "ratio"), goal_of(data)
+            steps.append(StepRow(text(data, "practice"), before, after, ratio, said, goal, one, other))
     return tuple(steps)
 
 
-def steps_section(steps: Sequence[StepRow]) -> list[Section]:
-    """What each practice brought."""
+def steps_section(steps: Sequence[StepRow], goal: Goal = Goal.LATENCY) -> list[Section]:
+    """What each practice brought. The chart has the steps that changed the goal's figure: a number of threads leaves a
+    file as large as it is."""
     if not steps:
         return []
-    first, last = steps[0].from_ms, steps[-1].to_ms
-    told = f"From {milliseconds(first)} to {milliseconds(last)}: {', '.join(map(_step_words, steps))}."
+    drawn = [step for step in steps if step.goal is goal]
     rows = tuple(
         (
             Cell(TITLES.get(step.practice, step.practice)),
-            cell(milliseconds(step.from_ms), step.from_ms),
-            cell(milliseconds(step.to_ms), step.to_ms),
-            Cell(speedup(step.ratio.value, (step.ratio.low, step.ratio.high)) if step.ratio else ""),
+            cell(step.goal.written(step.before), step.before),
+            cell(step.goal.written(step.after), step.after),
+            Cell(step.change),
             Cell(step.what),
         )
         for step in steps
@@ -65,33 +84,37 @@ def steps_section(steps: Sequence[StepRow]) -> list[Section]:
     sheet = Table(
         "steps-table", "From the original to the result", columns("practice", "#from", "#to", "change", "what"), rows
     )
-    chart = Chart("steps", "From the original to the result", told, waterfall_spec(steps), sheet)
+    if not drawn:
+        return [Section("steps", "What each practice gained", (sheet,))]
+    first, last = goal.written(drawn[0].before), goal.written(drawn[-1].after)
+    told = f"From {first} to {last}: {', '.join(map(_step_words, drawn))}."
+    chart = Chart("steps", "From the original to the result", told, waterfall_spec(drawn), sheet)
     return [Section("steps", "What each practice gained", (chart,))]
 
 
 def _step_words(step: StepRow) -> str:
-    change = step.to_ms - step.from_ms
-    sign = "saves" if change <= 0 else "costs"
-    return f"{TITLES.get(step.practice, step.practice)} {sign} {milliseconds(abs(change))}"
+    name, change = TITLES.get(step.practice, step.practice), step.goal.written(abs(step.after - step.before))
+    if step.goal.more_is_better:
+        return f"{name} {'adds' if step.is_gain else 'loses'} {change}"
+    return f"{name} {'saves' if step.is_gain else 'costs'} {change}"
 
 
 def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
-    """From the original's latency to the result's, a bar for each practice."""
-    first, last = steps[0].from_ms, steps[-1].to_ms
-    values = [_bar("original", 0.0, first, "total", milliseconds(first))]
+    """From the original's figure to the result's, a bar for each practice."""
+    goal, scale = steps[0].goal, 1e-6 if steps[0].goal is Goal.SIZE else 1.0
+    first, last = steps[0].before, steps[-1].after
+    values = [_bar("original", 0.0, first * scale, "total", goal.written(first))]
     for step in steps:
-        kind = "gain" if step.to_ms <= step.from_ms else "loss"
-        change = step.to_ms - step.from_ms
-        told = f"{'−' if change <= 0 else '+'}{milliseconds(abs(change))}"
-        values.append(
-            {**_bar(TITLES.get(step.practice, step.practice), step.from_ms, step.to_ms, kind, told), "what": step.what}
-        )
-    values.append(_bar("result", 0.0, last, "total", milliseconds(last)))
+        kind = "gain" if step.is_gain else "loss"
+        told = f"{'−' if step.after <= step.before else '+'}{goal.written(abs(step.after - step.before))}"
+        name = TITLES.get(step.practice, step.practice)
+        values.append({**_bar(name, step.before * scale, step.after * scale, kind, told), "what": step.what})
+    values.append(_bar("result", 0.0, last * scale, "total", goal.written(last)))
     y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
     x = {
         "field": "low",
         "type": "quantitative",
-        "title": "latency, ms",
+        "title": f"{goal.heading}, {'MB' if goal is Goal.SIZE else goal.unit}",
         "scale": from_zero([value["high"] for value in values], _LABEL_ROOM),
         "axis": _FEW_TICKS,
     }

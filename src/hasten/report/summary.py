@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import record, to_data
 from hasten.core.finding import Finding, Standing, finding_from_data
+from hasten.core.goal import Goal
 from hasten.core.phrases import as_sentence
 from hasten.core.remark import said
 from hasten.core.session import UNREADABLE, merged_rounds
@@ -23,10 +24,13 @@ from hasten.report import timing
 from hasten.report.commands import Reproduction, reproduce_section, reproductions, variant_paths
 from hasten.report.doubts import BUSY, all_doubts, contradiction, doubts_section
 from hasten.report.figures import (
+    BestRow,
     DoubtRow,
     Event,
     TrialRow,
     at,
+    best_rows,
+    goal_of,
     items,
     latency_figure,
     latency_text,
@@ -45,6 +49,8 @@ from hasten.report.trials import (
     timeline_section,
     trial_rows,
     trials_section,
+    untried_in,
+    untried_section,
     with_chosen,
     with_front,
 )
@@ -61,7 +67,7 @@ _KNOWN: Final = {
     *KINDS,
     *NAMES,
     *("settings", "environment", "result", "step", "finding", "chosen", "floor", "note", "accuracy", "sensitivity"),
-    *("check", "explanation", "sustained"),
+    *("check", "explanation", "sustained", "best"),
 }
 # Rooms that are no section of the guide, and offer sections like one.
 _OTHER_ROOMS: Final = {"gate": "Limits", "report.timing": "Timing", "explanation": "Why"}
@@ -100,6 +106,12 @@ class Summary:
     source: str = ""
     allowed_drop: float | None = None
     """What the accuracy floor allows to lose, in the metric's unit."""
+    goal: Goal = Goal.LATENCY
+    """What a search was to gain."""
+    best: tuple[BestRow, ...] = ()
+    """What the best was over time."""
+    untried: tuple[tuple[str, str], ...] = ()
+    """What a search has left untried, and how to go on."""
 
     def as_data(self) -> dict[str, Any]:
         """The summary as JSON can hold it. Charts are left out: their tables have the same numbers."""
@@ -112,10 +124,11 @@ class Summary:
         return [
             *_verdicts_section(self.verdicts, self.notes),
             *(section for section in self.found if section.name in _FIRST),
-            *front_section(self.trials, self.allowed_drop),
-            *steps_section(self.steps),
+            *front_section(self.trials, self.allowed_drop, self.goal),
+            *steps_section(self.steps, self.goal),
             *(section for section in self.found if section.name not in _FIRST),
-            *timeline_section(self.events, self.trials),
+            *timeline_section(self.events, self.trials, self.best, self.goal),
+            *untried_section(self.untried),
             doubts_section(self.doubts, self.unreadable, self.lost_lines),
             *trials_section(self.trials),
             *reproduce_section(self.reproductions),
@@ -182,6 +195,9 @@ def summarize(session: Session, source: str = "") -> Summary:
         lost_lines=session.lost_lines,
         source=source,
         allowed_drop=number(_last(lines, "floor"), "allowed"),
+        goal=goal_of(result, settings),
+        best=best_rows(lines),
+        untried=untried_in(result),
     )
 
 
@@ -304,6 +320,9 @@ def _events(lines: Sequence[Line], tried: Sequence[TrialRow]) -> tuple[Event, ..
 
 def _said(line: Line) -> str:
     """What the line itself says; a later one of the same trial may say more."""
+    if line.kind == "best":
+        known = number(line.data, "amount", "value")
+        return "" if known is None else goal_of(line.data).written(known)
     became = text(line.data, "status") or text(line.data, "floor") if line.kind in ("trial", "variant") else ""
     if became:
         return f"{became} {latency_text(latency_figure(at(line.data, 'latency')))}".strip()

@@ -1,4 +1,4 @@
-"""Accuracy, latency and size of every trial, and the trials over time."""
+"""Accuracy, size and the goal of every trial, and the trials over time."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hasten.core.accuracy import is_share
+from hasten.core.goal import Goal
 from hasten.core.units import size as size_text
 from hasten.report.commands import ORIGINAL
 from hasten.report.figures import (
     accuracy_name,
     accuracy_range,
     accuracy_text,
+    amount_range,
+    amount_text,
     change_range,
     change_text,
-    interval_text,
-    latency_text,
     may_be_share,
 )
 from hasten.show.charts import drawn_ends, log_scale, status_color, status_of, tooltip, vega_lite
@@ -24,7 +25,7 @@ from hasten.show.charts import drawn_ends, log_scale, status_color, status_of, t
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hasten.report.figures import TrialRow
+    from hasten.report.figures import BestRow, TrialRow
 
 _LOG_FROM: Final = 5.0
 _MOST_POINTS: Final = 2000
@@ -33,16 +34,20 @@ _ENOUGH: Final = 2
 _LEAST_SPAN: Final = 0.02
 
 
-def front_spec(rows: Sequence[TrialRow], allowed: float | None = None) -> dict[str, Any] | None:
-    """Accuracy against latency, a bubble's area for the file's size; without accuracies, size against latency. Changes
-    of accuracy stand beside the floor, the largest drop that is allowed."""
-    rows = [row for row in rows if row.latency is not None][:_MOST_POINTS]
+def front_spec(
+    rows: Sequence[TrialRow], allowed: float | None = None, goal: Goal = Goal.LATENCY
+) -> dict[str, Any] | None:
+    """Accuracy against the goal, a bubble's area for the file's size; without accuracies, size against the goal.
+    Changes of accuracy stand beside the floor, the largest drop that is allowed."""
+    rows = [row for row in rows if row.latency is not None and row.figure_of(goal) is not None][:_MOST_POINTS]
     accuracies = comparable(rows)
     with_accuracy, metric = len(accuracies.rows) >= _ENOUGH, accuracies.title
     shown = accuracies.rows if with_accuracy else rows
     rising = not with_accuracy or shown[0].higher_is_better
-    points = [_point(row, with_accuracy=with_accuracy, changes=accuracies.changes) for row in shown]
-    values = _with_envelope(points, upward=with_accuracy and rising)
+    if goal is Goal.SIZE and not with_accuracy:
+        goal = Goal.LATENCY  # the size is on the other axis
+    points = [_point(row, goal, with_accuracy=with_accuracy, changes=accuracies.changes) for row in shown]
+    values = _with_envelope(points, upward=with_accuracy and rising, rightward=goal.more_is_better)
     if len(values) < 2:
         return None
     first = next((value for value in values if value["variant"] == ORIGINAL and not value["label"]), None)
@@ -58,13 +63,13 @@ def front_spec(rows: Sequence[TrialRow], allowed: float | None = None) -> dict[s
     floor = None if allowed is None or not accuracies.changes else allowed if not rising else 0.0 - allowed
     if with_accuracy:
         _show_shares(y, values, shown[0].metric, changes=accuracies.changes)
-    x = {**_latency_axis([value["x"] for value in values]), "field": "x"}
+    x = {**_goal_axis([value["x"] for value in values], goal), "field": "x"}
     marks = status_color([value["status"] for value in values])
     area = {"field": "size", "type": "quantitative", "legend": None, "scale": {"range": [70, 700], "zero": True}}
     told = tooltip(
         name="trial",
         status="status",
-        latency="latency",
+        told_x=goal.heading,
         interval="95 %_interval",
         told_y=metric,
         told_range="its_95 %_interval",
@@ -81,7 +86,7 @@ def front_spec(rows: Sequence[TrialRow], allowed: float | None = None) -> dict[s
                     "color": "@muted",
                     "strokeDash": [4, 4],
                     "strokeWidth": 1.5,
-                    "interpolate": "step-after",
+                    "interpolate": "step-before" if goal.more_is_better else "step-after",
                 },
                 "encoding": {"x": x, "y": y, "order": {"field": "x"}},
             },
@@ -148,36 +153,36 @@ def comparable(rows: Sequence[TrialRow]) -> Accuracies:
     return Accuracies(paired, f"change of {name} against the original", changes=True)
 
 
-def _with_envelope(values: list[dict[str, Any]], *, upward: bool) -> list[dict[str, Any]]:
-    """The points with those marked that no quicker one is better than in what the chart's other axis shows."""
+def _with_envelope(values: list[dict[str, Any]], *, upward: bool, rightward: bool = False) -> list[dict[str, Any]]:
+    """The points with those marked that none with a better x is better than in what the chart's other axis shows."""
     best = None
-    for value in sorted(values, key=lambda value: (value["x"], -value["y"] if upward else value["y"])):
+    signs = -1 if rightward else 1, -1 if upward else 1
+    for value in sorted(values, key=lambda value: (signs[0] * value["x"], signs[1] * value["y"])):
         better = best is None or (value["y"] > best if upward else value["y"] < best)
         value["front"] = better and not value["refused"] and value["status"] not in ("broken", "failed")
         best = value["y"] if value["front"] else best
     return values
 
 
-def timeline_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
-    """Each trial when it was tried, and the best so far."""
-    timed = [row for row in rows if row.latency is not None and row.elapsed_s is not None][:_MOST_POINTS]
+def timeline_spec(
+    rows: Sequence[TrialRow], best: Sequence[BestRow] = (), until_s: float = 0.0, goal: Goal = Goal.LATENCY
+) -> dict[str, Any] | None:
+    """Each trial when it was first timed, and the best so far: as it was known then, where the session tells."""
+    timed = [row for row in rows if row.figure_of(goal) is not None and row.elapsed_s is not None][:_MOST_POINTS]
     if len(timed) < 2:
         return None
-    values, best = [], float("inf")
-    for row in sorted(timed, key=lambda row: row.elapsed_s or 0.0):
-        latency = row.latency.value if row.latency else 0.0
-        if not row.refused and row.status not in ("broken", "failed"):
-            best = min(best, latency)
-        point = _point(row, with_accuracy=False)
-        values.append({**point, "seconds": row.elapsed_s, "best": None if best == float("inf") else best})
+    timed = sorted(timed, key=lambda row: row.elapsed_s or 0.0)
+    values = [{**_point(row, goal, with_accuracy=False), "seconds": row.elapsed_s} for row in timed]
+    curve = _curve(best, until_s, goal) or _lowest_so_far(timed, goal)
     x = {"field": "seconds", "type": "quantitative", "title": "seconds since the start"}
-    y = _latency_axis([value["x"] for value in values])
-    told = tooltip(name="trial", status="status", latency="latency")
+    y = _goal_axis([*(value["x"] for value in values), *(point["best"] for point in curve)], goal)
+    told = tooltip(name="trial", status="status", told_x=goal.heading)
     return vega_lite(
         260,
         values,
         layer=[
             {
+                "data": {"values": curve},
                 "mark": {"type": "line", "interpolate": "step-after", "color": "@muted", "strokeWidth": 2},
                 "encoding": {"x": x, "y": {**y, "field": "best"}},
             },
@@ -194,23 +199,49 @@ def timeline_spec(rows: Sequence[TrialRow]) -> dict[str, Any] | None:
     )
 
 
-def _point(row: TrialRow, *, with_accuracy: bool, changes: bool = False) -> dict[str, Any]:
-    latency = row.latency
-    assert latency is not None
+def _curve(best: Sequence[BestRow], until_s: float, goal: Goal) -> list[dict[str, Any]]:
+    """The best so far at each time it changed, and at the end."""
+    points = [{"seconds": row.seconds, "best": row.amount.value * _scale(goal)} for row in best[:_MOST_POINTS]]
+    return [*points, {**points[-1], "seconds": max(until_s, points[-1]["seconds"])}] if points else []
+
+
+def _lowest_so_far(timed: Sequence[TrialRow], goal: Goal) -> list[dict[str, Any]]:
+    """The same for a session of an earlier release, which does not tell what was known when: by what came out."""
+    points: list[dict[str, Any]] = []
+    for row in timed:
+        found = row.figure_of(goal)
+        if found is None or row.refused or row.status in ("broken", "failed"):
+            continue
+        value = found.value * _scale(goal)
+        before = points[-1]["best"] if points else value
+        best = max(before, value) if goal.more_is_better else min(before, value)
+        points.append({"seconds": row.elapsed_s, "best": best})
+    return points
+
+
+def _scale(goal: Goal) -> float:
+    """From the goal's unit to that of an axis."""
+    return 1e-6 if goal is Goal.SIZE else 1.0
+
+
+def _point(row: TrialRow, goal: Goal, *, with_accuracy: bool, changes: bool = False) -> dict[str, Any]:
+    found = row.figure_of(goal)
+    assert found is not None
+    ends = (math.nan if end is None else end * _scale(goal) for end in (found.low, found.high))
     size_mb = (row.size or 0) / 1e6
     accuracy = row.accuracy if with_accuracy else None
     y = accuracy.value if accuracy else size_mb
     return {
         "name": row.name,
         "status": status_of(row.status),
-        "x": latency.value,
+        "x": found.value * _scale(goal),
         "y": y,
         "y_low": y if accuracy is None or accuracy.low is None else accuracy.low,
         "y_high": y if accuracy is None or accuracy.high is None else accuracy.high,
-        **drawn_ends(latency.value, *(math.nan if end is None else end for end in (latency.low, latency.high))),
+        **drawn_ends(found.value * _scale(goal), *ends),
         "size": size_mb,
-        "latency": latency_text(latency),
-        "interval": interval_text(latency),
+        "told_x": amount_text(goal, found),
+        "interval": amount_range(goal, found),
         "told_range": change_range(accuracy, row.metric) if changes else accuracy_range(row.accuracy, row.metric),
         "told_y": change_text(y, row.metric) if accuracy and changes else accuracy_text(row.accuracy, row.metric),
         "told_size": size_text(row.size) if row.size else "",
@@ -220,12 +251,12 @@ def _point(row: TrialRow, *, with_accuracy: bool, changes: bool = False) -> dict
     }
 
 
-def _latency_axis(values: list[float]) -> dict[str, Any]:
+def _goal_axis(values: list[float], goal: Goal) -> dict[str, Any]:
     log = min(values) > 0 and max(values) / min(values) > _LOG_FROM
     scale = log_scale(values) if log else {"zero": False, "nice": True, "padding": 12}
     return {
         "type": "quantitative",
         "scale": scale,
-        "title": "latency, ms" + (" (logarithmic)" if log else ""),
+        "title": f"{goal.heading}, {'MB' if goal is Goal.SIZE else goal.unit}" + (" (logarithmic)" if log else ""),
         "axis": {"format": "~g", "tickCount": 6},
     }

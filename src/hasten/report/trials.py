@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data
+from hasten.core.goal import MEASURED, Goal
 from hasten.core.measurement import Measurement
 from hasten.core.pareto import pareto_front
 from hasten.core.session import UNREADABLE
@@ -19,6 +20,8 @@ from hasten.report.figures import (
     Figure,
     TrialRow,
     accuracy_text,
+    amount_range,
+    amount_text,
     at,
     change_range,
     change_text,
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from hasten.core.accuracy import Accuracy
     from hasten.core.session import Line
     from hasten.core.trial import Trial
-    from hasten.report.figures import Event
+    from hasten.report.figures import BestRow, Event
     from hasten.show.blocks import Block
 
 KINDS: Final = ("trial", "measurement", "variant", "comparison", "failure")
@@ -142,6 +145,7 @@ def _searched(line: Line) -> TrialRow:
         why=" ".join(filter(None, book.sentences((trial.why, *trial.notes)))),
         doubts=doubts_of(trial.doubts, name),
         elapsed_s=number(line.data, "elapsed_s") if of_tune else None,
+        amounts={goal: _figure(amount.value, *amount.ci95) for goal, amount in trial.amounts.items()},
     )
 
 
@@ -217,31 +221,54 @@ def front_names(result: dict[str, Any] | None) -> list[str]:
     return [name for entry in records(result, "front") if (name := text(entry, "id"))]
 
 
-def front_section(trials: Sequence[TrialRow], allowed: float | None = None) -> list[Section]:
-    """Latency, accuracy and size of every trial; with the drop that the floor allows, where it is known."""
+def front_section(trials: Sequence[TrialRow], allowed: float | None = None, goal: Goal = Goal.LATENCY) -> list[Section]:
+    """The goal, accuracy and size of every trial; with the drop that the floor allows, where it is known."""
     rows = [row for row in trials if row.kind == "trial"] or [row for row in trials if row.kind == "variant"]
     allowed = allowed if any(row.floor for row in rows if row.latency is not None) else None
-    spec = front_spec(rows, allowed)
+    spec = front_spec(rows, allowed, goal)
     if spec is None:
         return []
-    front = sorted((row for row in rows if row.on_front and row.latency), key=_latency_of)
+    front = sorted((row for row in rows if row.on_front and row.latency), key=lambda row: _rank(row, goal))
     timed = several(len(timed_of(rows)), "candidate")
     told = f"{timed}. On the Pareto front, where no other is better in every respect: {len(front)}."
     chosen = next((row for row in rows if row.status == "chosen"), None)
     if chosen is not None:
         told += f" Chosen: {chosen.name}, {_in_words(chosen)}."
-    sheet = Table("front-table", "The trials on the Pareto front, the fastest first", _COLUMNS, _cells(front))
-    lead = "Left is faster, up is more accurate. Larger marks are larger files. Whiskers are 95 % confidence intervals."
+    first = _DIRECTIONS[goal][1]
+    sheet = _sheet("front-table", f"The trials on the Pareto front, the {first} first", front)
+    lead = (
+        f"{_DIRECTIONS[goal][0]}, up is more accurate. Larger marks are larger files. Whiskers are 95 % confidence"
+        " intervals."
+    )
     if comparable([row for row in rows if row.latency is not None]).changes:
         lead += " Each trial is compared with the original on the samples that it was judged by."
     if allowed is not None:
         lead += " The line is the accuracy floor: a whisker that crosses it leaves the verdict undecided."
-    chart = Chart("front", "Accuracy, latency and size of the trials", told, spec, sheet)
-    return [Section("front", "Accuracy, latency and size", (Prose(lead), chart))]
+    shown = "latency and size" if goal in (Goal.LATENCY, Goal.SIZE) else f"{goal.heading} and size"
+    chart = Chart("front", f"Accuracy, {shown} of the trials", told, spec, sheet)
+    return [Section("front", f"Accuracy, {shown}", (Prose(lead), chart))]
+
+
+# Where better trials are in the chart, and what the best of them is called.
+_DIRECTIONS: Final = {
+    Goal.LATENCY: ("Left is faster", "fastest"),
+    Goal.SIZE: ("Left is smaller", "smallest"),
+    Goal.ENERGY: ("Left uses less energy", "most energy-efficient"),
+    Goal.THROUGHPUT: ("Right has more throughput", "one with most throughput"),
+    Goal.START: ("Left starts faster", "fastest to start"),
+}
 
 
 def _latency_of(row: TrialRow) -> float:
     return row.latency.value if row.latency else 0.0
+
+
+def _rank(row: TrialRow, goal: Goal) -> float:
+    """Sorts the best first; what is not known comes last."""
+    found = row.figure_of(goal)
+    if found is None:
+        return math.inf
+    return -found.value if goal.more_is_better else found.value
 
 
 def _in_words(row: TrialRow) -> str:
@@ -268,6 +295,21 @@ _COLUMNS = columns(
     "why",
     "command",
 )
+
+
+def _sheet(name: str, caption: str, rows: Sequence[TrialRow], **options: Any) -> Table:
+    """The rows as a table, with a column for each goal that was measured besides latency."""
+    known = [goal for goal in MEASURED if any(goal.value in row.amounts for row in rows)]
+    more = columns(*(f"#{goal.heading}" for goal in known))
+    cells = tuple(
+        (*cells, *(_amount_cell(row, goal) for goal in known)) for row, cells in zip(rows, _cells(rows), strict=True)
+    )
+    return Table(name, caption, (*_COLUMNS, *more), cells, **options)
+
+
+def _amount_cell(row: TrialRow, goal: Goal) -> Cell:
+    found = row.figure_of(goal)
+    return Cell(amount_text(goal, found), found.value if found else None)
 
 
 def _cells(rows: Sequence[TrialRow]) -> tuple[tuple[Cell, ...], ...]:
@@ -314,11 +356,10 @@ def trials_section(trials: Sequence[TrialRow]) -> list[Section]:
     if not trials:
         return []
     shown = _most_telling(trials)
-    sheet = Table(
+    sheet = _sheet(
         "trials-table",
         "Every trial of the session",
-        _COLUMNS,
-        _cells(shown),
+        shown,
         filterable=len(shown) > _FILTER_FROM,
         marks=tuple(row.status for row in shown),
     )
@@ -335,8 +376,10 @@ def _most_telling(rows: Sequence[TrialRow]) -> Sequence[TrialRow]:
     return sorted(rows, key=lambda row: (row.latency is None, _latency_of(row)))[:MOST_ROWS]
 
 
-def timeline_section(events: Sequence[Event], trials: Sequence[TrialRow]) -> list[Section]:
-    """When each line of the session was written."""
+def timeline_section(
+    events: Sequence[Event], trials: Sequence[TrialRow], best: Sequence[BestRow] = (), goal: Goal = Goal.LATENCY
+) -> list[Section]:
+    """When each line of the session was written, and what the best was at that time."""
     if len(events) < 2:
         return []
     rows = tuple(
@@ -346,10 +389,42 @@ def timeline_section(events: Sequence[Event], trials: Sequence[TrialRow]) -> lis
     caption = f"The {len(rows)} lines of the session, in order"
     sheet = Table("timeline-table", caption, columns("#after", "kind", "of", "result"), rows)
     tried = [row for row in trials if row.kind == "trial"]
-    spec = timeline_spec(tried)
-    if spec is None:
-        return [Section("timeline", "Timeline", (sheet,))]
     last = max(event.seconds for event in events)
+    spec = timeline_spec(tried, best, last, goal)
+    curve = [_best_sheet(best, goal)] if best else []
+    if spec is None:
+        return [Section("timeline", "Timeline", (*curve, sheet))]
     timed = several(len(timed_of(tried)), "candidate")
-    told = f"{timed} in {last:.0f} s. The line is the lowest latency so far that keeps the accuracy."
-    return [Section("timeline", "Timeline", (Chart("timeline", "Latency of each trial over time", told, spec, sheet),))]
+    line = "The line is the best result so far, as it was known at the time."
+    if not best:
+        line = "The line is the lowest latency so far that keeps the accuracy."
+    title = f"{goal.heading[:1].upper()}{goal.heading[1:]} of each trial over time"
+    chart = Chart("timeline", title, f"{timed} in {last:.0f} s. {line}", spec, sheet)
+    return [Section("timeline", "Timeline", (chart, *curve))]
+
+
+def _best_sheet(best: Sequence[BestRow], goal: Goal) -> Table:
+    rows = tuple(
+        (
+            cell(f"{row.seconds:.0f} s", row.seconds),
+            Cell(row.trial),
+            Cell(amount_text(goal, row.amount), row.amount.value),
+            Cell(amount_range(goal, row.amount)),
+            Cell("confirmed" if row.confirmed else "so far"),
+        )
+        for row in best[:MOST_ROWS]
+    )
+    titles = columns("#after", "best", f"#{goal.heading}", "#95 % CI", "state")
+    return Table("best-table", "The best result over time", titles, rows)
+
+
+def untried_section(left: Sequence[tuple[str, str]]) -> list[Section]:
+    """What a search has left untried and why, and how to go on."""
+    rows = tuple((Cell(what), Cell(how)) for what, how in left)
+    sheet = Table("untried-table", "What the search did not try", columns("what", "how to continue"), rows)
+    return [Section("untried", "What was left untried", (sheet,))] if rows else []
+
+
+def untried_in(result: dict[str, Any] | None) -> tuple[tuple[str, str], ...]:
+    """What a result says was left untried, with what to do about it."""
+    return tuple((what, text(entry, "hint")) for entry in records(result, "untried") if (what := text(entry, "text")))

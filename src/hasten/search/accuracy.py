@@ -76,7 +76,7 @@ class AccuracyJudge:
         self._few: list[dict[str, Any]] = []
         self._outputs = forms_from_graph(self._graph, self._candidate.workload).outputs
         self._others: Evaluation | None = None
-        self._prepared = PreparedSamples()
+        self._shelves = PreparedSamples()
 
     def part(self, name: str) -> Dataset:
         """One part of the data; always the same samples."""
@@ -270,7 +270,7 @@ class AccuracyJudge:
     ) -> Evaluation:
         graph = read_graph(candidate.path)
         by_scale = inputs_by_scale(self._graph, graph, candidate.workload)
-        data = EvaluationData(dataset, replace(self._data.preprocess, by_scale=by_scale), metric, self._prepared)
+        data = EvaluationData(dataset, replace(self._data.preprocess, by_scale=by_scale), metric, self._shelves)
         found = evaluate(self._target, candidate, data, options=options, against=against, graph=graph)
         if isinstance(found, Failure):
             raise error_of(found, candidate, self._target)

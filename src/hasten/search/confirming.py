@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import DEFAULT_MARGIN, FEWEST_ROUNDS, Comparison, Verdict
 from hasten.core.contention import compare_measurements
+from hasten.core.costs import amount_of, decisive, measured_levels
 from hasten.core.failure import Failure
 from hasten.core.floor import MOST_STRICT_LOOKS, FloorState
+from hasten.core.goal import Goal, goal_fact
+from hasten.core.levels import latency_of
+from hasten.core.limits import keeps_limit
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import NOTHING, ORIGINAL, REPORTING, REWRITTEN, Stage, Status, Step, trial_id
 from hasten.measure.compare import ComparisonResult, compared
 from hasten.measure.rounds import Rounds
 from hasten.measure.schedule import Schedule
 from hasten.practices.quantize.rules import origin
+from hasten.search.candidates import NOT_CONFIRMED
 from hasten.search.view import step_data
 
 if TYPE_CHECKING:
@@ -59,16 +64,19 @@ class Proof:
     results: tuple[ComparisonResult, ...]
     """Each candidate of the chain after the first, against the first."""
     steps: tuple[Step, ...]
+    goal: Goal = Goal.LATENCY
 
     @property
     def result(self) -> ComparisonResult:
-        """The result against the original, with both measurements."""
+        """The latency of the result against the original's, with both measurements."""
         return self.results[-1]
 
     @property
     def comparison(self) -> Comparison:
-        """The result against the original."""
-        return self.result.comparison
+        """The result against the original, by the goal."""
+        if self.goal is Goal.LATENCY:
+            return self.result.comparison
+        return _by_goal(self.measurements[0], self.measurements[-1], self.goal)
 
     def measured(self) -> dict[str, Measurement]:
         """What was measured of each candidate of the chain, by its label."""
@@ -84,17 +92,32 @@ class Proof:
 
     def without_last_step(self) -> Proof:
         """The same for the candidate before."""
-        return Proof(self.chain[:-1], self.measurements[:-1], self.results[:-1], self.steps[:-1])
+        return replace(
+            self,
+            chain=self.chain[:-1],
+            measurements=self.measurements[:-1],
+            results=self.results[:-1],
+            steps=self.steps[:-1],
+        )
 
 
 def prove(
-    target: Target, chain: Sequence[Link], seconds: float, patience_s: float, tell: Callable[[str], None]
+    target: Target,
+    chain: Sequence[Link],
+    seconds: float,
+    patience_s: float,
+    tell: Callable[[str], None],
+    goal: Goal = Goal.LATENCY,
+    *,
+    crews: bool = False,
 ) -> Proof | Failure:
     """Rounds of all candidates of the chain until the verdict on its ends is sure; three at least.
 
     A gain that is likely and not sure yet is worth up to `patience_s` in place of `seconds`: the choice hangs on it.
+    `crews` measures throughput as well, for the goal or for a limit.
     """
-    rounds = Rounds(target, [replace(link.candidate, label=f"step {place}") for place, link in enumerate(chain)])
+    candidates = [replace(link.candidate, label=f"step {place}") for place, link in enumerate(chain)]
+    rounds = Rounds(target, candidates, crews=crews or goal is Goal.THROUGHPUT)
     schedule = Schedule(seconds, fewest=_FEWEST, most=_MOST_ROUNDS)
     while schedule.has_round():
         tell(f"round {schedule.rounds + 1}")
@@ -104,28 +127,29 @@ def prove(
         if failed is not None:
             return failed
         if schedule.rounds >= _FEWEST:
-            if _is_sure(rounds):
+            found = _by_goal(_measured(rounds.tracks[0]), _measured(rounds.tracks[-1]), goal)
+            if _is_sure(found):
                 break
-            schedule.seconds = max(seconds, patience_s) if _is_likely(rounds) else seconds
+            schedule.seconds = max(seconds, patience_s) if _is_likely(found) else seconds
     measurements = tuple(_measured(track) for track in rounds.tracks)
     base, *others = measurements
     results = tuple(compared(base, other, schedule.elapsed_s) for other in others)
-    steps = [_step(link, *pair, base) for link, pair in zip(chain[1:], pairwise([base, *others]), strict=True)]
-    return Proof(tuple(chain), measurements, results, tuple(steps))
+    steps = [_step(link, *pair, base, goal) for link, pair in zip(chain[1:], pairwise([base, *others]), strict=True)]
+    return Proof(tuple(chain), measurements, results, tuple(steps), goal)
 
 
-def _is_likely(rounds: Rounds) -> bool:
-    found = _compared(rounds)
+def _is_likely(found: Comparison) -> bool:
     return found.verdict is Verdict.UNDECIDED and found.ratio < _LIKELY_GAIN
 
 
-def _is_sure(rounds: Rounds) -> bool:
-    found = _compared(rounds)
+def _is_sure(found: Comparison) -> bool:
     return found.rounds >= FEWEST_ROUNDS and found.verdict is not Verdict.UNDECIDED
 
 
-def _compared(rounds: Rounds) -> Comparison:
-    return compare_measurements(_measured(rounds.tracks[0]), _measured(rounds.tracks[-1]))
+def _by_goal(first: Measurement, second: Measurement, goal: Goal) -> Comparison:
+    """The second against the first, by the goal that is decisive for the two."""
+    by = decisive(goal, first.model.size_bytes, second.model.size_bytes)
+    return compare_measurements(first, second, goal=by)
 
 
 def _measured(track: Track) -> Measurement:
@@ -134,11 +158,21 @@ def _measured(track: Track) -> Measurement:
     return found
 
 
-def _step(link: Link, one: Measurement, other: Measurement, base: Measurement) -> Step:
+def _step(link: Link, one: Measurement, other: Measurement, base: Measurement, goal: Goal) -> Step:
     """What one change brought. All are placed by the first of the chain, so the steps multiply to the whole."""
-    found = compare_measurements(one, other, base)
+    goal = decisive(goal, one.model.size_bytes, other.model.size_bytes)
+    found = compare_measurements(one, other, base, goal=goal)
     before, after = (it.samples.beside(base.samples).median_ms for it in (one, other))
-    return Step(link.practice, before, after, after / before, found.ci95, link.what, found.verdict)
+    if goal is Goal.LATENCY:
+        return Step(link.practice, before, after, after / before, found.ci95, link.what, found.verdict)
+    amounts = _amount(one, base, goal), _amount(other, base, goal)
+    return Step(link.practice, before, after, found.ratio, found.ci95, link.what, found.verdict, goal, amounts)
+
+
+def _amount(found: Measurement, base: Measurement, goal: Goal) -> float:
+    """The goal's figure of a candidate of the chain, placed by the first; NaN where it was never measured."""
+    cost = latency_of(measured_levels(goal, found), measured_levels(goal, base))
+    return math.nan if cost is None else amount_of(goal, cost).value
 
 
 @dataclass(slots=True)
@@ -197,18 +231,28 @@ class Confirmation:
             return True
         chain = self._chain(entrant)
         patience_s = self.until - time.monotonic()
-        proof = prove(search.store.target, chain, seconds, patience_s, search.tell)
+
+        def proven(links: Sequence[Link]) -> Proof | Failure:
+            goal, crews = search.settings.goal, search.settings.measures_throughput
+            return prove(search.store.target, links, seconds, patience_s, search.tell, goal, crews=crews)
+
+        proof = proven(chain)
         if isinstance(proof, Failure) and len(chain) > 2:  # what lies between may fail where both ends run
             ends = [chain[0], replace(chain[-1], what=remark("step.all", trial=entrant.trial.id))]
-            proof = prove(search.store.target, ends, seconds, patience_s, search.tell)
+            proof = proven(ends)
         if isinstance(proof, Failure):
             search.candidates.fail(entrant, proof.message)
             return False
         search.candidates.adopt(proof.measured())
-        needed = not search.settings.limit.holds(base.trial.median_ms, base.trial.size_bytes)
+        asked = search.settings.limit.asked
+        needed = any(keeps_limit(goal, most, base.trial.amount(goal)) is False for goal, most in asked.items())
         if proof.comparison.verdict is not Verdict.FASTER and not needed:
-            facts = {"verdict": proof.comparison.verdict.value, "ratio": proof.comparison.ratio}
-            search.candidates.drop(entrant, remark("trial.not-confirmed", **facts), stage=Stage.FINAL)
+            facts = {
+                "verdict": proof.comparison.verdict.value,
+                "ratio": proof.comparison.ratio,
+                **goal_fact(proof.goal),
+            }
+            search.candidates.drop(entrant, remark(NOT_CONFIRMED, **facts), stage=Stage.FINAL)
             search.folder.keep("comparison", entrant.trial.id, proof.result.as_data())
             search.folder.note(remark("tune.not-confirmed", trial=entrant.trial.id, **facts))
             return False
@@ -228,8 +272,9 @@ class Confirmation:
         if less.comparison.verdict is not Verdict.FASTER or not self._keeps_floor(simpler):
             return entrant
         self.proof = less
-        search.folder.note(remark("tune.simpler", trial=entrant.trial.id, than=simpler.trial.id))
-        search.candidates.drop(entrant, remark("trial.no-faster", than=simpler.trial.id), stage=Stage.FINAL)
+        by = goal_fact(proof.goal)
+        search.folder.note(remark("tune.simpler", trial=entrant.trial.id, than=simpler.trial.id, **by))
+        search.candidates.drop(entrant, remark("trial.no-faster", than=simpler.trial.id, **by), stage=Stage.FINAL)
         search.folder.keep("comparison", "final", less.result.as_data())
         return simpler
 
@@ -248,7 +293,10 @@ class Confirmation:
             what = remark("step.threads", threads=threads, before=base.threads)
             links.append(Link(original(replace(base, threads=threads)), "threads", what))
         if _where(best) != _where(base):
-            links.append(Link(original(best), "accelerators", remark("step.where", **_where(best))))
+            where = replace(best, cache=base.cache)
+            links.append(Link(original(where), "accelerators", remark("step.where", **_where(best))))
+        if best.cache != base.cache:
+            links.append(Link(original(best), "accelerators", remark("step.cache")))
         rewritten = REWRITTEN if entrant.trial.variant == REWRITTEN else entrant.trial.source
         if rewritten:
             made = work.variant(rewritten)
@@ -262,9 +310,10 @@ class Confirmation:
         """The number of threads with which the CPU runs the original fastest: what an accelerator is measured by."""
         candidates = self.search.candidates
         counts = {
-            entrant.trial.plan.threads: candidates.relative(entrant)
+            entrant.trial.plan.threads: candidates.on_plan(entrant)
             for entrant in candidates.entrants.values()
-            if entrant.trial.variant == ORIGINAL and _where(entrant.trial.plan) == _where(base)
+            if entrant.trial.variant == ORIGINAL
+            and entrant.trial.plan == replace(base, threads=entrant.trial.plan.threads)
         }
         fastest = min(counts, key=lambda threads: counts[threads])
         return fastest if counts[fastest] < math.log(_LIKELY_GAIN) else base.threads

@@ -13,23 +13,27 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import FEWEST_ROUNDS, Verdict
 from hasten.core.contention import BEYOND_LOAD
+from hasten.core.limits import keeps_limit, log_excess
 from hasten.core.remark import remark
 from hasten.core.trial import NOTHING, Stage, Status, status_of
-from hasten.search.candidates import MOST_AT_ONCE, SLOWER, chunks
+from hasten.search.candidates import chunks, slower
 from hasten.search.plans import simplicity
-from hasten.search.round_ratios import MARGIN, are_alike, best_of, log_ratios, surely_slower
+from hasten.search.round_ratios import MARGIN, are_alike, is_better, log_ratios, surely_slower
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hasten.core.comparison import Comparison
+    from hasten.core.goal import Goal
     from hasten.core.limits import Limit
+    from hasten.core.remark import Remark
     from hasten.search.candidates import Candidates, Entrant
     from hasten.search.floor_guard import Guard
 
 _QUICK_SECONDS: Final = 0.15
 _SECONDS: Final = 0.3
 MOST_ROUNDS: Final = 8
+BEYOND_LIMIT: Final = "trial.beyond-limit"
 
 
 @dataclass(slots=True)
@@ -46,25 +50,24 @@ class Elimination:
 
     @property
     def leader(self) -> Entrant | None:
-        """The best whose accuracy and size allow to choose it; None if nothing does yet."""
+        """The best whose accuracy and other limits allow to choose it; None if nothing does yet."""
         return self._best([entrant for entrant in self._allowed() if self.fits(entrant)])
 
     @property
     def best(self) -> Entrant:
-        """What a user would get now: the leader; where no size fits, the smallest whose accuracy does."""
+        """What a user would get now: the leader; where nothing keeps the limits, what misses them least."""
         leader = self.leader
         if leader is not None:
             return leader
         allowed = self._allowed()
-        smallest = min((entrant.trial.size_bytes for entrant in allowed), default=0)
-        return (
-            self._best([entrant for entrant in allowed if entrant.trial.size_bytes == smallest]) or self.candidates.base
-        )
+        least = min((self._excess(entrant) for entrant in allowed), default=0.0)
+        return self._best([one for one in allowed if self._excess(one) <= least]) or self.candidates.base
 
     def settle(self, entrants: Sequence[Entrant], until: float, most_rounds: int = MOST_ROUNDS) -> None:
         """Rounds among these until the leader is sure, or until about that time (of the monotonic clock)."""
         fresh = [entrant for entrant in entrants if entrant.is_racing and not self.candidates.is_timed(entrant)]
-        for group in chunks(fresh, key=lambda entrant: (entrant.trial.plan.describe(), entrant.trial.variant)):
+        most = self.candidates.most_at_once
+        for group in chunks(fresh, lambda one: (one.trial.plan.describe(), one.trial.variant), most):
             # However short the time, there is something to choose from.
             if self.longest_s and not self._has_time(until):
                 return
@@ -73,9 +76,12 @@ class Elimination:
             self.judge_promising(entrants, until)
             leader = self.leader
             close = self._close(entrants, leader, most_rounds)
-            if not close or not self._has_time(until):
+            unsure = leader is not None and self._may_break_a_limit(leader, most_rounds)
+            if not (close or unsure) or not self._has_time(until):
                 return
-            self._round([*([leader] if leader else []), *close[:MOST_AT_ONCE]], _SECONDS, f"{len(close)} close")
+            self._round([*([leader] if leader else []), *close[:most]], _SECONDS, f"{len(close)} close")
+            if leader is not None and not self.fits(leader):
+                self._restore(entrants)
 
     def decide(self, entrants: Sequence[Entrant], until: float) -> None:
         """Rounds for those whose verdict against the base lacks nothing but rounds."""
@@ -84,42 +90,54 @@ class Elimination:
             lacking = [entrant for entrant, found in compared if found is not None and _lacks_rounds(found)]
             if not lacking:
                 return
-            self._round(lacking[:MOST_AT_ONCE], _QUICK_SECONDS, "deciding")
+            self._round(lacking[: self.candidates.most_at_once], _QUICK_SECONDS, "deciding")
 
     def judge_promising(self, entrants: Sequence[Entrant], until: float) -> None:
-        """Test the fastest first, and only those that look faster than the leader."""
+        """Test the best first, and only those that look better than the leader."""
         while True:
-            leader = self.leader
-            mark = math.inf if leader is None else self.candidates.relative(leader) - MARGIN
-            waiting = [
-                entrant for entrant in entrants if entrant.is_racing and not entrant.trial.floor and self.fits(entrant)
-            ]
-            waiting = [
-                entrant
-                for entrant in waiting
-                if self.candidates.is_timed(entrant) and self.candidates.relative(entrant) < mark
-            ]
+            waiting = self.unjudged(entrants)
             if not waiting or (self.judged and time.monotonic() >= until):
                 return
             self.judged = True
-            fastest = min(waiting, key=self.candidates.relative)
-            self.tell(f"accuracy of {fastest.trial.id}")
-            self.guard.judge(fastest)
+            self.tell(f"accuracy of {waiting[0].trial.id}")
+            self.guard.judge(waiting[0])
+
+    def unjudged(self, entrants: Sequence[Entrant]) -> list[Entrant]:
+        """Those that look better than the leader and whose accuracy is not known yet, the best first."""
+        leader = self.leader
+        waiting = [one for one in entrants if one.is_racing and not one.trial.floor and self.candidates.is_timed(one)]
+        fitting = [one for one in waiting if self.fits(one)]
+        if leader is None and not fitting:
+            return self._nearer(waiting)
+        better = [one for one in fitting if leader is None or self.candidates.gap(one, leader) < -MARGIN]
+        return sorted(better, key=self.candidates.order)
+
+    def _nearer(self, entrants: Sequence[Entrant]) -> list[Entrant]:
+        """Where nothing keeps the limits: those that miss them by less than the best that is known to be accurate."""
+        mark = self._excess(self.best) - MARGIN
+        return sorted((one for one in entrants if self._excess(one) < mark), key=self._excess)
 
     def promising_refused(self, by: float) -> list[Entrant]:
-        """Entrants that are refused for their accuracy and would be faster than the best by the share `by`, the fastest
+        """Entrants that are refused for their accuracy and would be better than the best by the share `by`, the best
         first."""
-        mark = self.candidates.relative(self.best) + math.log1p(-by)
+        best, mark = self.best, math.log1p(-by)
         refused = [
             entrant
             for entrant in self.candidates.entrants.values()
             if entrant.trial.is_refused and self.candidates.is_timed(entrant)
         ]
-        found = [entrant for entrant in refused if self.candidates.relative(entrant) < mark and self.fits(entrant)]
-        return sorted(found, key=self.candidates.relative)
+        found = [one for one in refused if self.candidates.gap(one, best) < mark and self.fits(one)]
+        return sorted(found, key=self.candidates.order)
+
+    def undecided(self, entrants: Sequence[Entrant]) -> list[Entrant]:
+        """Those that more rounds might make the choice: neither surely worse than the best nor alike."""
+        best = self.best
+        others = [one for one in entrants if one is not best and one.is_racing and self.candidates.is_timed(one)]
+        found = [one for one in others if self.fits(one) and not self._is_worse(one, best)]
+        return [one for one in found if not are_alike(*self.candidates.levels_for(one, best)[:2])]
 
     def _close(self, entrants: Sequence[Entrant], leader: Entrant | None, most_rounds: int) -> list[Entrant]:
-        """Those that more rounds could still make the choice, the fastest first; what is clearly slower drops out."""
+        """Those that more rounds could still make the choice, the best first; what is clearly worse drops out."""
         found = []
         for entrant in entrants:
             if (
@@ -132,18 +150,33 @@ class Elimination:
             if leader is None:
                 found += [entrant] if len(entrant.trial.levels) < 2 else []
                 continue
-            if surely_slower(entrant.trial.levels, leader.trial.levels, self.candidates.base.trial.levels):
-                ratio = math.exp(self.candidates.relative(entrant) - self.candidates.relative(leader))
-                self.candidates.drop(entrant, remark(SLOWER, ratio=ratio, than=leader.trial.id))
+            if not self.fits(entrant):
                 continue
-            met = log_ratios(leader.trial.levels, entrant.trial.levels)
-            if len(met) < most_rounds and not are_alike(entrant.trial.levels, leader.trial.levels):
+            if self._is_worse(entrant, leader):
+                ratio = math.exp(self.candidates.gap(entrant, leader))
+                by = self.candidates.decisive(entrant, leader)
+                self.candidates.drop(entrant, slower(ratio, leader, by))
+                continue
+            mine, best, _ = self.candidates.levels_for(entrant, leader)
+            if len(log_ratios(best, mine)) < most_rounds and not are_alike(mine, best):
                 found.append(entrant)
-        return sorted(found, key=self.candidates.relative)
+        return sorted(found, key=self.candidates.order)
+
+    def _is_worse(self, entrant: Entrant, leader: Entrant) -> bool:
+        return surely_slower(*self.candidates.levels_for(entrant, leader))
+
+    def _may_break_a_limit(self, leader: Entrant, most_rounds: int) -> bool:
+        """Whether the leader's limits are undecided for lack of rounds."""
+        return len(leader.trial.levels) < most_rounds and None in self.limits_kept(leader).values()
 
     def revive(self, until: float) -> None:
         """After the leader has failed: who had dropped out because of it is in the race again."""
         entrants = list(self.candidates.entrants.values())
+        self._restore(entrants)
+        self.settle(entrants, until)
+
+    def _restore(self, entrants: Sequence[Entrant]) -> None:
+        """Put those back into the race that had dropped out for being worse than another."""
         for entrant in entrants:
             if (
                 entrant.trial.status is Status.DROPPED
@@ -151,7 +184,6 @@ class Elimination:
                 and entrant.trial.levels
             ):
                 self.candidates.update(entrant, status=status_of(entrant.trial.floor), why=NOTHING)
-        self.settle(entrants, until)
 
     def _round(self, entrants: Sequence[Entrant], seconds: float, what: str) -> None:
         begin = time.monotonic()
@@ -177,13 +209,45 @@ class Elimination:
         return sorted(in_race, key=lambda entrant: simplicity(entrant.trial.variant, entrant.trial.plan, base))
 
     def _best(self, entrants: Sequence[Entrant]) -> Entrant | None:
-        if not entrants:
-            return None
-        return entrants[best_of([entrant.trial.levels for entrant in entrants], self.candidates.base.trial.levels)]
+        """The one to prefer. They come from the simplest on: a less simple one has to be better."""
+        best: Entrant | None = None
+        for entrant in entrants:
+            if best is None or is_better(*self.candidates.levels_for(entrant, best)):
+                best = entrant
+        return best
 
     def fits(self, entrant: Entrant) -> bool:
-        """Whether it keeps the size asked for."""
-        return self.limit.size_bytes is None or entrant.trial.size_bytes <= self.limit.size_bytes
+        """Whether it breaks no limit; one on the goal itself only says how good the best must be."""
+        return all(kept is not False for goal, kept in self.limits_kept(entrant).items() if goal is not self._goal)
+
+    def limits_kept(self, entrant: Entrant) -> dict[Goal, bool | None]:
+        """Whether it keeps each limit; None where that is undecided."""
+        return {goal: keeps_limit(goal, asked, entrant.trial.amount(goal)) for goal, asked in self.limit.asked.items()}
+
+    def explain_limits(self) -> None:
+        """Save which limit keeps an entrant from being the choice, where nothing else does."""
+        for entrant in self.candidates.entrants.values():
+            why = self._beyond(entrant)
+            known = entrant.trial.why
+            if known != why and known.code in ("", BEYOND_LIMIT) and entrant.trial.latency is not None:
+                self.candidates.update(entrant, why=why)
+
+    def _beyond(self, entrant: Entrant) -> Remark:
+        for goal, asked in self.limit.asked.items():
+            amount = entrant.trial.amount(goal)
+            if amount is not None and goal is not self._goal and keeps_limit(goal, asked, amount) is False:
+                return remark(BEYOND_LIMIT, limit=goal.value, asked=asked, value=amount.value)
+        return NOTHING
+
+    @property
+    def _goal(self) -> Goal:
+        return self.candidates.goal
+
+    def _excess(self, entrant: Entrant) -> float:
+        """How far it is beyond the limits that it breaks, as a sum of logarithms."""
+        broken = [goal for goal, kept in self.limits_kept(entrant).items() if kept is False and goal is not self._goal]
+        amounts = [(goal, entrant.trial.amount(goal)) for goal in broken]
+        return sum(log_excess(goal, self.limit.asked[goal], found) for goal, found in amounts if found is not None)
 
 
 def _lacks_rounds(found: Comparison) -> bool:

@@ -57,6 +57,8 @@ class FullPractices:
     tell: Callable[[str], None]
     profiles: list[Profile | None] = field(default_factory=lambda: [None, None])
     findings: dict[str, Finding] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    """Practices that there was no time for."""
 
     def profile(self, before: Candidate, after: Candidate, graph: Graph) -> None:
         """Where the time goes, for the original and for the result."""
@@ -88,6 +90,7 @@ class FullPractices:
         ]
         for name, seconds, run in parts:
             if self._left() < seconds:
+                self.skipped.append(name)
                 continue
             self.tell(name)
             try:

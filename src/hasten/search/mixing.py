@@ -13,8 +13,8 @@ from itertools import accumulate, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.goal import Goal
 from hasten.core.trial import CHOOSING, Purpose
-from hasten.practices.quantize.facts import SIZE
 from hasten.search.sensitivity import Probe, sensitivities
 from hasten.search.variant_store import VariantRequest
 
@@ -58,7 +58,7 @@ class Mixer:
     @property
     def purpose(self) -> Purpose:
         """For another goal, other nodes stay in float."""
-        return Purpose.FLOOR_AND_SIZE if self.store.settings.goal == SIZE else Purpose.FLOOR
+        return Purpose.FLOOR_AND_SIZE if self.store.settings.goal is Goal.SIZE else Purpose.FLOOR
 
     @property
     def is_out_of_time(self) -> bool:

@@ -47,6 +47,18 @@ def plans_to_try(machine: Machine, base: Plan) -> list[Plan]:
     return list(dict.fromkeys([base, *plans]))
 
 
+def cached_plans(plans: Sequence[Plan], base: Plan, folder: str) -> list[Plan]:
+    """The same with a cache for the next start, where that could help. Threads hardly change what a start takes, so of
+    the CPU's plans only those like the one in use get one. Each accelerator has a folder of its own: what it leaves to
+    the CPU is another part of the model."""
+    able = [plan for plan in plans if plan.may_keep_cache and not plan.cache]
+    return [
+        replace(plan, cache=f"{folder}/{plan.accelerator}")
+        for plan in able
+        if plan.threads == base.threads or not plan.runs_on_cpu
+    ]
+
+
 def numbers_of(plan: Plan) -> str:
     """Plans of the same family give the same answers, but for rounding: only one of them needs an evaluation."""
     if plan.delegate:
@@ -59,10 +71,11 @@ def keeps_numbers(plan: Plan, base: Plan) -> bool:
     return numbers_of(plan) == numbers_of(base)
 
 
-def simplicity(variant: str, plan: Plan, base: Plan) -> tuple[int, int, int, str]:
+def simplicity(variant: str, plan: Plan, base: Plan) -> tuple[int, int, int, bool, str]:
     """Sorts from the simplest on: among equals the simpler one is the answer."""
     family = _ACCELERATORS_LAST if not plan.runs_on_cpu else int(plan.kernel != "delegate")
-    return int((variant, plan) != (ORIGINAL, base)), _rank(variant), 100 * family + plan.threads, variant
+    threads = 100 * family + plan.threads
+    return int((variant, plan) != (ORIGINAL, base)), _rank(variant), threads, bool(plan.cache), variant
 
 
 def alike_in_speed(recipe: str) -> list[str]:

@@ -17,6 +17,7 @@ from hasten.core.comparison import Verdict
 from hasten.core.errors import HastenError, Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import MOST_STRICT_LOOKS, FloorState
+from hasten.core.goal import Goal
 from hasten.core.remark import remark
 from hasten.core.statistics import Interval
 from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, Purpose, Status
@@ -27,7 +28,7 @@ from hasten.measure.bench import bench
 from hasten.measure.profiling import profile_model
 from hasten.measure.race import comparison, result_beside, run_race
 from hasten.measure.rounds import Rounds, no_progress
-from hasten.practices.quantize.facts import SIZE, QuantizeFound
+from hasten.practices.quantize.facts import QuantizeFound
 from hasten.practices.quantize.rules import choose, with_slow_nodes, worth_mixing
 from hasten.practices.quantize.view import session_lines
 from hasten.search.accuracy import failed_trial
@@ -106,7 +107,7 @@ class QuantizeSearch:
         return list(self.folder.variants.values())
 
     @property
-    def goal(self) -> str:
+    def goal(self) -> Goal:
         """What to gain."""
         return self.store.settings.goal
 
@@ -355,7 +356,7 @@ class QuantizeSearch:
     def _leave_slow_nodes(self) -> None:
         """Try the best static int8 variant once more, without the nodes that lost by it. It is faster, and larger: who
         asks for size does not want it."""
-        trial = with_slow_nodes(self.trials) if self.goal != SIZE else None
+        trial = with_slow_nodes(self.trials) if self.goal is not Goal.SIZE else None
         # One that was reported on has been through all of this in an earlier run.
         if trial is None or trial.reporting is not None:
             return

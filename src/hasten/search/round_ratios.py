@@ -13,8 +13,6 @@ from hasten.core.levels import place
 from hasten.core.statistics import mean_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hasten.core.levels import Levels
 
 # So much slower in one whole round, or in each of two, is nothing that more rounds would mend.
@@ -61,15 +59,6 @@ def is_better(levels: Levels, best: Levels, base: Levels) -> bool:
     if len(found) < 3:
         return mean < -_CLEAR
     return (mean < -MARGIN and mean_interval(found, _LIKELY).high < 0) or mean < -_CLEAR
-
-
-def best_of(entrants: Sequence[Levels], base: Levels) -> int:
-    """The place of the one to prefer. They come from the simplest to the least simple."""
-    best = 0
-    for number in range(1, len(entrants)):
-        if is_better(entrants[number], entrants[best], base):
-            best = number
-    return best
 
 
 def are_alike(levels: Levels, leader: Levels) -> bool:

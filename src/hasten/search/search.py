@@ -10,25 +10,28 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.comparison import Comparison, Verdict, compare_levels
+from hasten.core.codec import to_data
+from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import FloorState
-from hasten.core.remark import remark
+from hasten.core.goal import Goal
+from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval
-from hasten.core.trial import NOTHING, ORIGINAL, REWRITTEN, Purpose, Trial
+from hasten.core.trial import NOTHING, ORIGINAL, REWRITTEN, Purpose, Status, Trial
 from hasten.core.version import VERSION
-from hasten.search.candidates import SLOWER, Candidates
+from hasten.search.candidates import Candidates, slower
 from hasten.search.elimination import MOST_ROUNDS, Elimination
+from hasten.search.facts import BestSoFar
 from hasten.search.floor_guard import Guard
 from hasten.search.folder import environment_data
 from hasten.search.mixing import Mixer
-from hasten.search.plans import alike_in_speed, first_recipes, numbers_of, plans_to_try
+from hasten.search.plans import alike_in_speed, cached_plans, first_recipes, numbers_of, plans_to_try
 from hasten.search.variant_store import VariantRequest
 from hasten.variants.recipes import recipe_from_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from hasten.core.machine import Machine
     from hasten.core.plan import Plan
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from hasten.search.settings import SearchSettings
     from hasten.search.variant_store import VariantStore
     from hasten.targets.client import RunnerClient
+    from hasten.variants.recipes import Kernels
 
 # A plan slower than the best by this factor (a logarithm) with the original is not tried with variants.
 _FAR_PLAN: Final = math.log(2.0)
@@ -58,6 +62,7 @@ _WORTH_A_MIX: Final = 0.05
 _MIX_SECONDS: Final = 45.0
 # Profiles of both models, a variant made by them, and rounds that show what it is worth.
 _SLOW_NODES_SECONDS: Final = 20.0
+_CACHE: Final = "cache"
 
 
 @dataclass(slots=True)
@@ -73,6 +78,11 @@ class Search:
     machine: Machine = field(init=False)
     elimination: Elimination = field(init=False)
     stage: str = "starting"
+    skipped: list[Remark] = field(default_factory=list)
+    """What was not begun, and why."""
+    on_best: Callable[[], None] = lambda: None
+    """Called when another trial has become the best."""
+    _told: BestSoFar | None = None
 
     @property
     def settings(self) -> SearchSettings:
@@ -95,7 +105,14 @@ class Search:
         self.machine = self.store.target.machine()
         self.folder.keep("environment", "", environment_data(self.machine, VERSION))
         plan = self.store.candidate.plan
-        candidates = Candidates(self.store.target, self.folder, self._entrant(ORIGINAL, plan), self.begin)
+        candidates = Candidates(
+            self.store.target,
+            self.folder,
+            self._entrant(ORIGINAL, plan),
+            self.begin,
+            self.settings.goal,
+            crews=self.settings.measures_throughput,
+        )
         guard = Guard(self.store, candidates, self.has_data)
         self.elimination = Elimination(candidates, guard, self.settings.limit, self.tell)
         if not candidates.base.trial.levels:
@@ -118,13 +135,33 @@ class Search:
     def tell(self, text: str) -> None:
         """What is under way, with the best entrant known now."""
         share = (time.monotonic() - self.begin) / self.budget_s
-        best = f"; best so far: {self.best.trial.id}" if hasattr(self, "elimination") else ""
-        self.progress(min(share, 0.99), f"{self.stage}: {text}{best}")
+        so_far = ""
+        if hasattr(self, "elimination"):
+            best = self.best
+            so_far = f"; best so far: {best.trial.id}"
+            self.keep_best(best)
+        self.progress(min(share, 0.99), f"{self.stage}: {text}{so_far}")
+
+    def keep_best(self, entrant: Entrant, *, confirmed: bool = False) -> None:
+        """Save what a user would get now, if that is news: the curve of a report shows what was known when."""
+        amount = entrant.trial.amount(self.settings.goal)
+        if amount is None:
+            return
+        best = BestSoFar(entrant.trial.id, self.settings.goal, amount, self.candidates.elapsed_s, confirmed)
+        before = self._told
+        if before is not None and not best.is_news(before):
+            return
+        self._told = best
+        self.folder.keep("best", best.trial, to_data(best))
+        if before is None or before.trial != best.trial:
+            self.on_best()
 
     def race_plans(self) -> None:
         """Each way to run the original: threads, kernels, accelerators."""
         self.stage = "plans"
         plans = plans_to_try(self.machine, self.store.candidate.plan)
+        if self.settings.measures_start and self.store.target.capabilities.host_paths:
+            plans += cached_plans(plans, self.store.candidate.plan, str(self.folder.path.resolve() / _CACHE))
         entrants = [self._enter(ORIGINAL, plan) for plan in plans]
         for entrant in entrants:
             if entrant.trial.plan.accelerator != "cpu" and not self.candidates.is_timed(entrant) and entrant.is_racing:
@@ -140,7 +177,7 @@ class Search:
         self.tell(f"trying the {entrant.trial.plan.accelerator}")
         usual_ms = self.candidates.base.trial.median_ms
         try:
-            with self.store.target.start(entrant.trial.plan) as runner:
+            with self.store.target.start(entrant.candidate.plan) as runner:
                 load = runner.load(entrant.candidate.path, entrant.candidate.workload)
                 if load.first_run_ms < _FAR_RUN * usual_ms:
                     return
@@ -151,20 +188,22 @@ class Search:
         if run_ms > _FAR_RUN * usual_ms:
             ratio = run_ms / usual_ms
             seen = Comparison(Verdict.UNDECIDED, ratio, (0.0, math.inf), math.inf, 1)
-            why = remark(SLOWER, ratio=ratio, than=self.candidates.base.trial.id)
+            why = slower(ratio, self.candidates.base)
             self.candidates.drop(entrant, why, latency=Interval(run_ms, -math.inf, math.inf), against=seen)
 
     def race_rewritten(self) -> None:
         """The rewritten model next to the original; variants are made of it where it is faster, and slower nowhere."""
         made = self.store.rewritten() if self.settings.rewrites else None
-        if made is None or made.floor is FloorState.FAILED or time.monotonic() >= self.until:
+        if made is None or made.floor is FloorState.FAILED:
+            return
+        if time.monotonic() >= self.until:
+            self.skipped.append(remark("untried.rewrites"))
             return
         self.stage = "rewrites"
         plans = self._plans_for_variants()
         pairs = [(self._enter(ORIGINAL, plan), self._enter(REWRITTEN, plan)) for plan in plans]
         self.elimination.settle([entrant for pair in pairs for entrant in pair], self.until, _PLAN_ROUNDS)
-        base = self.candidates.base.trial.levels
-        found = [compare_levels(one.trial.levels, other.trial.levels, base) for one, other in pairs]
+        found = [self.candidates.compared(one, other) for one, other in pairs]
         verdicts = {one.verdict for one in found if one is not None}
         if Verdict.FASTER in verdicts and Verdict.SLOWER not in verdicts:
             self.store.build_on(made)
@@ -181,6 +220,8 @@ class Search:
                 break
             entrants += self._made(VariantRequest(name), plans)
         self.elimination.settle(entrants, self.until, _FIRST_ROUNDS)
+        entrants += self.kin(self.until)
+        entrants += self._far_plans(plans)
         entrants += self._without_slow_nodes()
         self.elimination.settle(entrants, self.until)
         entrants += self.kin(self.until)
@@ -197,7 +238,11 @@ class Search:
             entrant for entrant in self.elimination.promising_refused(_WORTH_A_MIX) if self._is_recipe(entrant.trial)
         ]
         left = self.until - time.monotonic()
-        if not wanted or not self.settings.mix or not self.has_data or left < _MIX_SECONDS:
+        if not wanted or not self.has_data:
+            return
+        if not self.settings.mix or left < _MIX_SECONDS:
+            why = "untried.mix" if self.settings.mix else "untried.mix-option"
+            self.skipped.append(remark(why, variant=wanted[0].trial.variant))
             return
         plan = wanted[0].trial.plan
         mixer = self._mixer(plan, self.until - left / 4)
@@ -264,7 +309,22 @@ class Search:
         return fresh, self.store.candidate_of(made, plan, fresh.id)
 
     def _enter(self, variant: str, plan: Plan) -> Entrant:
-        return self.candidates.enter(*self._entrant(variant, plan))
+        known = self.candidates.entrant_of(variant, plan)
+        if known is not None:
+            return known
+        entrant = self.candidates.enter(*self._entrant(variant, plan))
+        if plan.cache and entrant.is_racing:
+            self._fill_cache(entrant)
+        return entrant
+
+    def _fill_cache(self, entrant: Entrant) -> None:
+        """One start that does not count: what it works out is there for those that do."""
+        self.tell(f"filling the cache of {entrant.trial.id}")
+        try:
+            with self.store.target.start(entrant.candidate.plan) as runner:
+                runner.load(entrant.candidate.path, entrant.candidate.workload)
+        except RunnerFailed as failed:
+            self.candidates.fail(entrant, failed.failure.message)
 
     def _enter_judged(self, variant: Trial, plan: Plan) -> Entrant:
         """The entrant of a variant that was judged on this plan when it was made."""
@@ -291,7 +351,7 @@ class Search:
             if entrant.trial.variant == ORIGINAL and self.candidates.is_timed(entrant)
         ]
         relative = {
-            entrant.trial.plan: self.candidates.relative(entrant)
+            entrant.trial.plan: self.candidates.on_plan(entrant)
             for entrant in timed
             if entrant.trial.latency is not None
         }
@@ -306,34 +366,77 @@ class Search:
         ]
 
     def kin(self, until: float) -> list[Entrant]:
-        """Recipes that run as fast as one that would win, had it kept the floor: their numbers differ."""
+        """Recipes that run as fast as one that would win, had it kept the floor: their numbers differ.
+
+        They have the times of that one, so each costs its making and an evaluation; the first that may be chosen ends
+        it. A recipe that keeps the floor on another plan is not at fault, and its like would not be better here.
+        """
         found: list[Entrant] = []
         for entrant in self.elimination.promising_refused(0.0):
-            for name in alike_in_speed(entrant.trial.recipe) if self._is_recipe(entrant.trial) else []:
-                if name in self._recipes and time.monotonic() < until:
-                    found += self._made(VariantRequest(name), [entrant.trial.plan])
+            if not self._is_recipe(entrant.trial) or self._keeps_floor_elsewhere(entrant.trial):
+                continue
+            for name in alike_in_speed(entrant.trial.recipe):
+                if name not in self._recipes or time.monotonic() >= until:
+                    continue
+                if self.candidates.gap(entrant, self.best) >= 0:
+                    break
+                for made in self._made(VariantRequest(name), [entrant.trial.plan]):
+                    self.candidates.time_like(made, entrant)
+                    self.elimination.judge_promising([made], until)
+                    found.append(made)
         return found
 
+    def _keeps_floor_elsewhere(self, trial: Trial) -> bool:
+        others = [entrant.trial for entrant in self.candidates.entrants.values()]
+        return any(other.variant == trial.variant and other.may_be_chosen for other in others)
+
+    def _far_plans(self, plans: Sequence[Plan]) -> list[Entrant]:
+        """The fastest variant on plans that were far off with the original: there it may run on other kernels."""
+        timed = [entrant for entrant in self.candidates.entrants.values() if self.candidates.is_timed(entrant)]
+        recipes = [entrant for entrant in timed if self._is_recipe(entrant.trial)]
+        if not recipes or time.monotonic() >= self.until:
+            return []
+        fastest = min(recipes, key=self.candidates.order).trial.variant
+        tried = {numbers_of(plan) for plan in plans}
+        families: dict[str, Plan] = {}
+        for entrant in self.candidates.entrants.values():
+            if entrant.trial.variant == ORIGINAL and entrant.trial.status is not Status.FAILED:
+                families.setdefault(numbers_of(entrant.trial.plan), entrant.trial.plan)
+        entrants = [self._enter(fastest, plan) for family, plan in families.items() if family not in tried]
+        for entrant in entrants:
+            if entrant.trial.plan.accelerator != "cpu" and not self.candidates.is_timed(entrant) and entrant.is_racing:
+                self._probe(entrant)
+        return entrants
+
     def _without_slow_nodes(self) -> list[Entrant]:
-        """The fastest int8 variant on the CPU once more, with those nodes float that integers slow down here."""
-        int8 = [name for name in self._recipes if recipe_from_name(name).is_static_int8]
+        """The fastest variants that compute in integers on the CPU once more, static and dynamic, with those nodes
+        float that integers slow down here. They are larger: who asks for size does not want them."""
+        if self.settings.goal is Goal.SIZE:
+            return []
         entrants = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if self._is_recipe(entrant.trial) and entrant.trial.recipe in int8 and self.candidates.is_timed(entrant)
+            if self._is_recipe(entrant.trial) and self.candidates.is_timed(entrant) and not entrant.trial.is_refused
         ]
-        entrants = [entrant for entrant in entrants if entrant.trial.plan.runs_on_cpu and not entrant.trial.is_refused]
-        if not entrants:
-            return []
-        fastest = min(entrants, key=self.candidates.relative).trial
-        request = VariantRequest(fastest.recipe, purpose=Purpose.SLOW_NODES, parent=fastest.variant)
+        fastest: dict[Kernels, Trial] = {}
+        # Dynamic ranges cost time in each run: no match for static ones that keep the floor.
+        static = self._is_recipe(self.best.trial) and recipe_from_name(self.best.trial.recipe).is_static_int8
+        for entrant in sorted(entrants, key=self.candidates.order):
+            recipe = recipe_from_name(entrant.trial.recipe)
+            if entrant.trial.plan.runs_on_cpu and (recipe.is_static_int8 or (recipe.is_int8 and not static)):
+                fastest.setdefault(recipe.kernels, entrant.trial)
+        return [made for trial in fastest.values() for made in self._without_slow_nodes_of(trial)]
+
+    def _without_slow_nodes_of(self, trial: Trial) -> list[Entrant]:
+        request = VariantRequest(trial.recipe, purpose=Purpose.SLOW_NODES, parent=trial.variant)
         for known in self.folder.variants.values():
             if (known.parent, known.purpose) == (request.parent, request.purpose):
-                return self._made(replace(request, float_nodes=known.float_nodes), [fastest.plan])
+                return self._made(replace(request, float_nodes=known.float_nodes), [trial.plan])
         if self.until - time.monotonic() < _SLOW_NODES_SECONDS:
+            self.skipped.append(remark("untried.slow-nodes", variant=trial.variant))
             return []
-        nodes = self.store.slow_nodes(self.store.variant(fastest.variant), fastest.plan)
-        return self._made(replace(request, float_nodes=nodes), [fastest.plan]) if nodes else []
+        nodes = self.store.slow_nodes(self.store.variant(trial.variant), trial.plan)
+        return self._made(replace(request, float_nodes=nodes), [trial.plan]) if nodes else []
 
     def _crosses(self) -> list[Entrant]:
         """The best variants with the plans that came close to the best one's with the original."""
@@ -342,15 +445,15 @@ class Search:
             for entrant in self.candidates.entrants.values()
             if entrant.is_racing and entrant.trial.variant not in (ORIGINAL, REWRITTEN)
         ]
-        kept = sorted((entrant for entrant in kept if self.candidates.is_timed(entrant)), key=self.candidates.relative)
+        kept = sorted((entrant for entrant in kept if self.candidates.is_timed(entrant)), key=self.candidates.order)
         variants = list(dict.fromkeys(entrant.trial.variant for entrant in kept))[:_BEST_VARIANTS]
         originals = [
             entrant
             for entrant in self.candidates.entrants.values()
             if entrant.trial.variant == ORIGINAL and self.candidates.is_timed(entrant)
         ]
-        best = min(self.candidates.relative(entrant) for entrant in originals)
-        near = [entrant.trial.plan for entrant in originals if self.candidates.relative(entrant) < best + _NEAR_PLAN]
+        best = min(self.candidates.on_plan(entrant) for entrant in originals)
+        near = [entrant.trial.plan for entrant in originals if self.candidates.on_plan(entrant) < best + _NEAR_PLAN]
         return [self._enter(variant, plan) for variant in variants for plan in near]
 
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.goal import Goal
 from hasten.data.tensor_forms import forms_as_loaded, real_from_bytes
 from hasten.measure.profiling import profile_model
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
-from hasten.practices.quantize.facts import SIZE, Sensitivity
+from hasten.practices.quantize.facts import Sensitivity
 from hasten.search.variant_store import VariantRequest
 from hasten.variants.recipes import quick_like, recipe_from_name
 from hasten.variants.variant import NothingToChangeError
@@ -88,7 +89,7 @@ def _sample_count(load: LoadReport) -> int:
 
 def sensitivities(store: VariantStore, trial: Trial, plan: Plan) -> Iterator[Sensitivity]:
     """The error of each group of nodes at the output, as it is found; what an earlier run has found comes first."""
-    share_of = "weights" if store.settings.goal == SIZE else "time"
+    share_of = "weights" if store.settings.goal is Goal.SIZE else "time"
     recipe = trial.recipe
     known = {entry.nodes: entry for entry in store.folder.sensitivities if entry.recipe == recipe}
     groups = grouped(trial.nodes)
@@ -173,7 +174,7 @@ def _shares(store: VariantStore, trial: Trial, plan: Plan) -> dict[int, float]:
 
     Where the two models cannot be laid side by side, all of the node's time counts.
     """
-    if store.settings.goal == SIZE:
+    if store.settings.goal is Goal.SIZE:
         return weight_shares_by_node(store.source_graph)
     whole = store.known(VariantRequest(trial.recipe)) or trial
     gains = store.gains_of(whole, plan) if whole.path else None

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.checks import FROM_ZERO, SHARE, WHOLE, check_kind, check_number, text_of
 from hasten.core.codec import to_data
-from hasten.core.errors import UsageError
+from hasten.core.errors import TargetError, UsageError
+from hasten.core.goal import Goal, goal_named
 from hasten.core.limits import Limit
 from hasten.data.preprocess import Preprocess
 from hasten.evaluate.fingerprint import data_fingerprint, metric_fingerprint
-from hasten.practices.quantize.facts import GOALS, SPEED, shape_texts
+from hasten.practices.quantize.facts import shape_texts
 from hasten.variants.io_types import FLOAT, FLOAT_IO, IoTypes, fits
 from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
+    from hasten.core.machine import Machine
     from hasten.data.request import OpenData
     from hasten.measure.rounds import Candidate
 
@@ -31,16 +33,23 @@ NAMED_BY: Final = {DATA_CONTENT: "data", CALIBRATION_CONTENT: "calibration", MET
 _SHAPE: Final = "shape"
 _SPLIT: Final = "split of the data"
 _STRICT: Final = "strictness"
+_GOAL: Final = "goal"
 # Earlier releases chose by one half of the data.
 _BY_HALVES, _BY_THIRDS = "1 to 1", "1 to 2"
 _AS_IN_THE_FILE: Final = "as in the file"
 _TYPES: Final = ("input type", "output type")
-_IF_MISSING: Final = {**dict.fromkeys(_TYPES, FLOAT), _SHAPE: _AS_IN_THE_FILE, _SPLIT: _BY_HALVES, _STRICT: False}
+_IF_MISSING: Final = {
+    **dict.fromkeys(_TYPES, FLOAT),
+    _SHAPE: _AS_IN_THE_FILE,
+    _SPLIT: _BY_HALVES,
+    _STRICT: False,
+    _GOAL: Goal.LATENCY.value,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """What is asked for. `quantize` takes a goal, shares to prune and types; `tune` limits, a seed and extras."""
+    """What is asked for. `quantize` takes shares to prune and types; `tune` limits, a seed and extras."""
 
     recipes: tuple[str, ...] = RECIPE_NAMES
     max_drop: float = DEFAULT_MAX_DROP
@@ -48,7 +57,8 @@ class SearchSettings:
     """Whether only what is proven to keep the floor may be chosen (`core.floor` has the rule)."""
     mix: bool = True
     """Whether to look for a mix of float and integers where a promising recipe breaks the floor."""
-    goal: str = SPEED
+    goal: Goal = Goal.LATENCY
+    """What to gain; `quantize` knows latency and size."""
     prune: tuple[float, ...] = ()
     """Shares of weights to set to zero, each a pair of variants."""
     io_types: IoTypes = FLOAT_IO
@@ -72,13 +82,27 @@ class SearchSettings:
             recipe_from_name(text_of("recipes", name))
         check_number("max_drop", self.max_drop, FROM_ZERO)
         check_number("seed", self.seed, WHOLE)
-        if self.goal not in GOALS:
-            raise UsageError(f"There is no goal {self.goal!r}.", f"Choose one of {', '.join(GOALS)}.")
+        object.__setattr__(self, "goal", goal_named(self.goal))
         if not self.recipes and not self.prune:
             raise UsageError("No recipe was given.", f"Choose one of {', '.join(RECIPE_NAMES)}.")
         for share in self.prune:
             check_number("prune", share, SHARE)
         self._check_io_types()
+
+    @property
+    def measures_throughput(self) -> bool:
+        """Whether runners side by side are to be measured, which takes longer than one alone."""
+        return self.goal is Goal.THROUGHPUT or Goal.THROUGHPUT in self.limit.asked
+
+    @property
+    def measures_start(self) -> bool:
+        """Whether start-up is a goal or has a limit, so that a cache is worth trying."""
+        return self.goal is Goal.START or Goal.START in self.limit.asked
+
+    @property
+    def measures_energy(self) -> bool:
+        """Whether energy is a goal or has a limit."""
+        return self.goal is Goal.ENERGY or Goal.ENERGY in self.limit.asked
 
     @property
     def fitting(self) -> tuple[str, ...]:
@@ -107,6 +131,16 @@ class SearchSettings:
                 f"Pruned variants cannot have {self.io_types.describe()}.",
                 "Prune in a search of its own, with float32.",
             )
+
+
+def refuse_unmeasurable(settings: SearchSettings, machine: Machine) -> None:
+    """Raise where the device cannot measure what is asked for."""
+    if settings.measures_energy and not machine.energy_counter:
+        raise TargetError(
+            "hasten finds no energy counter on this device that it may read.",
+            "On Linux, run as root, which lets it read /sys/class/powercap. Or use another goal than energy, and no"
+            " limit on it.",
+        )
 
 
 def compared_settings(candidate: Candidate, data: OpenData, settings: SearchSettings) -> dict[str, Any]:
@@ -163,7 +197,14 @@ def tune_settings_data(
         "target": target,
         "seed": settings.seed,
         "command": settings.command,
-        "compared": {**compared, "limit": limit.describe(), "target": target, "seed": settings.seed},
+        _GOAL: settings.goal.value,
+        "compared": {
+            **compared,
+            _GOAL: settings.goal.value,
+            "limit": limit.describe(),
+            "target": target,
+            "seed": settings.seed,
+        },
     }
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import PLAN_FILE, write_bundle, write_texts
 from hasten.bundle.record import MODEL_FILE, Bundle
-from hasten.core.codec import to_data
+from hasten.core.codec import finite, to_data
 from hasten.core.comparison import Verdict
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Finding, Standing
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal, goal_fact
+from hasten.core.limits import keeps_limit
 from hasten.core.remark import remark
 from hasten.core.session import Session, read_session
 from hasten.data.classes import packed_labels
@@ -28,11 +30,14 @@ from hasten.search.facts import TuneFound, front_of
 from hasten.search.folder import SESSION, TUNE
 from hasten.search.full_practices import FullPractices
 from hasten.search.search import Search
+from hasten.search.untried import left_untried, undecided_at_the_end
 from hasten.search.view import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from hasten.core.remark import Remark
+    from hasten.core.trial import Trial
     from hasten.measure.rounds import Progress
     from hasten.search.candidates import Entrant
     from hasten.search.folder import SearchFolder
@@ -51,6 +56,7 @@ _REST_SHARE: Final = 0.15
 _SHORT_REST_SHARE: Final = 0.05
 _LONGEST_REST_S: Final = 40.0
 _FOR_THE_REST_S: Final = 45.0
+UNREACHABLE: Final = "tune.unreachable"
 
 
 def run(
@@ -108,7 +114,7 @@ class Tuning:
         proof_s = min(_LONGEST_PROOF_S, budget, max(_SHORTEST_PROOF_S, _PROOF_SHARE * budget))
         rest_s = min(_LONGEST_REST_S, (_REST_SHARE if self.settings.extras else _SHORT_REST_SHARE) * budget)
         until = began + max(budget - proof_s - rest_s, 0.3 * budget)
-        search = Search(self.store, budget, until, self.progress, began)
+        search = Search(self.store, budget, until, self.progress, began, on_best=self._save_best)
         self.store.tell = search.tell
         search.open()
         self._search = search
@@ -119,6 +125,7 @@ class Tuning:
         search.race_variants()
         self.save()
         search.mix()
+        search.skipped += undecided_at_the_end(search)
         self._confirmation = Confirmation(search, began + budget)
         self._chosen = self._confirmation.choose(proof_s)
         self._show()
@@ -129,9 +136,13 @@ class Tuning:
         """Put the best so far where the user looks for it: the bundle first, then the line that says what it is."""
         search = self._running()
         search.candidates.refuse_changed()
+        if final:
+            search.elimination.explain_limits()
         search.candidates.refresh()
         entrant = self._chosen or search.best
         found = self.found()
+        if final:
+            search.keep_best(entrant, confirmed=found.is_confirmed)
         self.folder.keep("result", TUNE.command, document(found))
         if final:
             for finding in found.findings:
@@ -140,6 +151,11 @@ class Tuning:
         self._files = [MODEL_FILE, PLAN_FILE]
         if self.companions is not None and (final or self.interrupted):
             self._write_companions(self.companions(bundle, read_session(self.folder.path / SESSION)))
+
+    def _save_best(self) -> None:
+        """A better answer is there: whatever happens to this process, the folder has it."""
+        if self.has_answer and self._chosen is None and not self.interrupted:
+            self.save()
 
     def conclude(self) -> None:
         """After an interruption: the best so far as a bundle, and a last line that says that it was cut short."""
@@ -152,25 +168,31 @@ class Tuning:
         entrant, base = self._chosen or search.best, search.candidates.base.trial
         trials = [entry.trial for entry in search.candidates.entrants.values()]
         proof = self._confirmation.proof if self._confirmation is not None and self._chosen is not None else None
+        goal, asked = self.settings.goal, self.settings.limit.asked
+        limits = limit_remarks(entrant.trial, asked)
         found = TuneFound(
             model=self.store.candidate.model.path,
             original=base,
             best=entrant.trial,
             path=str(self.folder.path / MODEL_FILE),
             findings=(),
-            front=front_of(trials),
+            front=front_of(trials, [goal, *asked]),
             steps=proof.steps if proof is not None else (),
             final=proof.comparison if proof is not None else None,
             trials=sum(trial.latency is not None for trial in trials),
             seconds=search.candidates.elapsed_s,
             interrupted=self.interrupted,
-            unreachable=tuple(self.settings.limit.misses(entrant.trial.median_ms, entrant.trial.size_bytes)),
-            notes=tuple(self.folder.notes),
+            unreachable=tuple(one for one in limits if one.code == UNREACHABLE),
+            notes=(*self.folder.notes, *(one for one in limits if one.code != UNREACHABLE), *goal_notes(goal)),
             folder=str(self.folder.path),
             files=tuple(self._files),
             command=self.settings.command,
             max_drop=self.settings.max_drop,
             floor=self.folder.floor,
+            goal=goal,
+            timed=None if proof is None or goal is Goal.LATENCY else proof.result.comparison,
+            raced=None if goal is Goal.LATENCY else search.candidates.compared(search.candidates.base, entrant),
+            untried=self._untried(search),
         )
         known = Evidence(
             trials,
@@ -183,6 +205,12 @@ class Tuning:
             given=self._extras.findings if self._extras else {},
         )
         return replace(found, findings=tuple(nine_findings(known)))
+
+    def _untried(self, search: Search) -> tuple[Remark, ...]:
+        """What was left untried; nothing before the end, as its turn may come."""
+        if self._chosen is None and not self.interrupted:
+            return ()
+        return left_untried(search, self._extras.skipped if self._extras else ())
 
     def _running(self) -> Search:
         assert self._search is not None, "nothing was timed yet"
@@ -203,7 +231,7 @@ class Tuning:
         """The accuracy of variants that are slower than the choice: some are smaller, and belong on the front."""
         search = self._running()
         entrants = [entrant for entrant in search.candidates.entrants.values() if entrant.trial.latency is not None]
-        for entrant in sorted(entrants, key=search.candidates.relative):
+        for entrant in sorted(entrants, key=search.candidates.order):
             if not entrant.trial.floor and entrant.trial.plan.accelerator != "gpu" and search.has_data:
                 if time.monotonic() > until - _FOR_THE_REST_S:
                     return
@@ -221,7 +249,7 @@ class Tuning:
         """What the engine said when it loaded the entrant's model; asked again after a --resume."""
         if entrant.track.loads:
             return entrant.track.loads[-1]
-        with self.store.target.start(entrant.trial.plan) as runner:
+        with self.store.target.start(entrant.candidate.plan) as runner:
             return runner.load(entrant.candidate.path, entrant.candidate.workload)
 
     def _write_bundle(self, entrant: Entrant, found: TuneFound) -> Bundle:
@@ -254,6 +282,33 @@ def _measured(found: TuneFound) -> dict[str, Any]:
     return {key: best[key] for key in ("variant", "latency_ms", "speedup", "ci95", "confirmed", "accuracy")}
 
 
+def limit_remarks(trial: Trial, asked: Mapping[Goal, float]) -> list[Remark]:
+    """The limits that a result breaks, and those of which that is undecided."""
+    found = []
+    for goal, most in asked.items():
+        amount = trial.amount(goal)
+        kept = keeps_limit(goal, most, amount)
+        if kept is False and amount is not None:
+            found.append(remark(UNREACHABLE, limit=goal.value, asked=most, nearest=amount.value))
+        elif kept is None:
+            known: dict[str, Any] = {}
+            if amount is not None:
+                known = {"value": amount.value, "ci95": [finite(end) for end in amount.ci95]}
+            found.append(remark("tune.limit-undecided", limit=goal.value, asked=most, **known))
+    return found
+
+
+def goal_notes(goal: Goal) -> list[Remark]:
+    """What to know about figures of a goal other than latency."""
+    codes = {
+        Goal.ENERGY: ["tune.energy-counter"],
+        Goal.THROUGHPUT: ["tune.throughput-crew"],
+        Goal.START: ["tune.start-fresh"],
+    }
+    notes = [remark(code) for code in codes.get(goal, [])]
+    return notes if goal is Goal.LATENCY else [*notes, remark("tune.practices-by-latency", goal=goal.value)]
+
+
 def nine_findings(known: Evidence) -> list[Finding]:
     """A finding for each section of the guide, in its order: what brought something, what ran in full, or what is
     known."""
@@ -266,6 +321,7 @@ def _improved(known: Evidence) -> dict[str, Finding]:
     found = {}
     for step in known.steps:
         if known.confirmed and step.verdict is Verdict.FASTER:
-            told = remark("tune.improved", what=to_data(step.what), ratio=ratio_facts(step.ratio, step.ci95))
+            ratio = ratio_facts(step.ratio, step.ci95)
+            told = remark("tune.improved", what=to_data(step.what), ratio=ratio, **goal_fact(step.goal))
             found[step.practice] = Finding(step.practice, Standing.IMPROVED, told)
     return found

@@ -282,9 +282,12 @@ class VariantStore:
         return trial
 
     def candidate_of(self, trial: Trial, plan: Plan, label: str = "") -> Candidate:
-        """A variant with a plan, ready to be run as the original is."""
+        """A variant with a plan, ready to be run as the original is. What a start keeps is of one model only, so each
+        has a cache of its own."""
         if trial.variant == ORIGINAL:
             return replace(self.candidate, label=label or ORIGINAL, plan=plan)
+        if plan.cache:
+            plan = replace(plan, cache=f"{plan.cache}/{trial.variant}")
         model = Model(trial.path, trial.size_bytes, trial.sha256)
         return replace(self.candidate, label=label or trial.variant, path=Path(trial.path), model=model, plan=plan)
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import finite, to_data
-from hasten.core.units import milliseconds, several, size, speedup
+from hasten.core.goal import MEASURED, Goal
+from hasten.core.units import several, size
 from hasten.practices.registry import TITLES, phrasebook
 from hasten.practices.step_words import STEPS
 from hasten.search.words import BOOK, run_words, verdict_words
-from hasten.show.blocks import Cell, Facts, Headline, Table, Verdicts, columns, notes, verdict_row
+from hasten.show.blocks import Cell, Facts, Headline, Note, Notes, Table, Verdicts, columns, notes, verdict_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from hasten.core.accuracy import Accuracy
-    from hasten.core.trial import Step
+    from hasten.core.remark import Remark
+    from hasten.core.trial import Step, Trial
     from hasten.search.facts import TuneFound
     from hasten.show.blocks import Block
+
+
+_KEYS: Final = {Goal.ENERGY: "energy_mj", Goal.THROUGHPUT: "throughput", Goal.START: "start_ms"}
 
 
 def view(found: TuneFound) -> list[Block]:
@@ -32,6 +37,7 @@ def view(found: TuneFound) -> list[Block]:
         Verdicts(tuple(verdict_row(finding, TITLES[finding.practice], book) for finding in found.findings)),
         Facts(tuple(_places(found))),
         *notes((*found.doubts, *found.notes), BOOK),
+        *_untried(found.untried),
     ]
 
 
@@ -61,16 +67,21 @@ def document(found: TuneFound) -> dict[str, Any]:
             "size_ratio": best.size_bytes / original.size_bytes if original.size_bytes else None,
             "recipe": best.recipe,
             "float_nodes": list(best.float_nodes),
+            **_amounts(best),
         },
+        "goal": _goal(found),
         "front": [
             {
                 "id": trial.id,
                 "latency_ms": finite(trial.median_ms),
                 "accuracy": None if trial.accuracy is None else finite(trial.accuracy.value),
                 "size": trial.size_bytes,
+                "lost": trial.lost,
+                **_amounts(trial),
             }
             for trial in found.front
         ],
+        "untried": [BOOK.remark_data(one) for one in found.untried],
         "steps": [step_data(step) for step in found.steps],
         "trials": found.trials,
         "seconds": found.seconds,
@@ -87,6 +98,38 @@ def document(found: TuneFound) -> dict[str, Any]:
     }
 
 
+def _amounts(trial: Trial) -> dict[str, Any]:
+    """What was measured besides latency, each with the unit in its key: `energy_mj`, `throughput`, `start_ms`."""
+    return {_KEYS[goal]: None if (found := trial.amount(goal)) is None else finite(found.value) for goal in MEASURED}
+
+
+def _goal(found: TuneFound) -> dict[str, Any]:
+    """What was to be gained, and what was."""
+    known, goal = found.against, found.goal
+    before, after = (trial.amount(goal) for trial in (found.original, found.best))
+    return {
+        "name": goal.value,
+        "unit": goal.unit,
+        "original": None if before is None else to_data(before),
+        "best": None if after is None else to_data(after),
+        "compared_by": found.decisive.value,
+        "ratio": None if known is None else finite(known.ratio),
+        "ci95": None if known is None else [finite(end) for end in known.ci95],
+        "verdict": None if known is None else known.verdict.value,
+        "confirmed": found.is_confirmed,
+    }
+
+
+def _untried(left: Sequence[Remark]) -> list[Block]:
+    """What was left untried; what to do about several of them is said once, after the last."""
+    told = [Note(BOOK.text(one), BOOK.hint(one)) for one in left]
+    later = [{note.hint for note in told[place + 1 :]} for place in range(len(told))]
+    rows = tuple(
+        replace(note, hint="") if note.hint in after else note for note, after in zip(told, later, strict=True)
+    )
+    return [Notes(rows)] if rows else []
+
+
 def step_data(step: Step) -> dict[str, Any]:
     """A step of the waterfall, with its words."""
     return to_data(step, STEPS)
@@ -100,9 +143,9 @@ def _steps(steps: Iterable[Step]) -> Table:
     rows = tuple(
         (
             Cell(STEPS.text(step.what)),
-            Cell(milliseconds(step.from_ms), step.from_ms),
-            Cell(milliseconds(step.to_ms), step.to_ms),
-            Cell(speedup(step.ratio, step.ci95), step.ratio),
+            Cell(step.goal.written(step.before), step.before),
+            Cell(step.goal.written(step.after), step.after),
+            Cell(step.goal.gain(step.ratio, step.ci95), step.ratio),
         )
         for step in steps
     )

@@ -6,28 +6,80 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import accuracy_notes, doubts
 from hasten.core.accuracy import Kind, value_text
+from hasten.core.codec import bounds_from_data
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal, goal_in
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.trial import REWRITTEN
-from hasten.core.units import milliseconds, percent, size, speedup, times
+from hasten.core.units import first_few, milliseconds, percent, several, times
 from hasten.evaluate import trial_words, words
-from hasten.evaluate.trial_words import change_words, lost_words
+from hasten.evaluate.trial_words import better_word, change_words, lost_words, verdict_word
 from hasten.practices.quantize.rules import accuracy_facts
 from hasten.practices.quantize.words import OPTIMISTIC, made_words
 from hasten.practices.quantize.words import PHRASES as VARIANTS
 from hasten.variants.words import PHRASES as MADE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from hasten.core.trial import Trial
     from hasten.search.facts import TuneFound
 
 
+_GO_ON: Final = "Continue with --resume and a larger --budget."
+_MOST_NAMES: Final = 3
+
+
 def _unreachable(facts: Mapping[str, Any]) -> str:
-    written = milliseconds if facts["limit"] == "latency" else size
-    asked, nearest = written(facts["asked"]), written(facts["nearest"])
-    return f"The {facts['limit']} limit of {asked} is out of reach; the best result is {nearest}."
+    goal = Goal(facts["limit"])
+    asked, nearest = goal.written(facts["asked"]), goal.written(facts["nearest"])
+    return f"The {goal.value} limit of {asked} is out of reach; the best result is {nearest}."
+
+
+def _limit_undecided(facts: Mapping[str, Any]) -> str:
+    goal = Goal(facts["limit"])
+    asked = goal.written(facts["asked"])
+    if "value" not in facts:
+        return f"Whether the result keeps the {goal.value} limit of {asked} is unknown: it was not measured."
+    interval = goal.range_written(bounds_from_data(facts["ci95"]))
+    bounds = f" (95 % CI {interval})" if interval else ""
+    value = goal.written(facts["value"])
+    return f"Whether the result keeps the {goal.value} limit of {asked} is undecided: {value}{bounds}."
+
+
+def _not_confirmed(facts: Mapping[str, Any]) -> str:
+    what = "time" if goal_in(facts) is Goal.LATENCY else facts["goal"]
+    return (
+        f"{facts['trial']} led the race, but a comparison in fresh processes found it {verdict_word(facts)}"
+        f" ({what} ratio {facts['ratio']:.2f})."
+    )
+
+
+def _named(trials: Sequence[str]) -> str:
+    """The first few trials; their names have commas inside."""
+    more = len(trials) - _MOST_NAMES
+    return "; ".join(trials[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _left(singular: str, plural: str, verb: str) -> Callable[[Mapping[str, Any]], str]:
+    """A sentence about trials by name: `2 candidates were not timed: A and B.`"""
+
+    def told(facts: Mapping[str, Any]) -> str:
+        names = facts["trials"]
+        noun = singular if len(names) == 1 else plural
+        be = "was" if len(names) == 1 else "were"
+        return f"{len(names)} {noun} {be} not {verb} for lack of time: {_named(names)}."
+
+    return told
+
+
+def _undecided(facts: Mapping[str, Any]) -> str:
+    names = facts["trials"]
+    them = "it is" if len(names) == 1 else "they are"
+    return (
+        f"{several(len(names), 'candidate')} came close to the best: {_named(names)}. More rounds would show whether"
+        f" {them} better."
+    )
 
 
 PHRASES: Final[dict[str, Phrase]] = {
@@ -45,10 +97,45 @@ PHRASES: Final[dict[str, Phrase]] = {
         )
     ),
     "tune.not-confirmed": Phrase(
-        "{trial} led the race, but a comparison in fresh processes found it {verdict} (time ratio {ratio:.2f}).",
-        "Raise --budget, or measure on an idle machine.",
+        _not_confirmed, "Continue with --resume and a larger --budget, or measure on an idle machine."
     ),
-    "tune.simpler": Phrase("{trial} is no faster than {than}, which is simpler."),
+    "tune.simpler": Phrase(
+        lambda facts: f"{facts['trial']} is no {better_word(facts)} than {facts['than']}, which is simpler."
+    ),
+    "tune.limit-undecided": Phrase(_limit_undecided, _GO_ON),
+    "tune.energy-counter": Phrase(
+        "Energy is read from the counters of the CPU packages during the runs, and includes their idle power."
+    ),
+    "tune.throughput-crew": Phrase(
+        "Throughput is that of several runners at once: as many as the plan's threads leave room for on all cores."
+    ),
+    "tune.start-fresh": Phrase(
+        "Start is the time from the file to the first result in a fresh process; the file is in the system's cache."
+    ),
+    "tune.practices-by-latency": Phrase("The practices are judged by latency, unless a gain in {goal} is named."),
+    "untried.plans": Phrase(_left("candidate", "candidates", "timed"), _GO_ON),
+    "untried.recipes": Phrase(
+        lambda facts: (
+            f"{several(len(facts['recipes']), 'recipe')} {'was' if len(facts['recipes']) == 1 else 'were'} not tried"
+            f" for lack of time: {first_few(facts['recipes'], _MOST_NAMES)}."
+        ),
+        _GO_ON,
+    ),
+    "untried.accuracy": Phrase(_left("promising candidate", "promising candidates", "tested for accuracy"), _GO_ON),
+    "untried.undecided": Phrase(_undecided, _GO_ON),
+    "untried.rewrites": Phrase("The rewritten graph was not timed for lack of time.", _GO_ON),
+    "untried.slow-nodes": Phrase(
+        "{variant} was not tried with its slow operators kept in float for lack of time.", _GO_ON
+    ),
+    "untried.mix": Phrase("No mix of float and integers was searched for {variant} for lack of time.", _GO_ON),
+    "untried.mix-option": Phrase(
+        "No mix of float and integers was searched for {variant}, as --no-mix asks.", "Continue without --no-mix."
+    ),
+    "untried.practices": Phrase("No time was left to study these practices in full: {practices:list}.", _GO_ON),
+    "untried.combinations": Phrase(
+        "{count:large} of {total:count combination} of variant and plan were not timed: the variant or the plan was"
+        " far behind in other combinations."
+    ),
 }
 BOOK: Final = Phrasebook(
     PHRASES, VARIANTS, trial_words.PHRASES, words.PHRASES, MADE, accuracy_notes.PHRASES, doubts.phrases_with("--budget")
@@ -60,7 +147,13 @@ def verdict_words(found: TuneFound) -> str:
     beyond = "".join(f" {BOOK.text(missed)}" for missed in found.unreachable)
     if found.keeps_original:
         return f"{_why_it_stays(found)}{beyond}"
-    parts = [_speed(found), _accuracy(found.original, found.best), _size(found.original, found.best)]
+    size_first = found.goal is Goal.SIZE  # which _gain tells
+    parts = [
+        _gain(found),
+        "" if found.goal is Goal.LATENCY else _latency(found),
+        _accuracy(found.original, found.best),
+        "" if size_first else _size(found.original, found.best),
+    ]
     return f"{', '.join(part for part in parts if part)}.{_about_accuracy(found.best)}{beyond}"
 
 
@@ -69,20 +162,34 @@ def run_words(found: TuneFound) -> str:
     best = found.best
     made = {"variant": best.variant, "recipe": best.recipe, "float_nodes": len(best.float_nodes)}
     what = "the original model" if best.variant == found.original.variant else made_words(made)
-    return f"{what}, on {best.plan.describe()}: {milliseconds(best.median_ms)}"
+    amount = best.amount(found.goal) if found.goal is not Goal.LATENCY else None
+    figure = "" if amount is None else f"{found.goal.heading} {found.goal.written(amount.value)}, latency "
+    return f"{what}, on {best.plan.describe()}: {figure}{milliseconds(best.median_ms)}"
 
 
-def _speed(found: TuneFound) -> str:
-    known = found.against
+def _gain(found: TuneFound) -> str:
+    known, goal = found.against, found.decisive
     if known is None:
         return "Not timed against the original yet"
+    if goal is Goal.SIZE:
+        return goal.gain(known.ratio)
     if known.ratio > 1:
-        return f"{times(known.ratio)} the original's time"
+        return f"{times(known.ratio)} the original's time" if goal is Goal.LATENCY else goal.gain(known.ratio)
     if found.final is None:
-        return f"About {speedup(known.ratio)} so far, not confirmed yet"
+        return f"About {goal.gain(known.ratio)} so far, not confirmed yet"
     if found.is_confirmed:
-        return speedup(known.ratio, known.ci95)
-    return f"As fast as the original ({milliseconds(found.best.median_ms)})"
+        return goal.gain(known.ratio, known.ci95)
+    amount = found.best.amount(goal)
+    told = "" if amount is None else f" ({goal.written(amount.value)})"
+    return f"As fast as the original{told}" if goal is Goal.LATENCY else f"Same {goal.heading} as the original{told}"
+
+
+def _latency(found: TuneFound) -> str:
+    """The latency, where the goal is another: `latency 4.00 ms → 1.60 ms`."""
+    if found.decisive is Goal.LATENCY:
+        return ""
+    before, after = (milliseconds(trial.median_ms) for trial in (found.original, found.best))
+    return f"latency {before} → {after}"
 
 
 def _accuracy(original: Trial, best: Trial) -> str:
@@ -124,4 +231,14 @@ def _why_it_stays(found: TuneFound) -> str:
     if tried < 1:
         return "Keep the original: nothing else could be timed."
     others = "the only alternative is not" if tried == 1 else f"none of {tried} alternatives is"
-    return f"Keep the original: {others} proven faster at the required accuracy."
+    better = _BETTER[found.goal]
+    return f"Keep the original: {others} proven {better} at the required accuracy."
+
+
+_BETTER: Final = {
+    Goal.LATENCY: "faster",
+    Goal.SIZE: "smaller",
+    Goal.ENERGY: "more energy-efficient",
+    Goal.THROUGHPUT: "better in throughput",
+    Goal.START: "faster to start",
+}

@@ -63,6 +63,11 @@ class Recipe:
         return self.activations == "int8"
 
     @property
+    def is_int8(self) -> bool:
+        """Whether it computes in int8, be it that activations are stored in float."""
+        return self.computes_in_integers and self.activations in (None, "int8")
+
+    @property
     def kernels(self) -> Kernels:
         """What decides which kernels run: recipes that agree in it differ in their numbers only."""
         return self.weights, self.activations, self.computes_in_integers

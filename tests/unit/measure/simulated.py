@@ -60,6 +60,8 @@ class Behaviour:
     """Factors of the first blocks of a process."""
     never_steady: bool = False
     peak_memory_mb: float | None = 20.0
+    watts: float | None = None
+    """What the machine draws while it runs; None for a machine without a counter."""
     fails: dict[int, str] = field(default_factory=dict)
     """Process number → stage at which it fails; "block 3" is the third block after the warm-up."""
 
@@ -108,7 +110,8 @@ class SimulatedRunner(RunnerClient):
         self.peak_memory_mb = self.behaviour.peak_memory_mb
         times = array("q", [max(1, round(latency_ms * 1e6))] * min(runs, _MOST_KEPT))
         busy = len(times) * latency_ms / 1e3
-        return Block(runner, at, times, Conditions(wall, busy, 0.0, 0.0, 0, None, None, None))
+        joules = None if self.behaviour.watts is None else self.behaviour.watts * busy
+        return Block(runner, at, times, Conditions(wall, busy, 0.0, 0.0, 0, None, None, joules))
 
     def profile(self, runs: int) -> list[ProfiledRun]:
         self._fail_at("profile")

@@ -2,111 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hasten.core.comparison import compare_rounds
-from hasten.core.floor import FloorState
 from hasten.core.limits import Limit
-from hasten.core.measurement import Model
 from hasten.core.plan import Plan
-from hasten.core.statistics import Interval
-from hasten.core.trial import ORIGINAL, Status, Trial
-from hasten.measure.rounds import Candidate, Track
-from hasten.search.candidates import Candidates, Entrant
-from hasten.search.elimination import Elimination
+from hasten.core.trial import ORIGINAL, Status
 from hasten.search.plans import alike_in_speed, first_recipes, numbers_of, plans_to_try, simplicity
-from hasten.search.round_ratios import log_ratios
 from tests.unit.fake_target import MACHINE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hasten.search.floor_guard import Guard
-
-FAR = math.inf
-NO_LIMIT = Limit()
-KEPT = {"floor": FloorState.KEPT, "status": Status.KEPT}
-BROKEN = {"floor": FloorState.BROKEN, "status": Status.BROKEN}
-
-
-@dataclass
-class Truth:
-    """A candidate as it really is."""
-
-    name: str
-    ms: float
-    drop: float = 0.0
-    size: int = 100
-
-
-class SimulatedCandidates(Candidates):
-    """Rounds that take no time: a level is the truth, a mood of the round that touches all, and noise of its own."""
-
-    def __init__(self, truths: Sequence[Truth], noise: float, seed: int) -> None:
-        self.truths = {truth.name: truth for truth in truths}
-        self.entrants = {}
-        self.source, self.noise, self.number, self.processes = np.random.default_rng(seed), noise, 0, 0
-        self.base = self.entrant(ORIGINAL)
-
-    def entrant(self, name: str) -> Entrant:
-        candidate = Candidate(name, Path(name), Model(name, self.truths[name].size, ""), Plan())
-        entrant = Entrant(Trial(name, Plan(), size_bytes=self.truths[name].size), candidate, Track(candidate))
-        self.entrants[entrant.trial.id] = entrant
-        return entrant
-
-    def update(self, entrant: Entrant, **changes: Any) -> None:
-        entrant.trial = replace(entrant.trial, **changes)
-
-    def run_round(self, entrants: Sequence[Entrant], seconds_each: float) -> None:
-        self.number += 1
-        mood = float(self.source.normal(0, 0.1))
-        for entrant in [self.base, *(entrant for entrant in entrants if entrant is not self.base)]:
-            self.processes += 1
-            level = math.log(self.truths[entrant.trial.variant].ms) + mood + float(self.source.normal(0, self.noise))
-            levels = {**entrant.trial.levels, self.number: level}
-            ms = math.exp(level)
-            entrant.trial = replace(entrant.trial, levels=levels, latency=Interval(ms, ms, ms))
-        for entrant in entrants:
-            ratios = log_ratios(self.base.trial.levels, entrant.trial.levels)
-            entrant.trial = replace(entrant.trial, against=compare_rounds(ratios))
-
-
-@dataclass
-class TrueGuard:
-    """Knows what each candidate loses, and remembers who asked."""
-
-    candidates: SimulatedCandidates
-    max_drop: float = 0.01
-    judged: list[str] = dataclasses.field(default_factory=list)
-
-    def look_up(self, entrant: Entrant) -> bool:
-        return bool(entrant.trial.floor)
-
-    def judge(self, entrant: Entrant) -> None:
-        self.judged.append(entrant.trial.variant)
-        kept = self.candidates.truths[entrant.trial.variant].drop <= self.max_drop
-        self.candidates.update(entrant, **(KEPT if kept else BROKEN))
-
-
-def raced(
-    truths: Sequence[Truth], noise: float = 0.01, seed: int = 0, limit: Limit = NO_LIMIT
-) -> tuple[Elimination, TrueGuard]:
-    entrants = SimulatedCandidates(truths, noise, seed)
-    guard = TrueGuard(entrants)
-    elimination = Elimination(entrants, cast("Guard", guard), limit, lambda text: None)
-    entrants.update(entrants.base, **KEPT)
-    entered = [entrants.entrant(truth.name) for truth in truths if truth.name != ORIGINAL]
-    elimination.settle([entrants.base, *entered], FAR)
-    return elimination, guard
+from tests.unit.search.simulated_race import BROKEN, FAR, Truth, raced
 
 
 def test_the_fastest_that_keeps_the_floor_wins() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hasten.api import Data, Effort, SearchSettings, document, quantize
 from hasten.core.errors import UsageError
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.core.trial import ORIGINAL, Trial
@@ -165,7 +166,7 @@ def test_the_error_of_a_node_has_nothing_of_the_border(tiny: Path, tmp_path: Pat
     np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).random((16, 16, 16, 3), np.float32))
     errors = []
     for name, io_types in (("usual", IoTypes()), ("integer_io", INT8)):
-        settings = replace(STATIC, goal="size", io_types=io_types)
+        settings = replace(STATIC, goal=Goal.SIZE, io_types=io_types)
         work = begun(tiny, tmp_path / name, Data(str(tmp_path / "data.npz")), settings).store
         recipe = "static_int8_min_max"
         found = list(sensitivities(work, Trial(recipe, recipe=recipe, nodes=(0, 1, 2)), Plan()))

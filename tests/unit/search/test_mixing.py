@@ -14,10 +14,11 @@ from hasten.api import Data, Effort, SearchSettings, quantize
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
 from hasten.core.plan import Plan
 from hasten.core.trial import ORIGINAL, Purpose, Trial
 from hasten.model.reader import read_graph
-from hasten.practices.quantize.facts import SIZE, SPEED, Sensitivity
+from hasten.practices.quantize.facts import Sensitivity
 from hasten.search import mixing
 from hasten.search.quantizing import QuantizeSearch
 from hasten.search.sensitivity import MOST_GROUPS, Probe, grouped, output_error, sensitivities, weight_shares_by_node
@@ -54,7 +55,7 @@ def test_the_error_at_the_output_is_that_of_the_worst_output() -> None:
 class Simulated(QuantizeSearch):
     """A search whose variants keep the floor once enough of the worst nodes are float."""
 
-    def __init__(self, goal: str, needed: int, *, crashes: bool = False) -> None:
+    def __init__(self, goal: Goal, needed: int, *, crashes: bool = False) -> None:
         against = Comparison(Verdict.FASTER, 0.5, (0.49, 0.51), 0.01, 5)
         original = Trial(ORIGINAL, path="m.tflite", size_bytes=1000, floor=FloorState.KEPT)
         broken = Trial(
@@ -123,22 +124,22 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("known")
-@pytest.mark.parametrize("goal", [SPEED, SIZE])
+@pytest.mark.parametrize("goal", [Goal.LATENCY, Goal.SIZE])
 @pytest.mark.parametrize("needed", [1, 7, 19])
-def test_few_float_nodes_are_found_in_a_few_steps(goal: str, needed: int) -> None:
+def test_few_float_nodes_are_found_in_a_few_steps(goal: Goal, needed: int) -> None:
     search = Simulated(goal, needed)
     search.mix()
     (left,) = [trial for trial in search.mixes if trial.floor is FloorState.KEPT and trial.path]
     count = len(left.float_nodes)
     assert 0 <= count - needed <= 3
     assert left.float_nodes == NODES[-count:]
-    assert left.purpose is (Purpose.FLOOR if goal == SPEED else Purpose.FLOOR_AND_SIZE)
+    assert left.purpose is (Purpose.FLOOR if goal is Goal.LATENCY else Purpose.FLOOR_AND_SIZE)
     assert len(search.tried) <= 6
 
 
 @pytest.mark.usefixtures("known")
 def test_what_seems_faster_with_the_kernels_of_the_choice_is_not_mixed() -> None:
-    search = Simulated(SPEED, 3)
+    search = Simulated(Goal.LATENCY, 3)
     slower = Comparison(Verdict.FASTER, 0.55, (0.54, 0.56), 0.01, 5)
     name = "static_int8_corrected"
     kept = replace(search.trials[1], variant=name, recipe=name, floor=FloorState.KEPT, against=slower)
@@ -152,20 +153,20 @@ def test_what_seems_faster_with_the_kernels_of_the_choice_is_not_mixed() -> None
 
 @pytest.mark.usefixtures("known")
 def test_where_only_float_keeps_the_floor_there_is_no_mix() -> None:
-    search = Simulated(SPEED, 20)
+    search = Simulated(Goal.LATENCY, 20)
     search.mix()
     assert not any(trial.floor is FloorState.KEPT for trial in search.mixes)
 
 
 @pytest.mark.usefixtures("known")
 def test_mixes_that_crash_end_the_search_in_peace() -> None:
-    search = Simulated(SPEED, 5, crashes=True)
+    search = Simulated(Goal.LATENCY, 5, crashes=True)
     search.mix()
     assert len(search.tried) <= 7
 
 
 def test_nothing_is_mixed_where_no_broken_recipe_promises_anything() -> None:
-    search = Simulated(SPEED, 5)
+    search = Simulated(Goal.LATENCY, 5)
     del search.known["static_int8"]
     search.mix()
     assert search.tried == []
@@ -173,7 +174,7 @@ def test_nothing_is_mixed_where_no_broken_recipe_promises_anything() -> None:
 
 @pytest.mark.usefixtures("known")
 def test_a_mix_that_is_out_of_time_ends_with_what_it_has() -> None:
-    search = Simulated(SPEED, 5)
+    search = Simulated(Goal.LATENCY, 5)
     late = replace(search.mixer, until=-math.inf)
     assert late.search(search.trials[1]) is None
     assert late.further(search.trials[1]) is None
@@ -189,7 +190,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_sensitivities_of_a_real_model_are_measured_once_and_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, settings = Data(str(place / "inputs.npz")), SearchSettings(goal=SIZE)
+    data, settings = Data(str(place / "inputs.npz")), SearchSettings(goal=Goal.SIZE)
     search = begun(place / "tiny.tflite", place / "out", data, settings)
     trial = Trial("static_int8", recipe="static_int8", nodes=(0, 1, 2))
     found = list(sensitivities(search.store, trial, Plan()))
@@ -211,7 +212,7 @@ def test_a_node_whose_variant_cannot_be_made_is_the_first_to_stay_float(
         raise (NothingToChangeError if only == (1,) else ModelError)("it cannot be done")
 
     monkeypatch.setattr(VariantMaker, "make", fail)
-    work = begun(place / "tiny.tflite", place / "out", settings=SearchSettings(goal=SIZE)).store
+    work = begun(place / "tiny.tflite", place / "out", settings=SearchSettings(goal=Goal.SIZE)).store
     found = list(sensitivities(work, Trial("static_int8", recipe="static_int8", nodes=(0, 1)), Plan()))
     work.close()
     assert [entry.error for entry in found] == [math.inf, 0]
@@ -235,7 +236,7 @@ def test_shares_of_the_weights_add_up(place: Path) -> None:
 @pytest.mark.slow
 def test_a_mix_of_a_real_model_runs_and_is_chosen(place: Path) -> None:
     """Random weights hardly suffer; the floor that no sample may differ makes int4 break it, as a rule."""
-    settings = SearchSettings(recipes=("weight_only_int4",), goal=SIZE, max_drop=0.001)
+    settings = SearchSettings(recipes=("weight_only_int4",), goal=Goal.SIZE, max_drop=0.001)
     told: list[tuple[float, str]] = []
     found = quantize(
         place / "tiny.tflite",

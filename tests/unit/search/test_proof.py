@@ -16,6 +16,7 @@ from hasten.core.accuracy import Kind
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.failure import Failure
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
 from hasten.core.remark import remark
 from hasten.core.session import read_session
 from hasten.core.trial import ORIGINAL
@@ -75,7 +76,7 @@ def test_a_search_from_before_contents_were_recorded_goes_on_with_a_doubt(tmp_pa
 
 def test_labels_that_do_not_fit_let_nothing_be_chosen(tiny: Path, tmp_path: Path) -> None:
     data = arrays(tmp_path, x=INPUTS, y=np.full(24, 5))  # which it never answers
-    found = quantize(tiny, tmp_path / "out", data=data, settings=replace(FLOAT16, goal="size"), effort=QUICK)
+    found = quantize(tiny, tmp_path / "out", data=data, settings=replace(FLOAT16, goal=Goal.SIZE), effort=QUICK)
     assert found.chosen == ORIGINAL
     assert found.trials[1].floor is FloorState.UNKNOWN
     assert found.original.why == remark(words.BY_CHANCE)
@@ -87,7 +88,7 @@ def test_labels_that_do_not_fit_let_nothing_be_chosen(tiny: Path, tmp_path: Path
 @pytest.mark.slow
 def test_a_handful_of_samples_lets_nothing_be_chosen(tiny: Path, tmp_path: Path) -> None:
     found = quantize(
-        tiny, tmp_path / "out", data=arrays(tmp_path, x=INPUTS[:8]), settings=replace(FLOAT16, goal="size")
+        tiny, tmp_path / "out", data=arrays(tmp_path, x=INPUTS[:8]), settings=replace(FLOAT16, goal=Goal.SIZE)
     )
     assert found.chosen == ORIGINAL
     assert found.original.why == remark(words.TOO_FEW, samples=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,14 +16,20 @@ from hasten.core.codec import to_data
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import UsageError
 from hasten.core.floor import FloorState
-from hasten.core.limits import Limit, budget_from_text, limit_from_texts
+from hasten.core.goal import Amount, Goal
+from hasten.core.limits import Limit, budget_from_text, keeps_limit, limit_from_texts
 from hasten.core.plan import Plan
 from hasten.core.remark import remark, said
 from hasten.core.statistics import Interval
 from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial, trial_data, trial_from_data
 from hasten.search.facts import TuneFound, front_of
+from hasten.search.tuning import limit_remarks
 from hasten.search.view import document
-from hasten.search.words import verdict_words
+from hasten.search.words import BOOK, verdict_words
+from tests.unit.search import examples
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FASTER = Comparison(Verdict.FASTER, 1 / 2.4, (1 / 2.5, 1 / 2.3), 0.02, 6)
 BEFORE = Accuracy("top-1", 0.921, 0.90, 0.94, 500, "data", notes=(said("A note."),))
@@ -78,16 +85,55 @@ def test_limits_as_people_write_them() -> None:
     assert limit_from_texts(["latency=5ms", "size=1MB"]) == Limit(5.0, 1_000_000)
     assert limit_from_texts(["latency=250us,size=2 MiB"]) == Limit(0.25, 2 * 2**20)
     assert limit_from_texts([]) == Limit()
-    for wrong in ("speed=5ms", "latency=5kg", "size", "latency=-1ms"):
+    others = limit_from_texts(["energy=3mJ", "throughput=200/s", "start=0.05s"])
+    assert others == Limit(energy_mj=3.0, throughput=200.0, start_ms=50.0)
+    assert others.asked == {Goal.ENERGY: 3.0, Goal.THROUGHPUT: 200.0, Goal.START: 50.0}
+    assert limit_from_texts(["latency=5ms,throughput=30"]).describe() == "latency 5.00 ms, throughput 30.0/s"
+    for wrong in ("speed=5ms", "latency=5kg", "size", "latency=-1ms", "throughput=5ms", "energy=1MB"):
         with pytest.raises(UsageError):
             limit_from_texts([wrong])
 
 
+def timed(ms: float, low: float, high: float, size: int) -> Trial:
+    return Trial("v", latency=Interval(ms, low, high), size_bytes=size)
+
+
 def test_a_limit_names_the_nearest() -> None:
-    limit = Limit(5.0, 1000)
-    assert limit.holds(5.0, 1000)
-    assert limit.misses(6.0, 900) == [remark("tune.unreachable", limit="latency", asked=5.0, nearest=6.0)]
-    assert len(limit.misses(6.0, 2000)) == 2
+    asked = Limit(5.0, 1000).asked
+    assert limit_remarks(timed(4.0, 3.9, 4.1, 1000), asked) == []
+    (missed,) = limit_remarks(timed(6.0, 5.9, 6.1, 900), asked)
+    assert missed == remark("tune.unreachable", limit="latency", asked=5.0, nearest=6.0)
+    assert len(limit_remarks(timed(6.0, 5.9, 6.1, 2000), asked)) == 2
+
+
+def test_a_limit_inside_the_interval_is_undecided_and_said_so() -> None:
+    (told,) = limit_remarks(timed(5.1, 4.9, 5.3, 900), Limit(5.0).asked)
+    assert told.code == "tune.limit-undecided"
+    assert BOOK.text(told) == (
+        "Whether the result keeps the latency limit of 5.00 ms is undecided: 5.10 ms (95 % CI 4.90–5.30 ms)."
+    )
+    (unknown,) = limit_remarks(timed(5.1, 4.9, 5.3, 900), Limit(energy_mj=3.0).asked)
+    assert unknown.code == "tune.limit-undecided"
+    assert "was not measured" in BOOK.text(unknown)
+
+
+@given(st.sampled_from(list(Goal)), st.floats(0.1, 100), st.floats(0.01, 1000), st.floats(0, 0.4), st.floats(0, 0.4))
+def test_a_limit_is_kept_or_broken_only_if_the_whole_interval_agrees(
+    goal: Goal, asked: float, value: float, below: float, above: float
+) -> None:
+    ends = (value * (1 - below), value * (1 + above))
+    kept = keeps_limit(goal, asked, Amount(value, ends))
+    inside = [end >= asked if goal.more_is_better else end <= asked for end in ends]
+    assert kept is (inside[0] if inside[0] == inside[1] else None)
+
+
+def test_after_one_process_only_what_nobody_could_overlook_is_decided() -> None:
+    assert keeps_limit(Goal.LATENCY, 5.0, Amount(9.0)) is False
+    assert keeps_limit(Goal.LATENCY, 5.0, Amount(2.0)) is True
+    assert keeps_limit(Goal.LATENCY, 5.0, Amount(6.0)) is None
+    assert keeps_limit(Goal.THROUGHPUT, 100.0, Amount(400.0)) is True
+    assert keeps_limit(Goal.THROUGHPUT, 100.0, Amount(50.0)) is False
+    assert keeps_limit(Goal.ENERGY, 5.0, None) is None
 
 
 def test_a_trial_comes_back_from_the_session_as_it_was() -> None:
@@ -152,6 +198,42 @@ def test_nothing_beats_what_is_on_the_front_and_something_beats_the_rest(trials:
     assert not any(beats(one, other) for one in kept for other in front)
     assert all(any(beats(one, trial) for one in front) for trial in kept if trial not in front)
     assert [trial.median_ms for trial in front] == sorted(trial.median_ms for trial in front)
+
+
+@given(st.lists(st.tuples(TRIALS, st.floats(0.1, 10), st.floats(1, 1000)), min_size=1, max_size=10))
+def test_the_front_has_the_best_of_every_goal(drawn: list[tuple[Trial, float, float]]) -> None:
+    trials = [
+        replace(trial, amounts={"energy": Amount(energy), "throughput": Amount(rate)}) for trial, energy, rate in drawn
+    ]
+    kept = [trial for trial in trials if trial.floor is FloorState.KEPT]
+    front = front_of(trials, [Goal.ENERGY, Goal.THROUGHPUT])
+
+    def costs(some: Sequence[Trial], goal: Goal) -> list[float]:
+        known = [amount.value for trial in some if (amount := trial.amount(goal))]
+        return [-value for value in known] if goal.more_is_better else known
+
+    for goal in (Goal.ENERGY, Goal.THROUGHPUT, Goal.LATENCY, Goal.SIZE):
+        assert min(costs(kept, goal), default=None) == min(costs(front, goal), default=None)
+    assert costs(front, Goal.ENERGY) == sorted(costs(front, Goal.ENERGY)), "the best of the goal first"
+
+
+def test_the_document_has_the_goal_and_the_front_as_data() -> None:
+    data = json.loads(json.dumps(document(examples.for_energy()), allow_nan=False))
+    assert {"name": "energy", "unit": "mJ", "verdict": "faster", "confirmed": True}.items() <= data["goal"].items()
+    assert data["goal"]["original"] == {"value": 22.0, "ci95": [21.5, 22.6]}
+    assert data["best"]["speedup"] == pytest.approx(1 / 0.525), "the speedup is that of the latency"
+    assert [entry["energy_mj"] for entry in data["front"]] == [8.9, 22.0], "the original loses no accuracy"
+    assert [entry["code"] for entry in data["untried"]][:2] == ["untried.plans", "untried.recipes"]
+    assert document(found())["goal"]["name"] == "latency"
+
+
+@pytest.mark.parametrize("goal", [goal for goal in Goal if goal is not Goal.LATENCY])
+def test_the_sentence_names_what_was_gained(goal: Goal) -> None:
+    best = replace(BEST, amounts={goal.value: Amount(1.0)})
+    told = verdict_words(found(best, goal=goal))
+    assert told.startswith("58 % smaller" if goal is Goal.SIZE else f"{goal.gain(FASTER.ratio, FASTER.ci95)}, ")
+    assert "latency 2.40 ms → 1.00 ms" in told
+    assert verdict_words(found(START, goal=goal)).startswith("Keep the original")
 
 
 def test_the_sentence_that_a_manager_understands() -> None:

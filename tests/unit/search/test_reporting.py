@@ -11,12 +11,12 @@ from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
 from hasten.core.plan import Plan
 from hasten.core.remark import remark, said
 from hasten.core.trial import NOTHING, ORIGINAL, Trial
 from hasten.data.metrics import TopK
 from hasten.evaluate.floor import floor_of_original
-from hasten.practices.quantize.facts import SPEED
 from hasten.search import accuracy
 from hasten.search.accuracy import AccuracyJudge
 from hasten.search.mixing import Mixer
@@ -66,7 +66,7 @@ class Simulated(QuantizeSearch):
         self.notes: list[Remark] = []
         self.judge = SimulatedJudge(drops, strict=strict)
         self.store: Any = SimpleNamespace(
-            settings=SimpleNamespace(goal=SPEED, mix=mix, strict=strict),
+            settings=SimpleNamespace(goal=Goal.LATENCY, mix=mix, strict=strict),
             judge=self.judge,
             folder=SimpleNamespace(
                 variants=self.saved,

@@ -10,13 +10,13 @@ import pytest
 from hasten.api import Data, Effort, SearchSettings, quantize
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
 from hasten.core.trial import Purpose, Trial
 from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.explanation.facts import Change, NodeRow
 from hasten.explanation.node_gains import Gains, NodeGain, gains_from_rows
 from hasten.model.matching import Certainty
 from hasten.model.reader import read_graph
-from hasten.practices.quantize.facts import SIZE
 from hasten.practices.quantize.rules import with_slow_nodes
 from hasten.practices.quantize.words import BOOK
 from hasten.search.quantizing import QuantizeSearch, kernel_note
@@ -87,7 +87,7 @@ def test_who_asks_for_size_gets_no_larger_variant_and_waits_for_no_profile() -> 
         return ()
 
     class Search(QuantizeSearch):
-        def __init__(self, goal: str) -> None:
+        def __init__(self, goal: Goal) -> None:
             int8 = variant("static_int8", 0.9)
             self.store: Any = SimpleNamespace(
                 settings=SimpleNamespace(goal=goal),
@@ -97,9 +97,9 @@ def test_who_asks_for_size_gets_no_larger_variant_and_waits_for_no_profile() -> 
                 gains_of=lambda trial, plan: None,
             )
 
-    Search(SIZE)._leave_slow_nodes()
+    Search(Goal.SIZE)._leave_slow_nodes()
     assert profiled == []
-    Search("speed")._leave_slow_nodes()
+    Search(Goal.LATENCY)._leave_slow_nodes()
     assert [trial.variant for trial in profiled] == ["static_int8"]
 
 

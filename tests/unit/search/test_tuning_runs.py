@@ -11,8 +11,9 @@ import pytest
 
 from hasten.api import Data, Effort, SearchSettings, blocks, document, tune
 from hasten.bundle.folder import read_bundle
-from hasten.core.errors import ModelError
+from hasten.core.errors import ModelError, UsageError
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
 from hasten.core.limits import Limit
 from hasten.core.session import read_session
 from hasten.core.trial import ORIGINAL, Status
@@ -77,6 +78,23 @@ def test_every_trial_is_in_the_session(found: TuneFound, place: Path) -> None:
     assert trials[found.best.id]["status"] == Status.CHOSEN
 
 
+def test_the_session_tells_what_the_best_was_and_when(found: TuneFound, place: Path) -> None:
+    best = [line.data for line in read_session(place / "out" / "session.jsonl").lines if line.kind == "best"]
+    times = [data["elapsed_s"] for data in best]
+    assert best[0]["trial"].startswith(ORIGINAL), "from the first round on there is an answer"
+    assert times == sorted(times)
+    assert times[-1] <= found.seconds
+    assert (best[-1]["trial"], best[-1]["confirmed"]) == (found.best.id, found.is_confirmed)
+
+
+def test_every_trial_that_ran_has_a_start(found: TuneFound, place: Path) -> None:
+    timed = [trial for trial in _trials(place / "out") if trial["levels"]]
+    assert timed
+    assert all(trial["amounts"]["start"]["value"] > 0 for trial in timed)
+    assert all(set(trial["costs"]["start"]) == set(trial["levels"]) for trial in timed)
+    assert all(entry["start_ms"] for entry in document(found)["front"])
+
+
 def test_going_on_times_no_candidate_from_the_start(found: TuneFound, place: Path) -> None:
     before = {
         trial.label: trial.data["levels"]
@@ -121,6 +139,47 @@ def test_a_limit_out_of_reach_is_said_with_the_nearest(place: Path) -> None:
     found = tune(place / "tiny.tflite", place / "limit", data=data_in(place), settings=settings, effort=Effort(4.0))
     assert [missed.facts["limit"] for missed in found.unreachable] == ["latency", "size"]
     assert "the best result is" in document(found)["verdict"]
+
+
+@pytest.mark.slow
+def test_what_a_short_budget_leaves_untried_is_tried_by_the_next_run(place: Path) -> None:
+    def left(seconds: float, *, resume: bool) -> tuple[TuneFound, set[str]]:
+        settings = replace(SHORT, resume=resume)
+        effort = Effort(seconds)
+        found = tune(place / "tiny.tflite", place / "short", data=data_in(place), settings=settings, effort=effort)
+        return found, {name for one in found.untried for name in one.facts.get("recipes", ())}
+
+    first, untried = left(1.0, resume=False)
+    assert untried == {"float16", "static_int8"}
+    assert [entry["code"] for entry in document(first)["untried"]] == [one.code for one in first.untried]
+    again, still = left(25.0, resume=True)
+    assert still < untried
+    assert again.trials > first.trials
+    assert again.seconds > first.seconds, "the time of both"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("goal", [Goal.SIZE, Goal.THROUGHPUT, Goal.START])
+def test_a_goal_of_its_own(goal: Goal, place: Path) -> None:
+    settings = replace(SHORT, goal=goal, limit=Limit(latency_ms=10_000.0))
+    folder = place / goal.value
+    found = tune(place / "tiny.tflite", folder, data=data_in(place), settings=settings, effort=Effort(20.0))
+    assert not found.unreachable
+    told = document(found)["goal"]
+    assert (told["name"], told["unit"]) == (goal.value, goal.unit)
+    assert told["original"]["value"] > 0
+    best = [line.data for line in read_session(folder / "session.jsonl").lines if line.kind == "best"]
+    assert {data["goal"] for data in best} == {goal.value}
+    if goal is Goal.SIZE:
+        smallest = min(trial["size"] for trial in _trials(folder) if trial["floor"] == FloorState.KEPT)
+        assert found.best.size_bytes <= smallest * 1.01
+    if goal is Goal.START:
+        cached = [trial for trial in _trials(folder) if trial["plan"]["cache"]]
+        assert cached
+        assert read_bundle(folder).plan.describe() == found.best.plan.describe()
+    assert (folder / "report.html").is_file()
+    with pytest.raises(UsageError, match="another goal"):
+        tune(place / "tiny.tflite", folder, data=data_in(place), settings=replace(SHORT, resume=True))
 
 
 def test_a_model_that_changes_meanwhile_is_told_and_nothing_is_lost(place: Path, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def examine(
     for number, entry in enumerate(entries):
         effort.progress(_SHARE_OF_CHECKS * number / len(entries), f"checking {entry.name}")
         _check(entry, inputs, make, effort, fresh=graph.stateful)
-        if cache and entry.failure is None and _keeps_a_cache(entry.candidate.plan):
+        if cache and entry.failure is None and entry.candidate.plan.may_keep_cache:
             effort.progress(_SHARE_OF_CHECKS * (number + 0.5) / len(entries), f"filling the cache of {entry.name}")
             folder = f"{cache}/{Path(entry.name).name}-{candidate.model.sha256[:12]}"
             entry.cached_start_ms = _cached_start_ms(entry, folder, effort)
@@ -177,11 +177,6 @@ def _named(entry: _Entry, failure: Failure) -> Failure:
     """The failure with a cause that the engine itself leaves to a status."""
     without = YNNPACK_OPTION in entry.candidate.plan.options and failure.kind == "engine"
     return _WITHOUT_YNNPACK if without and failure.code == UNSUPPORTED else failure
-
-
-def _keeps_a_cache(plan: Plan) -> bool:
-    """Built-in kernels work nothing out at their start, and a delegate library is not told of the folder."""
-    return not plan.delegate and (plan.accelerator != "cpu" or plan.kernel == "delegate")
 
 
 def _cached_start_ms(entry: _Entry, folder: str, effort: Effort) -> float | None:

@@ -11,14 +11,12 @@ from typing import Any, Final
 from hasten.core.codec import key, record
 from hasten.core.comparison import Verdict
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import Remark
 from hasten.core.trial import NOTHING, Trial
 from hasten.variants.io_types import FLOAT_IO, IoTypes
 
-SPEED: Final = "speed"
-SIZE: Final = "size"
-GOALS: Final = (SPEED, SIZE)
 # What all weights in integers are worth, as a part of a run's time.
 _WORTH_OF_WEIGHTS: Final = 0.1
 _SMALLEST_SHARE: Final = 1e-4
@@ -56,7 +54,7 @@ class QuantizeFound:
     chosen: str
     path: str
     """The file of the chosen one."""
-    goal: str = SPEED
+    goal: Goal = Goal.LATENCY
     max_drop: float = 0.0
     data: str = ""
     sensitivity: tuple[Sensitivity, ...] = ()

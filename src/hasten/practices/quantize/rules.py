@@ -9,9 +9,9 @@ from hasten.core.codec import finite, to_data
 from hasten.core.comparison import DEFAULT_MARGIN, Verdict, compare_levels
 from hasten.core.finding import Finding, Standing
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import NOTHING, ORIGINAL, REWRITTEN, Purpose, Status
-from hasten.practices.quantize.facts import SIZE
 from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 NAME: Final = "quantize"
 
 
-def is_better(trial: Trial, best: Trial, goal: str) -> bool:
+def is_better(trial: Trial, best: Trial, goal: Goal) -> bool:
     """Whether a variant serves the goal better, whatever its accuracy."""
-    if goal == SIZE:
+    if goal is Goal.SIZE:
         return 0 < trial.size_bytes < best.size_bytes
     if trial.against is None or trial.against.verdict is not Verdict.FASTER:
         return False
@@ -34,7 +34,7 @@ def is_better(trial: Trial, best: Trial, goal: str) -> bool:
     return best.against is None or trial.against.ratio < best.against.ratio * (1 - DEFAULT_MARGIN)
 
 
-def choose(trials: Iterable[Trial], goal: str) -> Trial:
+def choose(trials: Iterable[Trial], goal: Goal) -> Trial:
     """The best whose accuracy allows it; the original, the first of them, where no other does better."""
     best, *others = trials
     for trial in others:
@@ -43,7 +43,7 @@ def choose(trials: Iterable[Trial], goal: str) -> Trial:
     return best
 
 
-def worth_mixing(trials: Sequence[Trial], goal: str) -> list[Trial]:
+def worth_mixing(trials: Sequence[Trial], goal: Goal) -> list[Trial]:
     """Variants that would be better than the choice if their accuracy allowed it, the best first."""
     best = choose(trials, goal)
     refused = [one for one in trials if one.is_refused and not one.is_step and len(one.nodes) > 1]
@@ -66,7 +66,7 @@ def with_slow_nodes(trials: Sequence[Trial]) -> Trial | None:
     return min((one for one in timed if recipe_from_name(one.recipe).is_static_int8), key=_preference, default=None)
 
 
-def choice(trials: Sequence[Trial], goal: str) -> Remark:
+def choice(trials: Sequence[Trial], goal: Goal) -> Remark:
     """Why this one."""
     best, original = choose(trials, goal), trials[0]
     if best is original:
@@ -177,7 +177,7 @@ def _faster(code: str, known: Evidence, trials: Sequence[Trial]) -> Remark:
     return remark(code, **origin(trial), ratio={"ratio": ratio}, why=to_data(trial.why))
 
 
-def _why_none(trials: Sequence[Trial], goal: str) -> Remark:
+def _why_none(trials: Sequence[Trial], goal: Goal) -> Remark:
     """Why no variant is chosen."""
     original, *variants = trials
     judged = [trial for trial in variants if trial.floor not in (FloorState.NOT_JUDGED, FloorState.FAILED)]
@@ -195,7 +195,7 @@ def _why_none(trials: Sequence[Trial], goal: str) -> Remark:
         return remark("quantize.all-undecided")
     if not kept:
         return remark("quantize.none-keeps-floor")
-    if goal == SIZE:
+    if goal is Goal.SIZE:
         return remark("quantize.none-smaller")
     smallest = min(kept, key=lambda trial: trial.size_bytes)
     smaller = smallest.size_bytes < original.size_bytes
@@ -205,10 +205,10 @@ def _why_none(trials: Sequence[Trial], goal: str) -> Remark:
     )
 
 
-def _promise(trial: Trial, best: Trial, goal: str) -> tuple[float, float]:
+def _promise(trial: Trial, best: Trial, goal: Goal) -> tuple[float, float]:
     """The gain in steps of a tenth, then what was lost: among equals, the one nearest to the floor."""
     by_speed = trial.against.ratio if trial.against else math.inf
-    gain = trial.size_bytes / max(1, best.size_bytes) if goal == SIZE else by_speed
+    gain = trial.size_bytes / max(1, best.size_bytes) if goal is Goal.SIZE else by_speed
     return round(gain, 1), math.inf if trial.drop is None else trial.drop
 
 

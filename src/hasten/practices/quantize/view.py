@@ -88,7 +88,7 @@ def document(found: QuantizeFound) -> dict[str, Any]:
         "sensitivity": [to_data(entry) for entry in found.sensitivity],
         "max_drop": found.max_drop,
         "floor": dict(found.floor),
-        "goal": found.goal,
+        "goal": found.goal.value,
         "data": found.data,
         "already_quantized": BOOK.text(found.already),
         "input_type": found.io_types.input_type,

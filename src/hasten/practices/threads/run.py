@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.codec import to_data
 from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.samples import Samples
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.measure.schedule import Schedule
 from hasten.practices.threads.facts import (
@@ -36,6 +35,7 @@ from hasten.practices.threads.words import condition_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.core.samples import Samples
     from hasten.measure.effort import Effort
     from hasten.practices.threads.facts import EffectOfOption, Row
 
@@ -195,10 +195,9 @@ class _Study:
     def _keep_round(self, trials: _Trials, tracks: Sequence[Track]) -> None:
         condition = trials.condition
         for track in tracks:
-            measured = track.result()
-            if isinstance(measured, Failure):
+            latest = track.latest_round()
+            if isinstance(latest, Failure):
                 continue
-            latest = replace(measured, samples=Samples(tuple(track.rounds[-1]), track.timer_step_ns))
             beside = {"load": condition.situation, "load_kind": condition.kind, "load_workers": condition.workers}
             label = f"{track.candidate.label} {condition_words(condition)}"
             self.effort.keep("measurement", label, {**to_data(latest), **beside, "round": trials.schedule.rounds})

@@ -9,11 +9,12 @@ from hasten.core import accuracy_notes
 from hasten.core.accuracy import Accuracy, Kind, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
 from hasten.core.remark import remark, said
 from hasten.core.statistics import Interval
 from hasten.core.trial import ORIGINAL, Purpose, Trial
 from hasten.evaluate import words
-from hasten.practices.quantize.facts import SIZE, QuantizeFound, Sensitivity
+from hasten.practices.quantize.facts import QuantizeFound, Sensitivity
 from hasten.variants.io_types import IoTypes
 
 _ACCURACY = Accuracy("top-1", 0.921, 0.895, 0.941, 500, "data.npz")
@@ -114,7 +115,7 @@ def odd() -> QuantizeFound:
         trials=(replace(ORIGINAL_TRIAL, reporting=replace(agreement, value=0.0)), ruined, failed),
         chosen=ORIGINAL,
         path="out/chosen.tflite",
-        goal=SIZE,
+        goal=Goal.SIZE,
         max_drop=0.01,
         data="images",
         resumed=True,

@@ -11,9 +11,10 @@ from hasten.core.accuracy import Accuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.finding import Standing
 from hasten.core.floor import FloorState, FloorVerdict
+from hasten.core.goal import Goal
 from hasten.core.remark import said
 from hasten.core.trial import ORIGINAL, Purpose, Trial
-from hasten.practices.quantize.facts import SIZE, SPEED, QuantizeFound
+from hasten.practices.quantize.facts import QuantizeFound
 from hasten.practices.quantize.rules import choice, choose, finding_of, worth_mixing
 from hasten.practices.quantize.words import BOOK
 
@@ -28,66 +29,68 @@ def variant(name: str, floor: FloorState = KEPT, *, size: int = 500, ratio: floa
 
 
 def found(*trials: Trial) -> QuantizeFound:
-    return QuantizeFound("m.tflite", trials, choose(trials, SPEED).variant, "out/chosen.tflite")
+    return QuantizeFound("m.tflite", trials, choose(trials, Goal.LATENCY).variant, "out/chosen.tflite")
 
 
 def test_the_original_stays_unless_a_variant_is_proven_faster() -> None:
     trials = [START, variant("same"), variant("slower", ratio=2.0), variant("fast but wrong", BROKEN, ratio=0.5)]
-    assert choose(trials, SPEED) is START
-    assert choice(trials, SPEED).code == "quantize.none-proven-faster"
-    assert choice(trials, SPEED).facts["smallest"] == {"variant": "same", "size": 500}
+    assert choose(trials, Goal.LATENCY) is START
+    assert choice(trials, Goal.LATENCY).code == "quantize.none-proven-faster"
+    assert choice(trials, Goal.LATENCY).facts["smallest"] == {"variant": "same", "size": 500}
     fast = variant("fast", ratio=0.8)
-    assert choose([*trials, fast, variant("less so", ratio=0.9)], SPEED) is fast
-    assert choose([*trials, fast, variant("no news", ratio=0.799)], SPEED) is fast
+    assert choose([*trials, fast, variant("less so", ratio=0.9)], Goal.LATENCY) is fast
+    assert choose([*trials, fast, variant("no news", ratio=0.799)], Goal.LATENCY) is fast
 
 
 def test_for_size_the_smallest_that_keeps_the_floor_is_chosen_however_slow() -> None:
     small = variant("small", size=250, ratio=3.0)
     trials = [START, variant("half"), small, variant("tiny", BROKEN, size=100)]
-    assert choose(trials, SIZE) is small
-    assert BOOK.text(choice(trials, SIZE)).startswith("small: 3.0× slower (95 % CI 3.0–3.0), 75 % smaller")
+    assert choose(trials, Goal.SIZE) is small
+    assert BOOK.text(choice(trials, Goal.SIZE)).startswith("small: 3.0× slower (95 % CI 3.0–3.0), 75 % smaller")
 
 
 def test_a_choice_is_explained_by_what_was_measured() -> None:
     fast = variant("fast", size=1100, ratio=0.8)
-    assert choice([START, fast], SPEED).facts["size"] == pytest.approx(0.1)
-    assert choice([START, fast], SPEED).facts["ratio"] == {"ratio": 0.8, "ci95": pytest.approx([0.79, 0.81])}
+    assert choice([START, fast], Goal.LATENCY).facts["size"] == pytest.approx(0.1)
+    assert choice([START, fast], Goal.LATENCY).facts["ratio"] == {"ratio": 0.8, "ci95": pytest.approx([0.79, 0.81])}
     unsure = Comparison(Verdict.UNDECIDED, 3.03, (0.1, 90.0), math.inf, 2)
     small = replace(variant("small", size=380), against=unsure)
-    assert "speed undecided" in BOOK.text(choice([START, small], SIZE))
-    assert choice([START, replace(small, against=None)], SIZE).facts["ratio"] is None
+    assert "speed undecided" in BOOK.text(choice([START, small], Goal.SIZE))
+    assert choice([START, replace(small, against=None)], Goal.SIZE).facts["ratio"] is None
     mixed = replace(fast, recipe="static_int8", float_nodes=tuple(range(9)))
-    assert BOOK.text(choice([START, mixed], SPEED)).startswith("Quantized to int8, with 9 operators kept in float")
+    assert BOOK.text(choice([START, mixed], Goal.LATENCY)).startswith(
+        "Quantized to int8, with 9 operators kept in float"
+    )
 
 
 def test_a_variant_without_a_file_is_never_chosen() -> None:
-    assert choose([START, replace(variant("gone", size=10), path="")], SIZE) is START
+    assert choose([START, replace(variant("gone", size=10), path="")], Goal.SIZE) is START
 
 
 def test_without_data_nothing_is_chosen_and_the_finding_asks_for_some() -> None:
     trials = (START, variant("any", UNKNOWN, ratio=0.5))
-    assert choose(trials, SPEED) is START
+    assert choose(trials, Goal.LATENCY) is START
     finding = finding_of(found(*trials))
     assert finding.standing is Standing.NOT_EXAMINED
     assert "--data" in BOOK.hint(finding.remark)
 
 
 def test_a_larger_variant_is_not_advised_for_its_size() -> None:
-    assert choice([START, variant("larger", size=1900)], SPEED).facts["smallest"] is None
+    assert choice([START, variant("larger", size=1900)], Goal.LATENCY).facts["smallest"] is None
 
 
 def test_where_none_could_be_made_that_is_said_with_a_reason() -> None:
     failed = Trial("float16", floor=FAILED, why=said("float16 changes nothing."))
-    assert "float16: float16 changes nothing." in BOOK.text(choice([START, failed], SPEED))
+    assert "float16: float16 changes nothing." in BOOK.text(choice([START, failed], Goal.LATENCY))
     assert finding_of(found(START, failed)).standing is Standing.NOT_EXAMINED
-    assert choice([START, failed, variant("wrong", BROKEN)], SPEED).code == "quantize.none-keeps-floor"
-    assert choice([START], SPEED).code == "quantize.none-judged"
+    assert choice([START, failed, variant("wrong", BROKEN)], Goal.LATENCY).code == "quantize.none-keeps-floor"
+    assert choice([START], Goal.LATENCY).code == "quantize.none-judged"
 
 
 def test_an_original_that_data_cannot_judge_is_the_reason_for_no_choice() -> None:
     trials = (replace(START, why=said("It is no better than chance.")), variant("any", UNKNOWN, ratio=0.5))
-    assert choose(trials, SPEED) is trials[0]
-    assert "It is no better than chance." in BOOK.text(choice(trials, SPEED))
+    assert choose(trials, Goal.LATENCY) is trials[0]
+    assert "It is no better than chance." in BOOK.text(choice(trials, Goal.LATENCY))
     assert finding_of(found(*trials)).standing is Standing.NOT_EXAMINED
 
 
@@ -102,30 +105,30 @@ def test_an_undecided_variant_is_chosen_unless_the_rule_refuses_it() -> None:
         variant("open", FloorState.UNDECIDED, ratio=0.5), judged=verdict, reported=verdict, reporting=accuracy
     )
     trials = [START, open_one]
-    assert choose(trials, SPEED) is open_one
-    assert BOOK.text(choice(trials, SPEED)).endswith(
+    assert choose(trials, Goal.LATENCY) is open_one
+    assert BOOK.text(choice(trials, Goal.LATENCY)).endswith(
         "accuracy undecided, −0.6 pp (95 % CI −2.8 to +1.5). About 4,200 samples would decide; the 156 here can show a"
         " drop of 2.1 pp or more."
     )
-    flattered = BOOK.text(choice([START, replace(open_one, optimistic=True)], SPEED))
+    flattered = BOOK.text(choice([START, replace(open_one, optimistic=True)], Goal.LATENCY))
     assert flattered.endswith("slightly optimistic, as the reporting part of the data had a say in the choice.")
     refused = replace(open_one, refused=True)
-    assert choose([START, refused], SPEED) is START
-    assert choice([START, refused], SPEED).code == "quantize.all-undecided"
-    assert worth_mixing([START, replace(refused, nodes=(1, 2))], SPEED) == [replace(refused, nodes=(1, 2))]
+    assert choose([START, refused], Goal.LATENCY) is START
+    assert choice([START, refused], Goal.LATENCY).code == "quantize.all-undecided"
+    assert worth_mixing([START, replace(refused, nodes=(1, 2))], Goal.LATENCY) == [replace(refused, nodes=(1, 2))]
 
 
 def test_among_equally_fast_ones_the_one_nearest_to_the_floor_is_mixed_first() -> None:
     far, near = (replace(variant(name, BROKEN, ratio=0.5), drop=drop) for name, drop in (("far", 0.3), ("near", 0.02)))
-    assert [trial.variant for trial in worth_mixing([START, far, near], SPEED)] == ["near", "far"]
+    assert [trial.variant for trial in worth_mixing([START, far, near], Goal.LATENCY)] == ["near", "far"]
 
 
 def test_only_what_would_be_better_is_worth_mixing() -> None:
     kept = variant("kept", ratio=0.8)
     best, second = variant("best", BROKEN, ratio=0.5), variant("second", BROKEN, ratio=0.7)
     trials = [START, kept, second, best, variant("no better", BROKEN, ratio=0.9), variant("slow", BROKEN, ratio=2.0)]
-    assert [trial.variant for trial in worth_mixing(trials, SPEED)] == ["best", "second"]
+    assert [trial.variant for trial in worth_mixing(trials, Goal.LATENCY)] == ["best", "second"]
     mix = replace(best, variant="best+float1", float_nodes=(1,), purpose=Purpose.FLOOR)
-    assert mix not in worth_mixing([*trials, mix], SPEED)
+    assert mix not in worth_mixing([*trials, mix], Goal.LATENCY)
     without_slow = replace(mix, purpose=Purpose.SLOW_NODES)
-    assert without_slow in worth_mixing([*trials, without_slow], SPEED)
+    assert without_slow in worth_mixing([*trials, without_slow], Goal.LATENCY)

@@ -1,0 +1,166 @@
+"""Reports of searches for any goal: the curve of the best, what was left untried, the front and the steps."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tune_session import Line, session_of, tune_lines
+
+from hasten.core.codec import to_data
+from hasten.core.comparison import Verdict
+from hasten.core.floor import FloorState
+from hasten.core.goal import Amount, Goal
+from hasten.core.remark import remark
+from hasten.core.statistics import Interval
+from hasten.core.trial import Status, Step, Trial, trial_data
+from hasten.report.figures import best_rows, goal_of
+from hasten.report.forms import markdown_report
+from hasten.report.page import html_report
+from hasten.report.steps import steps_of, steps_section
+from hasten.report.summary import summarize
+from hasten.report.trial_charts import front_spec, timeline_spec
+from hasten.search.facts import BestSoFar
+from hasten.show.blocks import Chart
+
+if TYPE_CHECKING:
+    from hasten.core.session import Session
+
+
+def searched(goal: Goal, values: dict[str, float]) -> Session:
+    """A session with a trial for each of these figures of the goal, and the best over time."""
+    lines: list[Line] = [("settings", "tune", {"model": "m.tflite", "budget_s": 60.0, "goal": goal.value})]
+    for place, (name, value) in enumerate(values.items()):
+        trial = Trial(
+            name,
+            status=Status.KEPT,
+            floor=FloorState.KEPT,
+            latency=Interval(5.0, 4.9, 5.1),
+            size_bytes=int(value) if goal is Goal.SIZE else 1000 + place,
+            amounts={goal.value: Amount(value, (0.9 * value, 1.1 * value))},
+            elapsed_s=10.0 * place,
+        )
+        lines.append(("trial", trial.id, trial_data(trial)))
+        best = BestSoFar(trial.id, goal, Amount(value, (0.9 * value, 1.1 * value)), 10.0 * place, place == 2)
+        lines.append(("best", trial.id, to_data(best)))
+    untried = {"text": "1 recipe was not tried for lack of time: float16.", "hint": "Continue with --resume."}
+    result = {"model": "m.tflite", "verdict": "Better.", "goal": {"name": goal.value}, "untried": [untried]}
+    lines.append(("result", "tune", result))
+    return session_of(lines)
+
+
+def chart(session: Session, name: str) -> Chart:
+    sections = summarize(session).sections
+    blocks = [block for section in sections for block in section.blocks if isinstance(block, Chart)]
+    return next(block for block in blocks if block.name == name)
+
+
+VALUES = {"original": 40.0, "middling": 30.0, "best": 10.0}
+
+
+@pytest.mark.parametrize("goal", list(Goal))
+def test_the_curve_is_what_was_known_when(goal: Goal) -> None:
+    session = searched(goal, VALUES)
+    curve = chart(session, "timeline").spec["layer"][0]["data"]["values"]
+    scale = 1e-6 if goal is Goal.SIZE else 1.0
+    assert [point["seconds"] for point in curve][:3] == [0.0, 10.0, 20.0]
+    assert [point["best"] for point in curve][:3] == pytest.approx([value * scale for value in VALUES.values()])
+    assert curve[-1]["best"] == curve[-2]["best"], "it lasts to the end"
+    assert "The best result over time" in html_report(session)
+    text = markdown_report(session)
+    assert "so far" in text
+    assert "confirmed" in text
+
+
+def test_a_setback_is_seen_on_the_curve() -> None:
+    """A best that failed its confirmation was the best until then, and no longer."""
+    session = searched(Goal.LATENCY, {"original": 4.0, "lucky": 1.0, "solid": 2.0})
+    curve = chart(session, "timeline").spec["layer"][0]["data"]["values"]
+    assert [point["best"] for point in curve][:3] == [4.0, 1.0, 2.0]
+
+
+def test_an_older_session_has_the_lowest_that_came_out() -> None:
+    session = session_of(tune_lines(20))
+    summary = summarize(session)
+    assert (summary.goal, summary.best, summary.untried) == (Goal.LATENCY, (), ())
+    curve = chart(session, "timeline").spec["layer"][0]["data"]["values"]
+    values = [point["best"] for point in curve]
+    assert values == sorted(values, reverse=True)
+    assert "untried" not in {section.name for section in summary.sections}
+
+
+def test_what_was_left_untried_has_a_section_of_its_own() -> None:
+    page = html_report(searched(Goal.LATENCY, VALUES))
+    assert "What was left untried" in page
+    assert "1 recipe was not tried for lack of time: float16." in page
+    assert "Continue with --resume." in page
+
+
+@pytest.mark.parametrize(
+    ("goal", "title"),
+    [
+        (Goal.LATENCY, "latency, ms"),
+        (Goal.ENERGY, "energy per inference, mJ"),
+        (Goal.THROUGHPUT, "throughput, inferences/s"),
+        (Goal.START, "start, ms"),
+    ],
+)
+def test_the_front_is_drawn_by_the_goal(goal: Goal, title: str) -> None:
+    rows = summarize(searched(goal, VALUES)).trials
+    spec = front_spec(rows, None, goal)
+    assert spec is not None
+    assert title in json.dumps(spec)
+    marked = [value["name"] for value in spec["data"]["values"] if value["front"]]
+    best = "original" if goal.more_is_better else "best"
+    if goal is not Goal.LATENCY:  # all have the same
+        assert f"{best}@cpu, 1 thread" in marked
+
+
+def test_goals_and_bests_that_cannot_be_read_are_left_out() -> None:
+    odd: list[dict[str, Any]] = [
+        {},
+        {"amount": 3, "elapsed_s": 1},
+        {"amount": {"value": "x"}, "elapsed_s": 1},
+        {"amount": {"value": 1.0}, "elapsed_s": None},
+    ]
+    session = session_of([("best", "a", data) for data in odd])
+    assert best_rows(session.lines) == ()
+    assert html_report(session)
+    assert goal_of({"goal": "joy"}, {"goal": {"name": 3}}, None) is Goal.LATENCY
+    assert goal_of(None, {"goal": "energy"}) is Goal.ENERGY
+
+
+def test_steps_of_the_goal_are_drawn_and_all_are_in_the_table() -> None:
+    what = remark("step.threads", threads=2, before=1)
+    threads = Step("threads", 4.0, 2.0, 0.5, (0.48, 0.52), what, Verdict.FASTER)
+    small = replace(threads, practice="quantize", ratio=0.25, goal=Goal.SIZE, amounts=(4_000_000.0, 1_000_000.0))
+    lines = session_of([("step", step.practice, to_data(step)) for step in (threads, small)]).lines
+    steps = steps_of(lines, None)
+    assert [(step.before, step.after) for step in steps] == [(4.0, 2.0), (4_000_000.0, 1_000_000.0)]
+    (section,) = steps_section(steps, Goal.SIZE)
+    (drawn,) = section.blocks
+    assert isinstance(drawn, Chart)
+    assert [value["high"] for value in drawn.spec["data"]["values"]] == pytest.approx([4.0, 4.0, 1.0])
+    assert "size, MB" in json.dumps(drawn.spec)
+    assert len(drawn.table.rows) == 2
+    assert drawn.description.startswith("From 4.00 MB to 1.00 MB")
+
+
+def test_more_throughput_is_a_gain() -> None:
+    what = remark("step.threads", threads=2, before=1)
+    step = Step("threads", 4.0, 5.0, 0.5, (0.48, 0.52), what, Verdict.FASTER, Goal.THROUGHPUT, (400.0, 800.0))
+    (row,) = steps_of(session_of([("step", "threads", to_data(step))]).lines, None)
+    assert row.is_gain
+    (section,) = steps_section((row,), Goal.THROUGHPUT)
+    (drawn,) = section.blocks
+    assert isinstance(drawn, Chart)
+    assert [value["kind"] for value in drawn.spec["data"]["values"]] == ["total", "gain", "total"]
+    assert "adds 400/s" in drawn.description
+
+
+def test_without_figures_of_the_goal_there_is_no_chart() -> None:
+    rows = summarize(session_of(tune_lines(5))).trials
+    assert timeline_spec(rows, (), 0.0, Goal.ENERGY) is None
+    assert front_spec(rows, None, Goal.ENERGY) is None

@@ -1,0 +1,109 @@
+"""Recipes that run on the same kernels: one timing for all, an evaluation each, and no more than it takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from hasten.core.limits import Limit
+from hasten.core.plan import Plan
+from hasten.core.trial import ORIGINAL, Purpose
+from hasten.measure.rounds import no_progress
+from hasten.search.elimination import Elimination
+from hasten.search.search import Search
+from hasten.search.settings import SearchSettings
+from tests.unit.search.simulated_race import FAR, KEPT, SimulatedCandidates, TrueGuard, Truth
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.core.trial import Trial
+    from hasten.search.candidates import Entrant
+    from hasten.search.floor_guard import Guard
+    from hasten.search.variant_store import VariantRequest, VariantStore
+
+TRUTHS = (
+    Truth(ORIGINAL, 1.0),
+    Truth("static_int8", 0.4, drop=0.2),
+    Truth("static_int8_min_max", 0.4, drop=0.1),
+    Truth("static_int8_corrected", 0.4),
+    Truth("static_int8_octav", 0.4),
+    Truth("dynamic_int8", 0.9),
+)
+
+
+class Racing(SimulatedCandidates):
+    """Entrants are recipes, and their figures are those of the simulation."""
+
+    def entrant(self, name: str) -> Entrant:
+        found = super().entrant(name)
+        if name != ORIGINAL:
+            self.update(found, recipe=name, purpose=Purpose.RECIPE)
+        return found
+
+    def _figures(self, trial: Trial) -> dict[str, Any]:
+        self._place(self.entrants[trial.id])
+        return {"latency": self.entrants[trial.id].trial.latency}
+
+
+@dataclass(slots=True)
+class MadeUpSearch(Search):
+    """Variants are made by naming them."""
+
+    def _made(self, request: VariantRequest, plans: Sequence[Plan]) -> list[Entrant]:
+        return [cast("Racing", self.candidates).entrant(request.recipe) for _ in plans]
+
+
+def searched(first: Sequence[str], truths: Sequence[Truth] = TRUTHS) -> tuple[MadeUpSearch, TrueGuard]:
+    """A search after the first recipes have raced."""
+    candidates = Racing(truths, 0.01, 0)
+    candidates.update(candidates.base, **KEPT)
+    guard = TrueGuard(candidates)
+    store = SimpleNamespace(settings=SearchSettings(tuple(truth.name for truth in truths[1:])), folder=None)
+    search = MadeUpSearch(cast("VariantStore", store), 60.0, math.inf, no_progress)
+    search.elimination = Elimination(candidates, cast("Guard", guard), Limit(), lambda text: None)
+    search.elimination.settle([candidates.base, *(candidates.entrant(name) for name in first)], FAR)
+    return search, guard
+
+
+def test_the_like_of_a_fast_one_that_broke_the_floor_are_judged_by_its_times() -> None:
+    search, guard = searched(["static_int8", "dynamic_int8"])
+    assert search.best.trial.variant == "dynamic_int8"
+    rounds = cast("Racing", search.candidates).number
+    found = search.kin(FAR)
+    assert cast("Racing", search.candidates).number == rounds, "nothing is timed"
+    assert [entrant.trial.variant for entrant in found] == ["static_int8_min_max", "static_int8_corrected"]
+    assert guard.judged[-2:] == ["static_int8_min_max", "static_int8_corrected"], "the first that holds ends it"
+    assert search.best.trial.variant == "static_int8_corrected"
+    assert search.best.trial.timed_as == f"static_int8@{Plan().describe()}"
+
+
+def test_a_slow_one_that_broke_the_floor_has_no_like_to_try() -> None:
+    slow = [Truth(truth.name, 1.2 if truth.name.startswith("static") else truth.ms, truth.drop) for truth in TRUTHS]
+    search, _ = searched(["static_int8", "dynamic_int8"], slow)
+    assert search.kin(FAR) == []
+
+
+def test_without_time_no_like_is_made() -> None:
+    search, _ = searched(["static_int8", "dynamic_int8"])
+    assert search.kin(-math.inf) == []
+
+
+def test_slow_nodes_of_dynamic_ranges_are_left_float_only_where_static_ones_break_the_floor() -> None:
+    asked: list[str] = []
+
+    def improved(first: Sequence[str], drop: float) -> list[str]:
+        asked.clear()
+        truths = (Truth(ORIGINAL, 1.0), Truth("static_int8", 0.4, drop=drop), Truth("dynamic_int8", 0.9))
+        search, _ = searched(first, truths)
+        store = cast("Any", search.store)
+        store.folder = SimpleNamespace(variants={})
+        store.variant = lambda name: name
+        store.slow_nodes = lambda name, plan: asked.append(name)
+        assert search._without_slow_nodes() == []
+        return list(asked)
+
+    assert improved(["static_int8", "dynamic_int8"], drop=0.0) == ["static_int8"]
+    assert improved(["static_int8", "dynamic_int8"], drop=0.2) == ["dynamic_int8"]
