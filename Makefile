@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all check format approve readme bench-self bench-trust tables software-gpu kotlin clean
+.PHONY: demo test test-all check format approve readme bench-self bench-trust tables software-gpu kotlin ssh-devices clean
 
 # Into a new folder each time: nothing that was made before is overwritten.
 demo: $(READY) ## tune the embedded model on its data, and say where the report is
@@ -12,10 +12,10 @@ demo: $(READY) ## tune the embedded model on its data, and say where the report 
 	$(BIN)/hasten tune demo --data demo --calibration demo --budget 2m -o "$$folder"
 
 # Files in their order: the slow ones come first, and both workers end at about the same time.
-test: check software-gpu kotlin ## style, types, architecture and the test suite
+test: check software-gpu kotlin ssh-devices ## style, types, architecture and the test suite
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
-test-all: check software-gpu kotlin ## the same with the slow tests
+test-all: check software-gpu kotlin ssh-devices ## the same with the slow tests
 	$(BIN)/pytest
 
 check: $(READY) ## style, types, architecture
@@ -39,6 +39,16 @@ kotlin:
 	{ echo "installing kotlin, whose compiler the tests use"; apt-get update -qq > /dev/null && \
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends kotlin > /dev/null; } || \
 	echo "kotlin could not be installed: the test of generated Kotlin will be skipped"
+
+# An ssh server for loopback, and an ARM64 system behind it (qemu-user, proot): devices for the tests. RUNLEVEL keeps
+# the package from starting a server of its own.
+ssh-devices:
+	@{ test -x /usr/sbin/sshd && command -v proot > /dev/null && command -v qemu-aarch64-static > /dev/null; } || \
+	test "$$(id -u)" != 0 || ! command -v apt-get > /dev/null || \
+	{ echo "installing openssh-server, proot and qemu-user-static, which the tests of devices use"; \
+	apt-get update -qq > /dev/null && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	--no-install-recommends openssh-server proot qemu-user-static > /dev/null; } || \
+	echo "the packages could not be installed: tests of devices behind ssh will be skipped"
 
 readme: $(READY) ## renew the outputs that the README shows (on an idle machine; about six minutes)
 	$(BIN)/python -m scripts.refresh_readme

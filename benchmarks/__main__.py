@@ -33,6 +33,7 @@ NAMES: Final = (
     "quick",
     "report",
     "platform_traces",
+    "ssh_trial",
 )
 _OUTCOMES: Final = {0: "reached", 1: "MISSED"}
 

@@ -30,6 +30,7 @@ ALLOWED: Final = {
     "watcher/": "reads what Python and users' programs wrote",
     "engine/": "reads the engine's messages",
     "targets/diagnosis.py": "reads the engine's log",
+    "targets/ssh_diagnosis.py": "reads what the ssh client wrote",
     "practices/app/recorded/names.py": "reads the names that TFLite and Android give to sections and functions",
 }
 # The same for single lines: a file and a part of the line.

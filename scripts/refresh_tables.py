@@ -293,6 +293,14 @@ def _platform_traces(result: Result) -> Iterator[Row]:
     yield f"a platform's trace of {result['megabytes']} MB", found, "60 s, 2,000 MB"
 
 
+def _ssh_trial(result: Result) -> Iterator[Row]:
+    yield "a trial over ssh on loopback, more than a local one", f"{result['extra_s']:.2f} s", "at most 0.3 s"
+    yield "until a device whose client is silent has ended its runner", f"{result['silent_s']:.1f} s", "at most 2 s"
+    yield "`hasten devices` with three devices, one of them dead", f"{result['list_s']:.1f} s", "under 2 s"
+    ends = f"{result['ratio_low']:.3f}–{result['ratio_high']:.3f}"
+    yield "a latency over ssh against the local one", f"{result['ratio']:.3f}× (95 % CI {ends})", "1.00×"
+
+
 def _same_choice(result: Result) -> Iterator[Row]:
     reached = sum(found["reached"] for found in result["models"].values())
     found = f"the same choice, or one that `compare` calls the same, on {reached} of {len(result['models'])} models"
@@ -316,6 +324,7 @@ _ROWS: Final[dict[str, Callable[[Result], Iterator[Row]]]] = {
     "runner_copies": _runner_copies,
     "report": _report,
     "platform_traces": _platform_traces,
+    "ssh_trial": _ssh_trial,
     "robust": _robust,
 }
 TABLES: Final[dict[str, Callable[[Results], str]]] = {

@@ -24,7 +24,7 @@ from hasten.data.request import Data
 from hasten.measure.arguments import checked
 from hasten.measure.effort import Effort
 from hasten.measure.opening import error_of, open_model
-from hasten.measure.rounds import FailedCandidate
+from hasten.measure.rounds import FailedCandidate, no_progress
 from hasten.practices.accelerators.facts import AcceleratorOptions
 from hasten.practices.operators.facts import OperatorOptions
 from hasten.practices.threads.facts import QUIET, SITUATIONS
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from hasten.gate.facts import CheckFound
     from hasten.gate.request import CheckRequest
     from hasten.measure.compare import ComparisonResult
-    from hasten.measure.rounds import Candidate, Track
+    from hasten.measure.rounds import Candidate, Progress, Track
     from hasten.model.graph import Graph
     from hasten.practices.accelerators.facts import AcceleratorsFound
     from hasten.practices.app.facts import TraceFound, WatchedFound
     from hasten.practices.app.run import Timeline, Watching
     from hasten.practices.copies.facts import CopiesFound
-    from hasten.practices.help.facts import DevicesFound, DoctorFound
+    from hasten.practices.help.facts import CleanFound, DevicesFound, DoctorFound
     from hasten.practices.operators.facts import OperatorsFound
     from hasten.practices.profile.exports import ProfileTimeline
     from hasten.practices.quantize.facts import QuantizeFound
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from hasten.search.facts import TuneFound
     from hasten.search.settings import SearchSettings
     from hasten.show.blocks import Block
+    from hasten.targets.base import Target
     from hasten.variants.io_types import IoTypes
     from hasten.variants.recipes import RECIPE_NAMES
 
@@ -93,6 +94,7 @@ __all__ = [
     "blocks",
     "check",
     "check_request",
+    "clean_devices",
     "compare",
     "copies",
     "cut",
@@ -117,7 +119,9 @@ __all__ = [
     "session_lines",
     "session_pictures",
     "session_report",
+    "set_up_device",
     "sustain",
+    "target",
     "threads",
     "trace",
     "tune",
@@ -384,11 +388,41 @@ def doctor(effort: Effort = Effort()) -> DoctorFound:
     return run(effort)
 
 
-def devices() -> DevicesFound:
-    """The targets within reach, each with its machine."""
-    from hasten.practices.help.run import devices as within_reach
+@checked
+def target(name: str = "local", *, seconds: float = 120.0, wait_seconds: float = 0.0) -> Target:
+    """A device for `Effort(on=…)`: local, ssh://[user@]host[:port], or a name of the file of targets.
 
-    return within_reach()
+    `seconds` is the time limit for one request, `wait_seconds` how long to wait where another session has the device.
+    Close it at the end: `with contextlib.closing(hasten.api.target(name)) as device: …`
+    """
+    from hasten.targets.base import Limits
+    from hasten.targets.target_file import target_named
+
+    return target_named(name, Limits(seconds, wait_seconds=wait_seconds))
+
+
+def devices(names: Sequence[str] = (), *, progress: Progress = no_progress) -> DevicesFound:
+    """The targets that are named, or all that are known, each with its machine."""
+    from hasten.practices.help.run import devices as look
+
+    return look(names, progress)
+
+
+def clean_devices(names: Sequence[str] = (), *, progress: Progress = no_progress) -> CleanFound:
+    """Remove all that hasten has stored on these devices, or on all that are known."""
+    from hasten.practices.help.run import clean
+
+    return clean(names, progress)
+
+
+def set_up_device(name: str, *, progress: Progress = no_progress) -> DevicesFound:
+    """Install LiteRT on a device, in an environment of hasten's own there."""
+    from hasten.practices.help.run import set_up
+
+    found = set_up(name, progress)
+    if isinstance(found, Failure):
+        raise found.error(Plan())
+    return found
 
 
 @checked

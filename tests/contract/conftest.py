@@ -3,44 +3,113 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from scripts import arm64_userland
 
 import hasten.practices
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
 from hasten.targets.base import Limits
 from hasten.targets.local import LocalTarget
+from hasten.targets.ssh import SshTarget
 from hasten.targets.staged import StagedTarget
 
 from .folder_transport import FolderTransport
+from .loopback_sshd import LoopbackSshd, running_sshd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport
+    from hasten.targets.ssh import SshDevice
 
     MakeTarget = Callable[[Limits], Target]
 
+USUAL = Limits(answer_seconds=60.0)
 _SOURCE = Path(__file__).with_name("planted_delegate.c")
 _HEADERS = Path(hasten.practices.__file__).parent / "accelerators" / "delegate_template"
 
 
-@pytest.fixture(params=["local", "staged"])
-def make_target(request: pytest.FixtureRequest, device: Path) -> MakeTarget:
+# What runs over ssh in `make test`: what the way there can change. The rest of the contract is slow there.
+_OVER_SSH = ("test_contract_models.py", "test_contract_staging.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Over ssh each test runs once in `make test`: its other parameters prove the same of the way there once more."""
+    seen: set[tuple[Path, str]] = set()
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        if isinstance(item, pytest.Function) and parameters and parameters.params.get("place") == "ssh":
+            name = item.path, item.originalname
+            if name in seen or item.path.name not in _OVER_SSH:
+                item.add_marker(pytest.mark.slow)
+            seen.add(name)
+
+
+@pytest.fixture(params=["local", "staged", "ssh", pytest.param("arm64", marks=pytest.mark.slow)])
+def place(request: pytest.FixtureRequest) -> str:
+    """Where the target under test is: each test runs in all places."""
+    return str(request.param)
+
+
+@pytest.fixture
+def make_target(place: str, request: pytest.FixtureRequest) -> MakeTarget:
     """Each target in turn, as a function of its limits."""
-    if request.param == "local":
+    if place == "local":
         return LocalTarget
+    made: MakeTarget = request.getfixturevalue(f"make_{place}")
+    return made
+
+
+@pytest.fixture
+def make_staged(device: Path) -> MakeTarget:
     # Of this process's environment the device has nothing but what every system sets.
     transport = FolderTransport(device, sys.executable, {"PATH": os.defpath, "HOME": str(device)})
     return partial(StagedTarget, "staged", transport)
+
+
+@pytest.fixture(scope="session")
+def make_ssh(sshd: LoopbackSshd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeTarget]:
+    with Shelf("ssh", sshd.device(tmp_path_factory.mktemp("ssh") / "device", sys.executable)) as shelf:
+        yield shelf
+
+
+@pytest.fixture(scope="session")
+def make_arm64(arm64_device: SshDevice) -> Iterator[MakeTarget]:
+    with Shelf("arm64", arm64_device) as shelf:
+        yield shelf
+
+
+class Shelf:
+    """Targets of one device by their limits, of which one is connected at a time: a device takes one session."""
+
+    def __init__(self, name: str, device: SshDevice) -> None:
+        self._name, self._device = name, device
+        self._made: dict[Limits, SshTarget] = {}
+
+    def __enter__(self) -> Shelf:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for target in self._made.values():
+            target.close()
+
+    def __call__(self, limits: Limits) -> SshTarget:
+        for other, target in self._made.items():
+            if other != limits:
+                target.close()
+        return self._made.setdefault(limits, SshTarget(self._name, self._device, limits))
 
 
 @pytest.fixture(scope="session")
@@ -49,9 +118,46 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("device")
 
 
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackSshd]:
+    """A plain ssh server of this machine."""
+    with running_sshd(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def arm64_device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshDevice]:
+    """An ssh server whose logins land in an emulated ARM64 system."""
+    if lacking := arm64_userland.missing_programs():
+        pytest.skip(f"no ARM64 system can be made here: apt-get install qemu-user-static proot ({', '.join(lacking)})")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    userland = cache / "hasten" / "arm64-userland"
+    try:
+        arm64_userland.make_userland(userland)
+    except SystemExit as failed:
+        pytest.skip(f"no ARM64 system can be made here: {failed}")
+    words = arm64_userland.enter_command(userland, "/usr/bin/python3", "-c", "print(1)")
+    variables = {**os.environ, **arm64_userland.environment()}
+    tried = subprocess.run(
+        words, env=variables, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=100
+    )
+    if tried.stdout != b"1\n":
+        pytest.skip(f"no ARM64 program runs here: {tried.stderr.decode(errors='replace').strip()}")
+    folder = tmp_path_factory.mktemp("arm64")
+    exports = [f"export {name}={value}" for name, value in arm64_userland.environment().items()]
+    enter = shlex.join(arm64_userland.enter_command(userland, "/bin/sh", "-c"))
+    script = folder / "enter"
+    script.write_text("\n".join(["#!/bin/sh", *exports, f'exec {enter} "$SSH_ORIGINAL_COMMAND"', ""]))
+    script.chmod(0o755)
+    with running_sshd(folder, f"ForceCommand {script}") as server:
+        # A name of its own: several runs of the tests may share the system.
+        yield replace(server.device(Path(f"/tmp/hasten-{os.getpid()}"), ""), patience_s=5.0)
+        shutil.rmtree(userland / "root" / "tmp" / f"hasten-{os.getpid()}", ignore_errors=True)
+
+
 @pytest.fixture
 def target(make_target: MakeTarget) -> Target:
-    return make_target(Limits(answer_seconds=60.0))
+    return make_target(USUAL)
 
 
 @pytest.fixture
@@ -69,13 +175,16 @@ def fails(make_target: MakeTarget) -> Callable[..., Failure]:
     """Start, load and run until it fails; the failure."""
 
     def provoke(path: Path, plan: Plan, workload: Workload | None = None, limits: Limits | None = None) -> Failure:
-        target = make_target(limits or Limits(answer_seconds=60.0))
+        target = make_target(limits or USUAL)
         try:
             with target.start(plan) as runner:
                 runner.load(path, workload or Workload())
                 runner.block(30.0, 8)
         except RunnerFailed as error:
             return error.failure
+        finally:
+            if limits is not None:
+                target.close()  # the test's own target may want the device next
         raise AssertionError("it did not fail")
 
     return provoke
@@ -112,6 +221,13 @@ def build_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Pat
 
 
 @pytest.fixture(scope="session")
-def planted(build_library: Callable[..., Path]) -> Path:
-    """The delegate that adds, and strikes on request."""
+def planted_here(build_library: Callable[..., Path]) -> Path:
     return build_library(_SOURCE, "planted")
+
+
+@pytest.fixture
+def planted(request: pytest.FixtureRequest, planted_here: Path) -> Path:
+    """The delegate that adds, and strikes on request."""
+    if "place" in request.fixturenames and request.getfixturevalue("place") == "arm64":
+        pytest.skip("the delegate is built for this machine's processor")
+    return planted_here

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -24,7 +25,7 @@ class FolderTransport:
         """Whether the folder has this file."""
         return (self._folder / name).is_file()
 
-    def put(self, content: bytes | Path, name: str) -> None:
+    def put(self, content: bytes | Path, name: str, digest: str) -> None:
         """Copy the file, then move it to its name."""
         place = self._folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -34,14 +35,19 @@ class FolderTransport:
                 shutil.copyfile(content, part)
             else:
                 part.write_bytes(content)
+            assert hashlib.sha256(part.read_bytes()).hexdigest() == digest
             part.replace(place)
         finally:
             with contextlib.suppress(OSError):
                 part.unlink()
 
+    def remove(self, name: str) -> None:
+        """Remove the file."""
+        (self._folder / name).unlink(missing_ok=True)
+
     def program(self, arguments: tuple[str, ...], name: str) -> Program:
-        """The Python itself, in the folder."""
-        return Program((self._python, *arguments), name, False, self._environment, self._folder)
+        """The Python itself, in the folder; it takes nothing from the environment or the user's own packages."""
+        return Program((self._python, "-I", *arguments), name, False, self._environment, self._folder)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from hasten.core.failure import RunnerFailed
@@ -14,7 +15,10 @@ from hasten.core.plan import Plan, Workload
 from hasten.measure.bench import bench
 from hasten.measure.rounds import Candidate
 from hasten.runner.background_load import KINDS
+from hasten.runner.protocol import Message
 from hasten.targets.base import Limits
+from hasten.targets.link import ProcessLink
+from hasten.targets.sent_samples import SentSamples
 from hasten.targets.staged import StagedTarget, runner_archive
 from tests import example_models
 
@@ -38,11 +42,11 @@ class CountingTransport(FolderTransport):
         self.copied: list[str] = []
         self.has_room = True
 
-    def put(self, content: bytes | Path, name: str) -> None:
+    def put(self, content: bytes | Path, name: str, digest: str) -> None:
         if not self.has_room:
             raise OSError("no space left on device")
         self.copied.append(name.rpartition("/")[2])
-        super().put(content, name)
+        super().put(content, name, digest)
 
 
 @pytest.fixture
@@ -89,8 +93,6 @@ def test_a_staged_file_outlives_the_hosts(staged: StagedTarget, write_model: Wri
 def load_request(path: str) -> Any:
     from dataclasses import asdict
 
-    from hasten.runner.protocol import Message
-
     return Message({"request": "load", "path": path, "plan": asdict(Plan()), "workload": asdict(Workload())})
 
 
@@ -105,6 +107,38 @@ def test_a_cache_folder_is_one_of_the_device(staged: StagedTarget, tmp_path: Pat
     with staged.start(Plan(cache="cache/model")) as runner:
         runner.load(write_model(example_models.mobilenet_like(8)), Workload())
     assert (tmp_path / "device/cache/model").is_dir()
+
+
+def test_samples_are_sent_once(
+    staged: StagedTarget, tmp_path: Path, write_model: WriteModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second model's evaluation reads what the first one's brought; what was lost is sent again."""
+    monkeypatch.setattr(SentSamples, "pays", True)
+    source = np.random.default_rng(0)
+    samples = [[source.random((1, 32, 32, 3), np.float32).tobytes()] for _ in range(12)]
+    sent: list[int] = []
+    ask = ProcessLink.ask
+
+    def counted(self: ProcessLink, request: Message, *, stage: str, seconds: float) -> Message:
+        if request.body["request"] == "evaluate_many":
+            sent.append(len(request.frames))
+        return ask(self, request, stage=stage, seconds=seconds)
+
+    monkeypatch.setattr(ProcessLink, "ask", counted)
+    path = write_model(example_models.mobilenet_like(8))
+    answers = []
+    for part in (samples[:8], samples, samples):
+        with staged.start(Plan()) as runner:
+            runner.load(path, Workload())
+            answers.append(runner.evaluate_many(part))
+    assert sent == [8, 4, 0]
+    assert answers[1] == answers[2]
+    assert answers[0] == answers[2][:8]
+    next((tmp_path / "device" / "samples").iterdir()).unlink()
+    with staged.start(Plan()) as runner:
+        runner.load(path, Workload())
+        assert runner.evaluate_many(samples) == answers[2]
+    assert sent == [8, 4, 0, 0, 1]
 
 
 def test_a_copy_that_fails_is_a_failure_of_the_target(
@@ -127,6 +161,18 @@ class FullTransport(CountingTransport):
 
     def program(self, arguments: tuple[str, ...], name: str) -> Program:
         raise AssertionError("nothing can be started there")
+
+
+def test_the_archive_is_unpacked_once_and_its_modules_compiled_once(staged: StagedTarget, tmp_path: Path) -> None:
+    compiled = []
+    for _ in range(2):
+        with staged.start(Plan()) as first, staged.start(Plan()) as second:
+            assert first.hello().engine == second.hello().engine
+        (folder,) = (tmp_path / "device" / "files").glob("*/runner.zip*.d")
+        compiled.append({path: path.stat().st_mtime_ns for path in folder.rglob("*.pyc")})
+    assert compiled[0]
+    assert compiled[0] == compiled[1]
+    assert len(list(folder.parent.iterdir())) == 2, "the archive and its folder, nothing half made"
 
 
 def test_the_archive_needs_nothing_of_the_host(tmp_path: Path) -> None:

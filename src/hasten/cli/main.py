@@ -70,11 +70,12 @@ class _Parser(argparse.ArgumentParser):
 
     def _meant(self, unknown: list[str]) -> str:
         known = self._option_string_actions
+        names = {option.lstrip("-"): option for option in known}
         for word in (word.partition("=")[0] for word in unknown if word.startswith("--")):
             if (same := _SAME.get(word)) in known:
                 return f"Use {same}, which is this command's option for the time."
-            if close := difflib.get_close_matches(word, known, 1):
-                return f"Did you mean {close[0]}?"
+            if close := difflib.get_close_matches(word.lstrip("-"), names, 1):
+                return f"Did you mean {names[close[0]]}?"
         return ""
 
     def with_values(self, words: list[str]) -> list[str]:

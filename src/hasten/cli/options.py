@@ -17,7 +17,7 @@ from hasten.cli.output import complain
 from hasten.core.checks import ABOVE_ZERO, FROM_ONE, SHARE, SHARE_TO_LOSE, Requirement
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
-from hasten.core.session import SessionWriter, keep_nothing
+from hasten.core.session import TARGET, SessionWriter, keep_nothing
 
 if TYPE_CHECKING:
     from hasten.bundle.record import Bundle
@@ -92,7 +92,19 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Where to run it, and the limits there."""
     group = parser.add_argument_group("where to run it")
-    group.add_argument("--target", default="local", help="device to use (default: local; see hasten devices)")
+    group.add_argument(
+        "--target",
+        default="local",
+        metavar="DEVICE",
+        help="local, ssh://[user@]host[:port] or a name of targets.toml (default: local; see hasten devices)",
+    )
+    group.add_argument(
+        "--wait",
+        type=positive_float,
+        default=0.0,
+        metavar="S",
+        help="wait for a device that another session uses, in seconds (default: do not wait)",
+    )
     group.add_argument(
         "--time-limit",
         type=positive_float,
@@ -198,9 +210,9 @@ def workload_from(arguments: argparse.Namespace) -> Workload:
 def target_from(arguments: argparse.Namespace) -> Target:
     """The target that the options name."""
     from hasten.targets.base import Limits
-    from hasten.targets.local import target_named
+    from hasten.targets.target_file import target_named
 
-    target = target_named(arguments.target, Limits(arguments.time_limit, arguments.memory_limit))
+    target = target_named(arguments.target, Limits(arguments.time_limit, arguments.memory_limit, arguments.wait))
     atexit.register(target.close)
     return target
 
@@ -211,7 +223,10 @@ def session_from(arguments: argparse.Namespace, command: str) -> SessionWriter |
 
     if arguments.session is None:
         return None
-    writer = SessionWriter(arguments.session, {"hasten": VERSION, "command": command})
+    header = {"hasten": VERSION, "command": command}
+    if getattr(arguments, "target", "local") != "local":
+        header[TARGET] = arguments.target
+    writer = SessionWriter(arguments.session, header)
     writer.begin()
     return writer
 

@@ -28,6 +28,8 @@ class Conditions:
     joules: float | None = None
     cores: int | None = None
     """How many cores the machine has."""
+    held_back: int | None = None
+    """Why the board held its clock back at the end of the block: bits of `machine.HELD_BACK`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.machine import EARLIER, UNDER_VOLTAGE
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.units import percent, several
 
@@ -35,6 +36,7 @@ UNSEEN: Final = "unseen"
 PROFILING: Final = "profiling"
 MORE_CORES: Final = "more-cores"
 OPEN_SHAPE: Final = "open-shape"
+HELD_BACK: Final = "held-back"
 OF_LATENCIES_ONLY: Final = (NOISY, PROCESSES_DIFFER, OUTLIERS)
 """Noise of single latencies, which is no doubt of their ratio: that is taken within rounds."""
 
@@ -75,6 +77,30 @@ def _gravity(doubt: Remark) -> float:
     if value is None:  # an interval that is not even known is the worst; the rest is all the same
         return math.inf if doubt.code == NOISY else 0.0
     return float(value) if more_is_worse else -float(value)
+
+
+HELD_BACK_WORDS: Final = {
+    UNDER_VOLTAGE: "its supply voltage is too low",
+    "frequency-capped": "its clock is capped",
+    "throttled": "it is throttled",
+    "soft-temperature-limit": "it is at its soft temperature limit",
+    f"{UNDER_VOLTAGE}{EARLIER}": "its supply voltage was too low since its start",
+    f"frequency-capped{EARLIER}": "its clock was capped since its start",
+    f"throttled{EARLIER}": "it was throttled since its start",
+    f"soft-temperature-limit{EARLIER}": "it was at its soft temperature limit since its start",
+}
+"""What each reason of `machine.HELD_BACK` says of a board."""
+
+
+def held_back_text(names: Iterable[str]) -> str:
+    """What a board reports, as a sentence."""
+    return f"The board reports that {' and '.join(HELD_BACK_WORDS[name] for name in names)}."
+
+
+def held_back_hint(names: Iterable[str]) -> str:
+    """What to do about it."""
+    low = any(name in (UNDER_VOLTAGE, UNDER_VOLTAGE + EARLIER) for name in names)
+    return "Use a stronger power supply or a shorter cable." if low else "Cool the board, then measure again."
 
 
 def _noisy(facts: Mapping[str, Any]) -> str:
@@ -133,6 +159,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     THROTTLING: Phrase(
         _throttling, "Let the device cool down. Measure the sustained speed with hasten bench --sustained."
     ),
+    HELD_BACK: Phrase(lambda facts: held_back_text(facts["causes"]), lambda facts: held_back_hint(facts["causes"])),
     FEW_SAMPLES: Phrase(
         lambda facts: f"Only {several(facts['runs'], 'run')} {'was' if facts['runs'] == 1 else 'were'} timed.",
         "Measure longer (--seconds).",

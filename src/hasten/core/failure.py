@@ -22,6 +22,10 @@ UNSUPPORTED: Final = "unsupported"
 MEMORY_LIMIT: Final = "memory_limit"
 # The operators do not work with the shapes of the inputs, or that may be why they fail.
 SHAPES: Final = "shapes"
+# The device was there, and its connection broke: the same may work once more. Another session has the device.
+CONNECTION_LOST: Final = "connection_lost"
+IN_USE: Final = "in_use"
+NO_ROOM: Final = "no_room"
 _ERRORS: Final[dict[str, type[HastenError]]] = {
     "usage": UsageError,
     "model": ModelError,

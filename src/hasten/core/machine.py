@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hasten.core.codec import to_data
+
+UNDER_VOLTAGE: Final = "under-voltage"
+HELD_BACK: Final = (UNDER_VOLTAGE, "frequency-capped", "throttled", "soft-temperature-limit")
+"""Why a board holds its clock back, as bits from the lowest on: a Raspberry Pi's firmware has them in this order."""
+EARLIER: Final = "-earlier"
+"""Behind a name: since the board's start, but not now. Its bit is 16 places higher."""
+_EARLIER_BITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,19 @@ class Machine:
     stand_ins: dict[str, str] = field(default_factory=dict)
     """What runs in place of an accelerator that this machine does not have, by the accelerator's name."""
     vendors: tuple[Vendor, ...] = ()
+    device: str = ""
+    """The board's or computer's own name, where the system reports it."""
+    temperature_c: float | None = None
+    """That of its hottest sensor when it was described."""
+    held_back: tuple[str, ...] | None = None
+    """Why its firmware holds the clock back now, or did since its start (`EARLIER`)."""
+
+
+def held_back_names(bits: int) -> tuple[str, ...]:
+    """The reasons that a board gives in these bits, each once."""
+    now = [name for place, name in enumerate(HELD_BACK) if bits >> place & 1]
+    earlier = [name for place, name in enumerate(HELD_BACK) if bits >> (place + _EARLIER_BITS) & 1 and name not in now]
+    return (*now, *(name + EARLIER for name in earlier))
 
 
 def machine_facts(machine: Machine) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from hasten.core import doubts
 from hasten.core.block import Block  # noqa: TC001 - the codec reads it
 from hasten.core.levels import latency_of, place, undisturbed
+from hasten.core.machine import HELD_BACK, held_back_names
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval, grouped_interval, outlier_share, relative_spread, trend
 
@@ -37,6 +39,7 @@ _PROCESS_SPREAD: Final = 0.05
 # A latency below this number of clock steps is mostly rounding.
 _CLOCK_STEPS: Final = 20
 _FINEST_MS: Final = 1e-6
+_HELD_BACK_NOW: Final = (1 << len(HELD_BACK)) - 1
 
 
 @dataclass(frozen=True)
@@ -257,7 +260,14 @@ class Samples:
         busy = _known(item.other_cores_busy for item in conditions)
         stolen = _known(item.stolen_share for item in conditions)
         clocks = _known(item.frequency_mhz for item in conditions)
-        return [_busy_doubt(busy), _stolen_doubt(stolen), _clock_doubt(clocks), self._throttling()]
+        held = [item.held_back for item in conditions if item.held_back]
+        return [
+            _busy_doubt(busy),
+            _stolen_doubt(stolen),
+            _clock_doubt(clocks),
+            self._throttling(),
+            _held_back_doubt(held),
+        ]
 
     def _throttling(self) -> Remark | None:
         """A rise over the measurement, and a sign of heat: warmer, or a slower clock. A rise alone is just noise."""
@@ -305,6 +315,12 @@ def _stolen_doubt(stolen: list[float]) -> Remark | None:
     if not stolen or float(np.mean(stolen)) <= _STOLEN_SHARE:
         return None
     return remark(doubts.STOLEN_TIME, share=float(np.mean(stolen)))
+
+
+def _held_back_doubt(bits: list[int]) -> Remark | None:
+    """What the board says of the time of the measurement; what was earlier did not touch it."""
+    causes = held_back_names(reduce(operator.or_, bits, 0) & _HELD_BACK_NOW)
+    return remark(doubts.HELD_BACK, causes=list(causes)) if causes else None
 
 
 def _clock_doubt(clocks: list[float]) -> Remark | None:

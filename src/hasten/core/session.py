@@ -33,6 +33,8 @@ UNREADABLE: Final = (
 )
 """What reading a line that is not as it should be can raise."""
 _MARK: Final = "hasten_session"
+TARGET: Final = "target"
+"""The key of a header that names the device, where it is not this machine."""
 # What may be a number too large for any measurement, or half of a character: such a line is read with more care.
 _SUSPICIOUS: Final = re.compile(rb"[0-9]{19}|[0-9][eE]\+?[0-9]{3}|\\u[dD][89a-fA-F]|NaN|Infinity")
 _LARGEST: Final = 2**63
@@ -113,7 +115,7 @@ class SessionWriter:
         """Begin a new file, or go on with one of ours. A last line without its end gets one, so that ours is whole."""
         existing = self.path.stat().st_size if self.path.exists() else 0
         if existing:
-            _check_is_session(self.path)
+            _refuse_other_target(self.path, _header_of(self.path), self.header)
         self._stream = stream = self.path.open("ab+")
         if existing:
             stream.seek(-1, os.SEEK_END)
@@ -126,7 +128,7 @@ class SessionWriter:
 
 def read_session(path: Path) -> Session:
     """A session file, as far as it can be read."""
-    _check_is_session(path)
+    _header_of(path)
     lines = path.read_bytes().split(b"\n")
     with damage_as_error(str(path)):
         header = _entry(lines[0], path, 1)
@@ -219,10 +221,20 @@ def _joined(before: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
     return {"samples": {**data["samples"], "blocks": blocks}, **others}
 
 
-def _check_is_session(path: Path) -> None:
+def _refuse_other_target(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Figures of two devices are never mixed."""
+    there, here = (str(header.get(TARGET, "local")) for header in (before, now))
+    if there != here:
+        message = f"{path} holds measurements on {there}, not on {here}."
+        raise UsageError(message, "Choose another file with --session. Nothing was changed.")
+
+
+def _header_of(path: Path) -> dict[str, Any]:
+    """The first line of a session, if the file is one."""
     try:
         with path.open("rb") as stream:
-            version = json.loads(stream.readline(1 << 20))[_MARK]
+            header: dict[str, Any] = json.loads(stream.readline(1 << 20))
+            version = header[_MARK]
     except OSError as error:
         raise DataError(f"The session file {path} cannot be read: {error.strerror}.", "Check the path.") from error
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -232,6 +244,7 @@ def _check_is_session(path: Path) -> None:
     if version != FORMAT:
         hint = "Update hasten." if isinstance(version, int) and version > FORMAT else "The file is damaged."
         raise DataError(f"{path} is a session of format {reprlib.repr(version)}; hasten reads format {FORMAT}.", hint)
+    return header
 
 
 def _now() -> str:

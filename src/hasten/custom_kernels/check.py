@@ -30,6 +30,7 @@ from hasten.custom_kernels.rewrite import put_kernel
 from hasten.custom_kernels.words import REFUSES, SHAPE, WRONG
 from hasten.model.edit.cut import cut_out
 from hasten.model.edit.model import EditedModel
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,7 +90,8 @@ def check_kernel(model: Path, offer: Offer, library: str, request: CheckRequest)
     """
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
         try:
-            return _Check(_cut_parts(model, offer, Path(folder)), offer, library, request).run()
+            parts = _cut_parts(model, offer, Path(folder))
+            return with_connection(lambda: _Check(parts, offer, library, request).run())
         except RunnerFailed as failed:
             return failed.failure
 

@@ -16,6 +16,7 @@ from hasten.data.dataset import Sample
 from hasten.data.prepare import Preparer
 from hasten.data.tensor_forms import forms_as_loaded, real_from_bytes
 from hasten.model.metadata import read_metadata
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hasten.core.remark import Remark
     from hasten.data.dataset import Array, Inputs
     from hasten.data.preprocess import Preprocess
+    from hasten.data.tensor_forms import LoadedForms
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
@@ -68,12 +70,17 @@ def predict(
 ) -> Prediction | Failure:
     """Run the model once on what a file holds."""
     sample = Sample(str(source), _inputs(source))
-    try:
+
+    def run() -> tuple[LoadedForms, Preparer, list[bytes | memoryview]]:
         with target.start(candidate.plan) as runner:
             load = runner.load(candidate.path, candidate.workload)
             forms = forms_as_loaded(graph, candidate.workload, load)
             preparer = Preparer(forms.inputs, preprocess, read_metadata(graph))
-            answers = forms.read(runner.evaluate([array.data for array in forms.fed(preparer.prepare(sample))]))
+            answers = runner.evaluate([array.data for array in forms.fed(preparer.prepare(sample))])
+            return forms, preparer, forms.read(answers)
+
+    try:
+        forms, preparer, answers = with_connection(run)
     except RunnerFailed as failed:
         return failed.failure
     outputs = {

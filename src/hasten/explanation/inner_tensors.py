@@ -15,6 +15,7 @@ from hasten.data.tensor_forms import TensorForm, forms_from_graph, real_from_byt
 from hasten.explanation.tensor_errors import ErrorMeter
 from hasten.model.edit.outputs import shown_names, with_outputs
 from hasten.model.graph import BITS_OF_DTYPE, FLOAT_DTYPES
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,7 +96,7 @@ class InnerTensors:
             self.unread.update(dict.fromkeys(batch, remark("explain.many-refusals")))
             return {}
         try:
-            return self._run_copy(batch, inputs, folder)
+            return with_connection(lambda: self._run_copy(batch, inputs, folder))
         except RunnerFailed as failed:
             self._failures += 1
             if len(batch) == 1:

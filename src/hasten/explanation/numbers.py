@@ -31,6 +31,7 @@ from hasten.explanation.tensor_errors import (
 )
 from hasten.model.matching import Feeders
 from hasten.model.metadata import read_metadata
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -125,7 +126,7 @@ def compare_numbers(
 ) -> Numbers:
     """The rows with the SNR of each node that both models have, on the inputs given or on random ones."""
     try:
-        feed = _feed(target, original, changed, given)
+        feed = with_connection(lambda: _feed(target, original, changed, given))
         if isinstance(feed, Remark):
             return Numbers(rows, None, feed)
         return _compare(target, (original, changed), rows, given, feed)

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.cores import cores_text
-from hasten.core.errors import DataError, UsageError
+from hasten.core.errors import UsageError
 from hasten.core.limits import BYTES, DEFAULT_UNDECIDED, MILLISECONDS, UNDECIDED_CHOICES, quantity
 from hasten.core.plan import Plan, Workload, plan_with, workload_from_mapping
+from hasten.core.toml_file import read_toml, refuse_unknown
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.request import Data
 from hasten.gate.facts import Limits
@@ -115,18 +115,18 @@ def limits_from_mapping(values: Mapping[str, Any], base: Limits = NO_LIMITS) -> 
 
     An unknown name is an error that lists the known ones.
     """
-    _refuse_unknown(values, LIMIT_NAMES, "the limits")
+    refuse_unknown(values, LIMIT_NAMES, "the limits")
     return replace(base, **{_LIMITS[name][0]: _limit(name, value) for name, value in values.items()})
 
 
 def request_from_file(path: Path) -> CheckRequest:
     """What a file of limits asks for. A misspelt name in it is an error that lists the known ones."""
-    content = _toml(path)
-    _refuse_unknown(content, tuple(_SECTIONS), path.name)
+    content = read_toml(path, "file of limits")
+    refuse_unknown(content, tuple(_SECTIONS), path.name)
     for name, section in content.items():
         if not isinstance(section, dict):
             raise UsageError(f"{path.name}: {name} must be a section.", f"Write it like this: [{name}]")
-        _refuse_unknown(section, _SECTIONS[name], f"[{name}] in {path.name}")
+        refuse_unknown(section, _SECTIONS[name], f"[{name}] in {path.name}")
     baseline = content.get("baseline", {})
     try:
         asked = CheckRequest(
@@ -149,13 +149,6 @@ def _undecided(values: Mapping[str, Any]) -> str:
     return str(choice)
 
 
-def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    """A misspelt limit must not pass for one that holds."""
-    unknown = next((key for key in given if key not in known), None)
-    if unknown is not None:
-        raise UsageError(f"There is no {unknown!r} in {where}.", f"Known names: {', '.join(known)}.")
-
-
 def _limit(name: str, value: Any) -> float:
     _, units, example = _LIMITS[name]
     is_share = units is _SHARES
@@ -170,20 +163,6 @@ def _limit(name: str, value: Any) -> float:
         hint = f'Write {name} = "{number:g} %" if you mean percent, and {name} = "{100 * number:g} %" if you do not.'
         raise UsageError(f"{name} = {value!r} would allow {100 * number:g} %.", hint)
     return number
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"The file of limits {path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:  # also what is no UTF-8
-        raise UsageError(f"The file of limits {path} is not TOML: {error}.") from None
 
 
 def _plan(values: dict[str, Any]) -> Plan:

@@ -7,6 +7,7 @@ cannot run, or a latency that no application will see.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hasten.core import doubts
@@ -15,6 +16,7 @@ from hasten.core.remark import Remark, remark
 from hasten.engine.shapes import Shape, closed_shape, shape_text
 from hasten.measure.schedule import now
 from hasten.model.reader import read_graph
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,13 +135,17 @@ def _first_that_runs(
         shapes = [(entry.name, entry.usual[min(place, len(entry.usual) - 1)]) for entry in found]
         workload = replace(candidate.workload, shapes=(*others, *shapes))
         try:
-            with target.start(candidate.plan) as runner:
-                runner.load(candidate.path, workload)
+            with_connection(partial(_load, target, candidate, workload))
         except RunnerFailed:
             tried.append(" and ".join(shape_text(shape) for _, shape in shapes))
         else:
             return shapes, tried
     return None, tried
+
+
+def _load(target: Target, candidate: Candidate, workload: Workload) -> None:
+    with target.start(candidate.plan) as runner:
+        runner.load(candidate.path, workload)
 
 
 def _named_inputs(graph: Graph, key: str) -> list[tuple[str, Tensor]]:

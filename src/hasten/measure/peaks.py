@@ -99,7 +99,7 @@ def _quickest_seconds(target: Target, path: Path, threads: int) -> float | Failu
 
 
 def _cache_file(machine: Machine, threads: int) -> Path:
-    stable = [_FORMAT, machine.engine, threads, machine.cpu, machine.cores, machine.instructions]
+    stable = [_FORMAT, machine.engine, threads, machine.cpu, machine.device, machine.cores, machine.instructions]
     key = hashlib.sha256(json.dumps(stable).encode()).hexdigest()[:16]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return folder / "hasten" / f"peaks-{key}.json"

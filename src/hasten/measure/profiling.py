@@ -23,6 +23,7 @@ from hasten.measure.rounds import BLOCK_SECONDS, MOST_RUNS_A_BLOCK, Candidate, P
 from hasten.measure.schedule import Schedule
 from hasten.measure.warmup import warm_up
 from hasten.model.cost import count_cost
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -52,6 +53,7 @@ _SURROUNDINGS: Final = (
     doubts.STOLEN_TIME,
     doubts.FREQUENCY_CHANGE,
     doubts.THROTTLING,
+    doubts.HELD_BACK,
 )
 
 
@@ -109,14 +111,17 @@ def collect_profile(
     target: Target, candidate: Candidate, seconds: float = DEFAULT_SECONDS, progress: Progress = no_progress
 ) -> RawProfile | Failure:
     """Profile one candidate for about this long."""
-    recording = Recording(target, candidate)
-    try:
+
+    def record() -> RawProfile:
+        recording = Recording(target, candidate)
         recording.run(seconds, progress)
+        assert recording.raw is not None, "a recording has one turn at least"
+        return recording.raw
+
+    try:
+        return with_connection(record)
     except RunnerFailed as failed:
         return failed.failure
-    raw = recording.raw
-    assert raw is not None, "a recording has one turn at least"
-    return raw
 
 
 def profile_model(

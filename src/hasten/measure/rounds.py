@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hasten.core import doubts
-from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.failure import CONNECTION_LOST, Failure, RunnerFailed
 from hasten.core.measurement import Burst, Effective, Measurement, Model, Start, effective_doubts
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import remark
@@ -20,6 +20,7 @@ from hasten.core.samples import Samples
 from hasten.measure.crew import burst_of, crew_size
 from hasten.measure.schedule import now
 from hasten.measure.warmup import WarmUp, warm_up
+from hasten.targets.base import ATTEMPTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,6 +91,22 @@ class Track:
         """All blocks so far."""
         return [block for blocks in self.rounds for block in blocks]
 
+    @property
+    def has_lost_connection(self) -> bool:
+        """Whether its device went away while it was measured: the same may work once more."""
+        return self.failure is not None and self.failure.code == CONNECTION_LOST
+
+    def marks(self) -> tuple[int, int, int, int]:
+        """How far it is, for `cut`."""
+        return len(self.rounds), len(self.loads), len(self.warm_ups), len(self.bursts)
+
+    def cut(self, marks: tuple[int, int, int, int]) -> None:
+        """Forget what was measured since then; a failure other than a lost connection stays."""
+        rounds, loads, warm_ups, bursts = marks
+        del self.rounds[rounds:], self.loads[loads:], self.warm_ups[warm_ups:], self.bursts[bursts:]
+        if self.has_lost_connection:
+            self.failure = None
+
     def result(self) -> Measurement | Failure:
         """The measurement; or the failure, if there is nothing to measure by."""
         if not self.rounds:
@@ -152,7 +169,21 @@ class Rounds:
         return [track for track in self.tracks if track.failure is None and not track.retired]
 
     def run_one(self, seconds_each: float) -> None:
-        """One round: a fresh process for each candidate, then blocks in turn until each had its time."""
+        """One round: a fresh process for each candidate, then blocks in turn until each had its time.
+
+        A round that a lost connection cut short is run again, for all: half of one compares nothing.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            before = [(track, track.marks()) for track in self.alive]
+            self._run_round(seconds_each)
+            lost = any(track.has_lost_connection for track, _ in before)
+            if not lost or attempt == ATTEMPTS:
+                break
+            for track, marks in before:
+                track.cut(marks)
+        self._number += 1
+
+    def _run_round(self, seconds_each: float) -> None:
         with contextlib.ExitStack() as stack:
             entrants = []
             # Who starts first lies idle while the others start: take turns at that, too.
@@ -163,7 +194,6 @@ class Rounds:
             self._alternate(entrants, seconds_each)
             if self._crews:
                 self._burst([pair for pair in entrants if pair[0].failure is None], stack)
-        self._number += 1
 
     def _start(self, track: Track, stack: contextlib.ExitStack) -> RunnerClient | None:
         candidate = track.candidate

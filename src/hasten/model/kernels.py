@@ -1,7 +1,9 @@
 """XNNPACK's kernels by name: which operators of the graph each one can come from, and which come along with others.
 
 The names are those of LiteRT 2.3's XNNPACK ("Fully Connected (NC, F32) GEMM"): what stands before the parenthesis tells
-the kind. A 1x1 convolution runs as "Fully Connected", a fused activation as a "Clamp" of its own, and so on.
+the kind. A 1x1 convolution runs as "Fully Connected", a fused activation as a "Clamp" of its own, and so on. Kinds are
+the same on Arm and x86 (XNNPACK's src/xnnpack/operator-type-defs.inc lists them); types and implementations differ.
+Only Arm has kernels whose input is packed first ("Pack LH", for those of KleidiAI with SME).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 _MATRIX: Final = ("Fully Connected", "Dynamic Fully Connected", "Batch Matrix Multiply")
 _SHAPE: Final = ("Static Reshape", "Static Expand Dims", "Fuse Dims", "Split Dims", "Copy")
+_PACKED_INPUT: Final = "Pack LH"
 _UNARY: Final = ("Unary Elementwise", "Invalid Unary Op")
 _BINARY: Final = ("Binary Elementwise", "Invalid Binary Op")
 
@@ -87,10 +90,10 @@ MAIN_KERNELS: Final[dict[str, tuple[str, ...]]] = {
 # Kernels that an operator brings along: its input quantized on the fly or brought into form before the main kernel,
 # and an activation that could not be fused into it after.
 BEFORE_MAIN: Final[dict[str, tuple[str, ...]]] = {
-    "CONV_2D": ("Convert", "Transpose"),
+    "CONV_2D": ("Convert", "Transpose", _PACKED_INPUT),
     "TRANSPOSE_CONV": ("Convert",),
-    "FULLY_CONNECTED": ("Convert", "Static Reshape"),
-    "BATCH_MATMUL": ("Convert", "Static Reshape", "Transpose"),
+    "FULLY_CONNECTED": ("Convert", "Static Reshape", _PACKED_INPUT),
+    "BATCH_MATMUL": ("Convert", "Static Reshape", "Transpose", _PACKED_INPUT),
     "RELU": ("Copy",),
 }
 AFTER_MAIN: Final[dict[str, tuple[str, ...]]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import record, to_data
@@ -75,31 +75,43 @@ def command_of(line: Line, paths: Mapping[str, str]) -> str:
     return f"hasten bench {candidate(path, at(data, 'plan'))}" if line.kind in ("trial", "variant") and path else ""
 
 
+def on_target(command: str, target: str) -> str:
+    """A command on the device that a session is about."""
+    return f"{command} --target {shlex.quote(target)}" if command and target not in ("", "local") else command
+
+
 def reproductions(
     lines: Sequence[Line],
     trials: Sequence[TrialRow],
     comparisons: Sequence[ComparedPair],
     settings: dict[str, Any],
     model: str,
+    target: str = "",
 ) -> tuple[Reproduction, ...]:
-    """The commands behind the report's numbers, the whole first."""
-    found = []
-    if command := text(settings, "command"):
-        found.append(Reproduction("everything in this report", "", command))
-    found += [compared for pair in comparisons for compared in _comparison(pair)]
-    found += [
+    """The commands behind the report's numbers, the whole first. That one, and those of trials, name the device."""
+    whole = text(settings, "command")
+    first = (Reproduction("everything in this report", "", whole),) if whole else ()
+    timed = [
         Reproduction(f"latency of {row.name}", latency_text(row.latency), row.command)
         for row in _telling(trials)
         if row.command
     ]
-    found += _practices(lines, model)
+    compared = [each for pair in comparisons for each in _comparison(pair)]
+    others = [*_practices(lines, model), *_accuracy(settings, trials, model)]
+    before, after = (
+        [replace(each, command=on_target(each.command, target)) for each in found] for found in (compared, others)
+    )
+    return (*first, *before, *timed, *after)
+
+
+def _accuracy(settings: dict[str, Any], trials: Sequence[TrialRow], model: str) -> list[Reproduction]:
     if data := text(settings, "data"):
         drop = f" --max-drop {settings['max_drop']}" if isinstance(settings.get("max_drop"), float) else ""
         best = next((row for row in trials if row.status == "chosen" and row.accuracy), None)
         value = accuracy_text(best.accuracy, best.metric) if best else ""
         command = f"hasten quantize {shlex.quote(model)} --data {shlex.quote(data)}{drop} -o NEW_FOLDER"
-        found.append(Reproduction("accuracy of the variants", value, command))
-    return tuple(found)
+        return [Reproduction("accuracy of the variants", value, command)]
+    return []
 
 
 def _comparison(pair: ComparedPair) -> list[Reproduction]:

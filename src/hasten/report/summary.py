@@ -17,11 +17,11 @@ from hasten.core.finding import Finding, Standing, finding_from_data
 from hasten.core.goal import Goal
 from hasten.core.phrases import as_sentence
 from hasten.core.remark import said
-from hasten.core.session import UNREADABLE, merged_rounds
+from hasten.core.session import TARGET, UNREADABLE, merged_rounds
 from hasten.core.units import percent, several
 from hasten.practices.registry import NAMES, TITLES, phrasebook, practice_named
 from hasten.report import timing
-from hasten.report.commands import Reproduction, reproduce_section, reproductions, variant_paths
+from hasten.report.commands import Reproduction, on_target, reproduce_section, reproductions, variant_paths
 from hasten.report.doubts import BUSY, all_doubts, contradiction, doubts_section
 from hasten.report.figures import (
     BestRow,
@@ -169,6 +169,8 @@ def summarize(session: Session, source: str = "") -> Summary:
     model = text(settings, "model") if "command" in settings else _first_model(lines)
     tried, unreadable = trial_rows(merged, variant_paths(lines, result, model))
     tried = with_front(with_chosen(tried, lines), front_names(result))
+    target = text(settings, TARGET) or text(session.header, TARGET)
+    tried = [replace(row, command=on_target(row.command, target)) for row in tried]
     compared = _comparisons(lines)
     verdicts = _verdicts(lines, result, whole_guide=result is not None or "budget_s" in settings)
     odd = [f"{line.kind} {line.label}: not a record" for line in session.lines if not isinstance(line.data, dict)]
@@ -184,7 +186,7 @@ def summarize(session: Session, source: str = "") -> Summary:
         found=tuple(_found(merged)),
         events=_events(lines, tried),
         doubts=all_doubts(lines, tried, compared),
-        reproductions=reproductions(lines, tried, compared, settings, model),
+        reproductions=reproductions(lines, tried, compared, settings, model, target),
         environment=_environment(session, lines),
         other_kinds=tuple(sorted(Counter(line.kind for line in lines if line.kind not in _KNOWN).items())),
         unreadable=(*unreadable, *odd),

@@ -28,16 +28,18 @@ def main() -> None:
     parser.add_argument("--accelerator", default="cpu", choices=ACCELERATORS)
     parser.add_argument("--memory-mb", type=int, default=0, help="limit of private memory; 0: 75 %% of the machine's")
     parser.add_argument("--store", type=Path, help="refuse model files outside of this folder")
+    parser.add_argument("--samples", type=Path, help="folder for samples that evaluations share")
+    parser.add_argument("--lifeline", default="", help="named pipe of the agent that this runner ends with")
     arguments = parser.parse_args()
     _prepare_environment(arguments.accelerator)
-    serve(lambda: _create_answer(arguments.store), arguments.memory_mb)
+    serve(lambda: _create_answer(arguments.store, arguments.samples), arguments.memory_mb, arguments.lifeline)
 
 
-def _create_answer(store: Path | None) -> Callable[[Message], Message]:
+def _create_answer(store: Path | None, samples: Path | None) -> Callable[[Message], Message]:
     """Late, as what the engine's libraries print belongs in the log."""
     from hasten.runner.server import Server
 
-    return Server(store).answer
+    return Server(store, samples).answer
 
 
 def _prepare_environment(accelerator: str) -> None:

@@ -1,6 +1,6 @@
 """`python -m hasten.runner.background_load`: synthetic work next to the model, a process for each core to keep busy.
 
-Says "ready" on standard output when all workers run, and ends with them when standard input is closed.
+Says that it is ready on standard output when all workers run, and ends with them when standard input is closed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hasten.runner.serving import die_with_parent
 from hasten.runner.serving import memory_bytes as machine_memory_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 KINDS: Final = ("compute", "memory")
-READY: Final = b"ready\n"
+READY: Final = b"\0hasten load ready\n"
+"""On a device, what a login prints may come before it."""
 _CPU: Final = Path("/sys/devices/system/cpu")
 _HASHED_BYTES: Final = 64 * 1024  # stays in the caches nearest to the core
 _SMALLEST_COPY: Final = 16 * 2**20
@@ -34,7 +36,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m hasten.runner.background_load")
     parser.add_argument("--kind", choices=KINDS, required=True)
     parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--lifeline", default="", help="named pipe of the agent that this program ends with")
     arguments = parser.parse_args()
+    if arguments.lifeline:
+        die_with_parent(arguments.lifeline)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
     workers = [_start_worker(arguments.kind, arguments.workers) for _ in range(arguments.workers)]
     try:

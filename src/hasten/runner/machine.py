@@ -4,6 +4,7 @@ and the cores that a process is kept to. What a system does not report is None, 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import platform
@@ -14,7 +15,7 @@ from typing import Any, Final
 from hasten.core.block import Conditions
 from hasten.core.cores import cores_text
 from hasten.core.errors import UsageError
-from hasten.core.machine import Cluster, Machine
+from hasten.core.machine import Cluster, Machine, held_back_names
 from hasten.engine import library
 from hasten.engine.accelerators import installed_vendors, stand_ins
 from hasten.runner.serving import memory_bytes
@@ -22,6 +23,8 @@ from hasten.runner.serving import memory_bytes
 _CPU: Final = Path("/sys/devices/system/cpu")
 _POWERCAP: Final = Path("/sys/class/powercap")
 _THERMAL: Final = Path("/sys/class/thermal")
+_FIRMWARE: Final = Path("/sys/devices/platform")
+_HWMON: Final = Path("/sys/class/hwmon")
 _PROC: Final = Path("/proc")
 _STATUS: Final = Path("/proc/self/status")
 # Kernel files that rank a core, the better one first: its capacity (Arm, and x86 from Linux 6.12), its top clock.
@@ -53,6 +56,37 @@ _TELLING_FLAGS: Final = (
 )
 
 
+# CPU part → name, of Arm's own cores (implementer 0x41), as in the kernel's arch/arm64/include/asm/cputype.h.
+_ARM: Final = "0x41"
+_ARM_CORES: Final = {
+    "0xd03": "Cortex-A53",
+    "0xd04": "Cortex-A35",
+    "0xd05": "Cortex-A55",
+    "0xd07": "Cortex-A57",
+    "0xd08": "Cortex-A72",
+    "0xd09": "Cortex-A73",
+    "0xd0a": "Cortex-A75",
+    "0xd0b": "Cortex-A76",
+    "0xd0c": "Neoverse N1",
+    "0xd0d": "Cortex-A77",
+    "0xd40": "Neoverse V1",
+    "0xd41": "Cortex-A78",
+    "0xd42": "Cortex-A78AE",
+    "0xd44": "Cortex-X1",
+    "0xd46": "Cortex-A510",
+    "0xd47": "Cortex-A710",
+    "0xd48": "Cortex-X2",
+    "0xd49": "Neoverse N2",
+    "0xd4b": "Cortex-A78C",
+    "0xd4d": "Cortex-A715",
+    "0xd4e": "Cortex-X3",
+    "0xd4f": "Neoverse V2",
+    "0xd80": "Cortex-A520",
+    "0xd81": "Cortex-A720",
+    "0xd82": "Cortex-X4",
+}
+
+
 def describe_machine() -> Machine:
     """What stays the same from run to run. TargetError where LiteRT is missing or of an unknown release."""
     cpu_info = _text(_PROC / "cpuinfo")
@@ -76,6 +110,9 @@ def describe_machine() -> Machine:
         load_average=_load_average(),
         stand_ins=stand_ins(),
         vendors=installed_vendors(),
+        device=_device_name(cpu_info),
+        temperature_c=_temperature_c(),
+        held_back=None if (bits := _held_back()) is None else held_back_names(bits),
     )
 
 
@@ -137,6 +174,7 @@ class ConditionsMeter:
             frequency_mhz=_frequency_mhz(),
             temperature_c=_temperature_c(),
             joules=_difference(begin, end, "joules"),
+            held_back=_held_back(),
         )
 
 
@@ -197,12 +235,34 @@ def _cpu_flags(cpu_info: str) -> set[str]:
 
 
 def _cpu_name(cpu_info: str) -> str:
-    """A Raspberry Pi has both Hardware, its chip, and Model, its name; x86 has "model name" for each core."""
-    found = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in cpu_info.splitlines())}
-    for name in ("model name", "Model", "Hardware"):
+    """x86 has "model name" for each core, Arm a number. Old boards have only Hardware, their chip, or Model."""
+    found = _cpu_entries(cpu_info)
+    parts = [_ARM_CORES.get(part) for part in found.get("CPU part", ()) if found.get("CPU implementer") == [_ARM]]
+    if found.get("model name"):
+        return found["model name"][0]
+    if parts and None not in parts:
+        return " + ".join(filter(None, parts))
+    for name in ("Model", "Hardware"):
         if found.get(name):
-            return found[name]
+            return found[name][0]
     return platform.processor() or platform.machine()
+
+
+def _device_name(cpu_info: str) -> str:
+    """The board's name, from the device tree that Arm boards have, or from the list of cores (a Raspberry Pi's)."""
+    tree = _text(_PROC / "device-tree/model").rstrip("\0").strip()
+    return tree or next(iter(_cpu_entries(cpu_info).get("Model", ())), "")
+
+
+def _cpu_entries(cpu_info: str) -> dict[str, list[str]]:
+    """Each name in the list of cores, with its different values in their order."""
+    entries: dict[str, list[str]] = {}
+    for line in cpu_info.splitlines():
+        name, _, value = line.partition(":")
+        values = entries.setdefault(name.strip(), [])
+        if value.strip() and value.strip() not in values:
+            values.append(value.strip())
+    return entries
 
 
 def _load_average() -> float:
@@ -245,6 +305,27 @@ def _temperature_c() -> float | None:
     values = [_text(path).strip() for path in _THERMAL.glob("thermal_zone*/temp")]
     numbers = [int(value) / 1e3 for value in values if value.lstrip("-").isdigit()]
     return max(numbers) if numbers else None
+
+
+def _held_back() -> int | None:
+    """Why the board's firmware holds the clock back, as bits of HELD_BACK; only Raspberry Pis report it."""
+    path = _held_back_file(_FIRMWARE, _HWMON)
+    if path is None:
+        return None
+    with contextlib.suppress(ValueError):
+        return int(_text(path).strip(), 16)  # the file of a single alarm has 0 or 1, which is under-voltage
+    return None
+
+
+@functools.cache
+def _held_back_file(firmware: Path, hwmon: Path) -> Path | None:
+    """The Raspberry Pi kernel's file of all reasons; other kernels have the alarm for the voltage only."""
+    for path in firmware.glob("*/*firmware/get_throttled"):
+        return path
+    for name in hwmon.glob("hwmon*/name"):
+        if _text(name).strip() == "rpi_volt":
+            return name.with_name("in0_lcrit_alarm")
+    return None
 
 
 def _energy_joules() -> float | None:

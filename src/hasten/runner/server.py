@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from hasten.engine.library import EngineError
 from hasten.engine.loading import load_model
 from hasten.engine.model_file import check_model_file
 from hasten.engine.profiler import Profiler
+from hasten.runner.kept_samples import KeptSamples
 from hasten.runner.machine import ConditionsMeter, MemoryMeter, describe_machine, keep_to_cores
 from hasten.runner.protocol import VERSION, Message
 from hasten.runner.serving import failed
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
 class Server:
     """Holds the one model and answers what is asked of it."""
 
-    def __init__(self, store: Path | None = None) -> None:
-        self._store = store
+    def __init__(self, store: Path | None = None, samples: Path | None = None) -> None:
+        self._store, self._kept = store, KeptSamples(samples) if samples else None
         self._model: CompiledModel | ClassicModel | None = None
         self._profiler: Profiler | None = None
         self._copy_ways: CopyWays | None = None
@@ -136,18 +138,41 @@ class Server:
 
     def _evaluate_many(self, request: Message) -> Message:
         """Sample after sample. `fresh` loads the model anew for each: the only way to clear resource variables."""
-        model, frames = self._loaded(), request.frames
+        if "keys" in request.body and self._kept is not None:
+            return self._evaluate_kept(request, self._kept)
+        return Message({}, self._answers(request.frames, fresh=bool(request.body.get("fresh"))))
+
+    def _evaluate_kept(self, request: Message, kept: KeptSamples) -> Message:
+        """Samples by their keys: those that were sent are kept, the others are read. All of them, or none is run."""
+        keys, sent, width = request.body["keys"], set(request.body["sent"]), len(self._loaded().inputs)
+        given, clock = iter(request.frames), time.perf_counter
+        begin = clock()
+        samples = [tuple(islice(given, width)) if n in sent else kept.read(key) for n, key in enumerate(keys)]
+        if missing := [key for key, sample in zip(keys, samples, strict=True) if sample is None]:
+            return Message({"missing": missing})
+        was_read = clock()
+        answers = self._answers(
+            tuple(frame for sample in samples for frame in sample or ()), fresh=bool(request.body.get("fresh"))
+        )
+        has_run = clock()
+        stored = [keys[place] for place in request.body["sent"] if kept.keep(keys[place], samples[place] or ())]
+        read_bytes = sum(len(frame) for n, sample in enumerate(samples) if n not in sent for frame in sample or ())
+        told = {"read_s": was_read - begin, "read_bytes": read_bytes, "run_s": has_run - was_read}
+        return Message({"missing": [], "kept": stored, "keep_s": clock() - has_run, **told}, answers)
+
+    def _answers(self, frames: tuple[bytes | memoryview, ...], *, fresh: bool) -> tuple[bytes, ...]:
+        model = self._loaded()
         width = len(model.inputs)
         if not width or len(frames) % width:
             raise DataError(f"The model takes {width} inputs per sample, and {len(frames)} is not a multiple of that.")
         answers: list[bytes] = []
         for start in range(0, len(frames), width):
-            if request.body.get("fresh"):
+            if fresh:
                 model = self._load_again()
             answers.extend(_predict(model, frames[start : start + width]))
             if model is not self._model:
                 model.close()
-        return Message({}, tuple(answers))
+        return tuple(answers)
 
     def _copies(self, request: Message) -> Message:
         """Make a family of ways to feed and read the model ready to be timed; those that cannot be gone say why."""

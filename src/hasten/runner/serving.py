@@ -5,7 +5,8 @@ Inside a native call no Python runs, not even in another thread, as timed calls 
 parent holds the other end of a pipe that nobody ever writes to, and the kernel is asked to send SIGIO, whose default is
 to end the process, when that end is closed: by the parent, or with it. (The pipe of requests will not do: its last
 write may still be under way when the request is already being handled. PR_SET_PDEATHSIG would be simpler, but on Linux
-"parent" means the *thread* that started the program, which may well end before it.)
+"parent" means the *thread* that started the program, which may well end before it.) On a device, that pipe has a name,
+its other end is held by the `agent`, and the signal goes to everything that the program has started as well.
 """
 
 from __future__ import annotations
@@ -35,17 +36,22 @@ LIFELINE: Final = "HASTEN_LIFELINE"
 START_FAILED: Final = 71
 """The exit status of a program that failed before it looked at its first request."""
 _SHARE_OF_MEMORY: Final = 0.75
+# The agent's end is open before a program starts. Where it is not, the agent is gone, and this program with it.
+_SECONDS_TO_OPEN: Final = 2
 
 
-def serve(create_answer: Callable[[], Answer], memory_mb: int) -> None:
+def serve(create_answer: Callable[[], Answer], memory_mb: int, lifeline: str = "") -> None:
     """Answer until the other side closes, then leave the process.
 
-    `memory_mb` limits private memory; 0 stands for three quarters of this machine's memory.
+    `memory_mb` limits private memory; 0 stands for three quarters of this machine's memory. `lifeline` is the agent's
+    pipe on a device; there, output begins with a marker, as what a login prints may come before it.
     """
-    _die_with_parent()
+    die_with_parent(lifeline)
     _limit(memory_mb)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interruption means
     answers = _keep_standard_output()
+    if lifeline:
+        os.write(answers, marker("runner"))
     try:
         answer = create_answer()
     except Exception:  # noqa: BLE001 - the first request is not to blame, whatever it was
@@ -61,17 +67,43 @@ def failed(failure: Failure) -> Message:
     return Message({"ok": False, "failure": {key: value for key, value in asdict(failure).items() if key != "log"}})
 
 
-def _die_with_parent() -> None:
-    """From now on, be ended when the other end of the lifeline is closed."""
-    with contextlib.suppress(OSError, ValueError, KeyError, ImportError):  # no lifeline, or not a Unix
-        import fcntl
+def marker(name: str) -> bytes:
+    """What a program on a device writes first: which one it is, and its number there."""
+    return f"\0hasten {name} {os.getpid()}\0".encode()
 
-        lifeline = int(os.environ[LIFELINE])
-        signal.signal(signal.SIGIO, signal.SIG_DFL)
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
-        if _has_hung_up(lifeline):
-            os._exit(0)
+
+def die_with_parent(lifeline: str = "") -> None:
+    """From now on, be ended when the other end of the lifeline is closed: a named pipe, or one that was inherited."""
+    if lifeline:
+        _die_together(lifeline)
+        return
+    with contextlib.suppress(OSError, ValueError, KeyError, ImportError):  # no lifeline, or not a Unix
+        _end_when_closed(int(os.environ[LIFELINE]), os.getpid())
+
+
+def _die_together(lifeline: str) -> None:
+    """Have this process and all that it will start ended with the agent."""
+    with contextlib.suppress(OSError):  # it leads a group already
+        os.setsid()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_SECONDS_TO_OPEN)
+    try:
+        descriptor = os.open(lifeline, os.O_RDONLY)  # waits for the other end
+    except FileNotFoundError:
+        os._exit(START_FAILED)
+    signal.alarm(0)
+    _end_when_closed(descriptor, -os.getpgrp())
+
+
+def _end_when_closed(lifeline: int, whom: int) -> None:
+    """Ask the kernel to send SIGIO to a process, or to the group of a negative number."""
+    import fcntl
+
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, whom)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    if _has_hung_up(lifeline):
+        os._exit(0)
 
 
 def _has_hung_up(descriptor: int) -> bool:

@@ -28,6 +28,7 @@ from hasten.search.folder import environment_data
 from hasten.search.mixing import Mixer
 from hasten.search.plans import alike_in_speed, cached_plans, first_recipes, numbers_of, plans_to_try
 from hasten.search.variant_store import VariantRequest
+from hasten.targets.base import with_connection
 from hasten.variants.recipes import recipe_from_name
 
 if TYPE_CHECKING:
@@ -176,12 +177,15 @@ class Search:
         """A look at an accelerator before it enters: one that takes seconds a run would hold up a whole round."""
         self.tell(f"trying the {entrant.trial.plan.accelerator}")
         usual_ms = self.candidates.base.trial.median_ms
-        try:
+
+        def look() -> float:
             with self.store.target.start(entrant.candidate.plan) as runner:
                 load = runner.load(entrant.candidate.path, entrant.candidate.workload)
-                if load.first_run_ms < _FAR_RUN * usual_ms:
-                    return
-                run_ms = _quickest_ms(runner, _FAR_RUN * usual_ms)
+                quick = load.first_run_ms < _FAR_RUN * usual_ms
+                return load.first_run_ms if quick else _quickest_ms(runner, _FAR_RUN * usual_ms)
+
+        try:
+            run_ms = with_connection(look)
         except RunnerFailed as failed:
             self.candidates.fail(entrant, failed.failure.message)
             return

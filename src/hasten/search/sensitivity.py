@@ -20,6 +20,7 @@ from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.quantize.facts import Sensitivity
 from hasten.search.variant_store import VariantRequest
+from hasten.targets.base import with_connection
 from hasten.variants.recipes import quick_like, recipe_from_name
 from hasten.variants.variant import NothingToChangeError
 
@@ -61,6 +62,9 @@ class Probe:
 
     def outputs_of(self, path: Path) -> list[list[Array]]:
         """A model's outputs on each of the samples."""
+        return with_connection(lambda: self._outputs_of(path))
+
+    def _outputs_of(self, path: Path) -> list[list[Array]]:
         workload = self._store.candidate.workload
         graph = read_graph(path)
         with self._store.target.start(self._plan) as runner:

@@ -32,6 +32,7 @@ from hasten.search.full_practices import FullPractices
 from hasten.search.search import Search
 from hasten.search.untried import left_untried, undecided_at_the_end
 from hasten.search.view import document
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -249,8 +250,12 @@ class Tuning:
         """What the engine said when it loaded the entrant's model; asked again after a --resume."""
         if entrant.track.loads:
             return entrant.track.loads[-1]
-        with self.store.target.start(entrant.candidate.plan) as runner:
-            return runner.load(entrant.candidate.path, entrant.candidate.workload)
+
+        def load() -> LoadReport:
+            with self.store.target.start(entrant.candidate.plan) as runner:
+                return runner.load(entrant.candidate.path, entrant.candidate.workload)
+
+        return with_connection(load)
 
     def _write_bundle(self, entrant: Entrant, found: TuneFound) -> Bundle:
         candidate, data = entrant.candidate, self.store.data

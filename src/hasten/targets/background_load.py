@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import tempfile
+import time
 from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from hasten.core.failure import Failure, RunnerFailed
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "background load"
 _SECONDS_TO_CLOSE: Final = 2.0
+_PIECE_BYTES: Final = 4096
 
 
 class BackgroundLoad(Protocol):
@@ -39,6 +41,7 @@ class ProcessLoad:
 
     def __init__(self, program: Program, ready_seconds: float) -> None:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        self._device = program.device
         try:
             self._process = program.start(self._log)
         except RunnerFailed:
@@ -78,17 +81,24 @@ class ProcessLoad:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        if self._device is not None:
+            self._device.release()
+            self._device = None
         self._process.stdout.close()
         self._log.close()
 
     def _wait_until_ready(self, seconds: float) -> None:
         assert self._process.stdout is not None
+        deadline, seen = time.monotonic() + seconds, b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            if not selector.select(seconds):
-                raise RunnerFailed(_trouble(f"did not start within {seconds:g} s"))
-        if os.read(self._process.stdout.fileno(), len(READY)) != READY:
-            raise RunnerFailed(_trouble("did not start", self._last_lines()))
+            while READY not in seen:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise RunnerFailed(_trouble(f"did not start within {seconds:g} s"))
+                piece = os.read(self._process.stdout.fileno(), _PIECE_BYTES)
+                if not piece:
+                    raise RunnerFailed(_trouble("did not start", self._last_lines()))
+                seen = seen[-len(READY) :] + piece
 
     def _last_lines(self) -> tuple[str, ...]:
         size = os.fstat(self._log.fileno()).st_size

@@ -11,10 +11,14 @@ Callers hand over paths of the host. What a request carries to a device is one o
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from hasten.core.failure import CONNECTION_LOST, RunnerFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from hasten.core.machine import Machine
@@ -23,13 +27,22 @@ if TYPE_CHECKING:
     from hasten.targets.client import RunnerClient
 
 
+T = TypeVar("T")
+LOCAL, SSH = "local", "ssh"
+"""How a target is reached."""
+ATTEMPTS: Final = 3
+"""How often something is tried that lost connections cut short."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a runner may take for one answer beyond the time it was given, and how much memory it may take."""
+    """How long a runner may take for an answer beyond the time it was given; its memory; the wait for its device."""
 
     answer_seconds: float = 120.0
     memory_mb: int = 0
     """0: three quarters of the device's memory."""
+    wait_seconds: float = 0.0
+    """How long to wait for a device that another session uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +82,22 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Disconnect from the device. Each runner is closed by its own `with`."""
+
+
+def with_connection(work: Callable[[], T]) -> T:
+    """Do this, and once more from the beginning if the connection to the device was lost meanwhile."""
+    attempt = 1
+    while True:
+        try:
+            return work()
+        except RunnerFailed as failed:
+            if failed.failure.code != CONNECTION_LOST or attempt == ATTEMPTS:
+                raise
+        attempt += 1
+
+
+def holder_words(holder: dict[str, Any]) -> str:
+    """Who holds a device, and since when, as the end of a sentence."""
+    who = f" ({holder['who']}" if holder.get("who") else ""
+    since = time.strftime("%H:%M", time.localtime(holder["since"])) if holder.get("since") else ""
+    return f"{who}, since {since})" if who and since else f"{who})" if who else ""

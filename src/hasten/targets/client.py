@@ -15,12 +15,14 @@ from hasten.core.machine import Machine
 from hasten.core.placement import Placement
 from hasten.core.remark import remark_from_data
 from hasten.runner.protocol import VERSION, Message
+from hasten.targets.sent_samples import FEWEST_BYTES, byte_count, sample_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hasten.core.plan import Plan, Workload
     from hasten.core.remark import Remark
+    from hasten.targets.sent_samples import SentSamples
 
 
 class Link(Protocol):
@@ -64,13 +66,21 @@ class LoadReport:
 class RunnerClient:
     """A live runner with at most one model. Use it in a `with`, so that it ends whatever happens.
 
-    `stage` brings a file of the host to the runner's device and returns its path there.
+    `stage` brings a file of the host to the runner's device and returns its path there; `sent` knows which samples the
+    device has kept, where it can keep some.
     """
 
-    def __init__(self, link: Link, plan: Plan, answer_seconds: float, stage: Callable[[Path], str] = str) -> None:
+    def __init__(
+        self,
+        link: Link,
+        plan: Plan,
+        answer_seconds: float,
+        stage: Callable[[Path], str] = str,
+        sent: SentSamples | None = None,
+    ) -> None:
         self.plan = plan
         self.peak_memory_mb: float | None = None
-        self._link, self._answer_seconds, self._stage = link, answer_seconds, stage
+        self._link, self._answer_seconds, self._stage, self._sent = link, answer_seconds, stage, sent
 
     def __enter__(self) -> RunnerClient:
         return self
@@ -116,11 +126,32 @@ class RunnerClient:
         self, samples: Sequence[Sequence[bytes | memoryview]], *, fresh: bool = False
     ) -> list[tuple[bytes | memoryview, ...]]:
         """Run once on each sample's inputs, and return the outputs' bytes of each; `fresh` loads the model for each."""
-        frames = tuple(frame for inputs in samples for frame in inputs)
-        request = Message({"request": "evaluate_many", "fresh": fresh}, frames)
-        answers = self._link.ask(request, stage="evaluate", seconds=self._answer_seconds).frames
+        if self._sent is not None and self._sent.pays and byte_count(samples) >= FEWEST_BYTES:
+            answers = self._evaluate_kept(self._sent, samples, fresh)
+        else:
+            frames = tuple(frame for inputs in samples for frame in inputs)
+            request = Message({"request": "evaluate_many", "fresh": fresh}, frames)
+            answers = self._link.ask(request, stage="evaluate", seconds=self._answer_seconds).frames
         width = len(answers) // max(1, len(samples))
         return [answers[width * i : width * (i + 1)] for i in range(len(samples))]
+
+    def _evaluate_kept(
+        self, sent: SentSamples, samples: Sequence[Sequence[bytes | memoryview]], fresh: bool
+    ) -> tuple[bytes | memoryview, ...]:
+        """Send only what the device does not have; if it has lost something, all of it."""
+        keys = [sample_key(sample) for sample in samples]
+        while True:
+            there = sent.there(keys)
+            places = [place for place, key in enumerate(keys) if key not in there]
+            given = [samples[place] for place in places]
+            body = {"request": "evaluate_many", "fresh": fresh, "keys": keys, "sent": places}
+            request = Message(body, tuple(frame for sample in given for frame in sample))
+            begin = time.monotonic()
+            reply = self._link.ask(request, stage="evaluate", seconds=self._answer_seconds)
+            if not reply.body["missing"]:
+                sent.learn(reply.body, byte_count(given), time.monotonic() - begin)
+                return reply.frames
+            sent.forget(reply.body["missing"])
 
     def copies(self, path: Path, workload: Workload, family: str) -> tuple[list[str], dict[str, Remark]]:
         """Make a family of ways to feed and read the loaded model ready: which can be gone, and why others cannot."""

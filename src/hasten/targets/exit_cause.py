@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import MEMORY_LIMIT, Failure
+from hasten.runner.agent import memory_kills
 from hasten.runner.serving import START_FAILED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 # What is written when an allocation fails, seen in the logs of LiteRT, XNNPACK, the C++ runtime and Python, whose
 # import of a module can lose the MemoryError on its way up.
@@ -31,7 +30,7 @@ _START_MEMORY_HINT: Final = "Raise --memory-limit: before it loads a model, a ru
 _LOAD_HINT: Final = (
     "Check the file or try another plan: a damaged file or a bug in LiteRT or a delegate can cause this."
 )
-_STAGE_WORDS: Final = {
+STAGE_WORDS: Final = {
     "start": "while starting",
     "load": "while loading the model",
     "run": "while running the model",
@@ -39,25 +38,21 @@ _STAGE_WORDS: Final = {
     "evaluate": "while running the model on data",
     "make": "while making a variant",
 }
-_VMSTAT: Final = Path("/proc/vmstat")
 
 
-def memory_kills() -> int | None:
-    """How many processes the kernel killed since boot because memory ran out; None where it does not say."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in _VMSTAT.read_text().splitlines():
-            name, _, value = line.partition(" ")
-            if name == "oom_kill":
-                return int(value)
-    return None
-
-
-def cause_of_death(name: str, stage: str, status: int, log: Sequence[str], kills_before: int | None) -> Failure:
+def cause_of_death(
+    name: str,
+    stage: str,
+    status: int,
+    log: Sequence[str],
+    kills_before: int | None,
+    count_kills: Callable[[], int | None] = memory_kills,
+) -> Failure:
     """The failure of a process of this name that ended with this status; a negative one is a signal."""
     stage = "start" if status == START_FAILED else stage
-    when, lines = _STAGE_WORDS[stage], tuple(log)
+    when, lines = STAGE_WORDS[stage], tuple(log)
     if status == -signal.SIGKILL:
-        return _killed(name, stage, lines, kills_before)
+        return _killed(name, stage, lines, kills_before, count_kills())
     if any(word in line.lower() for line in lines for word in _OUT_OF_MEMORY_WORDS):
         hint = _START_MEMORY_HINT if stage == "start" else _MEMORY_HINT
         return Failure(stage, "out of memory", f"The {name} ran out of memory {when}.", hint, lines, MEMORY_LIMIT)
@@ -70,9 +65,9 @@ def cause_of_death(name: str, stage: str, status: int, log: Sequence[str], kills
     return Failure(stage, "crash", f"The {name} exited with status {status} {when}.", hint, lines)
 
 
-def _killed(name: str, stage: str, log: tuple[str, ...], kills_before: int | None) -> Failure:
+def _killed(name: str, stage: str, log: tuple[str, ...], kills_before: int | None, kills_now: int | None) -> Failure:
     """The failure of a process that got SIGKILL: only the kernel's counter shows whether the kernel sent it."""
-    when, kills_now = _STAGE_WORDS[stage], memory_kills()
+    when = STAGE_WORDS[stage]
     if kills_before is None or kills_now is None:
         message = f"The {name} was killed {when}, most likely because the memory ran out."
         return Failure(stage, "out of memory", message, _MEMORY_HINT, log)

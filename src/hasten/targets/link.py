@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.runner.agent import memory_kills
 from hasten.runner.protocol import Message, ProtocolError, decode, encode, whole
 from hasten.runner.serving import LIFELINE
 from hasten.runner.shared_memory import create_shared_memory
 from hasten.targets.diagnosis import diagnosed
-from hasten.targets.exit_cause import cause_of_death, memory_kills
+from hasten.targets.exit_cause import cause_of_death
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +29,22 @@ _LOG_LINES: Final = 20
 _LOG_TAIL_BYTES: Final = 65_536
 _SECONDS_TO_CLOSE: Final = 2.0
 _PIECE_BYTES: Final = 1 << 20
+# A program on a device writes this first: what a login prints may come before it.
+_MARKER: Final = re.compile(rb"\0hasten \w+ (\d+)\0")
+_MOST_NOISE_BYTES: Final = 1 << 20
+
+
+class Device(Protocol):
+    """What only a device knows about a program that runs there."""
+
+    def cause_of_death(self, name: str, stage: str, status: int, log: tuple[str, ...]) -> Failure:
+        """Why a program of this name ended, by the exit status of the command that reached it."""
+
+    def end(self, pid: int) -> None:
+        """Kill a process there, with all that it started."""
+
+    def release(self) -> None:
+        """The program has ended, and nothing more is asked of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +60,10 @@ class Program:
     """In place of this process's own environment."""
     folder: Path | None = None
     """In place of this process's working folder."""
+    device: Device | None = None
+    """Where it runs, if that is to be asked; such a program writes a marker first."""
+    preamble: bytes = b""
+    """What it reads before the first request."""
 
     def start(
         self, log: IO[bytes], *, inherited: tuple[int, ...] = (), more: Mapping[str, str] | None = None
@@ -72,7 +94,9 @@ class ProcessLink:
     """A child process that speaks the runner's protocol. Its standard error is kept as its log."""
 
     def __init__(self, program: Program) -> None:
-        self._name = program.name
+        self._name, self._device, self._preamble = program.name, program.device, program.preamble
+        self._pid_there: int | None = None
+        self._unread = b""
         self._kills_before = memory_kills() if program.is_here else None
         self._is_closed = False
         self._memory = create_shared_memory() if program.is_here else None
@@ -107,8 +131,7 @@ class ProcessLink:
             raise RunnerFailed(Failure(stage, "target", f"This {self._name} is closed."))
         deadline = time.monotonic() + seconds
         try:
-            for piece in encode(request if self._memory is None else self._memory.take_over(request)):
-                self._write(piece, deadline)
+            self._send(request, deadline)
             reply = decode(lambda count: whole(lambda most: self._read(most, deadline), count))
             failure = None if reply.body.pop("ok", False) else Failure(**reply.body["failure"], log=self.log_tail())
         except TimeoutError:
@@ -123,9 +146,29 @@ class ProcessLink:
             raise RunnerFailed(diagnosed(failure, self._log_lines()))
         return reply
 
+    def tell(self, request: Message, seconds: float) -> bool:
+        """Send a request that wants no answer; whether it is on its way."""
+        try:
+            self._send(request, time.monotonic() + seconds)
+        except (OSError, RunnerFailed):  # the next one that wants an answer reports why
+            return False
+        return True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the child is dead."""
+        return self._is_closed or self._has_ended()
+
     def log_tail(self) -> tuple[str, ...]:
         """The last lines that the runner wrote."""
         return self._log_lines()[-_LOG_LINES:]
+
+    def _send(self, request: Message, deadline: float) -> None:
+        if self._preamble:
+            self._write(self._preamble, deadline)
+            self._preamble = b""
+        for piece in encode(request if self._memory is None else self._memory.take_over(request)):
+            self._write(piece, deadline)
 
     def close(self) -> None:
         """End the runner, kindly if it listens. Safe to call more than once."""
@@ -138,6 +181,8 @@ class ProcessLink:
                     self._write(piece, time.monotonic())
             self._wait_for_end(_SECONDS_TO_CLOSE)
         self.kill()
+        if self._device is not None:
+            self._device.release()
         for stream in (self._input, self._output, self._log):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -146,6 +191,9 @@ class ProcessLink:
 
     def kill(self) -> None:
         """End the runner and whatever it started, at once."""
+        # What runs elsewhere would not notice the end of the command that reached it.
+        if self._device is not None and self._pid_there is not None and not self._has_ended():
+            self._device.end(self._pid_there)
         # Once it is reaped, its number may belong to another process.
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -163,8 +211,37 @@ class ProcessLink:
             view = view[os.write(self._input.fileno(), view[:_PIECE_BYTES]) :]
 
     def _read(self, most: int, deadline: float) -> bytes:
+        if self._device is not None and self._pid_there is None:
+            self._skip_noise(deadline)
+        if self._unread:
+            data, self._unread = self._unread[:most], self._unread[most:]
+            return data
+        return self._receive(most, deadline)
+
+    def _receive(self, most: int, deadline: float) -> bytes:
         self._wait_until_ready(self._output, selectors.EVENT_READ, deadline)
         return os.read(self._output.fileno(), min(most, _PIECE_BYTES))
+
+    def _skip_noise(self, deadline: float) -> None:
+        """Read up to the marker, which tells the program's number on its device."""
+        while (found := _MARKER.search(self._unread)) is None:
+            piece = self._receive(_PIECE_BYTES, deadline)
+            if not piece:
+                raise EOFError
+            self._unread += piece
+            if len(self._unread) > _MOST_NOISE_BYTES:
+                raise ProtocolError("its output is not that of hasten")
+        self._pid_there, self._unread = int(found[1]), self._unread[found.end() :]
+
+    def _read_rest(self) -> None:
+        """What a login printed in place of the program that was to be started, for the log."""
+        if self._device is None or self._pid_there is not None:
+            return
+        with contextlib.suppress(OSError, TimeoutError):
+            while (piece := self._receive(_PIECE_BYTES, 0.0)) and len(self._unread) < _MOST_NOISE_BYTES:
+                self._unread += piece
+        if found := _MARKER.search(self._unread):  # it did start
+            self._pid_there = int(found[1])
 
     def _wait_until_ready(self, stream: IO[bytes], event: int, deadline: float) -> None:
         with selectors.DefaultSelector() as selector:
@@ -178,7 +255,10 @@ class ProcessLink:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
             return self._process.poll() is not None
-        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # another thread has just reaped it
+            return True
 
     def _wait_for_end(self, seconds: float) -> bool:
         deadline, pause = time.monotonic() + seconds, 0.0005
@@ -196,6 +276,8 @@ class ProcessLink:
         descriptor = self._log.fileno()
         start = max(0, os.fstat(descriptor).st_size - _LOG_TAIL_BYTES)
         lines = os.pread(descriptor, _LOG_TAIL_BYTES, start).decode(errors="replace").splitlines()
+        if self._device is not None and self._pid_there is None:  # what came in place of the program's own output
+            lines += self._unread[-_LOG_TAIL_BYTES:].decode(errors="replace").splitlines()
         return tuple(line.rstrip() for line in lines if line.strip())
 
     def _hang(self, stage: str, seconds: float) -> Failure:
@@ -208,8 +290,12 @@ class ProcessLink:
             message = f"The {self._name} closed its output and was stopped."
             return Failure(stage, "crash", message, log=self.log_tail())
         self.kill()
-        status = self._process.returncode
-        failure = cause_of_death(self._name, stage, status, self.log_tail(), self._kills_before)
+        self._read_rest()
+        status, log = self._process.returncode, self.log_tail()
+        if self._device is not None:
+            failure = self._device.cause_of_death(self._name, stage, status, log)
+        else:
+            failure = cause_of_death(self._name, stage, status, log, self._kills_before)
         return diagnosed(failure, self._log_lines())
 
     def _stranger(self, stage: str, error: Exception) -> Failure:

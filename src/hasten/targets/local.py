@@ -1,4 +1,4 @@
-"""This machine: each runner is a child process of its own. Also the targets by name."""
+"""This machine: each runner is a child process of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.errors import HastenError, UsageError
+from hasten.core.errors import HastenError
 from hasten.core.failure import RunnerFailed, failure_from_error
 from hasten.targets.background_load import NAME, ProcessLoad, load_arguments
 from hasten.targets.base import Capabilities, Limits
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from hasten.core.machine import Machine
     from hasten.core.plan import Plan
-    from hasten.targets.base import Target
 
 # `-m` would look for modules in the working directory first: a user's own random.py there would break the program.
 _CODE: Final = "import sys; sys.path[:] = [p for p in sys.path if p]; from {module} import main; main()"
@@ -67,15 +66,3 @@ class LocalTarget:
 def local_program(module: str, *arguments: str, name: str = "runner") -> Program:
     """A program of hasten's own: the `main` of a module, in this Python."""
     return Program((sys.executable, "-c", _CODE.format(module=module), *arguments), name)
-
-
-def target_named(name: str, limits: Limits | None = None) -> Target:
-    """The target that a user names with --target."""
-    if name != LocalTarget.name:
-        raise UsageError(f"There is no target {name!r}.", "List the available targets with hasten devices.")
-    return LocalTarget(limits)
-
-
-def targets_within_reach() -> list[Target]:
-    """Every target that needs no configuration."""
-    return [LocalTarget()]

@@ -36,7 +36,7 @@ BOOKS = {
     "check": CHECK,
     "tune": TUNE,
 }
-FACTS: dict[str, Any] = {"input": "image", "usual": "1x224x224x3", "asked": "gpu"}
+FACTS: dict[str, Any] = {"input": "image", "usual": "1x224x224x3", "asked": "gpu", "causes": ["throttled"]}
 
 
 def options_of(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:

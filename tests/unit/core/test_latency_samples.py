@@ -34,6 +34,16 @@ def slowed(block: Block, factor: float) -> Block:
     return replace(block, nanoseconds=array("q", [round(value * factor) for value in block.nanoseconds]))
 
 
+def test_what_a_board_reports_about_its_clock_is_a_doubt() -> None:
+    held = [under(block, held_back=bits) for block, bits in zip(quiet_blocks(), [0, 0b1, 0b100] * 20, strict=False)]
+    (doubt,) = (doubt for doubt in Samples(tuple(held)).doubts() if doubt.code == doubts.HELD_BACK)
+    assert doubt.facts["causes"] == ["under-voltage", "throttled"]
+    assert "power supply" in DOUBTS.hint(doubt)
+    fine = [under(block, held_back=0) for block in quiet_blocks()]
+    earlier = [under(block, held_back=0xF0000) for block in quiet_blocks()]
+    assert doubts.HELD_BACK not in reasons(fine) | reasons(earlier)
+
+
 def under(block: Block, **conditions: Any) -> Block:
     return replace(block, conditions=replace(block.conditions, **conditions))
 

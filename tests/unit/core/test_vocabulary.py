@@ -197,7 +197,7 @@ class TestUnits:
 class TestDoubts:
     @pytest.mark.parametrize("code", doubts.PHRASES)
     def test_each_has_a_hint_that_is_a_sentence(self, code: str) -> None:
-        facts = {"input": "image", "usual": "1x224x224x3"}
+        facts = {"input": "image", "usual": "1x224x224x3", "causes": ["throttled"]}
         assert filled(doubts.PHRASES[code].hint, facts).endswith(".")
 
     def test_one_of_an_older_session_keeps_its_words(self) -> None:

@@ -64,6 +64,8 @@ class Behaviour:
     """What the machine draws while it runs; None for a machine without a counter."""
     fails: dict[int, str] = field(default_factory=dict)
     """Process number → stage at which it fails; "block 3" is the third block after the warm-up."""
+    code: str = ""
+    """That of its failures."""
 
 
 class SimulatedRunner(RunnerClient):
@@ -132,9 +134,8 @@ class SimulatedRunner(RunnerClient):
 
     def _fail_at(self, stage: str) -> None:
         if self.behaviour.fails.get(self.process) == stage:
-            raise RunnerFailed(
-                Failure(stage.split()[0].replace("block", "run"), "crash", f"{self.name} died", "Retry.")
-            )
+            where, kind = stage.split()[0].replace("block", "run"), "target" if self.behaviour.code else "crash"
+            raise RunnerFailed(Failure(where, kind, f"{self.name} died", "Retry.", code=self.behaviour.code))
 
 
 class SimulatedTarget(FakeTarget):

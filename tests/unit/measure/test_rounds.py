@@ -11,12 +11,13 @@ from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 from tests.unit.fake_target import MACHINE
 
 from hasten.core import doubts
-from hasten.core.failure import Failure
+from hasten.core.failure import CONNECTION_LOST, Failure
 from hasten.core.machine import Cluster
 from hasten.core.measurement import Measurement
 from hasten.core.plan import Plan
 from hasten.measure.rounds import Rounds
 from hasten.measure.warmup import warm_up
+from hasten.targets.base import ATTEMPTS
 
 if TYPE_CHECKING:
     from simulated import Clock
@@ -65,6 +66,35 @@ def test_candidates_take_turns_at_starting_first(clock: Clock) -> None:
     loads = "".join(name for what, name, _ in target.log if what == "load")
     assert loads.count("ab") >= 1
     assert {loads[i : i + 2] for i in range(0, 8, 2)} == {"ab", "ba"}
+
+
+@pytest.mark.parametrize("stage", ["load", "block 1", "block 3"])
+def test_a_round_that_a_lost_connection_cut_short_is_run_again(clock: Clock, stage: str) -> None:
+    target = SimulatedTarget(clock, {"b": Behaviour(fails={1: stage}, code=CONNECTION_LOST)})
+    rounds = run_rounds(target, "ab", count=3)
+    for track in rounds.tracks:
+        assert track.failure is None
+        assert [{block.runner for block in blocks} for blocks in track.rounds] == [{0}, {1}, {2}]
+        assert len(track.loads) == len(track.warm_ups) == 3
+    assert all(runner.closed for runner in target.runners)
+
+
+def test_a_connection_that_is_lost_every_time_is_a_failure(clock: Clock) -> None:
+    always = Behaviour(fails=dict.fromkeys(range(1, 10), "block 2"), code=CONNECTION_LOST)
+    target = SimulatedTarget(clock, {"b": always})
+    rounds = run_rounds(target, "ab", count=2)
+    alone, lost = rounds.tracks
+    assert (alone.failure, len(alone.rounds)) == (None, 2)
+    assert lost.has_lost_connection
+    assert target.processes_of["b"] == 1 + ATTEMPTS
+
+
+def test_a_crash_beside_a_lost_connection_stays_a_failure(clock: Clock) -> None:
+    behaviours = {"a": Behaviour(fails={1: "load"}), "b": Behaviour(fails={1: "block 1"}, code=CONNECTION_LOST)}
+    rounds = run_rounds(SimulatedTarget(clock, behaviours), "ab", count=2)
+    crashed, again = rounds.tracks
+    assert crashed.failure is not None
+    assert (again.failure, len(again.rounds)) == (None, 2)
 
 
 @pytest.mark.parametrize("stage", ["load", "block 1", "block 3"])

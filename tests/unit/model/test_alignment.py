@@ -56,6 +56,22 @@ def test_companions_go_with_their_main_kernel() -> None:
     assert [(a.node, a.certainty) for a in found] == [(0, "exact"), (0, "exact"), (1, "exact"), (1, "exact")]
 
 
+def test_inputs_that_arm_kernels_pack_first_go_with_them() -> None:
+    tags = [
+        "Pack LH (X8)",
+        "Fully Connected (NC, PQS8, QC8W) GEMM",
+        "Convert (NC, F32, QP8)",
+        "Fully Connected (NC, QP8, F32, QC4W) GEMM",
+        "Pack LH (X32)",
+        "Batch Matrix Multiply (NC, PF32) GEMM",
+        "Pack LH (X16)",
+        "Convolution (NHWC, PF16) IGEMM",
+    ]
+    found = align(["FULLY_CONNECTED", "FULLY_CONNECTED", "BATCH_MATMUL", "CONV_2D"], tags)
+    assert [a.node for a in found] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert {a.certainty for a in found} == {"exact"}
+
+
 def test_swish_in_one_kernel_belongs_to_its_first_node() -> None:
     operators = ["CONV_2D", "LOGISTIC", "MUL", "CONV_2D", "LOGISTIC", "MUL"]
     tags = ["Convolution", "Invalid Unary Op", "Fully Connected", "Invalid Unary Op"]

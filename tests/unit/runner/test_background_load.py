@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hasten.core.failure import RunnerFailed
-from hasten.runner.background_load import KINDS, copied_bytes
+from hasten.runner.background_load import KINDS, READY, copied_bytes
 from hasten.targets.background_load import ProcessLoad, load_arguments
 from hasten.targets.link import Program
 from hasten.targets.local import LocalTarget, local_program
@@ -83,7 +83,7 @@ def test_work_ends_when_hasten_is_killed() -> None:
 def test_it_is_a_program_of_its_own() -> None:
     command = [sys.executable, "-m", "hasten.runner.background_load", "--kind", "memory", "--workers", "1"]
     finished = subprocess.run(command, input=b"", capture_output=True, check=True)
-    assert finished.stdout == b"ready\n"
+    assert finished.stdout == READY
 
 
 def test_a_load_that_cannot_begin_is_a_failure() -> None:

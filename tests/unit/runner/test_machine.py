@@ -25,7 +25,7 @@ STAT = "cpu  100 0 50 1000 5 1 2 30 0 0\ncpu0 1 2 3\n"
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without /proc and /sys; files can be put there."""
-    for name in ("_PROC", "_CPU", "_POWERCAP", "_THERMAL"):
+    for name in ("_PROC", "_CPU", "_POWERCAP", "_THERMAL", "_FIRMWARE", "_HWMON"):
         folder = tmp_path / name
         folder.mkdir()
         monkeypatch.setattr(machine, name, folder)
@@ -50,6 +50,7 @@ def test_a_machine_that_tells_nothing_is_described(bare: Path) -> None:
     assert found.instructions == ()
     assert found.governor is None
     assert found.turbo is None
+    assert (found.device, found.temperature_c, found.held_back) == ("", None, None)
     assert not found.hypervisor
     assert not found.energy_counter
     conditions = machine.ConditionsMeter().finish()
@@ -68,6 +69,50 @@ def test_the_cpu_is_read_from_the_kernels_list(
     write(bare / "_PROC/cpuinfo", text)
     found = machine.describe_machine()
     assert (found.cpu, found.instructions, found.hypervisor) == (name, instructions, is_virtual)
+
+
+@pytest.mark.parametrize(
+    ("parts", "cpu"),
+    [
+        (["0xd08"] * 4, "Cortex-A72"),
+        (["0xd05"] * 4 + ["0xd41"] * 4, "Cortex-A55 + Cortex-A78"),
+        (["0xfff"] * 4, "Some Board"),
+    ],
+)
+def test_cores_of_arm_are_named(bare: Path, parts: list[str], cpu: str) -> None:
+    cores = "".join(f"processor : {n}\nCPU implementer : 0x41\nCPU part : {part}\n\n" for n, part in enumerate(parts))
+    write(bare / "_PROC/cpuinfo", cores + "Hardware : BCM2835\nModel : Some Board\n")
+    found = machine.describe_machine()
+    assert (found.cpu, found.device) == (cpu, "Some Board")
+
+
+def test_a_boards_name_is_that_of_its_device_tree(bare: Path) -> None:
+    write(bare / "_PROC/cpuinfo", CPU_INFO_ARM)
+    write(bare / "_PROC/device-tree/model", "Radxa ROCK 5B\0")
+    assert machine.describe_machine().device == "Radxa ROCK 5B"
+
+
+@pytest.mark.parametrize(
+    ("bits", "names"),
+    [
+        ("0\n", ()),
+        ("1\n", ("under-voltage",)),
+        ("50005\n", ("under-voltage", "throttled")),
+        ("0x50000\n", ("under-voltage-earlier", "throttled-earlier")),
+        ("e0008\n", ("soft-temperature-limit", "frequency-capped-earlier", "throttled-earlier")),
+        ("garbage\n", None),
+    ],
+)
+def test_a_raspberry_pi_says_why_it_holds_its_clock_back(bare: Path, bits: str, names: tuple[str, ...] | None) -> None:
+    write(bare / "_FIRMWARE/soc/soc:firmware/get_throttled", bits)
+    assert machine.describe_machine().held_back == names
+
+
+def test_other_kernels_tell_of_the_voltage_only(bare: Path) -> None:
+    write(bare / "_HWMON/hwmon1/name", "rpi_volt\n")
+    write(bare / "_HWMON/hwmon1/in0_lcrit_alarm", "1\n")
+    assert machine.describe_machine().held_back == ("under-voltage",)
+    assert machine.ConditionsMeter().finish().held_back == 1
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hasten.core.failure import STAGES
+from hasten.runner import agent
 from hasten.runner.serving import START_FAILED
 from hasten.targets import exit_cause
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "vmstat"
-    monkeypatch.setattr(exit_cause, "_VMSTAT", path)
+    monkeypatch.setattr(agent, "_VMSTAT", path)
     path.write_text("pgfault 12\noom_kill 3\n")
     return path
 
@@ -37,7 +38,7 @@ def test_only_the_kernels_counter_tells_who_killed(kills: Path, before: int | No
 @pytest.mark.parametrize("text", ["", "oom_kill\n", "oom_kill many\n", "pgfault 1\n"])
 def test_a_counter_that_cannot_be_read(kills: Path, text: str) -> None:
     kills.write_text(text)
-    assert exit_cause.memory_kills() is None
+    assert agent.memory_kills() is None
 
 
 @pytest.mark.parametrize(

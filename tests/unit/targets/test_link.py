@@ -15,8 +15,8 @@ from tests import example_models
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
+from hasten.runner import agent
 from hasten.runner.protocol import Message
-from hasten.targets import exit_cause
 from hasten.targets.client import RunnerClient
 from hasten.targets.link import ProcessLink, Program
 from hasten.targets.local import LocalTarget, local_program
@@ -95,7 +95,7 @@ def test_a_runner_killed_from_outside() -> None:
 
 
 def test_a_runner_killed_where_the_system_does_not_tell_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(exit_cause, "_VMSTAT", tmp_path / "none")
+    monkeypatch.setattr(agent, "_VMSTAT", tmp_path / "none")
     with linked() as link:
         link.ask(HELLO, stage="start", seconds=PATIENT)
         os.kill(link.pid, signal.SIGKILL)
@@ -215,6 +215,91 @@ def test_the_log_is_kept_while_the_runner_goes_on_writing() -> None:
     with linked(*python(code)) as link:
         logs = [failure_of(link).log for _ in range(3)]
     assert logs[-1] == ("line 0", "line 1", "line 2")
+
+
+class PlantedDevice:
+    """A device that keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.ended: list[int] = []
+        self.released = 0
+
+    def cause_of_death(self, name: str, stage: str, status: int, log: tuple[str, ...]) -> Failure:
+        return Failure(stage, "target", f"{name} {status}", log=log, code="planted")
+
+    def end(self, pid: int) -> None:
+        self.ended.append(pid)
+
+    def release(self) -> None:
+        self.released += 1
+
+
+ANSWERING = (
+    "import os, sys; from hasten.runner.protocol import *; from hasten.runner.serving import marker\n"
+    "def read(n):\n"
+    "    data = b''\n"
+    "    while len(data) < n: data += os.read(0, n - len(data))\n"
+    "    return data\n"
+    "{first}\n"
+    "os.write(1, {noise} + marker('runner'))\n"
+    "while True:\n"
+    "    request = decode(read)\n"
+    "    if request.body['request'] == 'close': break\n"
+    "    if request.body['request'] == 'hang': os.read(os.pipe()[0], 1)\n"
+    "    os.write(1, b''.join(encode(Message({{'ok': True, 'pid': os.getpid()}}))))\n"
+)
+
+
+def answering(noise: str = "b''", first: str = "") -> tuple[str, ...]:
+    return python(ANSWERING.format(noise=noise, first=first))
+
+
+@pytest.mark.parametrize("noise", ["b''", r"b'Welcome!\n' * 30_000", r"b'\0hasten'", r"b'\0\0hasten runner x\0'"])
+def test_what_a_login_prints_is_skipped(noise: str) -> None:
+    device = PlantedDevice()
+    with nothing_left_behind():
+        link = ProcessLink(Program(answering(noise), is_here=False, device=device))
+        first, second = (link.ask(HELLO, stage="start", seconds=PATIENT).body for _ in range(2))
+        link.close()
+    assert first == second
+    assert (device.ended, device.released) == ([], 1)
+
+
+def test_a_preamble_is_read_once_and_before_requests() -> None:
+    program = Program(answering(first="assert read(5) == b'first'"), device=PlantedDevice(), preamble=b"first")
+    link = ProcessLink(program)
+    assert link.ask(HELLO, stage="start", seconds=PATIENT).body["pid"] == link.pid
+    assert link.ask(HELLO, stage="start", seconds=PATIENT).body["pid"] == link.pid
+    link.close()
+
+
+def test_a_hang_elsewhere_is_ended_there() -> None:
+    device = PlantedDevice()
+    link = ProcessLink(Program(answering(), is_here=False, device=device))
+    link.ask(HELLO, stage="start", seconds=PATIENT)
+    failure = failure_of(link, seconds=SHORT, request=Message({"request": "hang"}), stage="run")
+    assert failure.kind == "hang"
+    assert device.ended == [link.pid]
+    link.close()
+
+
+def test_a_login_without_a_program_leaves_what_it_printed() -> None:
+    link = ProcessLink(Program(python("print('closed'); raise SystemExit(3)"), is_here=False, device=PlantedDevice()))
+    failure = failure_of(link)
+    assert (failure.code, failure.message) == ("planted", "runner 3")
+    assert failure.log == ("closed",)
+    link.close()
+
+
+def test_a_message_that_wants_no_answer() -> None:
+    link = ProcessLink(Program(python("import os; os.read(0, 1)")))
+    assert link.tell(HELLO, PATIENT)
+    assert has_ended(link.pid) or link.has_ended
+    while link.tell(HELLO, PATIENT):
+        pass
+    assert link.has_ended
+    link.close()
+    assert link.has_ended
 
 
 def test_a_runner_of_another_version_is_refused() -> None:

@@ -36,6 +36,7 @@ from hasten.practices.accelerators.outputs import (
 )
 from hasten.practices.accelerators.placement import YNNPACK_OPTION, placement_fields, something_else_ran
 from hasten.practices.accelerators.rules import break_even_runs, why_of
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,7 +156,8 @@ def examine(
 
 def _check(entry: _Entry, inputs: list[list[bytes]], make: MakeInputs, effort: Effort, *, fresh: bool) -> None:
     """Load in a fresh process and run on the inputs; whoever loads first makes them."""
-    try:
+
+    def load_and_run() -> None:
         with effort.target.start(entry.candidate.plan) as runner:
             entry.stand_in = runner.hello().stand_ins.get(entry.name)
             entry.load = runner.load(entry.candidate.path, entry.candidate.workload)
@@ -169,6 +171,9 @@ def _check(entry: _Entry, inputs: list[list[bytes]], make: MakeInputs, effort: E
             for raw in answers:
                 pairs = zip(raw, entry.load.outputs, strict=True)
                 entry.outputs.append([real_numbers(data, info) for data, info in pairs])
+
+    try:
+        with_connection(load_and_run)
     except RunnerFailed as failed:
         entry.failure = _named(entry, failed.failure)
 

@@ -11,7 +11,7 @@ from hasten.bundle.record import Bundle
 from hasten.core import doubts
 from hasten.core.block import Block
 from hasten.core.errors import Interrupted
-from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.failure import CONNECTION_LOST, Failure, RunnerFailed
 from hasten.core.remark import Remark, remark, said
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval, grouped_interval
@@ -21,9 +21,11 @@ from hasten.measure.warmup import warm_up
 from hasten.practices.copies.facts import BOTH, IN, OUT, CopiesFound, CopyRow, Cycles
 from hasten.practices.copies.rules import THROUGH_RUNNER, measured_row, recommended_way, refused_row
 from hasten.runner.copy_ways import BY_KEY, FAMILIES, WAYS, Way
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from array import array
+    from collections.abc import Iterable
 
     from hasten.core.block import Conditions
     from hasten.measure.effort import Effort
@@ -139,7 +141,7 @@ class _Study:
         while True:
             known = len(self.reasons)
             try:
-                self._process(number, whole, until)
+                with_connection(lambda: self._process(number, whole, until))
             except RunnerFailed as failed:
                 if len(self.reasons) == known:
                     return failed.failure
@@ -171,7 +173,7 @@ class _Study:
             try:
                 available, reasons = runner.copies(self.candidate.path, self.candidate.workload, family)
             except RunnerFailed as failed:
-                self.reasons.update(dict.fromkeys(keys, said(failed.failure.message)))
+                self._blame(keys, failed.failure)
                 raise
             self.reasons.update(reasons)
         return [key for key in available if key not in self.reasons]
@@ -181,10 +183,15 @@ class _Study:
         try:
             steps, conditions = runner.copies_block(key, _BLOCK_SECONDS, _MOST_CYCLES_A_BLOCK)
         except RunnerFailed as failed:
-            self.reasons[key] = said(failed.failure.message)  # the next process goes on without it
+            self._blame((key,), failed.failure)
             raise
         feed, run, read = steps
         self.blocks.append(_Block(key, number, turn, at, feed, run, read, conditions))
+
+    def _blame(self, keys: Iterable[str], failure: Failure) -> None:
+        """The next process goes on without these ways, unless it was the connection that failed."""
+        if failure.code != CONNECTION_LOST:
+            self.reasons.update(dict.fromkeys(keys, said(failure.message)))
 
     def _inference(self) -> str:
         """The way whose run is taken for the bare inference: the engine's own, where it can be."""

@@ -7,7 +7,7 @@ import enum
 from hasten.core.codec import record, sentence
 from hasten.core.machine import Machine
 from hasten.core.remark import Remark
-from hasten.targets.base import Capabilities
+from hasten.targets.base import LOCAL, Capabilities
 
 
 class Status(enum.Enum):
@@ -47,7 +47,13 @@ class Device:
     capabilities: Capabilities
     machine: Machine | None = None
     why: Remark = sentence(default=Remark(""))
-    """Why it cannot be used."""
+    """Why it cannot be used, or not now."""
+    kind: str = LOCAL
+    """How it is reached."""
+    in_use: bool = False
+    """Whether another session has it at the moment."""
+    stored_mb: float | None = None
+    """What hasten has stored there."""
 
 
 @record
@@ -57,6 +63,23 @@ class DevicesFound:
     devices: tuple[Device, ...]
 
 
+@record
+class CleanedDevice:
+    """What was removed from a device, or why nothing was."""
+
+    name: str
+    freed_mb: float = 0.0
+    why: Remark = sentence(default=Remark(""))
+
+
+@record
+class CleanFound:
+    """The devices that were cleaned."""
+
+    devices: tuple[CleanedDevice, ...]
+
+
 ENGINE, PROCESSOR, MEMORY, OTHER_LOAD, CLOCK = "engine", "processor", "memory", "other load", "clock"
+POWER = "power"
 TIMER, ENERGY, CACHE, NOISE = "timer", "energy", "cache", "noise"
 RUNS_ON = {"cpu": "runs on the CPU", "gpu": "runs on a GPU", "npu": "runs on an NPU"}

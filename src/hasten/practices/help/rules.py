@@ -22,7 +22,7 @@ _BUSY_LOAD: Final = 0.5
 _COARSE_TIMER_NS: Final = 1000
 _NOISE: Final = {DISTURBED, OUTLIERS}
 _LITTLE_MEMORY_MB: Final = 1024
-_FAST_INT8: Final = ("avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
+FAST_INT8: Final = ("avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
 
 
 def machine_checks(machine: Machine) -> list[Check]:
@@ -36,6 +36,7 @@ def machine_checks(machine: Machine) -> list[Check]:
         _warning(facts.MEMORY, little_memory, "help.memory", memory_mb=machine.memory_mb),
         _warning(facts.OTHER_LOAD, busy, "help.load", load=machine.load_average),
         _clock(machine),
+        *_power(machine),
         _warning(facts.TIMER, coarse, "help.timer", timer_ns=machine.timer_ns),
         _energy(machine),
     ]
@@ -47,7 +48,7 @@ def _warning(name: str, is_bad: bool, code: str, **numbers: float) -> Check:
 
 
 def _processor(machine: Machine) -> Check:
-    fast = [name for name in _FAST_INT8 if name in machine.instructions]
+    fast = [name for name in FAST_INT8 if name in machine.instructions]
     told = {"cpu": machine.cpu, "cores": machine.cores, "architecture": machine.architecture, "int8": fast}
     return Check(facts.PROCESSOR, Status.OK, remark("help.processor", **told))
 
@@ -58,6 +59,15 @@ def _clock(machine: Machine) -> Check:
     if machine.governor != "performance":
         return Check(facts.CLOCK, Status.WARNING, remark("help.clock-moves", governor=machine.governor))
     return Check(facts.CLOCK, Status.OK, remark("help.clock-fixed", turbo=machine.turbo))
+
+
+def _power(machine: Machine) -> list[Check]:
+    """Whether the device's firmware holds its clock back, or has done so since boot; only some boards tell."""
+    if machine.held_back is None:
+        return []
+    if not machine.held_back:
+        return [Check(facts.POWER, Status.OK, remark("help.power"))]
+    return [Check(facts.POWER, Status.WARNING, remark("help.power-bad", held_back=list(machine.held_back)))]
 
 
 def _energy(machine: Machine) -> Check:

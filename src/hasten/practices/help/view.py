@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
 from hasten.core.units import several
-from hasten.practices.help.facts import Device, DevicesFound, DoctorFound, Status
-from hasten.practices.help.rules import NAME, finding_of
+from hasten.practices.help.facts import CleanedDevice, CleanFound, Device, DevicesFound, DoctorFound, Status
+from hasten.practices.help.rules import FAST_INT8, NAME, finding_of
 from hasten.practices.help.words import BOOK
 from hasten.show.blocks import Facts, Headline, sentences
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hasten.show.blocks import Block
 
+IN_USE: Final = "in use"
 
-def view(found: DoctorFound | DevicesFound) -> list[Block]:
+
+def view(found: DoctorFound | DevicesFound | CleanFound) -> list[Block]:
     """Whether the machine is fit, and each check; or a line for each device."""
     if isinstance(found, DevicesFound):
-        return [Facts(tuple((device.name, _summary(device)) for device in found.devices))]
+        rows = tuple((device.name, _status(device), _summary(device)) for device in found.devices)
+        return [Facts(rows), *_advice(found.devices)]
+    if isinstance(found, CleanFound):
+        return [Facts(tuple((device.name, _freed(device)) for device in found.devices)), *_advice(found.devices)]
     rows = tuple((check.status.value, check.name, BOOK.text(check.finding)) for check in found.checks)
     hints = [(check.name, BOOK.hint(check.finding)) for check in found.checks]
     advice = sentences(f"{name[:1].upper()}{name[1:]}: {hint}" for name, hint in hints if hint)
     return [Headline(_headline(found)), Facts(rows), *advice]
 
 
-def document(found: DoctorFound | DevicesFound) -> dict[str, Any]:
+def document(found: DoctorFound | DevicesFound | CleanFound) -> dict[str, Any]:
     """The document of `hasten doctor --json` or `hasten devices --json`."""
     if isinstance(found, DevicesFound):
         return {"devices": [_device_data(device) for device in found.devices]}
+    if isinstance(found, CleanFound):
+        return to_data(found, BOOK)
     checks = [
         {**to_data(check, BOOK), "facts": dict(check.finding.facts), **dict.fromkeys(("fix", "what_to_do"), hint)}
         for check in found.checks
@@ -51,14 +60,32 @@ def _headline(found: DoctorFound) -> str:
     return f"This machine can measure, with {several(warnings, 'warning')}."
 
 
+def _advice(devices: Sequence[Device | CleanedDevice]) -> list[Block]:
+    hints = [(device.name, BOOK.hint(device.why)) for device in devices]
+    return sentences(f"{name}: {hint}" for name, hint in hints if hint)
+
+
+def _status(device: Device) -> str:
+    if device.in_use:
+        return IN_USE
+    return str((Status.OK if device.machine else Status.MISSING).value)
+
+
 def _summary(device: Device) -> str:
     machine = device.machine
     if machine is None:
-        return f"Not usable: {BOOK.text(device.why)}"
+        return BOOK.text(device.why)
+    int8 = ", fast int8" if set(machine.instructions) & set(FAST_INT8) else ""
+    board = f"{machine.device}, " if machine.device and machine.device != machine.cpu else ""
+    stored = f"; hasten stores {device.stored_mb:.0f} MB there" if device.stored_mb else ""
     return (
-        f"{machine.cpu}, {several(machine.cores, 'core')}, {machine.memory_mb / 1024:.0f} GB,"
-        f" {machine.system} {machine.architecture}, LiteRT {machine.engine}"
+        f"{board}{machine.cpu}, {several(machine.cores, 'core')}, {machine.memory_mb / 1024:.0f} GB,"
+        f" {machine.system} {machine.architecture}{int8}, LiteRT {machine.engine}{stored}"
     )
+
+
+def _freed(device: CleanedDevice) -> str:
+    return BOOK.text(device.why) if device.why.facts else f"{device.freed_mb:.1f} MB freed"
 
 
 def _device_data(device: Device) -> dict[str, Any]:
@@ -67,6 +94,7 @@ def _device_data(device: Device) -> dict[str, Any]:
         **to_data(device, BOOK),
         "usable": machine is not None,
         "summary": _summary(device),
-        "status": (Status.OK if machine else Status.MISSING).value,
+        "status": _status(device),
         "engine": machine.engine if machine else None,
+        "what_to_do": BOOK.hint(device.why),
     }

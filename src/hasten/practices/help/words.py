@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.doubts import held_back_hint, held_back_text
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.remark import remark_from_data
 from hasten.core.units import several
+from hasten.targets.base import holder_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +62,11 @@ PHRASES: Final[dict[str, Phrase]] = {
     "help.clock-fixed": Phrase(
         lambda facts: f"The governor is 'performance', turbo is {'on' if facts['turbo'] else 'off or unknown'}."
     ),
+    "help.power": Phrase("The board's power supply and temperature are fine since boot."),
+    "help.power-bad": Phrase(
+        lambda facts: held_back_text(facts["held_back"]), lambda facts: held_back_hint(facts["held_back"])
+    ),
+    "help.in-use": Phrase(lambda facts: f"Another session uses it{holder_words(facts['holder'])}."),
     "help.timer": Phrase("The timer ticks every {timer_ns} ns."),
     "help.timer-bad": Phrase(
         "The timer only ticks every {timer_ns} ns.", "Compare latencies of a few microseconds on another machine."

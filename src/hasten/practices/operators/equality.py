@@ -11,6 +11,7 @@ import numpy as np
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.data.tensor_forms import forms_as_loaded
 from hasten.measure.seeded_inputs import input_bytes, stored_numbers
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,16 +60,20 @@ def answers_of(target: Target, subject: Subject, samples: Samples) -> Answers | 
 
     Inputs and outputs are in the order of the file, which the engine's may not be.
     """
-    candidate, graph = subject.candidate, subject.graph
     try:
-        with target.start(candidate.plan) as runner:
-            load = runner.load(candidate.path, candidate.workload)
-            forms = forms_as_loaded(graph, candidate.workload, load)
-            inputs = sorted(zip(forms.fed_from, load.inputs, strict=True), key=lambda entry: entry[0])
-            given = [forms.fed(sample) for sample in samples or varied_inputs([tensor for _, tensor in inputs])]
-            raw = runner.evaluate_many(given, fresh=graph.stateful) if load.inputs else [runner.evaluate([])]
+        return with_connection(lambda: _answers(target, subject, samples))
     except RunnerFailed as failed:
         return failed.failure
+
+
+def _answers(target: Target, subject: Subject, samples: Samples) -> Answers:
+    candidate, graph = subject.candidate, subject.graph
+    with target.start(candidate.plan) as runner:
+        load = runner.load(candidate.path, candidate.workload)
+        forms = forms_as_loaded(graph, candidate.workload, load)
+        inputs = sorted(zip(forms.fed_from, load.inputs, strict=True), key=lambda entry: entry[0])
+        given = [forms.fed(sample) for sample in samples or varied_inputs([tensor for _, tensor in inputs])]
+        raw = runner.evaluate_many(given, fresh=graph.stateful) if load.inputs else [runner.evaluate([])]
     outputs = forms.read(load.outputs)
     return Answers(
         tuple(

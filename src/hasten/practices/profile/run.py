@@ -10,6 +10,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.measure.peaks import peaks_first
 from hasten.measure.profiling import DEFAULT_SECONDS, Recording, build_profile, profile_model
 from hasten.practices.profile.exports import ProfileTimeline
+from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from hasten.core.profile import Profile
@@ -25,7 +26,7 @@ def run(candidate: Candidate, graph: Graph, effort: Effort, *, roofline: bool) -
         return peaks
     recording = Recording(effort.target, candidate)
     try:
-        recording.run(effort.seconds_or(DEFAULT_SECONDS), effort.progress, effort.clock)
+        with_connection(lambda: recording.run(effort.seconds_or(DEFAULT_SECONDS), effort.progress, effort.clock))
     except RunnerFailed as failed:
         return failed.failure
     except KeyboardInterrupt:

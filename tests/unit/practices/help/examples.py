@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hasten.core.remark import remark, said
-from hasten.practices.help.facts import ENGINE, RUNS_ON, Check, Device, DevicesFound, DoctorFound, Status
+from hasten.practices.help.facts import (
+    ENGINE,
+    RUNS_ON,
+    Check,
+    CleanedDevice,
+    CleanFound,
+    Device,
+    DevicesFound,
+    DoctorFound,
+    Status,
+)
 from hasten.practices.help.rules import cache_check, machine_checks
 from hasten.targets.base import Capabilities
 from tests.unit.fake_target import MACHINE
@@ -23,7 +33,8 @@ def fine() -> DoctorFound:
 def troubled() -> DoctorFound:
     """Everything that can be wrong."""
     bad = {"load_average": 9.0, "timer_ns": 100_000, "memory_mb": 512, "governor": "powersave", "instructions": ()}
-    machine = replace(MACHINE, hypervisor=False, energy_counter=False, **bad)  # type: ignore[arg-type]
+    held = ("under-voltage", "throttled-earlier")
+    machine = replace(MACHINE, hypervisor=False, energy_counter=False, held_back=held, **bad)  # type: ignore[arg-type]
     noisy = Check("noise", Status.WARNING, remark("help.noise-bad", spread=0.31))
     return DoctorFound((*machine_checks(machine), cache_check("/home/me/.cache", writable=False), noisy))
 
@@ -35,7 +46,29 @@ def without_engine() -> DoctorFound:
 
 
 def devices() -> DevicesFound:
-    """This machine, and one that does not answer."""
-    able = Capabilities(host_paths=True, shared_memory=True)
-    away = Device("board", able, why=said("The device does not answer."))
-    return DevicesFound((Device("local", able, MACHINE), away))
+    """This machine, a board behind ssh, one that somebody uses, and one that does not answer."""
+    able, apart = (Capabilities(host_paths=here, shared_memory=here) for here in (True, False))
+    board = replace(
+        MACHINE,
+        architecture="aarch64",
+        cpu="Cortex-A76",
+        device="Raspberry Pi 5 Model B Rev 1.0",
+        instructions=("asimd", "asimddp"),
+        hypervisor=False,
+    )
+    used = remark("help.in-use", holder={"who": "me@desk"})
+    away = said("attic does not answer.", hint="Check that the device is on and in the same network.")
+    return DevicesFound(
+        (
+            Device("local", able, MACHINE),
+            Device("kitchen", apart, board, kind="ssh", stored_mb=12.3),
+            Device("shed", apart, why=used, kind="ssh", in_use=True),
+            Device("attic", apart, why=away, kind="ssh"),
+        )
+    )
+
+
+def cleaned() -> CleanFound:
+    """A device with room again, and one that does not answer."""
+    away = said("attic does not answer.", hint="Check that the device is on and in the same network.")
+    return CleanFound((CleanedDevice("kitchen", 12.3), CleanedDevice("attic", why=away)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from array import array
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,16 @@ from hasten.core.finding import Standing
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
 from hasten.measure.effort import Effort
-from hasten.practices.help.facts import CACHE, RUNS_ON, Status
+from hasten.practices.help import run as run_module
+from hasten.practices.help.facts import CACHE, RUNS_ON, Device, Status
 from hasten.practices.help.rules import finding_of, run_checks
-from hasten.practices.help.run import run
+from hasten.practices.help.run import devices, run
 from hasten.practices.help.view import document, view
 from hasten.practices.help.words import BOOK
 from hasten.show.terminal import terminal_text
 from hasten.targets.client import LoadReport, RunnerClient
+from hasten.targets.ssh import SshTarget
+from hasten.targets.target_file import KnownDevice
 from tests.unit.fake_target import MACHINE, FakeTarget
 from tests.unit.practices.help import examples
 
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
 
     from hasten.core.machine import Machine
     from hasten.core.plan import Plan, Workload
-    from hasten.practices.help.facts import Check, DevicesFound, DoctorFound
+    from hasten.practices.help.facts import Check, CleanFound, DevicesFound, DoctorFound
     from hasten.runner.protocol import Message
 
 GOOD = replace(
@@ -115,6 +119,8 @@ def test_good_machine_passes() -> None:
         ("timer", {"timer_ns": 100_000}),
         ("clock", {"governor": "powersave"}),
         ("memory", {"memory_mb": 512}),
+        ("power", {"held_back": ("under-voltage",)}),
+        ("power", {"held_back": ("throttled-earlier",)}),
     ],
 )
 def test_trouble_is_a_warning_with_a_fix(name: str, changes: dict[str, Any]) -> None:
@@ -122,6 +128,38 @@ def test_trouble_is_a_warning_with_a_fix(name: str, changes: dict[str, Any]) -> 
     assert found[name].status is Status.WARNING
     assert BOOK.hint(found[name].finding)
     assert [check.name for check in found.values() if check.status is Status.WARNING and check.name != CACHE] == [name]
+
+
+def test_a_board_that_holds_nothing_back_is_fine_and_others_say_nothing_of_it() -> None:
+    assert checks_of(PlantedTarget(held_back=()))["power"].status is Status.OK
+    assert "power" not in checks_of(PlantedTarget())
+
+
+def test_devices_have_the_keys_of_the_contract() -> None:
+    rows = document(examples.devices())["devices"]
+    for row in rows:
+        assert {"name", "kind", "machine", "capabilities", "status", "why"} <= set(row)
+    assert [row["status"] for row in rows] == ["ok", "ok", "in use", "missing"]
+    assert [row["usable"] for row in rows] == [True, True, False, False]
+    assert rows[3]["what_to_do"].startswith("Check that")
+
+
+def test_all_devices_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None would be done if they came one after the other: each waits for all."""
+    names = [f"pi-{number}" for number in range(6)]
+    barrier = threading.Barrier(len(names), timeout=30)
+
+    def look(device: KnownDevice) -> Device:
+        barrier.wait()
+        return Device(device.name, SshTarget.capabilities)
+
+    monkeypatch.setattr(run_module, "_look", look)
+    monkeypatch.setattr(run_module, "known_devices", lambda: tuple(map(KnownDevice, names)))
+    told: list[float] = []
+    found = devices(progress=lambda share, text: told.append(share))
+    assert [device.name for device in found.devices] == names
+    assert told == sorted(told)
+    assert told[-1] == 1.0
 
 
 def test_noise_is_a_warning() -> None:
@@ -168,8 +206,10 @@ def test_clock_that_never_moves_gives_no_error() -> None:
     assert RUNS_ON["cpu"] in checks_of(PlantedTarget(times_ns=[0] * 20))
 
 
-@pytest.mark.parametrize("found", [examples.fine(), examples.troubled(), examples.without_engine(), examples.devices()])
-def test_it_fits_a_terminal(found: DoctorFound | DevicesFound) -> None:
+@pytest.mark.parametrize(
+    "found", [examples.fine(), examples.troubled(), examples.without_engine(), examples.devices(), examples.cleaned()]
+)
+def test_it_fits_a_terminal(found: DoctorFound | DevicesFound | CleanFound) -> None:
     assert max(map(len, terminal_text(view(found)).splitlines())) <= 80
 
 
