@@ -11,7 +11,7 @@ from hasten.model.alignment import align
 from hasten.model.kernels import kind_of_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from hasten.core.block import RawEvent
@@ -124,13 +124,16 @@ def partition_graph(subgraph: Subgraph, left_to_engine: AbstractSet[int]) -> lis
     own kernels: whether a delegate runs it, and its nodes.
 
     LiteRT gathers every node of one kind (taken or left) that is ready, until none is; then it turns to the other kind.
-    Each gathering of taken nodes is one partition.
+    Each gathering of taken nodes is one partition. Nodes that touch variables keep their order.
     """
     computed = {tensor for node in subgraph.nodes for tensor in node.outputs if tensor >= 0}
+    handles = {tensor.index for tensor in subgraph.tensors if tensor.dtype in ("resource", "variant")}
+    touching = [node.index for node in subgraph.nodes if not handles.isdisjoint((*node.inputs, *node.outputs))]
+    after = dict(zip(touching[1:], touching, strict=False))
     waiting = [node.index for node in subgraph.nodes]
     partitions: list[tuple[bool, tuple[int, ...]]] = []
     while waiting:
-        taken, delegated = _gather(subgraph, waiting, computed, left_to_engine)
+        taken, delegated = _gather(subgraph, waiting, computed, left_to_engine, after)
         if not taken:  # nodes that wait for each other; the engine would not have run them
             break
         partitions.append((delegated, tuple(taken)))
@@ -139,9 +142,17 @@ def partition_graph(subgraph: Subgraph, left_to_engine: AbstractSet[int]) -> lis
 
 
 def _gather(
-    subgraph: Subgraph, waiting: list[int], computed: set[int], left_to_engine: AbstractSet[int]
+    subgraph: Subgraph,
+    waiting: list[int],
+    computed: set[int],
+    left_to_engine: AbstractSet[int],
+    after: Mapping[int, int],
 ) -> tuple[dict[int, None], bool]:
-    """Every ready node of the kind that the first ready node has. Takes their outputs out of `computed`."""
+    """Every ready node of the kind that the first ready node has. Takes their outputs out of `computed`.
+
+    `after` gives nodes another one that must have been gathered before.
+    """
+    queue = set(waiting)
     taken: dict[int, None] = {}  # in the order in which they were gathered
     kind: bool | None = None
     found = True
@@ -149,12 +160,13 @@ def _gather(
         found = False
         for index in waiting:
             node = subgraph.nodes[index]
-            if index in taken or any(tensor in computed for tensor in node.inputs):
+            if index in taken or any(tensor in computed for tensor in node.inputs) or after.get(index) in queue:
                 continue
             if kind is None:
                 kind = index not in left_to_engine
             if kind == (index not in left_to_engine):
                 taken[index] = None
+                queue.discard(index)
                 computed.difference_update(node.outputs)
                 found = True
     return taken, bool(kind)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.model_builder import ModelBuilder
 
 from hasten.measure.profile_mapping import partition_graph
 from hasten.model.graph import Node, Subgraph
+from hasten.model.reader import read_graph
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Edges = list[set[int]]
 
@@ -103,3 +109,18 @@ def test_long_chain_is_quick() -> None:
     size = 3000
     found = partition_graph(subgraph_of([{i - 1} if i else set() for i in range(size)]), set(range(0, size, 500)))
     assert sum(len(nodes) for _, nodes in found) == size
+
+
+def test_nodes_that_touch_variables_keep_their_order(tmp_path: Path) -> None:
+    """As seen on a wake-word model: a second read waits for the write before it, and what computes with it as well."""
+    g = ModelBuilder()
+    x, first, second = g.input("x", (1, 4)), g.variable("a"), g.variable("b")
+    total = g.add(x, g.read_variable(first, (1, 4)))
+    g.assign_variable(first, total)
+    g.output(g.mul(total, g.read_variable(second, (1, 4))), "y")
+    graph = read_graph(g.write(tmp_path / "m.tflite")).main
+    left = {node.index for node in graph.nodes if node.op not in ("ADD", "MUL")}
+    taken = [
+        [graph.nodes[index].op for index in nodes] for delegated, nodes in partition_graph(graph, left) if delegated
+    ]
+    assert taken == [["ADD"], ["MUL"]]
