@@ -34,6 +34,7 @@ NAMES: Final = (
     "report",
     "platform_traces",
     "ssh_trial",
+    "doctor",
 )
 _OUTCOMES: Final = {0: "reached", 1: "MISSED"}
 

@@ -26,12 +26,13 @@ from hasten.measure.effort import Effort
 from hasten.measure.opening import error_of, open_model
 from hasten.measure.rounds import FailedCandidate, no_progress
 from hasten.practices.accelerators.facts import AcceleratorOptions
+from hasten.practices.help.facts import DoctorOptions
 from hasten.practices.operators.facts import OperatorOptions
 from hasten.practices.threads.facts import QUIET, SITUATIONS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from hasten.bundle.record import Bundle
     from hasten.core.comparison import Comparison
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from hasten.practices.app.facts import TraceFound, WatchedFound
     from hasten.practices.app.run import Timeline, Watching
     from hasten.practices.copies.facts import CopiesFound
-    from hasten.practices.help.facts import CleanFound, DevicesFound, DoctorFound
+    from hasten.practices.help.facts import CleanFound, DevicesFound, DoctorFound, IssueBundle, ModelFound
     from hasten.practices.operators.facts import OperatorsFound
     from hasten.practices.profile.exports import ProfileTimeline
     from hasten.practices.quantize.facts import QuantizeFound
@@ -83,6 +84,7 @@ __all__ = [
     "RECIPE_NAMES",
     "AcceleratorOptions",
     "Data",
+    "DoctorOptions",
     "Effort",
     "IoTypes",
     "OperatorOptions",
@@ -100,6 +102,7 @@ __all__ = [
     "cut",
     "devices",
     "doctor",
+    "doctor_model",
     "document",
     "explain",
     "explain_inputs",
@@ -386,6 +389,33 @@ def doctor(effort: Effort = Effort()) -> DoctorFound:
     from hasten.practices.help.run import run
 
     return run(effort)
+
+
+@checked
+def doctor_model(
+    model: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    options: DoctorOptions = DoctorOptions(),
+    out: Path = "",
+    announce: Callable[[IssueBundle], None] | None = None,
+    effort: Effort = Effort(),
+) -> ModelFound:
+    """What is wrong with a model, and what would make it better; with `out`, also an issue bundle (a zip archive).
+
+    That the model does not run is a finding, no error. `announce` is told what the bundle will hold before it is
+    written.
+    """
+    from hasten.practices.help.examination import Examination, model_candidate, refuse_options, say_nothing, with_doubts
+
+    place = pathlib.Path(out) if out else None
+    refuse_options(options, place)
+    candidate, graph = model_candidate(pathlib.Path(model), plan)
+    candidate = with_doubts(replace(candidate, workload=workload), graph)
+    with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+        examination = Examination(candidate, graph, options, pathlib.Path(folder), place)
+        return _found(examination.run(effort, announce or say_nothing), candidate, effort)
 
 
 @checked

@@ -25,7 +25,8 @@ _COMMANDS = [
 # The command as it stands, but for the time that it takes.
 _SHORT = {
     **dict.fromkeys(
-        ("bench", "compare", "profile", "trace", "accelerators", "threads", "check", "copies"), ("--seconds", "1")
+        ("bench", "compare", "profile", "trace", "accelerators", "threads", "check", "copies", "doctor"),
+        ("--seconds", "1"),
     ),
     "app": ("--seconds", "0"),
     "quantize": ("--seconds", "5"),

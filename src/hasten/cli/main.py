@@ -31,7 +31,7 @@ COMMANDS: Final = {
     "run": "run a bundle or a model once, on your input",
     "report": "write a session as a page, Markdown, JSON or pictures",
     "devices": "list the available devices",
-    "doctor": "check this machine",
+    "doctor": "check this machine or a model, and pack an issue bundle",
 }
 _INTERRUPTED: Final = 130
 _BUG: Final = 70

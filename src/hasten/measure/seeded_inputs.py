@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hasten.targets.client import TensorInfo
 
     Array = np.ndarray[Any, Any]
     Draw = Callable[[tuple[int, ...]], Array]
     """Real values of a shape."""
+
+
+def seeded_inputs(tensors: Sequence[TensorInfo], seed: int = 0) -> list[bytes]:
+    """Bytes for each input of a model: the same for every plan, process and day."""
+    source = np.random.default_rng(seed)
+    return [input_bytes(tensor, source) for tensor in tensors]
 
 
 def input_bytes(tensor: TensorInfo, source: np.random.Generator, draw: Draw | None = None) -> bytes:

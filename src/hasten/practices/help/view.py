@@ -1,4 +1,4 @@
-"""Checks of a machine and the available devices, as blocks and as the documents that `--json` prints."""
+"""Checks of a machine or a model and the available devices, as blocks and as the documents that `--json` prints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
 from hasten.core.units import several
-from hasten.practices.help.facts import CleanedDevice, CleanFound, Device, DevicesFound, DoctorFound, Status
+from hasten.practices.help import model_view
+from hasten.practices.help.facts import (
+    CleanedDevice,
+    CleanFound,
+    Device,
+    DevicesFound,
+    DoctorFound,
+    IssueBundle,
+    ModelFound,
+    Status,
+)
+from hasten.practices.help.model_rules import model_finding
 from hasten.practices.help.rules import FAST_INT8, NAME, finding_of
 from hasten.practices.help.words import BOOK
 from hasten.show.blocks import Facts, Headline, sentences
@@ -19,8 +30,12 @@ if TYPE_CHECKING:
 IN_USE: Final = "in use"
 
 
-def view(found: DoctorFound | DevicesFound | CleanFound) -> list[Block]:
-    """Whether the machine is fit, and each check; or a line for each device."""
+def view(found: DoctorFound | ModelFound | DevicesFound | CleanFound | IssueBundle) -> list[Block]:
+    """Whether the machine is fit or the model sound, and each check; or a line for each device or file."""
+    if isinstance(found, IssueBundle):
+        return model_view.bundle_blocks(found)
+    if isinstance(found, ModelFound):
+        return model_view.view(found)
     if isinstance(found, DevicesFound):
         rows = tuple((device.name, _status(device), _summary(device)) for device in found.devices)
         return [Facts(rows), *_advice(found.devices)]
@@ -32,8 +47,10 @@ def view(found: DoctorFound | DevicesFound | CleanFound) -> list[Block]:
     return [Headline(_headline(found)), Facts(rows), *advice]
 
 
-def document(found: DoctorFound | DevicesFound | CleanFound) -> dict[str, Any]:
+def document(found: DoctorFound | ModelFound | DevicesFound | CleanFound) -> dict[str, Any]:
     """The document of `hasten doctor --json` or `hasten devices --json`."""
+    if isinstance(found, ModelFound):
+        return model_view.document(found)
     if isinstance(found, DevicesFound):
         return {"devices": [_device_data(device) for device in found.devices]}
     if isinstance(found, CleanFound):
@@ -46,9 +63,10 @@ def document(found: DoctorFound | DevicesFound | CleanFound) -> dict[str, Any]:
     return {"checks": checks, "finding": BOOK.finding_data(finding_of(found))}
 
 
-def session_lines(found: DoctorFound) -> list[tuple[str, str, dict[str, Any]]]:
+def session_lines(found: DoctorFound | ModelFound) -> list[tuple[str, str, dict[str, Any]]]:
     """What a session keeps of the checks."""
-    return [("finding", NAME, to_data(finding_of(found)))]
+    finding = model_finding(found) if isinstance(found, ModelFound) else finding_of(found)
+    return [("finding", NAME, to_data(finding))]
 
 
 def _headline(found: DoctorFound) -> str:

@@ -1,4 +1,4 @@
-"""The phrases about machines."""
+"""The phrases about machines and models."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from hasten.core.doubts import held_back_hint, held_back_text
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.remark import remark_from_data
 from hasten.core.units import several
+from hasten.practices.help.issue import words as issue
+from hasten.practices.help.minimize import words as minimize
+from hasten.practices.help.model_checks import words as model
+from hasten.practices.help.releases import words as releases
 from hasten.targets.base import holder_words
 
 if TYPE_CHECKING:
@@ -43,6 +47,13 @@ def _fine(facts: Mapping[str, Any]) -> str:
 
 
 PHRASES: Final[dict[str, Phrase]] = {
+    **model.PHRASES,
+    **minimize.PHRASES,
+    **releases.PHRASES,
+    **issue.PHRASES,
+    "help.model-good": Phrase("The model passes all {count:count check}."),
+    "help.model-better": Phrase("{count:count check} could be better: {names:list}."),
+    "help.model-broken": Phrase("{count:count check} failed: {names:list}."),
     "help.not-examined": Phrase("This machine was not checked.", "Run hasten doctor."),
     "help.trouble": Phrase(_trouble, _remedy),
     "help.fine": Phrase(_fine),
