@@ -150,6 +150,7 @@ def unpack_float16(graph: EditedGraph) -> list[Change]:
         if values is None or graph.dtype(result) != "float32" or result in graph.outputs:
             continue
         made = graph.add_constant(values.astype(np.float32), graph.name(result))
+        graph.tensor(made).half = values
         change = Change(operator.nodes, {"bytes": int(values.nbytes)})
         graph.remove(operator)
         graph.let_read(result, made)
@@ -157,6 +158,23 @@ def unpack_float16(graph: EditedGraph) -> list[Change]:
     return changes
 
 
+def pack_float16(graph: EditedGraph) -> bool:
+    """Put the float16 constants back that no other rewrite has changed; whether these are all."""
+    packed_all = True
+    for index in range(len(graph.record.tensors)):
+        half, readers = getattr(graph.tensor(index), "half", None), graph.readers(index)
+        if half is None or not readers:
+            packed_all = packed_all and half is None
+            continue
+        source = graph.add_constant(half, f"{graph.name(index)}/half")
+        result = graph.add_tensor(half.shape, index)
+        graph.insert(
+            "DEQUANTIZE", [source], [result], before=readers[0], chosen=options("DequantizeOptions"), version=3
+        )
+        graph.let_read(index, result)
+    return packed_all
+
+
 QUANTIZATION_PAIRS = Rewrite("quantization-pairs", cancel_pairs)
 REQUANTIZATIONS = Rewrite("requantizations", merge_requantizations, STEP)
-FLOAT16_CONSTANTS = Rewrite("float16-constants", unpack_float16)
+FLOAT16_CONSTANTS = Rewrite("float16-constants", unpack_float16, undo_unused=pack_float16)

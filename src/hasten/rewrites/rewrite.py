@@ -37,6 +37,8 @@ class Rewrite:
     tolerance: float = EXACT
     is_form: bool = False
     """Whether it writes operators in a form that a delegate prefers, which may undo what other rewrites do."""
+    undo_unused: Callable[[EditedGraph], bool] | None = None
+    """For one that only opens the way for others: put back what none of them has used, and tell whether that is all."""
 
 
 def apply(model: EditedModel, rewrites: Sequence[Rewrite], most_passes: int = 8) -> dict[str, list[Change]]:
@@ -64,9 +66,20 @@ def apply(model: EditedModel, rewrites: Sequence[Rewrite], most_passes: int = 8)
             break
     for rewrite in forms:
         found[rewrite.name] += _changes(model, rewrite)
-    if any(found.values()):
+    is_changed = any(found.values())
+    if len(rewrites) > 1:
+        _undo_unused(model, rewrites, found)
+    if is_changed:
         model.clean()
     return {name: changes for name, changes in found.items() if changes}
+
+
+def _undo_unused(model: EditedModel, rewrites: Sequence[Rewrite], found: dict[str, list[Change]]) -> None:
+    for rewrite in rewrites:
+        if found[rewrite.name] and rewrite.undo_unused is not None:
+            is_undone = [rewrite.undo_unused(graph) for graph in model.graphs]
+            if all(is_undone):
+                found[rewrite.name] = []
 
 
 def _changes(model: EditedModel, rewrite: Rewrite) -> list[Change]:

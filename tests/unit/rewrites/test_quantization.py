@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from equal import assert_equal_outputs, assert_refuses
 from rewritten import assert_becomes, one, ops, rewritten
@@ -13,7 +14,8 @@ from tests.model_builder import ModelBuilder
 from hasten.model.build_bytes import Quantization
 from hasten.model.edit.model import EditedModel
 from hasten.rewrites.quantization import FLOAT16_CONSTANTS, QUANTIZATION_PAIRS, REQUANTIZATIONS
-from hasten.rewrites.rewrite import apply
+from hasten.rewrites.registry import REWRITES
+from hasten.rewrites.rewrite import ROUNDING, apply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +115,30 @@ def test_float16_weights_become_constants() -> None:
     assert_becomes(data, ["CONV_2D", "FULLY_CONNECTED"], FLOAT16_CONSTANTS)
     (first, _) = apply(EditedModel.from_bytes(data), [FLOAT16_CONSTANTS])["float16-constants"]
     assert first.facts["bytes"] == 4 * 3 * 3 * 3 * 2
+
+
+def test_float16_weights_stay_where_no_other_rewrite_needs_their_numbers() -> None:
+    """The file must not double for the one layer that takes something in."""
+    g = ModelBuilder(weights="float16")
+    x = g.conv2d(g.input("x", (1, 8, 8, 3)), 4, 3)
+    g.output(g.conv2d(g.mul(x, g.constant(np.full(4, 0.3, np.float32))), 16, 5), "y")
+    data = g.build()
+    model = EditedModel.from_bytes(data)
+    changes = apply(model, REWRITES)
+    after = model.to_bytes()
+    assert set(changes) == {"float16-constants", "affine"}
+    assert ops(after) == ["CONV_2D", "DEQUANTIZE", "CONV_2D"]
+    assert_equal_outputs(data, after, ROUNDING)
+
+
+def test_float16_weights_alone_are_nothing_to_rewrite() -> None:
+    g = ModelBuilder(weights="float16")
+    g.output(g.conv2d(g.input("x", (1, 6, 6, 3)), 4, 3), "y")
+    data = g.build()
+    model = EditedModel.from_bytes(data)
+    assert apply(model, REWRITES) == {}
+    assert ops(model.to_bytes()) == ops(data)
+    assert_equal_outputs(data, model.to_bytes(), 0)
 
 
 @pytest.mark.parametrize("rewrite", [QUANTIZATION_PAIRS, REQUANTIZATIONS, FLOAT16_CONSTANTS])
