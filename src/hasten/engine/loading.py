@@ -6,17 +6,20 @@ import contextlib
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from hasten.core.errors import AcceleratorError, UsageError
+from hasten.core.errors import AcceleratorError, ModelError, UsageError
 from hasten.core.failure import UNSUPPORTED
 from hasten.engine import abi
 from hasten.engine.classic import ClassicModel, import_interpreter
 from hasten.engine.compiled import CompiledModel
 from hasten.engine.library import EngineError
+from hasten.engine.tensors import whole_bytes
 
 if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
+
+_ONE_NUMBER: Final = (1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def load_model(path: Path, plan: Plan, workload: Workload, *, profiling: bool) -
         if (error.function, error.status) != ("LiteRtCreateModelFromFile", abi.STATUS_UNSUPPORTED):
             raise
         return _load_classic(path, plan, workload)
-    first_run_ms = model.time_runs(0.0, 1)[0] / 1e6
+    first_run_ms = _first_run_ms(model)
     model.settle_outputs()
     try:
         model.run()
@@ -72,9 +75,36 @@ def _load_classic(path: Path, plan: Plan, workload: Workload) -> LoadedModel:
     import_interpreter()  # it brings NumPy, whose own threads must not be counted as the engine's
     threads_before = count_threads()
     model = ClassicModel(path, plan, workload)
-    first_run_ms = model.time_runs(0.0, 1)[0] / 1e6
+    first_run_ms = _first_run_ms(model)
     model.settle_outputs()
     return LoadedModel(model, first_run_ms, count_threads() - threads_before)
+
+
+def _first_run_ms(model: CompiledModel | ClassicModel) -> float:
+    """Milliseconds of a run that succeeds.
+
+    Whole numbers were made up as 0 and 1. A model that divides by them takes no 0; one that indexes a single row with
+    them takes no 1. So they are made up as one number, if nothing else works.
+    """
+    try:
+        return model.time_runs(0.0, 1)[0] / 1e6
+    except (EngineError, ModelError):
+        for number in _ONE_NUMBER:
+            if _make_whole(model, number):
+                with contextlib.suppress(EngineError, ModelError):
+                    return model.time_runs(0.0, 1)[0] / 1e6
+        raise
+
+
+def _make_whole(model: CompiledModel | ClassicModel, number: int) -> bool:
+    """Fill all inputs of whole numbers with this one; whether there are any."""
+    filled = False
+    for tensor in model.inputs:
+        data = whole_bytes(tensor.dtype, tensor.byte_count, number)
+        if data is not None:
+            tensor.write(data)
+            filled = True
+    return filled
 
 
 def count_threads() -> int:

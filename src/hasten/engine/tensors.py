@@ -131,6 +131,14 @@ def plausible_bytes(dtype: str, byte_count: int, seed: int) -> bytes:
     return (pattern * (byte_count // len(pattern) + 1))[:byte_count]
 
 
+def whole_bytes(dtype: str, byte_count: int, number: int) -> bytes | None:
+    """One number throughout, for a tensor of indices, sizes or flags; None for other types."""
+    if dtype not in _WHOLE_CODES:
+        return None
+    element = struct.pack(f"<{_WHOLE_CODES[dtype]}", number)
+    return element * (byte_count // len(element))
+
+
 def _host_memory(byte_count: int) -> mmap.mmap:
     """Memory from the system itself: it begins at a page, whatever the engine's alignment demands."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     Draw = Callable[[tuple[int, ...]], Array]
     """Real values of a shape."""
 
+WIDE_INTEGERS: Final = frozenset({"int16", "int32", "int64", "bool", "uint16", "uint32", "uint64"})
+Whole = tuple[int, ...]
+WHOLE_NUMBERS: Final[tuple[Whole, ...]] = ((0, 1), (1,), (0,))
+"""What wide integers are drawn from. They are most often indices, which must stay small; where 0 and 1 do not run, a
+model divides by them, or has one row to index."""
+
 
 def seeded_inputs(tensors: Sequence[TensorInfo], seed: int = 0) -> list[bytes]:
     """Bytes for each input of a model: the same for every plan, process and day."""
@@ -22,17 +28,16 @@ def seeded_inputs(tensors: Sequence[TensorInfo], seed: int = 0) -> list[bytes]:
     return [input_bytes(tensor, source) for tensor in tensors]
 
 
-def input_bytes(tensor: TensorInfo, source: np.random.Generator, draw: Draw | None = None) -> bytes:
-    """Floats as drawn (0..1 by default), bytes over their range, and 0 or 1 for wide integers.
-
-    Those are most often indices, which must stay small.
-    """
+def input_bytes(
+    tensor: TensorInfo, source: np.random.Generator, draw: Draw | None = None, whole: Whole = WHOLE_NUMBERS[0]
+) -> bytes:
+    """Floats as drawn (0..1 by default), bytes over their range, and wide integers from a few small numbers."""
     if tensor.dtype in ("float32", "float64", "float16"):
         return (draw or source.random)(tensor.shape).astype(tensor.dtype).tobytes()
     if tensor.dtype in ("int8", "uint8"):
         return source.bytes(tensor.bytes)
-    if tensor.dtype in ("int16", "int32", "int64", "bool", "uint16", "uint32", "uint64"):
-        return source.integers(0, 2, tensor.shape).astype(tensor.dtype).tobytes()
+    if tensor.dtype in WIDE_INTEGERS:
+        return source.choice(whole, tensor.shape).astype(tensor.dtype).tobytes()
     return bytes(tensor.bytes)
 
 

@@ -21,7 +21,7 @@ from hasten.explanation.node_gains import measure_gains
 from hasten.measure.rounds import no_progress
 from hasten.model.edit.model import EditedModel
 from hasten.model.reader import read_graph
-from hasten.practices.operators.equality import answers_of, largest_error, other_batches
+from hasten.practices.operators.equality import MOST_ROUNDING, answers_of, largest_error, other_batches, own_rounding
 from hasten.rewrites.registry import REWRITES
 from hasten.rewrites.rewrite import EXACT, apply
 from hasten.search.accuracy import AccuracyJudge, failed_trial
@@ -178,6 +178,8 @@ class VariantStore:
         if isinstance(error, Failure):
             return failed_trial(replace(trial, path=""), error.message)
         tolerance = max(rewrite.tolerance for rewrite in applied)
+        if tolerance < error <= MOST_ROUNDING and tolerance:
+            tolerance = max(tolerance, own_rounding(self.target, Subject(self.candidate, self.graph), ()))
         if error > tolerance:
             why = remark("operators.not-equal", error=error, tolerance=tolerance)
             return replace(trial, path="", floor=FloorState.FAILED, status=Status.FAILED, why=why)

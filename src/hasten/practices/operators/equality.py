@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -10,22 +11,27 @@ import numpy as np
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.data.tensor_forms import forms_as_loaded
-from hasten.measure.seeded_inputs import input_bytes, stored_numbers
+from hasten.measure.seeded_inputs import WHOLE_NUMBERS, WIDE_INTEGERS, input_bytes, stored_numbers
 from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from hasten.core.plan import Workload
     from hasten.explanation.inner_tensors import Subject
-    from hasten.measure.seeded_inputs import Draw
+    from hasten.measure.seeded_inputs import Draw, Whole
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
     from hasten.targets.client import TensorInfo
 
     Samples = Sequence[Sequence[bytes]]
     Array = np.ndarray[Any, Any]
+    Raw = list[tuple[bytes | memoryview, ...]]
 
+MOST_ROUNDING: Final = 1e-4
+"""No larger error counts as rounding, whatever a model's own is."""
+# Folded weights are rounded twice, and sums of large numbers that a RELU6 clips show every bit of it.
+_SEVERAL: Final = 4
 # Sizes of an open batch that outputs are compared with, beside the one that is timed.
 _BATCHES: Final = (2, 3)
 
@@ -41,7 +47,7 @@ class Answers:
         return Answers(tuple(tuple(outputs[place] for place in places) for outputs in self.samples))
 
 
-def varied_inputs(tensors: Sequence[TensorInfo]) -> list[list[bytes]]:
+def varied_inputs(tensors: Sequence[TensorInfo], whole: Whole = WHOLE_NUMBERS[0]) -> list[list[bytes]]:
     """Seeded inputs of every kind that a rewrite could treat otherwise: small and large numbers, both signs, zeros."""
     source = np.random.default_rng(0)
     draws: tuple[Draw, ...] = (
@@ -52,7 +58,7 @@ def varied_inputs(tensors: Sequence[TensorInfo]) -> list[list[bytes]]:
         np.zeros,
         lambda shape: 255 * source.random(shape),
     )
-    return [[input_bytes(tensor, source, draw) for tensor in tensors] for draw in draws]
+    return [[input_bytes(tensor, source, draw, whole) for tensor in tensors] for draw in draws]
 
 
 def answers_of(target: Target, subject: Subject, samples: Samples) -> Answers | Failure:
@@ -72,8 +78,14 @@ def _answers(target: Target, subject: Subject, samples: Samples) -> Answers:
         load = runner.load(candidate.path, candidate.workload)
         forms = forms_as_loaded(graph, candidate.workload, load)
         inputs = sorted(zip(forms.fed_from, load.inputs, strict=True), key=lambda entry: entry[0])
-        given = [forms.fed(sample) for sample in samples or varied_inputs([tensor for _, tensor in inputs])]
-        raw = runner.evaluate_many(given, fresh=graph.stateful) if load.inputs else [runner.evaluate([])]
+
+        def outputs_on(given: Samples) -> Raw:
+            return runner.evaluate_many([forms.fed(sample) for sample in given], fresh=graph.stateful)
+
+        if not inputs:
+            raw = [runner.evaluate([])]
+        else:
+            raw = outputs_on(samples) if samples else _on_noise(outputs_on, [tensor for _, tensor in inputs])
     outputs = forms.read(load.outputs)
     return Answers(
         tuple(
@@ -81,6 +93,39 @@ def _answers(target: Target, subject: Subject, samples: Samples) -> Answers:
             for answers in raw
         )
     )
+
+
+def _on_noise(outputs_on: Callable[[Samples], Raw], tensors: Sequence[TensorInfo]) -> Raw:
+    """The outputs on seeded inputs, with other whole numbers where the first ones do not run."""
+    try:
+        return outputs_on(varied_inputs(tensors))
+    except RunnerFailed as failed:
+        is_about_values = failed.failure.kind in ("engine", "model")
+        if not is_about_values or not any(tensor.dtype in WIDE_INTEGERS for tensor in tensors):
+            raise
+        for whole in WHOLE_NUMBERS[1:]:
+            with contextlib.suppress(RunnerFailed):
+                return outputs_on(varied_inputs(tensors, whole))
+        raise
+
+
+def own_rounding(target: Target, subject: Subject, samples: Samples, places: Sequence[int] | None = None) -> float:
+    """How far apart a model's outputs are when LiteRT's other kernels compute them, which add in another order.
+
+    That is the rounding that users of the model live with, and what a rewrite may add is of the same size. It is 0
+    where there are no other kernels to compare with, and at most `MOST_ROUNDING`. `places`: only these outputs count.
+    """
+    candidate = subject.candidate
+    if not candidate.plan.runs_on_cpu:
+        return 0.0
+    other = replace(candidate.plan, kernel="delegate" if candidate.plan.kernel == "builtin" else "builtin")
+    found = []
+    for plan in (candidate.plan, other):
+        answers = answers_of(target, replace(subject, candidate=replace(candidate, plan=plan)), samples)
+        if isinstance(answers, Failure):
+            return 0.0
+        found.append(answers if places is None else answers.of(places))
+    return min(_SEVERAL * largest_error(*found), MOST_ROUNDING)
 
 
 def largest_error(before: Answers, after: Answers) -> float:

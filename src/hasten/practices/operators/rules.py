@@ -65,6 +65,11 @@ def worth_keeping(tried: Tried) -> bool:
     return tried.is_equal and tried.is_faster
 
 
+def worth_proving(tried: Tried) -> bool:
+    """Whether outputs are equal, and the rounds of a race say faster, or would if there were more of them."""
+    return tried.is_equal and tried.comparison is not None and tried.comparison.leaning is Verdict.FASTER
+
+
 def reason_of(found: Comparison) -> Remark:
     """Why something that was timed is not kept; or that it is faster."""
     facts = {"ratio": found.ratio, "ci95": found.ci95, "rounds": found.rounds}

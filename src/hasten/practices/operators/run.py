@@ -19,6 +19,7 @@ from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.printable import printable
 from hasten.core.remark import remark
+from hasten.core.units import several
 from hasten.core.whole_file import write_whole
 from hasten.custom_kernels.check import CheckRequest
 from hasten.explanation.inner_tensors import Subject
@@ -31,10 +32,17 @@ from hasten.measure.rounds import Candidate, FailedCandidate, Rounds, no_progres
 from hasten.measure.schedule import Schedule, now
 from hasten.model.edit.model import EditedModel
 from hasten.model.reader import read_graph
-from hasten.practices.operators.equality import Answers, answers_of, largest_error, other_batches
+from hasten.practices.operators.equality import (
+    MOST_ROUNDING,
+    Answers,
+    answers_of,
+    largest_error,
+    other_batches,
+    own_rounding,
+)
 from hasten.practices.operators.facts import FASTER_ALONE, TOGETHER, OperatorOptions, OperatorsFound, Tried
 from hasten.practices.operators.kernels import Kernels, build_kernels, fault_folder
-from hasten.practices.operators.rules import places_of, reason_of, worth_keeping
+from hasten.practices.operators.rules import places_of, reason_of, worth_keeping, worth_proving
 from hasten.rewrites.registry import rewrites_for, rewrites_named
 from hasten.rewrites.rewrite import Change, Rewrite, apply
 
@@ -133,6 +141,7 @@ class _Study:
     latency_ms: tuple[float, float] | None = None
     _partitions_after: int = 0
     _kernels: Kernels = field(default_factory=Kernels)
+    _own_rounding: float | None = None
     _expected: list[Answers | None] = field(default_factory=list)
     """The original's answers by workload; None where it has none, as with a batch that it cannot run."""
     _schedule: Schedule = field(default_factory=lambda: Schedule(SECONDS))
@@ -212,14 +221,15 @@ class _Study:
             self._try(OUTPUTS, ())
         for place, rewrite in enumerate(chosen):
             self.effort.progress(_SHARE_OF_PROFILE * place / len(chosen), f"trying {rewrite.name}")
-            self._try(rewrite.name, (rewrite,))
+            # What only opens the way for others wins nothing alone.
+            if rewrite.undo_unused is None or self.options.rewrites:
+                self._try(rewrite.name, (rewrite,))
 
     def _put_together(self) -> None:
         """A copy with all rewrites at once, those included that only others open the way for; not those that are wrong
         alone."""
         wrong = {one.tried.what for one in self.attempts if not one.tried.is_equal}
-        if self.attempts:
-            self._check(self._try(TOGETHER, [rewrite for rewrite in self._rewrites if rewrite.name not in wrong]))
+        self._check(self._try(TOGETHER, [rewrite for rewrite in self._rewrites if rewrite.name not in wrong]))
 
     def _try(self, what: str, rewrites: Sequence[Rewrite]) -> list[_Attempt]:
         """Write a copy with these rewrites; none if they have nothing to do, or if there is an equal copy already."""
@@ -275,11 +285,11 @@ class _Study:
             return dict(signature.outputs)
         return {tensor.name: tensor.index for tensor in self.graph.outputs}
 
-    def _kept(self, answers: Answers) -> Answers:
-        """The original's answers for the outputs that were asked for."""
-        if not self.options.outputs:
-            return answers
-        return answers.of([place for place, name in enumerate(self._output_names()) if name in self.options.outputs])
+    @property
+    def _kept_places(self) -> list[int]:
+        """Which of the outputs were asked for."""
+        names = self._output_names()
+        return [place for place, name in enumerate(names) if not self.options.outputs or name in self.options.outputs]
 
     # -- checking
 
@@ -295,9 +305,20 @@ class _Study:
                 attempt.tried = replace(attempt.tried, why=remark("operators.failed", message=error.message))
                 continue
             attempt.tried = replace(attempt.tried, max_error=error, inputs=self._compared())
+            attempt.tried = replace(attempt.tried, tolerance=self._allowed(attempt.tried))
             if not attempt.tried.is_equal:
                 facts = {"error": error, "tolerance": attempt.tried.tolerance}
                 attempt.tried = replace(attempt.tried, why=remark("operators.not-equal", **facts))
+
+    def _allowed(self, tried: Tried) -> float:
+        """What a rewrite may be off by: what it promises, or the model's own rounding where a deep model has more."""
+        if tried.is_equal or not tried.tolerance or tried.max_error is None or tried.max_error > MOST_ROUNDING:
+            return tried.tolerance
+        if self._own_rounding is None:
+            samples = self.inputs.samples if self.inputs is not None else ()
+            original = Subject(self.candidate, self.graph)
+            self._own_rounding = own_rounding(self.effort.target, original, samples, self._kept_places)
+        return max(tried.tolerance, self._own_rounding)
 
     def _fault(self, kernel: str) -> Remark | None:
         """What edge values and other shapes show of a kernel; the input that shows it stays on the disk."""
@@ -316,7 +337,7 @@ class _Study:
                 found = self._answers(original, workload, samples)
                 if isinstance(found, Failure) and place == 0:
                     return found
-                self._expected.append(None if isinstance(found, Failure) else self._kept(found))
+                self._expected.append(None if isinstance(found, Failure) else found.of(self._kept_places))
             expected = self._expected[place]
             if expected is None:
                 continue
@@ -343,7 +364,8 @@ class _Study:
         rounds = Rounds(self.effort.target, [self.candidate, *(attempt.candidate for attempt in racing)])
 
         def tell(state: str) -> None:
-            self.effort.progress(min(self._schedule.share, 0.95), f"{state}: {len(rounds.alive) - 1} rewrites")
+            left = several(len(rounds.alive) - 1, "rewrite")
+            self.effort.progress(min(self._schedule.share, 0.95), f"{state}: {left}")
 
         until = now() + max(0.0, until_s - self._schedule.elapsed_s)
         fewest = FEWEST_WHEN_CLEAR
@@ -364,6 +386,8 @@ class _Study:
                 continue
             self._partitions_after = self._partitions_of(chosen)
             self.best, self.final = chosen, proof.comparison
+            if not chosen.tried.is_faster:  # the race had too few rounds for a verdict
+                chosen.tried = replace(chosen.tried, comparison=proof.comparison, why=reason_of(proof.comparison))
             self.latency_ms = (proof.first.samples.median_ms, proof.second.samples.median_ms)
             for attempt in self.attempts:
                 if attempt is chosen or (attempt.tried.is_equal and attempt.parts < chosen.parts):
@@ -371,8 +395,8 @@ class _Study:
             return
 
     def _faster(self) -> list[_Attempt]:
-        """What is equal and faster, the fastest first."""
-        return sorted((one for one in self.attempts if worth_keeping(one.tried)), key=_ratio_of)
+        """What is equal and faster, the fastest first; a clear difference that lacks rounds is worth a proof."""
+        return sorted((one for one in self.attempts if worth_proving(one.tried)), key=_ratio_of)
 
     def _combine(self) -> None:
         """Try all that are faster alone, at once."""

@@ -82,7 +82,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "operators.same": Phrase("It is no faster."),
     "operators.undecided": Phrase("Its effect is undecided after {rounds:count round}."),
     "operators.not-equal": Phrase(_error),
-    "operators.failed": Phrase("It does not run: {message}"),
+    "operators.failed": Phrase("The rewritten model does not run. {message}"),
     "operators.not-confirmed": Phrase("Fresh processes do not confirm it ({verdict})."),
 }
 BOOK: Final = Phrasebook(PHRASES, kernel_words.PHRASES, doubts.PHRASES)

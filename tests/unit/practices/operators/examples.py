@@ -17,6 +17,7 @@ STEM = Comparison(Verdict.FASTER, 0.79, (0.78, 0.8), 0.02, 5)
 WRONG = remark("operators.not-equal", error=3e-4, tolerance=1e-6)
 SAME = Comparison(Verdict.SAME, 1.002, (0.997, 1.007), 0.015, 5)
 UNDECIDED = Comparison(Verdict.UNDECIDED, 0.981, (0.94, 1.02), 0.06, 3)
+CRASHED = remark("operators.failed", message="The runner crashed in native code (SIGSEGV) while loading the model.")
 
 
 def typical() -> OperatorsFound:
@@ -67,7 +68,7 @@ def odd() -> OperatorsFound:
     """Cut short before anything was decided."""
     tried = (
         Tried("layout", (3,), 1, 0.0, 0.0, 6, UNDECIDED, False, remark("operators.undecided", rounds=3)),
-        Tried("widening", (4,), 1, 1e-6, None, 0, None, False, remark("operators.failed", message="It died.")),
+        Tried("widening", (4,), 1, 1e-6, None, 0, None, False, CRASHED),
     )
     place = Place("CUSTOM", (3,), "", 0.4, 0.5, None, None, False, ("layout",))
     return OperatorsFound(

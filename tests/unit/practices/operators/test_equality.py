@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from hasten.practices.operators.equality import Answers, largest_error
+from hasten.core.plan import Plan
+from hasten.explanation.inner_tensors import Subject
+from hasten.measure.opening import open_model
+from hasten.model.build_graph import Spec
+from hasten.practices.operators.equality import MOST_ROUNDING, Answers, answers_of, largest_error, own_rounding
+from hasten.targets.local import LocalTarget
+from tests.example_models import mobilenet_like
+from tests.model_builder import ModelBuilder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FLOATS = arrays(np.float32, 6, elements=st.floats(-100, 100, width=32))
 
@@ -58,3 +68,38 @@ def test_a_missing_output_or_sample_is_no_match() -> None:
     one = np.array([1], np.float32)
     assert math.isinf(largest_error(answers(one, one), answers(one)))
     assert math.isinf(largest_error(Answers(((one,), (one,))), answers(one)))
+
+
+def divided(folder: Path) -> Path:
+    """A model that divides by one of its inputs, and indexes the only row of a table with the other."""
+    g = ModelBuilder()
+    numbers = g.constant(np.full((1, 8), 12, np.int32))
+    by = g.input("by", (1, 8), "int32")
+    (quotient,) = g.operator("FLOOR_DIV", [numbers, by], [Spec((1, 8), "int32")], options_type="FloorDivOptions")
+    g.output(quotient, "quotient")
+    return g.write(folder / "divided.tflite")
+
+
+def indexed(folder: Path) -> Path:
+    g = ModelBuilder()
+    row, places = g.constant(np.ones((1, 4), np.float32)), g.input("places", (3,), "int32")
+    (found,) = g.operator("GATHER", [row, places], [Spec((3, 4))], options_type="GatherOptions", axis=0)
+    g.output(found, "found")
+    return g.write(folder / "indexed.tflite")
+
+
+@pytest.mark.parametrize(("draw", "answer"), [(divided, 12), (indexed, 1)])
+def test_whole_numbers_are_made_up_until_the_model_runs(draw: Any, answer: int, tmp_path: Path) -> None:
+    subject = Subject(*open_model(draw(tmp_path)))
+    found = answers_of(LocalTarget(), subject, ())
+    assert isinstance(found, Answers)
+    assert all((outputs[0] == answer).all() for outputs in found.samples)
+
+
+def test_rounding_is_what_other_kernels_differ_by(tmp_path: Path) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(mobilenet_like())
+    candidate, graph = open_model(path)
+    assert 0 < own_rounding(LocalTarget(), Subject(candidate, graph), ()) < MOST_ROUNDING
+    gpu, _ = open_model(path, Plan(accelerator="gpu"))
+    assert own_rounding(LocalTarget(), Subject(gpu, graph), ()) == 0

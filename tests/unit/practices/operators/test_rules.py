@@ -13,7 +13,7 @@ from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, Profile
 from hasten.practices.operators.facts import FASTER_ALONE, TOGETHER, Tried
-from hasten.practices.operators.rules import finding_of, places_of, worth_keeping
+from hasten.practices.operators.rules import finding_of, places_of, worth_keeping, worth_proving
 from tests.unit.practices.operators import examples
 
 
@@ -61,6 +61,25 @@ def test_what_has_nothing_to_win_and_nothing_to_try_is_left_out() -> None:
 def test_operators_outside_of_the_delegate_are_told_apart() -> None:
     found = profile(operator(0, "PAD", 1.0, headroom_ms=0.9), operator(1, "PAD", 1.0, headroom_ms=0.9, partition=None))
     assert sorted(place.delegated for place in places_of(found, [])) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "ci95", "rounds", "worth"),
+    [
+        (0.05, (0.04, 0.06), 2, True),
+        (0.05, (0.01, 1.2), 2, False),
+        (0.99, (0.98, 0.995), 2, False),
+        (0.05, (0.04, 0.06), 9, False),
+    ],
+    ids=["clear", "noisy", "small", "undecided for another reason"],
+)
+def test_a_clear_difference_of_few_rounds_is_proved_further(
+    ratio: float, ci95: tuple[float, float], rounds: int, worth: bool
+) -> None:
+    found = Comparison(Verdict.UNDECIDED, ratio, ci95, 0.1, rounds)
+    one = replace(tried("widening", 1), max_error=0.0, comparison=found)
+    assert worth_proving(one) is worth
+    assert not worth_keeping(one)
 
 
 @pytest.mark.parametrize(
