@@ -23,6 +23,8 @@ NAMES: Final = (
     "threads",
     "accelerators",
     "kernels",
+    "operators",
+    "tune_rewrites",
     "app_faults",
     "app_overhead",
     "evaluation",
