@@ -137,7 +137,8 @@ def test_a_reader_that_goes_away_is_no_error(arguments: tuple[str | Path, ...]) 
         writer.stdout.close()  # as `head` does once it has its lines
         errors = writer.stderr.read()
         assert writer.wait(timeout=60) in (0, 141)
-    assert errors == ""
+    # A slow machine sees progress.
+    assert [line for line in errors.splitlines() if " %, " not in line] == []
 
 
 def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:

@@ -24,11 +24,13 @@ MAKING_ORDER: Final = (
     "weight_only_int8",
     "weight_only_int4",
     "static_int16",
-    "static_int8_corrected",
+    "weight_only_int4_gptq",
+    # Of those that run alike, what keeps most accuracy first.
     "static_int8_sequential",
+    "static_int8_corrected",
     "static_int8_min_max",
-    "static_int8_octav",
     "static_int8_mse",
+    "static_int8_octav",
 )
 _ACCELERATORS_LAST: Final = 2
 
@@ -79,14 +81,14 @@ def simplicity(variant: str, plan: Plan, base: Plan) -> tuple[int, int, int, boo
 
 
 def alike_in_speed(recipe: str) -> list[str]:
-    """Recipes that run on the same kernels and differ in numbers only, itself left out."""
-    return [other.name for other in same_kernels(recipe_from_name(recipe))]
+    """Recipes that run on the same kernels and differ in numbers only, itself left out; in the order to try them."""
+    return sorted((other.name for other in same_kernels(recipe_from_name(recipe))), key=MAKING_ORDER.index)
 
 
 def first_recipes(recipes: Sequence[str]) -> list[str]:
     """One of each kind, in the order in which to make them: the rest is made where its like breaks the floor."""
     chosen: list[str] = []
-    for name in sorted(recipes, key=lambda recipe: MAKING_ORDER.index(recipe)):
+    for name in sorted(recipes, key=MAKING_ORDER.index):
         if not any(name in alike_in_speed(other) for other in chosen):
             chosen.append(name)
     return chosen

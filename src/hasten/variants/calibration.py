@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hasten.core.errors import DataError
+from hasten.core.errors import DataError, ModelError
 from hasten.core.remark import remark
-from hasten.variants.recipes import Ranges
+from hasten.variants.recipes import Ranges, Rounding
 from hasten.variants.words import FIRST_SAMPLE, ONE_SAMPLE
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FORGETTING = 0.95
 # The weight of the first sample from which on it is worth a note: that of 32 samples.
 HEAVY = 0.2
+# A matrix of half a gigabyte, inverted in a minute.
+_WIDEST = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,17 @@ def checked_samples(graph: Graph, signature: Signature, samples: Iterable[Sample
     checked = [_checked(number, sample, tensors) for number, sample in enumerate(samples or [])]
     if not checked:
         hint = "Give about 100 samples of the model's inputs."
-        raise DataError("A static recipe needs calibration data.", hint)
+        raise DataError("This recipe needs calibration data.", hint)
     return checked
+
+
+def refuse_large_layers(subgraph: Subgraph, recipe: Recipe) -> None:
+    """GPTQ holds and inverts a square matrix of what a dense layer reads."""
+    dense = [node for node in subgraph.nodes if node.op == "FULLY_CONNECTED"]
+    widest = max((subgraph.tensors[node.inputs[1]].shape[-1] for node in dense), default=0)
+    if recipe.rounding is Rounding.GPTQ and widest > _WIDEST:
+        message = f"{recipe.name} takes dense layers of at most {_WIDEST} inputs, and this model has one of {widest}."
+        raise ModelError(message, "Use weight_only_int4.")
 
 
 def unread_results(subgraph: Subgraph) -> list[int]:
@@ -71,7 +82,7 @@ def unread_results(subgraph: Subgraph) -> list[int]:
 def few_samples_note(recipe: Recipe, count: int) -> list[Remark]:
     """A remark where the first sample decides: a moving average starts from it."""
     weight = FORGETTING ** (count - 1)
-    if not recipe.needs_calibration or recipe.ranges is not Ranges.MOVING_AVERAGE or weight < HEAVY:
+    if not recipe.is_static or recipe.ranges is not Ranges.MOVING_AVERAGE or weight < HEAVY:
         return []
     if count == 1:
         return [remark(ONE_SAMPLE)]

@@ -152,7 +152,7 @@ def called_in_float(original: Graph, subgraph: Subgraph) -> list[Remark]:
     if not any(tensor.is_weight for index in called for tensor in original.subgraphs[index].tensors):
         return []
     callers = sorted({node.label for node in subgraph.nodes if node.called_subgraphs})
-    recipes = [recipe.name for recipe in RECIPES if not recipe.needs_calibration]
+    recipes = [recipe.name for recipe in RECIPES if not recipe.is_static]
     return [remark(CALLED_IN_FLOAT, callers=callers, recipes=recipes)]
 
 

@@ -12,7 +12,13 @@ from hasten.model.edit.file import write_object
 from hasten.model.reader import read_graph
 from hasten.variants.already_quantized import quantized_in_part, refuse_quantized, refuse_sparse
 from hasten.variants.bias_correction import channel_means, correct_biases, few_samples
-from hasten.variants.calibration import Calibration, checked_samples, few_samples_note, unread_results
+from hasten.variants.calibration import (
+    Calibration,
+    checked_samples,
+    few_samples_note,
+    refuse_large_layers,
+    unread_results,
+)
 from hasten.variants.check import (
     called_in_float,
     changed_nodes,
@@ -71,7 +77,7 @@ def make_variant(
         graph = read_graph(prepared.path)
         entry = _signature(graph, signature)
         # Tensors keep their indices in preparation, nodes need not: the user's are those of the file given.
-        selection = select(given, entry, choice, static=recipe.needs_calibration)
+        selection = select(given, entry, choice, static=recipe.is_static)
         tagged = TaggedModel(prepared.path)
         known = _calibration(given, tagged, graph, entry, recipe, calibration) if recipe.needs_calibration else None
         order = Order(recipe, pattern_of(selection), entry.subgraph, io_types)
@@ -86,7 +92,7 @@ def make_variant(
         notes = [*prepared.done, *check_weights(graph, variant, recipe, any(changed)), *corrected]
         nodes = same_nodes(changed[entry.subgraph], graph.subgraphs[entry.subgraph], given.subgraphs[entry.subgraph])
         shutil.copyfile(made, out_path)
-    if recipe.needs_calibration:
+    if recipe.is_static:
         notes += left_in_float(given.subgraphs[entry.subgraph], nodes, selection)
         notes += called_in_float(given, given.subgraphs[entry.subgraph])
     notes += _notes(given, variant, entry, selection) + few_samples_note(recipe, known.samples if known else 0)
@@ -132,6 +138,7 @@ def _calibration(
     if isinstance(calibration, Calibration):
         calibration.check(given, entry.key, recipe)
         return calibration
+    refuse_large_layers(graph.subgraphs[entry.subgraph], recipe)
     samples = checked_samples(graph, entry, calibration)
     values = tagged.ranges(entry, recipe, samples, unread_results(graph.subgraphs[entry.subgraph]))
     # It serves all recipes that take ranges this way, of which one may correct biases.

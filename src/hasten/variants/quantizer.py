@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.errors import ModelError, UsageError
-from hasten.variants.io_types import IoTypes
+from hasten.variants.io_types import FLOAT_IO, IoTypes
 from hasten.variants.recipes import Ranges, Recipe, Rounding, recipe_from_name
 
 if TYPE_CHECKING:
@@ -25,8 +25,12 @@ _LAYERS = ("CONV_2D", "CONV_2D_TRANSPOSE", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED
 # What the quantizer raises, for lack of exceptions of its own.
 _ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
-# Ranges do not depend on the number of bits.
+# What GPTQ supports.
+_DENSE = ("FULLY_CONNECTED",)
+
+# Neither ranges nor how inputs vary together depend on the number of bits.
 _ANY_STATIC = recipe_from_name("static_int8")
+_ANY_GPTQ = recipe_from_name("weight_only_int4_gptq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,10 @@ def calibrated_ranges(
     from ai_edge_quantizer import calibrator
     from ai_edge_quantizer.utils import qsv_utils
 
-    everything = Order(_ANY_STATIC, rf"^<{subgraph}\.", subgraph, IoTypes("int8", "int8"))
+    any_recipe, io_types = (_ANY_STATIC, IoTypes("int8", "int8"))
+    if ranges is Ranges.TOGETHER:
+        any_recipe, io_types = _ANY_GPTQ, FLOAT_IO
+    everything = Order(any_recipe, rf"^<{subgraph}\.", subgraph, io_types)
     threads = min(MOST_THREADS, os.cpu_count() or 1)
     update = {"qsv_update_func": qsv_utils.min_max_update} if ranges is Ranges.MIN_MAX else {}
     with _silence(), _errors(f"{name} cannot be calibrated", "Try a recipe that needs no calibration."):
@@ -104,8 +111,10 @@ def _manager(order: Order) -> Any:
     _add(manager, order.recipe, order.pattern, everything, names.MIN_MAX_UNIFORM_QUANT)
     if order.recipe.rounding is not Rounding.LARGEST:
         # For weights only: OCTAV refuses the constants of other operators. Later entries win over earlier ones.
-        algorithm = {Rounding.OCTAV: names.OCTAV, Rounding.MSE: names.MSE}[order.recipe.rounding]
-        for operation in _LAYERS:
+        algorithm = {Rounding.OCTAV: names.OCTAV, Rounding.MSE: names.MSE, Rounding.GPTQ: names.GPTQ}[
+            order.recipe.rounding
+        ]
+        for operation in _DENSE if order.recipe.rounding is Rounding.GPTQ else _LAYERS:
             _add(manager, order.recipe, f"(?:{order.pattern})", qtyping.TFLOperationName[operation], algorithm)
     ends = (qtyping.TFLOperationName.INPUT, qtyping.TFLOperationName.OUTPUT)
     for operation, dtype in zip(ends, (order.io_types.input_type, order.io_types.output_type), strict=True):

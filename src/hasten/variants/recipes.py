@@ -19,6 +19,7 @@ class Ranges(Enum):
 
     MOVING_AVERAGE = "moving average of each sample's minimum and maximum (the quantizer's default)"
     MIN_MAX = "minimum and maximum of all samples"
+    TOGETHER = "no range, but how the inputs of dense layers vary together (for GPTQ)"
 
 
 class Rounding(Enum):
@@ -27,6 +28,7 @@ class Rounding(Enum):
     LARGEST = "the largest weight sets the scale"
     OCTAV = "large weights are clipped where that lowers the squared error (OCTAV)"
     MSE = "the scale with the lowest squared error"
+    GPTQ = "in dense layers, later weights make up for the rounding of earlier ones (GPTQ)"
 
 
 class Biases(Enum):
@@ -53,9 +55,14 @@ class Recipe:
     biases: Biases = Biases.ROUNDED
 
     @property
-    def needs_calibration(self) -> bool:
-        """Whether it takes samples of the inputs to find the ranges of activations."""
+    def is_static(self) -> bool:
+        """Whether activations are stored as integers."""
         return self.activations is not None
+
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether it takes samples of the inputs."""
+        return self.is_static or self.rounding is Rounding.GPTQ
 
     @property
     def is_static_int8(self) -> bool:
@@ -101,6 +108,14 @@ RECIPES: tuple[Recipe, ...] = (
         "weights-int4",
         "weights of dense layers and convolutions in int4, an eighth of the size; computed in float32",
         "int4",
+    ),
+    Recipe(
+        "weight_only_int4_gptq",
+        "weights-int4-gptq",
+        "as weight_only_int4; errors of rounding in dense layers make up for each other (GPTQ)",
+        "int4",
+        ranges=Ranges.TOGETHER,
+        rounding=Rounding.GPTQ,
     ),
     _static("static_int8", "int8", "weights and activations in int8; ranges are a moving average over the samples"),
     _static(
