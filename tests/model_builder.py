@@ -1,4 +1,4 @@
-"""The builder with the operators that only tests draw: activations, pooling, moves, variables, loops and branches."""
+"""The builder with the operators that only tests draw: casts, moves, variables, loops and branches."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from hasten.core.errors import UsageError
 from hasten.model import build
 from hasten.model.build_bytes import OperatorRecord, Quantization, SubgraphRecord
-from hasten.model.build_graph import Spec, Value, signed_range
-from hasten.model.build_layers import activated_range, padding_code, windowed_shape
+from hasten.model.build_graph import Spec, Value
+from hasten.model.build_layers import activated_range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 WEIGHT_TYPES = ("float32", "float16", "int8")
 TANH = Quantization((1 / 128,), (0,))
-# Of a normal distribution with a deviation of 1; it is 0.5 for small values, and 0.71 for large ones.
-RMS_OF_LOGISTIC = 0.54
 
 
 class OperatorBuilder(build.OperatorBuilder):
@@ -48,44 +46,18 @@ class OperatorBuilder(build.OperatorBuilder):
         """Subtract with broadcasting."""
         return self._binary("SUB", "SubOptions", a, b, float(np.hypot(a.rms, b.rms)), activation)
 
-    def mul(self, a: Value, b: Value, *, activation: str | None = None) -> Value:
-        """Multiply with broadcasting."""
-        return self._binary("MUL", "MulOptions", a, b, a.rms * b.rms, activation)
-
     def less(self, a: Value, b: Value) -> Value:
         """Compare with broadcasting; the result is bool."""
         spec = Spec(np.broadcast_shapes(a.shape, b.shape), "bool", None, a.dynamic_batch or b.dynamic_batch)
         return self._one("LESS", [a, b], spec, "LessOptions")
 
-    def relu(self, x: Value) -> Value:
-        """Set negative values to zero."""
-        return self._unary("RELU", x, activated_range(x.rms, "relu"), x.rms / 2**0.5)
-
     def relu6(self, x: Value) -> Value:
         """Clip values to 0…6."""
         return self._unary("RELU6", x, activated_range(x.rms, "relu6"), x.rms / 2**0.5)
 
-    def hard_swish(self, x: Value) -> Value:
-        """Apply x · relu6(x + 3) / 6."""
-        return self._unary(
-            "HARD_SWISH", x, signed_range(x.rms), _rms_after_swish(x.rms), options_type="HardSwishOptions"
-        )
-
-    def logistic(self, x: Value) -> Value:
-        """Apply the sigmoid."""
-        return self._unary("LOGISTIC", x, build.PROBABILITY, RMS_OF_LOGISTIC)
-
     def tanh(self, x: Value) -> Value:
         """Apply the hyperbolic tangent."""
         return self._unary("TANH", x, TANH, min(x.rms, 1.0))
-
-    def swish(self, x: Value) -> Value:
-        """Apply x · sigmoid(x), as the two operators that converters make of it."""
-        return self._binary("MUL", "MulOptions", x, self.logistic(x), _rms_after_swish(x.rms), None)
-
-    def quantize(self, x: Value, quantization: Quantization) -> Value:
-        """Turn float32 into int8, or int8 into int8 of another scale."""
-        return self._one("QUANTIZE", [x], build.like(x, dtype="int8", quantization=quantization), "QuantizeOptions")
 
     def dequantize(self, x: Value) -> Value:
         """Turn int8 into float32."""
@@ -95,22 +67,6 @@ class OperatorBuilder(build.OperatorBuilder):
     def cast(self, x: Value, dtype: str) -> Value:
         """Convert the element type."""
         return self._one("CAST", [x], build.like(x, dtype=dtype, quantization=None), "")
-
-    def max_pool2d(self, x: Value, kernel: int = 2, stride: int = 2, *, padding: str = "valid") -> Value:
-        """Take the largest value of each window."""
-        return self._pool("MAX_POOL_2D", x, kernel, stride, padding)
-
-    def average_pool2d(self, x: Value, kernel: int = 2, stride: int = 2, *, padding: str = "valid") -> Value:
-        """Take the mean of each window."""
-        return self._pool("AVERAGE_POOL_2D", x, kernel, stride, padding)
-
-    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
-        """Give the same elements another shape; under a dynamic batch the first dimension is the batch."""
-        if int(np.prod(shape)) != int(np.prod(x.shape)):
-            raise UsageError(f"{x.shape} does not reshape to {tuple(shape)}.", "Both need the same number of elements.")
-        target = (-1, *shape[1:]) if x.dynamic_batch else shape
-        spec = build.like(x, shape=tuple(shape))
-        return self._one("RESHAPE", [x, self._indices(target)], spec, "ReshapeOptions", newShape=list(target))
 
     def transpose(self, x: Value, order: Sequence[int]) -> Value:
         """Reorder the dimensions."""
@@ -124,34 +80,6 @@ class OperatorBuilder(build.OperatorBuilder):
         shape = tuple(size + before + after for size, (before, after) in zip(x.shape, widths, strict=True))
         paddings = self.constant(np.array(widths, dtype=np.int32))
         return self._one("PAD", [x, paddings], build.like(x, shape=shape), "PadOptions")
-
-    def concatenation(self, values: Sequence[Value], axis: int = -1) -> Value:
-        """Join along `axis`; quantized values are first brought to the scale of the widest, as int8 demands one."""
-        widest = max(values, key=lambda value: value.rms)
-        if widest.quantization is not None:
-            values = [self._requantized(value, widest.quantization) for value in values]
-        axis %= len(widest.shape)
-        shape = list(widest.shape)
-        shape[axis] = sum(value.shape[axis] for value in values)
-        spec = build.like(widest, shape=tuple(shape))
-        return self._one("CONCATENATION", values, spec, "ConcatenationOptions", axis=axis)
-
-    def _requantized(self, x: Value, quantization: Quantization) -> Value:
-        return x if x.quantization == quantization else self.quantize(x, quantization)
-
-    def _pool(self, code: str, x: Value, kernel: int, stride: int, padding: str) -> Value:
-        spec = build.like(x, shape=windowed_shape(x, kernel, stride, padding, x.shape[-1]))
-        return self._one(
-            code,
-            [x],
-            spec,
-            "Pool2DOptions",
-            padding=padding_code(padding),
-            strideW=stride,
-            strideH=stride,
-            filterWidth=kernel,
-            filterHeight=kernel,
-        )
 
     def custom(
         self, code: str, inputs: Sequence[Value], shape: Sequence[int], dtype: str = "float32", *, options: bytes = b""
@@ -221,9 +149,3 @@ class ModelBuilder(OperatorBuilder, build.ModelBuilder):
         """Write the file and return its path."""
         path.write_bytes(self.build(signature, old_schema=old_schema))
         return path
-
-
-def _rms_after_swish(rms: float) -> float:
-    """Return a fit to normal values: half is left of small ones, and of large ones what a rectifier leaves."""
-    share_small, share_large = 0.5, 2**-0.5
-    return rms * (share_small + (share_large - share_small) * rms / (rms + 1))

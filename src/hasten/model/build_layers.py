@@ -101,18 +101,21 @@ class LayerBuilder(GraphBuilder):
         stride: int = 1,
         *,
         multiplier: int = 1,
+        dilation: int = 1,
         padding: str = "same",
         activation: str | None = None,
     ) -> Value:
-        """Convolve each channel of an NHWC value on its own."""
+        """Convolve each channel of an NHWC value on its own; `dilation` spreads the taps."""
         channels = x.shape[-1] * multiplier
-        shape = windowed_shape(x, kernel, stride, padding, channels)
+        shape = windowed_shape(x, (kernel - 1) * dilation + 1, stride, padding, channels)
         weights = _Kernel((1, kernel, kernel, channels), 3, kernel * kernel)
         options = {
             "padding": padding_code(padding),
             "strideW": stride,
             "strideH": stride,
             "depthMultiplier": multiplier,
+            "dilationWFactor": dilation,
+            "dilationHFactor": dilation,
         }
         return self._layer("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", x, shape, weights, activation, options)
 
@@ -147,7 +150,9 @@ class LayerBuilder(GraphBuilder):
             output = Spec(shape, "int8", activated_range(1.0, activation), x.dynamic_batch)
         else:
             raise UsageError(f"{code} takes float32 or quantized int8, not {x.dtype}.", "Give the input a scale.")
-        version = INT8_VERSIONS[code] if constants[0].dtype == "int8" else 1
+        # Dilation came with the second version of DEPTHWISE_CONV_2D.
+        plain_version = 2 if options.get("dilationWFactor", 1) > 1 else 1
+        version = INT8_VERSIONS[code] if constants[0].dtype == "int8" else plain_version
         (value,) = self.operator(code, [x, *constants], [output], version=version, options_type=options_type, **options)
         return value
 

@@ -138,6 +138,20 @@ def test_depthwise_is_numpys(dtype: str, kernel: int, stride: int, padding: str,
 
 
 @DTYPES
+@pytest.mark.parametrize("dilation", [2, 3])
+def test_dilated_depthwise_is_numpys(dtype: str, dilation: int) -> None:
+    def reference(x: Array, weights: Array, bias: Array) -> Array:
+        kernel = 2 * dilation + 1
+        spread = np.zeros((kernel, kernel, 3))
+        spread[::dilation, ::dilation] = weights[0]
+        found: Array = np.einsum("nhwcij,ijc->nhwc", windows(x, kernel, 1, "same"), spread) + bias
+        return found
+
+    model = one_layer(lambda g, x: g.depthwise_conv2d(x, 3, dilation=dilation), (1, 9, 8, 3), dtype)
+    assert_computes(model, reference, rank=4)
+
+
+@DTYPES
 @pytest.mark.parametrize("activation", [None, "relu"])
 def test_fully_connected_is_numpys(dtype: str, activation: str | None) -> None:
     model = one_layer(lambda g, x: g.fully_connected(x, 7, activation=activation), (5, 16), dtype)
@@ -155,6 +169,17 @@ def test_arithmetic_is_numpys(dtype: str, other: tuple[int, ...], name: str, fun
     assert_computes(g.build(), function)
 
 
+def test_a_sum_can_take_the_range_of_another_value() -> None:
+    g = ModelBuilder()
+    a, b = (g.input(name, (1, 4), "int8", scale=SCALE) for name in "ab")
+    joined = g.concatenation([a, g.add(a, b, range_of=a)])
+    assert joined.quantization == a.quantization
+    g.output(joined, "y")
+    codes = schema.ModelT.InitFromPackedBuf(g.build(), 0).operatorCodes
+    assert schema.BuiltinOperator.QUANTIZE not in {code.builtinCode for code in codes}
+    assert_computes(g.build(), lambda a, b: np.concatenate([a, a + b], -1))
+
+
 def sigmoid(x: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-x)))
 
@@ -168,11 +193,18 @@ def padded(x: Array) -> Array:
     return np.pad(x, [(0, 0), (1, 2), (0, 1), (0, 0)])
 
 
+def resized(x: Array, size: int, axis: int) -> Array:
+    """Interpolate along an axis, with its ends kept in place."""
+    old, new = np.arange(x.shape[axis]), np.linspace(0, x.shape[axis] - 1, size)
+    return np.apply_along_axis(lambda line: np.interp(new, old, line), axis, x)
+
+
 UNARY: dict[str, tuple[Draw, Callable[[Array], Array]]] = {
     "relu": (lambda g, x: g.relu(x), lambda x: np.maximum(x, 0)),
     "relu6": (lambda g, x: g.relu6(x), lambda x: np.clip(x, 0, 6)),
     "hard_swish": (lambda g, x: g.hard_swish(x), lambda x: x * np.clip(x + 3, 0, 6) / 6),
     "logistic": (lambda g, x: g.logistic(x), sigmoid),
+    "hard_sigmoid": (lambda g, x: g.hard_sigmoid(x), lambda x: np.clip(x + 3, 0, 6) / 6),
     "tanh": (lambda g, x: g.tanh(x), np.tanh),
     "swish": (lambda g, x: g.swish(x), lambda x: x * sigmoid(x)),
     "softmax": (lambda g, x: g.softmax(x), softmax),
@@ -184,6 +216,7 @@ UNARY: dict[str, tuple[Draw, Callable[[Array], Array]]] = {
         lambda x: windows(x, 3, 2, "same", -np.inf).max((-2, -1)),
     ),
     "average_pool2d": (lambda g, x: g.average_pool2d(x, 3, 1), lambda x: windows(x, 3, 1, "valid").mean((-2, -1))),
+    "resize_bilinear": (lambda g, x: g.resize_bilinear(x, 11, 9), lambda x: resized(resized(x, 11, 1), 9, 2)),
     "reshape": (lambda g, x: g.reshape(x, (2, 54)), lambda x: x.reshape(2, 54)),
     "transpose": (lambda g, x: g.transpose(x, (0, 3, 1, 2)), lambda x: x.transpose(0, 3, 1, 2)),
     "pad": (lambda g, x: g.pad(x, [(0, 0), (1, 2), (0, 1), (0, 0)]), padded),
