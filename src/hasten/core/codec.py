@@ -102,7 +102,7 @@ def from_data(cls: type[T], data: Mapping[str, Any]) -> T:
 def checked_from_data(cls: type[T], data: Mapping[str, Any]) -> T:
     """A record from data that anybody may have written; a ValueError names the first value of a wrong type.
 
-    For records of numbers, texts, tuples, mappings and other such records.
+    For records of numbers, texts, tuples, mappings, other such records, and each of them or nothing.
     """
     _check(cls, data, "")
     return from_data(cls, data)
@@ -110,6 +110,9 @@ def checked_from_data(cls: type[T], data: Mapping[str, Any]) -> T:
 
 def _check(kind: Any, value: Any, name: str) -> None:
     origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        _check_member(inside, value, name)
+        return
     if _is_record(kind):
         fits = isinstance(value, dict)
     elif kind is float:
@@ -129,6 +132,13 @@ def _check(kind: Any, value: Any, name: str) -> None:
             raise ValueError(f"{name} is {reprlib.repr(value)}")
         for place, (each, entry) in enumerate(zip(kinds, value, strict=True)):
             _check(each, entry, f"{name}[{place}]")
+
+
+def _check_member(kinds: Sequence[Any], value: Any, name: str) -> None:
+    """A value that may be left out, or one of a single kind."""
+    (known,) = [kind for kind in kinds if kind is not types.NoneType]
+    if value is not None:
+        _check(known, value, name)
 
 
 def _check_fields(cls: type, data: Mapping[str, Any], name: str) -> None:

@@ -22,9 +22,9 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DataError(f"The {what} {path} cannot be read: {error.strerror}.") from None
+        raise DataError(f"The {what} {path} cannot be read: {error.strerror}.", "Check the path.") from None
     except ValueError as error:  # also what is no UTF-8
-        raise UsageError(f"The {what} {path} is not TOML: {error}.") from None
+        raise UsageError(f"The {what} {path} is not TOML: {error}.", "Correct the file.") from None
 
 
 def refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.cache_folder import cache_folder
 from hasten.core.codec import checked_from_data, to_data
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement, Model
@@ -101,8 +101,7 @@ def _quickest_seconds(target: Target, path: Path, threads: int) -> float | Failu
 def _cache_file(machine: Machine, threads: int) -> Path:
     stable = [_FORMAT, machine.engine, threads, machine.cpu, machine.device, machine.cores, machine.instructions]
     key = hashlib.sha256(json.dumps(stable).encode()).hexdigest()[:16]
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return folder / "hasten" / f"peaks-{key}.json"
+    return cache_folder() / f"peaks-{key}.json"
 
 
 def _read(path: Path) -> Peaks | None:

@@ -117,6 +117,7 @@ class Given:
     name: str
     parts: tuple[Part, ...] = ()
     pairs: tuple[tuple[str, int], ...] = ()
+    count: int | None = None
 
 
 @pytest.mark.parametrize(
@@ -130,6 +131,7 @@ class Given:
         ({"name": "x", "parts": [{"name": "p", "weight": math.nan}]}, r"parts\[0\].weight is nan"),
         ({"name": "x", "pairs": [["a", 1, 2]]}, r"pairs\[0\] is \['a', 1, 2\]"),
         ({"name": "x", "pairs": [["a", "1"]]}, r"pairs\[0\]\[1\] is '1'"),
+        ({"name": "x", "count": "1"}, "count is '1'"),
     ],
 )
 def test_data_of_anybody_is_checked(data: dict[str, Any], said: str) -> None:
@@ -137,6 +139,7 @@ def test_data_of_anybody_is_checked(data: dict[str, Any], said: str) -> None:
         checked_from_data(Given, data)
 
 
-def test_checked_data_that_fits_becomes_the_record() -> None:
-    whole = Given("x", (Part("p", 1.5),), (("a", 1),))
+@pytest.mark.parametrize("count", [None, 3])
+def test_checked_data_that_fits_becomes_the_record(count: int | None) -> None:
+    whole = Given("x", (Part("p", 1.5),), (("a", 1),), count)
     assert checked_from_data(Given, json.loads(json.dumps(to_data(whole)))) == whole

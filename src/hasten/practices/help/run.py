@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from hasten.core.cache_folder import cache_folder
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan
@@ -138,7 +139,7 @@ def _failed(failure: Failure) -> Remark:
 
 
 def _cache() -> Check:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache_folder().parent
     return cache_check(str(folder), writable=os.access(folder if folder.exists() else folder.parent, os.W_OK))
 
 
