@@ -25,6 +25,8 @@ NAMES: Final = (
     "kernels",
     "operators",
     "tune_rewrites",
+    "choose",
+    "choose_trained",
     "app_faults",
     "app_overhead",
     "evaluation",
@@ -37,6 +39,7 @@ NAMES: Final = (
     "platform_traces",
     "ssh_trial",
     "doctor",
+    "catalogue",
 )
 _OUTCOMES: Final = {0: "reached", 1: "MISSED"}
 

@@ -286,6 +286,37 @@ def _accelerators(result: Result) -> Iterator[Row]:
     yield "`accelerators`: CPU, GPU and NPU with checked outputs", found, "every row on every model; at most 120 s"
 
 
+def _choose(result: Result) -> Iterator[Row]:
+    found = f"{result['rows']} rows in {result['seconds']} s; the race takes {percent(result['share_of_the_time'])}"
+    lost = len(result["lost_from_the_front"]) + len(result["wrongly_sure"])
+    yield (
+        f"`choose`: {result['models']} models in float and int8, front against all timed at length",
+        f"{found} of the time of as many rounds for all; {lost} wrong",
+        "180 s; 40 %; none wrong by more than 3 %",
+    )
+
+
+def _choose_trained(result: Result) -> Iterator[Row]:
+    off = len(result["off_by_more_than_a_point"])
+    lost = len(result["lost_from_the_front"]) + len(result["wrongly_sure"])
+    yield (
+        f"`choose`: {len(result['accuracies'])} trained classifiers, accuracies measured on 1,000 images",
+        f"{off} accuracies off; {lost} wrong on the front",
+        "all within a point; none wrong by more than 3 %",
+    )
+
+
+def _catalogue(result: Result) -> Iterator[Row]:
+    pairs = [entry for entry in result.values() if isinstance(entry, dict) and "verdict" in entry]
+    same = sum(entry["verdict"] == "same" for entry in pairs)
+    ratios = [entry["ratio"] for entry in pairs]
+    yield (
+        "models of the catalogue, with random weights, against files with trained ones",
+        f"as fast on {same} of {len(pairs)}; ratios {min(ratios):.2f} to {max(ratios):.2f}",
+        "all, but for a detector whose file also suppresses boxes",
+    )
+
+
 def _platform_traces(result: Result) -> Iterator[Row]:
     formats = [entry for entry in result.values() if isinstance(entry, dict) and "mb_a_second" in entry]
     slowest, memory = (max(entry[key] for entry in formats) for key in ("cpu_seconds", "memory_mb"))
@@ -359,6 +390,9 @@ _ROWS: Final[dict[str, Callable[[Result], Iterator[Row]]]] = {
     "operators": _operators,
     "kernels": _kernels,
     "tune_rewrites": _tune_rewrites,
+    "choose": _choose,
+    "choose_trained": _choose_trained,
+    "catalogue": _catalogue,
     "evaluation": _evaluation,
     "app_faults": _app_faults,
     "app_overhead": _app_overhead,

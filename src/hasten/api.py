@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from hasten.core.checks import path_text
 from hasten.core.comparison import DEFAULT_MARGIN
 from hasten.core.errors import Interrupted, UsageError
 from hasten.core.failure import Failure, RunnerFailed
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from hasten.core.comparison import Comparison
     from hasten.core.measurement import Measurement
     from hasten.core.profile import Profile
-    from hasten.core.session import Session
+    from hasten.core.session import Session, SessionWriter
     from hasten.core.sustained import SustainedFound
     from hasten.data.preprocess import Preprocess
     from hasten.data.request import OpenData
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from hasten.evaluate.prediction import Prediction
     from hasten.explanation.facts import ExplainFound
     from hasten.explanation.numbers import GivenInputs
-    from hasten.gate.facts import CheckFound
+    from hasten.gate.facts import CheckFound, Limits
     from hasten.gate.request import CheckRequest
     from hasten.measure.compare import ComparisonResult
     from hasten.measure.rounds import Candidate, Progress, Track
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from hasten.practices.accelerators.facts import AcceleratorsFound
     from hasten.practices.app.facts import TraceFound, WatchedFound
     from hasten.practices.app.run import Timeline, Watching
+    from hasten.practices.choose.facts import CatalogueFound, ChooseFound, ChooseRequest
     from hasten.practices.copies.facts import CopiesFound
     from hasten.practices.help.facts import CleanFound, DevicesFound, DoctorFound, IssueBundle, ModelFound
     from hasten.practices.operators.facts import OperatorsFound
@@ -83,6 +85,7 @@ _VIEWS: Final = {
 __all__ = [
     "RECIPE_NAMES",
     "AcceleratorOptions",
+    "ChooseRequest",
     "Data",
     "DoctorOptions",
     "Effort",
@@ -94,8 +97,11 @@ __all__ = [
     "app_trace",
     "bench",
     "blocks",
+    "catalogue",
     "check",
     "check_request",
+    "choose",
+    "choose_limits",
     "clean_devices",
     "compare",
     "copies",
@@ -106,6 +112,7 @@ __all__ = [
     "document",
     "explain",
     "explain_inputs",
+    "get_model",
     "has_charts",
     "kernel_delegate",
     "markdown",
@@ -279,6 +286,88 @@ def threads(
         raise UsageError(f"There is no situation {load!r}.", f"Use one of: {', '.join(SITUATIONS)}.")
     candidate, _ = open_model(model, plan, workload)
     return _found(run(candidate, load, tuple(counts), effort), candidate, effort)
+
+
+@checked
+def choose(
+    request: ChooseRequest | None = None, *, output: Path | None = None, effort: Effort = Effort()
+) -> ChooseFound:
+    """Models for a task on this device: size, accuracy and latency of each, the Pareto front, and the one to take.
+
+    `output` is a folder for the session and for files that are quantized; the same call again goes on from there.
+    """
+    import tempfile
+
+    from hasten.core.version import VERSION
+    from hasten.practices.choose.facts import ChooseRequest as Request
+    from hasten.practices.choose.run import Workplace, run
+    from hasten.search.folder import session_folder
+
+    asked = request or Request()
+    with tempfile.TemporaryDirectory(prefix="hasten-") as name:
+        built = pathlib.Path(name)
+        if output is None:
+            return _chosen(run(asked, Workplace(built, built), effort), effort)
+        folder = pathlib.Path(path_text("output", output))
+        with session_folder(folder, "choose", VERSION) as (session, lines):
+            place, kept = Workplace(built, folder / "models", lines), replace(effort, keep=session.add)
+            return _recorded(lambda: _chosen(run(asked, place, kept), effort), session)
+
+
+def choose_limits(limits: Mapping[str, Any]) -> Limits:
+    """Limits for `choose` from names and quantities, such as {"latency": "20 ms", "accuracy": "70 %"}."""
+    from hasten.gate.request import limits_from_mapping
+    from hasten.practices.choose.rules import LIMIT_NAMES
+
+    if unknown := [name for name in limits if name not in LIMIT_NAMES]:
+        raise UsageError(f"A choice has no limit {unknown[0]!r}.", f"Known names: {', '.join(LIMIT_NAMES)}.")
+    return limits_from_mapping(limits)
+
+
+def get_model(
+    name: str, folder: Path | None = None, *, precision: str = "", files: Sequence[Path] = (), effort: Effort = Effort()
+) -> pathlib.Path:
+    """Download a trained model of the catalogue, into a folder or else into the cache; its file.
+
+    Without a precision it is the first that the catalogue knows; files add to the catalogue.
+    """
+    from hasten.practices.choose import catalogue as known
+
+    place = None if folder is None else pathlib.Path(path_text("folder", folder))
+    more = [pathlib.Path(file) for file in files]
+    return known.get(name, place, effort.progress, precision=precision, files=more)
+
+
+def catalogue(task: str = "", files: Sequence[Path] = ()) -> CatalogueFound:
+    """The models of the catalogue: those for a task, or all; files add to it."""
+    from hasten.practices.choose.candidates import listed_catalogue
+
+    return listed_catalogue(task, [pathlib.Path(file) for file in files])
+
+
+def _chosen(found: ChooseFound | Failure | FailedCandidate, effort: Effort) -> ChooseFound:
+    """What was found; that the target fails, or that none of the models runs, is an error."""
+    if isinstance(found, FailedCandidate):
+        raise error_of(found.failure, found.candidate, effort.target)
+    if isinstance(found, Failure):
+        raise found.error(Plan())
+    return found
+
+
+def _recorded(measure: Callable[[], T], session: SessionWriter) -> T:
+    """What was found, in the session as well; after Ctrl-C, what there was by then."""
+
+    def keep(found: object) -> None:
+        for line in session_lines(found):
+            session.add(*line)
+
+    try:
+        found = measure()
+    except Interrupted as interrupted:
+        keep(interrupted.found)
+        raise
+    keep(found)
+    return found
 
 
 @checked
@@ -752,6 +841,7 @@ def _found(result: T | Failure | FailedCandidate, candidate: Candidate, effort: 
 
 # Options that need what other commands do not wait for, by the module that has them.
 _LATER: Final = {
+    "ChooseRequest": "hasten.practices.choose.facts",
     "IoTypes": "hasten.variants.io_types",
     "RECIPE_NAMES": "hasten.variants.recipes",
     "SearchSettings": "hasten.search.settings",

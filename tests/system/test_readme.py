@@ -28,6 +28,7 @@ _SHORT = {
         ("bench", "compare", "profile", "trace", "accelerators", "threads", "check", "copies", "doctor"),
         ("--seconds", "1"),
     ),
+    "choose": ("--seconds", "5"),
     "app": ("--seconds", "0"),
     "quantize": ("--seconds", "5"),
     "tune": ("--budget", "20s"),

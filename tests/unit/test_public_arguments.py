@@ -74,6 +74,9 @@ WRONG: dict[str, tuple[object, ...]] = {
     "prune": (0.5, None, (0,), (1,), ("0.5",)),
     "io_types": ("int8", None),
     "limit": ("1 ms", 3, None),
+    "also": ("choose", None, ("nosuch",), (3,)),
+    "candidates": ("model.tflite", None, (3,)),
+    "request": ("x", 3, {}, []),
 }
 # Engine options are another thing than those of `accelerators`.
 PLAN_OPTIONS = ("cpu.flags=1", None, 3, (("cpu.flags", 1),), ("x",), {"cpu.flags": "1"})

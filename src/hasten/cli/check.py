@@ -118,7 +118,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
         changed["workload"] = options.workload_from(arguments)
     if arguments.baseline_model or arguments.baseline:
         changed |= {"baseline_model": arguments.baseline_model, "baseline_session": arguments.baseline}
-    asked = replace(asked, **changed).with_limits(_limits(arguments.limit))
+    asked = replace(asked, **changed).with_limits(options.limits_from(arguments.limit))
     if asked.baseline_model:
         # A bundle runs with its own plan, a plain model like the one that it is compared with.
         like = base if options.bundle_named(asked.baseline_model, trust=trust) else plan
@@ -160,22 +160,6 @@ def _plan(arguments: argparse.Namespace, from_file: Plan) -> Plan:
     merged = tuple(sorted({**dict(from_file.options), **dict(given.options)}.items()))
     kernels = given.kernels or from_file.kernels
     return replace(given, options=merged, cache=from_file.cache, cores=from_file.cores, kernels=kernels)
-
-
-def _limits(texts: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in map(_limit, texts):
-        if name in found:
-            raise UsageError(f"--limit {name} is given twice: {found[name]} and {value}.", "Give it once.")
-        found[name] = value
-    return found
-
-
-def _limit(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise UsageError(f"--limit {text!r} is not of the form NAME=VALUE.", 'Example: --limit latency="5 ms"')
-    return name.strip().replace("-", "_"), value
 
 
 def _is_step_summary(path: Path) -> bool:

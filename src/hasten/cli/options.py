@@ -268,7 +268,7 @@ def bundle_named(text: str, *, trust: bool) -> Bundle | None:
 def _with_bundle(text: str, base: Plan, *, trust: bool) -> tuple[str, Plan]:
     """The model, and the plan of a bundle, in which what was asked for on the command line counts more."""
     if not text or not is_bundle(Path(text)):
-        return _named(text), base
+        return model_named(text), base
     bundle, plain = _read_bundle(Path(text), trust), Plan()
     names = [item.name for item in fields(Plan)]
     asked = {name: getattr(base, name) for name in names if getattr(base, name) != getattr(plain, name)}
@@ -284,7 +284,25 @@ def _read_bundle(folder: Path, trust: bool) -> Bundle:
     return bundle
 
 
-def _named(text: str) -> str:
+def limits_from(texts: list[str]) -> dict[str, str]:
+    """`--limit NAME=VALUE` as names and quantities; each name once."""
+    found: dict[str, str] = {}
+    for name, value in map(_limit, texts):
+        if name in found:
+            raise UsageError(f"--limit {name} is given twice: {found[name]} and {value}.", "Give it once.")
+        found[name] = value
+    return found
+
+
+def _limit(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise UsageError(f"--limit {text!r} is not of the form NAME=VALUE.", 'Example: --limit latency="5 ms"')
+    return name.strip().replace("-", "_"), value
+
+
+def model_named(text: str) -> str:
+    """A model's path or name as an option takes it; demo is the embedded one."""
     from hasten.demo import MODEL
 
     if not text:

@@ -20,6 +20,7 @@ from hasten.cli import options
 from hasten.cli.output import complain
 from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
+from hasten.core.errors import UsageError
 from hasten.core.goal import GOALS
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ hasten tune model.tflite --data data.npz --for size --limit latency=5ms -o out
 hasten tune model.tflite --data data.npz --for throughput -o tuned
 hasten tune model.tflite --data labels.csv -o tuned --resume --budget 10m
 hasten tune model.tflite --data images/ -o tuned --watch
+hasten tune a.tflite --data images/ -o out --also choose --candidates models/
 """
 _OUT_OF_REACH: Final = 1
 
@@ -74,6 +76,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-race", action="store_true", help="skip profiles and practices that do not affect the choice"
     )
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        choices=("choose",),
+        help="also race other models for the task: --candidates, or else the catalogue's",
+    )
+    parser.add_argument(
+        "--candidates",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="C",
+        help="other models for --also choose: files, folders, bundles, lists or names from the catalogue",
+    )
     options.add_data(parser)
     options.add_workload(parser)
     options.add_target(parser)
@@ -87,6 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.core.limits import budget_from_text, limit_from_texts
     from hasten.core.plan import Plan
 
+    if arguments.candidates and not arguments.also:
+        raise UsageError("--candidates are for --also choose.", "Add --also choose.")
     model, plan = options.model_and_plan(arguments.model, Plan(), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     limit, budget_s = limit_from_texts(arguments.limit), budget_from_text(arguments.budget)
@@ -101,6 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
         rewrites=not arguments.no_rewrites,
         extras=not arguments.only_race,
         resume=arguments.resume,
+        also=tuple(dict.fromkeys(arguments.also)),
+        candidates=tuple(options.model_named(name) for name in arguments.candidates),
         command=f"hasten {shlex.join(sys.argv[1:])}",
     )
     data = options.data_from(arguments)

@@ -79,6 +79,14 @@ def _like_default(name: str, value: Any, default: Any) -> None:
         raise UsageError(f"The value of {name} cannot be {value!r}.", f"Pass {name}={usual}.")
 
 
+def _request(name: str, value: Any) -> None:
+    if not hasattr(value, "candidates"):  # a room above this one has the class
+        raise UsageError(
+            f"The value of {name} cannot be {value!r}.",
+            f'Pass {name}=hasten.api.ChooseRequest("image-classification").',
+        )
+
+
 def _session(name: str, value: Any) -> None:
     if not hasattr(value, "lines"):
         path_text(name, value)
@@ -104,4 +112,5 @@ _CHECKS: Final[dict[str, Callable[[str, Any], Any]]] = {
     "limits": _limits,
     "session": _session,
     "settings": _settings,
+    "request": _request,
 }

@@ -153,15 +153,22 @@ class Rounds:
     """Times candidates round by round. A candidate that fails is left out from then on; the others go on.
 
     `crews` asks for throughput as well: each candidate with as many runners side by side as keep all cores busy.
+    `first_round` is the number of the next round, where a session that goes on has earlier ones.
     """
 
     def __init__(
-        self, target: Target, candidates: Sequence[Candidate], clock: Clock | None = None, *, crews: bool = False
+        self,
+        target: Target,
+        candidates: Sequence[Candidate],
+        clock: Clock | None = None,
+        *,
+        crews: bool = False,
+        first_round: int = 0,
     ) -> None:
         self.tracks = [Track(candidate) for candidate in candidates]
         self._target, self._crews = target, crews
         self._clock = clock or now
-        self._number = 0
+        self._number = first_round
 
     @property
     def alive(self) -> list[Track]:

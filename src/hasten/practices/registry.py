@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
 
 GUIDE: Final = (
-    Entry("choose", "Model choice"),
+    Entry("choose", "Model choice", "find the best model for a task on this device"),
     Entry("profile", "Profile", "show the time, cost and headroom of each operator"),
     Entry("operators", "Operators", "rewrite the graph where that is equal and faster"),
     Entry("quantize", "Quantization", "make variants with measured accuracy, size and speed"),

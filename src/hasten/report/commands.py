@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ORIGINAL: Final = "original"
 _MOST_TRIALS: Final = 12
-_OTHERWISE: Final = ("app", "quantize")
+_OTHERWISE: Final = ("app", "choose", "quantize")
 
 
 @record
@@ -135,7 +135,7 @@ def _practices(lines: Sequence[Line], model: str) -> list[Reproduction]:
     threads = [text(line.data, "model", "path") for line in lines if "load" in line.data]
     if threads:
         labels.setdefault("threads", threads[0])
-    # `app` takes a program, not a model; the command for `quantize` stands with the accuracy.
+    # `app` takes a program and `choose` a task, not a model; the command for `quantize` stands with the accuracy.
     named = {entry.name: f"{entry.name} MODEL" for entry in GUIDE if entry.help and entry.name not in _OTHERWISE}
     named["sustained"] = "bench MODEL --sustained 10"
     return [

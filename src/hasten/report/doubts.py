@@ -55,7 +55,7 @@ def all_doubts(
     for line in lines:
         if line.kind not in ("trial", "measurement", "variant", "comparison", "failure"):
             found += doubt_rows(at(line.data, "doubts"), f"{line.kind} {short(line.label)}".strip())
-            for entry in records(line.data, "rows"):
+            for entry in (*records(line.data, "rows"), *records(line.data, "models")):
                 found += doubt_rows(at(entry, "doubts"), f"{line.kind} {_row_name(entry)}".strip())
     together: dict[tuple[str, str], DoubtRow] = {}
     for doubt in found:

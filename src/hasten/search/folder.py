@@ -6,6 +6,7 @@ asked for, and whether files that are not of the search are refused.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
@@ -27,10 +28,10 @@ from hasten.practices.quantize.facts import Sensitivity
 from hasten.search.settings import NAMED_BY, value_if_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from hasten.core.machine import Machine
-    from hasten.core.session import Session
+    from hasten.core.session import Line, Session
 
 SESSION: Final = "session.jsonl"
 CHOSEN: Final = "chosen.tflite"
@@ -367,6 +368,31 @@ class FolderLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+@contextlib.contextmanager
+def session_folder(path: Path, command: str, version: str) -> Iterator[tuple[SessionWriter, tuple[Line, ...]]]:
+    """A new or empty folder with a session, or that of an earlier run of the same command, whose lines come along."""
+    session = path / SESSION
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        present = sorted(one.name for one in path.iterdir() if not _is_litter(one.name))
+        begun = SESSION in present and session.stat().st_size > 0
+        lock = FolderLock(path)
+    except OSError as error:
+        raise DataError(f"The folder {path} cannot be used: {error.strerror}.", "Choose another with -o.") from None
+    writer = SessionWriter(session, {"hasten": version, "command": command})
+    try:
+        if present and SESSION not in present:
+            raise UsageError(f"{path} holds {present[0]}, which is not part of a session.", _NOTHING_CHANGED)
+        found = read_session(session) if begun else None
+        if found is not None and found.header.get("command") != command:
+            raise UsageError(f"{path} holds the session of another command.", "Choose another folder with -o.")
+        writer.begin()
+        yield writer, () if found is None else found.lines
+    finally:
+        writer.close()
+        lock.release()
 
 
 def environment_data(machine: Machine, version: str) -> dict[str, Any]:

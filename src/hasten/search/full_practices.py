@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.codec import to_data
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
+from hasten.data.request import Data
+from hasten.gate.facts import Limits
 from hasten.measure.effort import Effort
 from hasten.measure.peaks import measure_peaks
 from hasten.measure.profiling import profile_model
-from hasten.measure.rounds import no_progress
+from hasten.measure.rounds import FailedCandidate, no_progress
 from hasten.model.reader import read_graph
 from hasten.practices.accelerators.facts import AcceleratorOptions
 from hasten.practices.accelerators.run import run as run_accelerators
 from hasten.practices.accelerators.view import session_lines as accelerators_lines
+from hasten.practices.choose.candidates import precision_of, task_of
+from hasten.practices.choose.facts import FLOAT, INT8, PRECISIONS, ChooseFound, ChooseRequest
+from hasten.practices.choose.rules import finding_of as finding_of_choice
+from hasten.practices.choose.run import Workplace
+from hasten.practices.choose.run import run as run_choose
+from hasten.practices.choose.view import session_lines as choose_lines
 from hasten.practices.copies.rules import finding_of as finding_of_copies
 from hasten.practices.copies.run import run as run_copies
 from hasten.practices.copies.view import session_lines as copies_lines
@@ -36,6 +46,7 @@ if TYPE_CHECKING:
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
     from hasten.search.folder import SearchFolder
+    from hasten.search.settings import SearchSettings
     from hasten.targets.base import Target
 
 _PROFILE_SECONDS: Final = 1.5
@@ -45,6 +56,14 @@ _HELP_S: Final = 8.0
 _COPIES_S: Final = 10.0
 _ACCELERATORS_S: Final = 30.0
 _THREADS_S: Final = 60.0
+# What is kept for the practices that come after.
+_AFTER_CHOICE_S: Final = 10.0
+_SHORTEST_CHOICE_S: Final = 5.0
+
+
+def _precision(path: Path) -> str:
+    """What models of the catalogue are built in to be timed next to this one: half of them are half of the time."""
+    return INT8 if precision_of(read_graph(path)) == INT8 else FLOAT
 
 
 @dataclass(slots=True)
@@ -97,6 +116,39 @@ class FullPractices:
                 run()
             except HastenError as error:
                 self.folder.keep("failure", name, {"message": error.message, "hint": error.hint})
+
+    def choose(self, after: Candidate, graph: Graph, given: Data, settings: SearchSettings) -> None:
+        """Other models for the task next to the result: those of the user on the data, else the catalogue's."""
+        candidates = settings.candidates
+        task = "" if candidates else task_of(graph, after.workload)
+        if not task and not candidates:
+            return  # nothing is known that does the same
+        path = str(after.path)
+        data = given if candidates else Data()
+        request = ChooseRequest(
+            task,
+            (path, *candidates),
+            data=data,
+            precisions=PRECISIONS if candidates else (_precision(after.path),),
+            limits=Limits(size_bytes=settings.limit.size_bytes),
+            plan=after.plan,
+            workload=after.workload,
+            own=path,
+        )
+        seconds = max(_SHORTEST_CHOICE_S, self._left() - _AFTER_CHOICE_S)
+        effort = Effort(seconds, self.target, lambda share, text: self.tell(f"other models: {text}"))
+        with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+            try:
+                found = run_choose(request, Workplace(Path(folder), Path(folder)), effort)
+            except HastenError as error:
+                self.folder.keep("failure", "choose", {"message": error.message, "hint": error.hint})
+                return
+        if isinstance(found, ChooseFound):
+            self.folder.keep_all(choose_lines(found))
+            self.findings["choose"] = finding_of_choice(found)
+            return
+        failure = found.failure if isinstance(found, FailedCandidate) else found
+        self.folder.keep("failure", "choose", {"message": failure.message, "hint": failure.hint})
 
     def _left(self) -> float:
         return self.until - time.monotonic()

@@ -25,6 +25,7 @@ QUANTIZE_SECONDS: Final = 60.0
 """For the timing of all variants together."""
 TUNE_SECONDS: Final = 300.0
 DEFAULT_MAX_DROP: Final = 0.01
+ALSO: Final = ("choose",)
 # Settings that are about the content behind a name; where a session has none, an earlier hasten has begun it.
 DATA_CONTENT: Final = "content of the data"
 CALIBRATION_CONTENT: Final = "content of the calibration data"
@@ -71,9 +72,19 @@ class SearchSettings:
     """Whether time that is left goes into what the report shows besides: profiles, copies, accelerators, threads."""
     resume: bool = False
     """Whether a tuning goes on with what its folder holds."""
+    also: tuple[str, ...] = ()
+    """Practices that `tune` runs only if it is asked to: choose."""
+    candidates: tuple[str, ...] = ()
+    """Other models for the task, for `choose`: files, folders, bundles, names of the catalogue."""
     command: str = ""
 
     def __post_init__(self) -> None:
+        for name in ("also", "candidates"):
+            check_kind(name, getattr(self, name), (tuple, list), f'names, such as {name}=("…",)')
+            for entry in getattr(self, name):
+                text_of(name, entry)
+        if unknown := [name for name in self.also if name not in ALSO]:
+            raise UsageError(f"A tuning cannot also run {unknown[0]!r}.", f"Use one of: {', '.join(ALSO)}.")
         check_kind("recipes", self.recipes, (tuple, list), f"names of recipes, such as {RECIPE_NAMES[:1]}")
         check_kind("prune", self.prune, (tuple, list), "shares, such as (0.5,)")
         check_kind("io_types", self.io_types, IoTypes, 'hasten.api.IoTypes("int8", "int8")')
@@ -197,6 +208,7 @@ def tune_settings_data(
         "target": target,
         "seed": settings.seed,
         "command": settings.command,
+        **({"also": list(settings.also)} if settings.also else {}),
         _GOAL: settings.goal.value,
         "compared": {
             **compared,

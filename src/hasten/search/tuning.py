@@ -58,6 +58,9 @@ _SHORT_REST_SHARE: Final = 0.05
 _LONGEST_REST_S: Final = 40.0
 _FOR_THE_REST_S: Final = 45.0
 UNREACHABLE: Final = "tune.unreachable"
+# What the race of other models takes, where it is asked for.
+_ALSO_SHARE: Final = 0.3
+_LONGEST_ALSO_S: Final = 120.0
 
 
 def run(
@@ -114,7 +117,8 @@ class Tuning:
         began, budget = time.monotonic(), self.budget_s
         proof_s = min(_LONGEST_PROOF_S, budget, max(_SHORTEST_PROOF_S, _PROOF_SHARE * budget))
         rest_s = min(_LONGEST_REST_S, (_REST_SHARE if self.settings.extras else _SHORT_REST_SHARE) * budget)
-        until = began + max(budget - proof_s - rest_s, 0.3 * budget)
+        also_s = min(_LONGEST_ALSO_S, _ALSO_SHARE * budget) if self.settings.also else 0.0
+        until = began + max(budget - proof_s - rest_s - also_s, 0.3 * budget)
         search = Search(self.store, budget, until, self.progress, began, on_best=self._save_best)
         self.store.tell = search.tell
         search.open()
@@ -220,10 +224,14 @@ class Tuning:
     def _show(self) -> None:
         """The profiles, and whatever else the budget still holds."""
         search, extras = self._running(), self._extras
-        if extras is None or self._chosen is None or not self.settings.extras:
+        if extras is None or self._chosen is None:
             return
         search.stage = "report"
         base, chosen, graph = search.candidates.base.candidate, self._chosen.candidate, self.store.graph
+        if "choose" in self.settings.also:
+            extras.choose(chosen, graph, self.store.data.given, self.settings)
+        if not self.settings.extras:
+            return
         extras.profile(base, chosen, graph)
         self._fill_front(extras.until)
         extras.rest(base, chosen, graph)

@@ -15,6 +15,7 @@ from hasten.core import doubts
 from hasten.core.remark import remark
 from hasten.gate.words import BOOK as CHECK
 from hasten.practices.accelerators.words import BOOK as ACCELERATORS
+from hasten.practices.choose.words import BOOK as CHOOSE
 from hasten.practices.copies.words import BOOK as COPIES
 from hasten.practices.profile.words import BOOK as PROFILE
 from hasten.practices.quantize.words import BOOK as QUANTIZE
@@ -32,6 +33,7 @@ BOOKS = {
     "threads": THREADS,
     "copies": COPIES,
     "accelerators": ACCELERATORS,
+    "choose": CHOOSE,
     "quantize": QUANTIZE,
     "check": CHECK,
     "tune": TUNE,

@@ -213,3 +213,11 @@ def test_cores_are_left_to_the_system_where_sharing_would_change_the_question(
 
 def test_cores_that_a_user_chose_stay(clock: Clock) -> None:
     assert set(cores_in_use(clock, [Plan(cores=(1,)), Plan(cores=(1,))], [[0, 1]])) == {(1,)}
+
+
+def test_rounds_that_go_on_have_numbers_of_their_own(clock: Clock) -> None:
+    """A session that goes on must not take two processes for one."""
+    rounds = Rounds(SimulatedTarget(clock), [candidate("a")], first_round=7)
+    rounds.run_one(0.1)
+    rounds.run_one(0.1)
+    assert {block.runner for block in rounds.tracks[0].blocks} == {7, 8}

@@ -83,6 +83,7 @@ def test_every_command_that_measures_has_an_example() -> None:
         "accelerators",
         "app",
         "bench",
+        "choose",
         "compare",
         "copies",
         "explanation",

@@ -1,26 +1,7 @@
-"""The guide's "Choose the best model for the task"."""
+"""The guide's "Choose the best model for the task": candidates timed on the device, with what is known of accuracy."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
-
-from hasten.core.phrases import Phrase
-from hasten.practices.practice import no_sections as sections
-from hasten.practices.practice import not_examined
-
-if TYPE_CHECKING:
-    from hasten.core.finding import Finding
-    from hasten.practices.practice import Evidence
+from hasten.practices.choose.rules import verdict
+from hasten.practices.choose.view import sections
+from hasten.practices.choose.words import PHRASES
 
 __all__ = ["PHRASES", "sections", "verdict"]
-
-PHRASES: Final[dict[str, Phrase]] = {
-    "choose.not-examined": Phrase(
-        "Other models were not examined.", "Tune each model that does the task, and compare the results."
-    )
-}
-
-
-def verdict(known: Evidence) -> Finding:
-    """How a tuned model stands with this practice: a tuning alone says nothing about it."""
-    return not_examined("choose")
