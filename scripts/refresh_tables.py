@@ -324,6 +324,15 @@ def _platform_traces(result: Result) -> Iterator[Row]:
     yield f"a platform's trace of {result['megabytes']} MB", found, "60 s, 2,000 MB"
 
 
+def _doctor(result: Result) -> Iterator[Row]:
+    left = ", ".join(f"{len(told['nodes'])} ({name})" for name, told in result["minimized"].items())
+    what = f"nodes that `doctor --minimize` leaves of {result['of']} with a bad one"
+    yield what, left, "at most 3 that still show the problem"
+    models, differ = sum(result["rules"]["models"].values()), len(result["rules"]["differ"])
+    what = "what XNNPACK and the GPU delegate take, by the doctor's rules"
+    yield what, f"equal to the placement for {models - differ} of {models}", "all"
+
+
 def _ssh_trial(result: Result) -> Iterator[Row]:
     yield "a trial over ssh on loopback, more than a local one", f"{result['extra_s']:.2f} s", "at most 0.3 s"
     yield "until a device whose client is silent has ended its runner", f"{result['silent_s']:.1f} s", "at most 2 s"
@@ -400,6 +409,7 @@ _ROWS: Final[dict[str, Callable[[Result], Iterator[Row]]]] = {
     "report": _report,
     "platform_traces": _platform_traces,
     "ssh_trial": _ssh_trial,
+    "doctor": _doctor,
     "robust": _robust,
 }
 TABLES: Final[dict[str, Callable[[Results], str]]] = {

@@ -59,9 +59,11 @@ def _feed(model: Any, seed: int) -> None:
         model.set_tensor(details["index"], values)
 
 
-def _output(model: Any, details: dict[str, Any]) -> dict[str, str]:
+def _output(model: Any, details: dict[str, Any]) -> tuple[str, str, int | None]:
+    """Type, bytes and zero point, which is None for an output that is not quantized."""
     values = model.get_tensor(details["index"])
-    return {"dtype": values.dtype.name, "data": base64.b64encode(values.tobytes()).decode()}
+    scale, zero_point = details["quantization"]
+    return values.dtype.name, base64.b64encode(values.tobytes()).decode(), int(zero_point) if scale else None
 
 
 def _timed(model: Any, request: dict[str, Any]) -> list[int]:

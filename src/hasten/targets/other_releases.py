@@ -44,8 +44,8 @@ class ReleaseAnswer:
 
     init_ms: float
     nanoseconds: tuple[int, ...]
-    outputs: tuple[dict[str, str], ...]
-    """Type and bytes (base64) of each."""
+    outputs: tuple[tuple[str, str, int | None], ...]
+    """Type, bytes (base64) and zero point of each; None where it is not quantized."""
 
 
 class ReleaseEnvironment:
@@ -182,7 +182,9 @@ def _lines(log: IO[bytes]) -> tuple[str, ...]:
 def _read(answer: Path, release: str) -> ReleaseAnswer | Failure:
     try:
         data: dict[str, Any] = json.loads(answer.read_text())
-        outputs = tuple({"dtype": str(one["dtype"]), "data": str(one["data"])} for one in data["outputs"])
+        outputs = tuple(
+            (str(dtype), str(raw), None if point is None else int(point)) for dtype, raw, point in data["outputs"]
+        )
         return ReleaseAnswer(float(data["init_ms"]), tuple(int(value) for value in data["nanoseconds"]), outputs)
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"The program of LiteRT {release} gave no answer: {type(error).__name__}."

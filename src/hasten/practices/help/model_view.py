@@ -11,7 +11,6 @@ from hasten.core.remark import Remark, remark
 from hasten.core.units import interval_ms, milliseconds, percent, several, size
 from hasten.practices.help.facts import ModelFound, Status
 from hasten.practices.help.model_rules import model_finding
-from hasten.practices.help.releases.facts import ReleaseStatus
 from hasten.practices.help.words import BOOK
 from hasten.show.blocks import (
     Cell,
@@ -164,11 +163,10 @@ def _written(bundle: IssueBundle) -> str:
 def _release_row(row: ReleaseRow) -> tuple[Cell, ...]:
     shows = {True: "yes", False: "no", None: "unknown"}[row.shows]
     latency = row.latency
-    status = row.status.value if row.status is not ReleaseStatus.FAILS or row.failure is None else row.failure.kind
     snr = "equal" if row.equal else "" if row.snr_db is None else f"{row.snr_db:.0f} dB"
     return (
         Cell(row.release),
-        Cell(status),
+        Cell(row.status.value),
         Cell(shows),
         Cell("" if latency is None else milliseconds(latency.estimate)),
         Cell("" if latency is None else interval_ms(latency.low, latency.high)),

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.levels import contrast
 from hasten.core.remark import Remark, remark
-from hasten.explanation.tensor_errors import HARMLESS_DB, LARGE_ERROR_DB, ErrorMeter
+from hasten.explanation.tensor_errors import HARMLESS_DB, LARGE_ERROR_DB
 from hasten.measure.rounds import Rounds
+from hasten.measure.seeded_inputs import stored_numbers
+from hasten.model.reader import read_graph
 from hasten.practices.help.minimize.facts import CRASH, SLOW, WRONG
 from hasten.practices.help.minimize.parts import InnerValues, Part, fed
+from hasten.practices.help.outputs import Output, worst_snr_db, wrong_below_db
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hasten.measure.rounds import Candidate
+    from hasten.model.graph import Graph, Tensor
     from hasten.targets.base import Target
     from hasten.targets.client import TensorInfo
 
@@ -107,11 +111,11 @@ class Wrong:
     target: Target
     values: InnerValues
     name: str = WRONG
-    _limit_db: float = HARMLESS_DB
+    _limit_db: float | None = None
 
     def of_whole(self, whole: Part) -> Shown:
-        """What is off by more than eight bits explain is wrong."""
-        shown = self._shown(whole, {}, HARMLESS_DB)
+        """What is off by more than rounding explains is wrong."""
+        shown = self._shown(whole, {})
         snr = shown.evidence.facts.get("snr_db")
         worst = -math.inf if snr is None else float(snr)
         self._limit_db = min(HARMLESS_DB, max(LARGE_ERROR_DB, worst + _ALLOWANCE_DB))
@@ -119,46 +123,45 @@ class Wrong:
 
     def of_part(self, part: Part) -> Shown:
         """On the values that the part has inside of the whole, it is about as wrong as the whole."""
-        return self._shown(part, self.values.for_part(part), self._limit_db)
+        return self._shown(part, self.values.for_part(part))
 
-    def _shown(self, part: Part, values: Mapping[str, bytes], limit_db: float) -> Shown:
+    def _shown(self, part: Part, values: Mapping[str, bytes]) -> Shown:
         try:
             expected = self._outputs(part.other, values)
             got = self._outputs(part.candidate, values)
         except RunnerFailed as failed:
             return Shown(False, _failure_remark(failed.failure))
-        snr = _snr(expected, got)
+        snr = worst_snr_db(expected, got)
         told = snr if math.isfinite(snr) else None
         inputs = "recorded" if values else "noise"
-        return Shown(snr < limit_db, remark("minimize.error", snr_db=told, equal=snr == math.inf, inputs=inputs))
+        usual = wrong_below_db(expected, on_cpu=part.candidate.plan.runs_on_cpu)
+        limit = usual if self._limit_db is None else self._limit_db
+        return Shown(snr < limit, remark("minimize.error", snr_db=told, equal=snr == math.inf, inputs=inputs))
 
-    def _outputs(self, candidate: Candidate, values: Mapping[str, bytes]) -> list[np.ndarray[Any, Any]]:
+    def _outputs(self, candidate: Candidate, values: Mapping[str, bytes]) -> list[Output]:
         with self.target.start(candidate.plan) as runner:
             load = runner.load(candidate.path, candidate.workload)
             raw = fed(runner, load.inputs, values)
-        return [_numbers(data, info) for data, info in zip(raw, load.outputs, strict=True)]
+        tensors = _named_outputs(read_graph(candidate.path))
+        pairs = zip(raw, load.outputs, strict=True)
+        return [_output(data, info, tensors.get(info.name)) for data, info in pairs]
 
 
-def _numbers(data: bytes, info: TensorInfo) -> np.ndarray[Any, Any]:
-    """An output in stored units; types that NumPy lacks are compared byte by byte."""
-    try:
-        dtype = np.dtype(info.dtype)
-    except TypeError:
-        dtype = np.dtype(np.uint8)
-    values = np.frombuffer(data, dtype)
-    return np.abs(values) if values.dtype.kind == "c" else values
+def _named_outputs(graph: Graph) -> dict[str, Tensor]:
+    """The outputs by their names in the signature, and by their own."""
+    signature = graph.signature()
+    named = {} if signature is None else {name: graph.main.tensors[at] for name, at in signature.outputs.items()}
+    return {**{tensor.name: tensor for tensor in graph.outputs}, **named}
 
 
-def _snr(expected: list[np.ndarray[Any, Any]], got: list[np.ndarray[Any, Any]]) -> float:
-    """That of the worst output."""
-    if len(expected) != len(got):
-        return -math.inf
-    worst = math.inf
-    for one, other in zip(expected, got, strict=True):
-        meter = ErrorMeter()
-        meter.add(one, other)
-        worst = min(worst, meter.snr_db)
-    return worst
+def _output(data: bytes, info: TensorInfo, tensor: Tensor | None) -> Output:
+    """An output in units of its step; complex numbers by their size."""
+    values = stored_numbers(data, info)
+    if values.dtype.kind == "c":
+        return Output(np.abs(values))
+    if tensor is None or tensor.quantization is None or values.dtype.kind not in "iu":
+        return Output(values)
+    return Output(values.astype(np.float64) - (tensor.quantization.zero_points or (0,))[0], 1.0)
 
 
 @dataclass(slots=True)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core.errors import ModelError
+from hasten.core.remark import remark
 from hasten.model.reader import read_constant
 from hasten.practices.help.model_checks.findings import Subject, better, broken, good
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hasten.core.remark import Remark
     from hasten.model.graph import Graph, Node, Quantization, Tensor
     from hasten.practices.help.facts import Check
 
@@ -54,28 +56,30 @@ def _parameters(graph: Graph) -> Check:
     for subgraph in graph.subgraphs:
         for tensor in subgraph.tensors:
             if (fault := _fault(tensor)) is not None:
-                return broken(PARAMETERS, "model.bad-parameters", tensor=tensor.index, name=tensor.name, **fault)
+                return broken(PARAMETERS, fault.code, tensor=tensor.index, name=tensor.name, **fault.facts)
     for node in graph.main.nodes:
-        if (fault := _fixed_fault(graph, node)) is not None:
-            return broken(PARAMETERS, "model.fixed-parameters", node=node.index, op=node.op, **fault)
+        if (fixed := _fixed_fault(graph, node)) is not None:
+            return broken(PARAMETERS, "model.fixed-parameters", node=node.index, op=node.op, **fixed)
         if (ratio := _bias_ratio(graph, node)) is not None and abs(ratio - 1) > _BIAS_TOLERANCE:
             return broken(PARAMETERS, "model.bias-scale", node=node.index, op=node.op, ratio=ratio)
     return good(PARAMETERS, "model.parameters")
 
 
-def _fault(tensor: Tensor) -> dict[str, Any] | None:
+def _fault(tensor: Tensor) -> Remark | None:
     """A scale or zero point that no number can be stored by."""
     found, limits = tensor.quantization, _LIMITS.get(tensor.dtype)
     if found is None or limits is None:
         return None
     for scale in found.scales:
         if not math.isfinite(scale) or scale < 0 or max(found.scales) == 0:
-            return {"parameter": "scale", "value": scale if math.isfinite(scale) else str(scale)}
+            value = scale if math.isfinite(scale) else str(scale)
+            return remark("model.bad-parameters", parameter="scale", value=value)
     for point in found.zero_points:
         if not limits[0] <= point <= limits[1]:
-            return {"parameter": "zero_point", "value": point}
+            return remark("model.bad-parameters", parameter="zero point", value=point)
     if found.per_channel and not _has_scale_for_each(found, tensor):
-        return {"parameter": "scales", "value": len(found.scales)}
+        told = {"count": len(found.scales), "dimension": found.dimension, "shape": list(tensor.shape)}
+        return remark("model.scale-count", **told)
     return None
 
 

@@ -225,6 +225,11 @@ PHRASES: Final[dict[str, Phrase]] = {
     "model.bad-parameters": Phrase(
         "Tensor {tensor} ({name!r}) has the impossible {parameter} {value}.", "Quantize the model again."
     ),
+    "model.scale-count": Phrase(
+        "Tensor {tensor} ({name!r}) has {count:count scale} for dimension {dimension}, which its shape {shape} does not"
+        " have.",
+        "Quantize the model again.",
+    ),
     "model.fixed-parameters": Phrase(
         "{op} at node {node} has scale {scale:.4g} and zero point {zero_point}; its 8-bit kernel needs"
         " {needed_scale:.4g} and {needed_zero_point}.",

@@ -9,7 +9,7 @@ import base64
 import math
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from hasten.core.comparison import FEWEST_ROUNDS, Verdict, compare_levels
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure
 from hasten.core.levels import latency_of
-from hasten.explanation.tensor_errors import HARMLESS_DB, ErrorMeter
 from hasten.practices.help.minimize.facts import CRASH, SLOW, WRONG
+from hasten.practices.help.outputs import Output, worst_snr_db, wrong_below_db
 from hasten.practices.help.releases.facts import ReleaseRow, ReleasesFound, ReleaseStatus
 from hasten.practices.help.releases.rules import finding, in_order
 from hasten.targets.local import LocalTarget
@@ -52,6 +52,8 @@ class _Entry:
     installed: bool = True
     levels: dict[int, float] = field(default_factory=dict)
     snr_db: float | None = None
+    is_wrong: bool | None = None
+    """None where outputs were not compared."""
 
     @property
     def runs(self) -> bool:
@@ -115,22 +117,21 @@ def _compare(entry: _Entry, model: Path, plan: Plan) -> None:
     expected, got = answers
     if not isinstance(expected, Failure) and not isinstance(got, Failure):
         entry.snr_db = snr_of(expected, got)
+        entry.is_wrong = entry.snr_db < wrong_below_db(_outputs(expected), on_cpu=True)
 
 
 def snr_of(expected: ReleaseAnswer, got: ReleaseAnswer) -> float:
     """The signal-to-noise ratio of the worst output."""
-    if len(expected.outputs) != len(got.outputs):
-        return -math.inf
-    worst = math.inf
-    for one, other in zip(expected.outputs, got.outputs, strict=True):
-        meter = ErrorMeter()
-        meter.add(_numbers(one), _numbers(other))
-        worst = min(worst, meter.snr_db)
-    return worst
+    return worst_snr_db(_outputs(expected), _outputs(got))
 
 
-def _numbers(output: dict[str, str]) -> np.ndarray[Any, Any]:
-    return np.frombuffer(base64.b64decode(output["data"]), np.dtype(output["dtype"]))
+def _outputs(answer: ReleaseAnswer) -> list[Output]:
+    return [_output(*output) for output in answer.outputs]
+
+
+def _output(dtype: str, data: str, zero_point: int | None) -> Output:
+    values = np.frombuffer(base64.b64decode(data), np.dtype(dtype))
+    return Output(values) if zero_point is None else Output(values.astype(np.float64) - zero_point, 1.0)
 
 
 def _is_decided(entries: Sequence[_Entry], problem: str) -> bool:
@@ -154,8 +155,7 @@ def _problem(entries: Sequence[_Entry]) -> str:
     """The gravest problem that any release shows."""
     if any(entry.installed and entry.failure is not None for entry in entries):
         return CRASH
-    wrong = any(entry.snr_db is not None and entry.snr_db < HARMLESS_DB for entry in entries)
-    return WRONG if wrong else SLOW
+    return WRONG if any(entry.is_wrong for entry in entries) else SLOW
 
 
 def _row(entry: _Entry, entries: Sequence[_Entry], problem: str) -> ReleaseRow:
@@ -188,7 +188,7 @@ def _shows(entry: _Entry, row: ReleaseRow, problem: str) -> bool | None:
     if row.status is ReleaseStatus.FAILS:
         return None
     if problem == WRONG:
-        return None if entry.snr_db is None else entry.snr_db < HARMLESS_DB
+        return entry.is_wrong
     found = row.against_fastest
     if found is None:  # the fastest of all
         return False

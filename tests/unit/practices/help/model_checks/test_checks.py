@@ -217,6 +217,12 @@ PLANTED: dict[str, tuple[Callable[[], bytes], str, Status, str]] = {
         Status.BROKEN,
         "model.bad-parameters",
     ),
+    "scales of another dimension": (
+        _parameters("CONV_2D", 2, quantizedDimension=3),
+        "quantization parameters",
+        Status.BROKEN,
+        "model.scale-count",
+    ),
     "softmax of another scale": (
         _parameters("SOFTMAX", -1, scale=[0.5]),
         "quantization parameters",

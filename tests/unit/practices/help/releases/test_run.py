@@ -43,7 +43,7 @@ class Simulated(ReleaseEnvironment):
         times = self.milliseconds * 1e6 * self.random.normal(1, 0.01, 50)
         off = 0.0 if resolver == "BUILTIN_REF" else self.error
         values = np.linspace(0, 1, 32, dtype=np.float32) + np.float32(off)
-        output = {"dtype": "float32", "data": base64.b64encode(values.tobytes()).decode()}
+        output = ("float32", base64.b64encode(values.tobytes()).decode(), None)
         return ReleaseAnswer(1.0, tuple(int(value) for value in times), (output,))
 
 
