@@ -330,7 +330,7 @@ def _doctor(result: Result) -> Iterator[Row]:
     yield what, left, "at most 3 that still show the problem"
     models, differ = sum(result["rules"]["models"].values()), len(result["rules"]["differ"])
     what = "what XNNPACK and the GPU delegate take, by the doctor's rules"
-    yield what, f"equal to the placement for {models - differ} of {models}", "all"
+    yield what, f"as placed for {models - differ} of {models} pairs of model and delegate", "all"
 
 
 def _ssh_trial(result: Result) -> Iterator[Row]:
