@@ -27,6 +27,7 @@ NAMES: Final = (
     "tune_rewrites",
     "choose",
     "choose_trained",
+    "diff",
     "app_faults",
     "app_overhead",
     "evaluation",

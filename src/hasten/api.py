@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hasten.data.request import OpenData
     from hasten.evaluate.evaluation import EvaluationData
     from hasten.evaluate.prediction import Prediction
+    from hasten.explanation.diff.facts import DiffFound
     from hasten.explanation.facts import ExplainFound
     from hasten.explanation.numbers import GivenInputs
     from hasten.gate.facts import CheckFound, Limits
@@ -107,6 +108,8 @@ __all__ = [
     "copies",
     "cut",
     "devices",
+    "diff",
+    "diff_overlay",
     "doctor",
     "doctor_model",
     "document",
@@ -266,7 +269,36 @@ def explain_inputs(original: Path, data: Data, workload: Workload = Workload()) 
 
     _, graph = open_model(original, workload=workload)
     preprocess = preprocess_from_text(data.preprocess)
-    return inputs_from_data(graph, workload, open_dataset(data.source), preprocess, skip_bad=data.skip_bad)
+    found = inputs_from_data(graph, workload, open_dataset(data.source), preprocess, skip_bad=data.skip_bad)
+    return replace(found, preprocess=data.preprocess)
+
+
+@checked
+def diff(
+    first: tuple[Path, Plan],
+    second: tuple[Path, Plan],
+    workload: Workload = Workload(),
+    *,
+    inputs: GivenInputs | None = None,
+    effort: Effort = Effort(),
+) -> DiffFound:
+    """Where the second model, or the first one on another plan, diverges from the first: the node, and what each adds.
+
+    Both run on `inputs` (see `explain_inputs`), or on random ones. Each node is then run alone, on the values that it
+    has in the first model. That they diverge is no error.
+    """
+    from hasten.explanation.diff.run import run
+    from hasten.explanation.inner_tensors import Subject
+
+    one, other = (Subject(*open_model(path, plan, workload)) for path, plan in (first, second))
+    return _found(run(one, other, effort, inputs), one.candidate, effort)
+
+
+def diff_overlay(found: DiffFound) -> str:
+    """Node data for Model Explorer: the error that each node of the second model adds."""
+    from hasten.explanation.diff.view import model_explorer
+
+    return model_explorer(found)
 
 
 @checked

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "bench": "measure the latency of a model, with a confidence interval",
     "compare": "compare the latency of two models or plans",
     **{entry.name: entry.help for entry in GUIDE if entry.help},
+    "diff": "find the node where two models or plans part",
     "trace": "record a timeline that Perfetto and Chrome open",
     "check": "check a model against limits or a baseline, for CI",
     "run": "run a bundle or a model once, on your input",

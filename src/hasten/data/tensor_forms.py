@@ -114,8 +114,8 @@ def forms_from_graph(graph: Graph, workload: Workload) -> ModelForms:
         outputs = [(name, tensors[index]) for name, index in signature.outputs.items()]
     shapes: Mapping[str, tuple[int, ...]] = dict(workload.shapes)
     return ModelForms(
-        tuple(_form(name, tensor, shapes.get(name) or shapes.get(tensor.name)) for name, tensor in inputs),
-        tuple(_form(name, tensor, None) for name, tensor in outputs),
+        tuple(form_from_tensor(name, tensor, shapes.get(name) or shapes.get(tensor.name)) for name, tensor in inputs),
+        tuple(form_from_tensor(name, tensor) for name, tensor in outputs),
     )
 
 
@@ -186,6 +186,11 @@ def real_from_bytes(data: bytes | memoryview, form: TensorForm) -> Array:
     return values
 
 
+def held(values: Array, form: TensorForm) -> Array:
+    """Real values as a form holds them: rounded and clipped to its type."""
+    return real_from_bytes(stored_from_real(values, form, form.name).tobytes(), form)
+
+
 def numpy_type(form: TensorForm) -> np.dtype[Any]:
     """The type of stored values."""
     if form.dtype not in _NUMPY_TYPES:
@@ -196,7 +201,8 @@ def numpy_type(form: TensorForm) -> np.dtype[Any]:
     return np.dtype(form.dtype)
 
 
-def _form(name: str, tensor: Tensor, wanted: tuple[int, ...] | None) -> TensorForm:
+def form_from_tensor(name: str, tensor: Tensor, wanted: tuple[int, ...] | None = None) -> TensorForm:
+    """The form of a tensor, with the shape that is wanted in place of its own."""
     quantization = tensor.quantization
     shape = wanted or tuple(max(size, 1) for size in tensor.shape)
     if quantization is None or quantization.per_channel or not quantization.scales or tensor.dtype.startswith("float"):

@@ -35,8 +35,12 @@ _MOST_TENSORS_A_COPY: Final = 64
 _MOST_BYTES_A_COPY: Final = 64 * 2**20
 # Copies that the engine refuses are split to find the tensor at fault; a model that refuses them all ends it.
 _MOST_FAILURES: Final = 12
-_CLASSIC: Final = "Interpreter"
+CLASSIC: Final = "Interpreter"
+"""The interface that has the order of the file, and no names of signatures."""
 _READABLE_FLOATS: Final = FLOAT_DTYPES - {"float8_e4m3fn", "float8_e5m2"}
+_READABLE_INTEGERS: Final = frozenset(
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,7 @@ class InnerTensors:
     def _places(self, load: LoadReport, names: dict[int, str]) -> dict[int, int]:
         """Where a copy's outputs show these tensors. The classic interface has no names of signatures, but the order of
         the file."""
-        if load.api == _CLASSIC:
+        if load.api == CLASSIC:
             order = list(dict.fromkeys([*self.subject.subgraph.outputs, *names]))
             return {index: order.index(index) for index in names}
         at = {tensor.name: place for place, tensor in enumerate(load.outputs)}
@@ -155,17 +159,36 @@ def is_comparable(tensor: Tensor) -> bool:
     )
 
 
+def is_readable(tensor: Tensor) -> bool:
+    """Whether its values can be read and fed: those that are comparable, and plain integers and truth values too."""
+    if is_comparable(tensor):
+        return True
+    return tensor.dtype in _READABLE_INTEGERS and not (tensor.is_constant or tensor.is_variable or not tensor.elements)
+
+
 def real_values(data: bytes | memoryview, tensor: Tensor) -> NDArray[Any]:
     """A tensor's bytes as real numbers; scales for each channel are applied along their dimension."""
     quantization = tensor.quantization
     plain = TensorForm(tensor.name, tensor.name, tensor.shape, tensor.dtype)
     if quantization is None or tensor.dtype in FLOAT_DTYPES:
         return real_from_bytes(data, plain)
-    points = quantization.zero_points or (0,)
     if not quantization.per_channel:
+        points = quantization.zero_points or (0,)
         return real_from_bytes(data, replace(plain, scale=quantization.scales[0], zero_point=points[0]))
-    stored = real_from_bytes(data, plain).astype(np.float64)
-    shape = [1] * stored.ndim
-    shape[quantization.dimension] = -1
-    zero_points = np.asarray(points if len(points) > 1 else points * len(quantization.scales), dtype=np.float64)
-    return np.asarray((stored - zero_points.reshape(shape)) * np.asarray(quantization.scales).reshape(shape))
+    return dequantized(real_from_bytes(data, plain), tensor)
+
+
+def dequantized(stored: NDArray[Any], tensor: Tensor) -> NDArray[Any]:
+    """Values as they are stored, as real numbers."""
+    quantization = tensor.quantization
+    real = stored.astype(np.float64)
+    if quantization is None or tensor.dtype in FLOAT_DTYPES:
+        return real
+    shape = [1] * real.ndim
+    if quantization.per_channel:
+        shape[quantization.dimension] = -1
+    scales, points = (
+        np.asarray(values, dtype=np.float64).reshape(shape if len(values) > 1 else [1] * real.ndim)
+        for values in (quantization.scales, quantization.zero_points or (0,))
+    )
+    return np.asarray((real - points) * scales)

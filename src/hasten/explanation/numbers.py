@@ -15,7 +15,7 @@ from hasten.core.remark import Remark, remark, said
 from hasten.data.prepare import Preparer
 from hasten.data.preprocess import Preprocess
 from hasten.data.sources import random_dataset
-from hasten.data.tensor_forms import forms_as_loaded, forms_from_graph, real_from_bytes, stored_from_real
+from hasten.data.tensor_forms import forms_as_loaded, forms_from_graph, held, real_from_bytes, stored_from_real
 from hasten.explanation.facts import LossyInput, NumericalErrors, Unread
 from hasten.explanation.inner_tensors import InnerTensors, Subject, is_comparable
 from hasten.explanation.tensor_errors import (
@@ -23,6 +23,7 @@ from hasten.explanation.tensor_errors import (
     clipped_inputs,
     clipped_nodes,
     drops,
+    error_between,
     first_below,
     first_drop,
     is_lossy,
@@ -34,10 +35,11 @@ from hasten.model.metadata import read_metadata
 from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from hasten.core.failure import Failure
     from hasten.core.plan import Workload
     from hasten.data.dataset import Dataset
     from hasten.data.tensor_forms import LoadedForms, TensorForm
@@ -62,6 +64,8 @@ class GivenInputs:
     is_random: bool = False
     notes: tuple[Remark, ...] = ()
     """What had to be guessed, and what was left out."""
+    preprocess: str = ""
+    """How the samples were prepared, as a user asked for it."""
 
 
 def samples_for(graph: Graph, workload: Workload) -> int:
@@ -107,8 +111,16 @@ class Numbers:
     why_not: Remark = field(default=Remark(""))
 
 
+class SubjectFailed(RunnerFailed):
+    """A failure of which it is known whose it is."""
+
+    def __init__(self, subject: Subject, failure: Failure) -> None:
+        super().__init__(failure)
+        self.subject = subject
+
+
 @dataclass(frozen=True, slots=True)
-class _Feed:
+class Feed:
     """The same samples for both models, in bytes and in the engine's order, and both models' own outputs."""
 
     before: list[list[bytes]]
@@ -119,6 +131,10 @@ class _Feed:
     clipped: list[Clipping]
     outputs: tuple[dict[str, Reals], dict[str, Reals]]
     source: Remark
+    fed: tuple[dict[str, Reals], dict[str, Reals]]
+    """The real values that both models are fed, by the names of their input tensors."""
+    input_pairs: tuple[tuple[str, str], ...]
+    """The names of input tensors that stand for each other: of the original, and of the changed model."""
 
 
 def compare_numbers(
@@ -126,10 +142,10 @@ def compare_numbers(
 ) -> Numbers:
     """The rows with the SNR of each node that both models have, on the inputs given or on random ones."""
     try:
-        feed = with_connection(lambda: _feed(target, original, changed, given))
-        if isinstance(feed, Remark):
-            return Numbers(rows, None, feed)
-        return _compare(target, (original, changed), rows, given, feed)
+        fed = with_connection(lambda: feed(target, original, changed, given))
+        if isinstance(fed, Remark):
+            return Numbers(rows, None, fed)
+        return _compare(target, (original, changed), rows, given, fed)
     except RunnerFailed as failed:
         return Numbers(rows, None, said(failed.failure.message))
     except ModelError as error:
@@ -137,28 +153,28 @@ def compare_numbers(
 
 
 def _compare(
-    target: Target, subjects: tuple[Subject, Subject], rows: Sequence[NodeRow], given: GivenInputs | None, feed: _Feed
+    target: Target, subjects: tuple[Subject, Subject], rows: Sequence[NodeRow], given: GivenInputs | None, fed: Feed
 ) -> Numbers:
     original, changed = subjects
     pairs = _tensor_pairs(original, changed, rows)
-    readers = [InnerTensors(target, *one) for one in zip(subjects, feed.outputs, strict=True)]
-    found = readers[0].read([before for before, _ in pairs.values()], feed.before)
-    got = readers[1].read([after for _, after in pairs.values()], feed.after)
+    readers = [InnerTensors(target, *one) for one in zip(subjects, fed.outputs, strict=True)]
+    found = readers[0].read([before for before, _ in pairs.values()], fed.before)
+    got = readers[1].read([after for _, after in pairs.values()], fed.after)
     snr_db = {
         node: snr_between(found[before], got[after])
         for node, (before, after) in pairs.items()
         if before in found and after in got
     }
-    drop_db = drops(snr_db, _inputs_of(changed, snr_db, feed.input_snr_db))
+    drop_db = drops(snr_db, snr_of_inputs(changed, snr_db, fed.input_snr_db))
     unread = [
         Unread(node, readers[0].unread.get(before) or readers[1].unread.get(after, Remark("")))
         for node, (before, after) in pairs.items()
         if node not in snr_db
     ]
-    output_snr_db = _output_snr(*feed.outputs)
+    output_snr_db = _output_snr(*fed.outputs)
     errors = NumericalErrors(
-        samples=len(feed.before),
-        inputs=feed.source,
+        samples=len(fed.before),
+        inputs=fed.source,
         is_random=given is None or given.is_random,
         compared=len(snr_db),
         output_snr_db=output_snr_db,
@@ -169,8 +185,8 @@ def _compare(
         unread=tuple(unread),
         disturbance_db=min(reader.disturbance.snr_db for reader in readers),
         notes=() if given is None else given.notes,
-        lossy_inputs=feed.lossy_inputs,
-        clipped=(*feed.clipped, *clipped_nodes(changed.subgraph, pairs, found)),
+        lossy_inputs=fed.lossy_inputs,
+        clipped=(*fed.clipped, *clipped_nodes(changed.subgraph, pairs, found)),
     )
     return Numbers([_with_error(row, snr_db, drop_db) for row in rows], errors)
 
@@ -198,9 +214,13 @@ def _tensor_pairs(original: Subject, changed: Subject, rows: Sequence[NodeRow]) 
     return pairs
 
 
-def _feed(target: Target, original: Subject, changed: Subject, given: GivenInputs | None) -> _Feed | Remark:
+def feed(target: Target, original: Subject, changed: Subject, given: GivenInputs | None) -> Feed | Remark:
+    """The samples for both models and what they answer; or why the two cannot be fed the same.
+
+    Trouble comes out as `SubjectFailed`.
+    """
     with contextlib.ExitStack() as stack:
-        runners = [stack.enter_context(target.start(subject.candidate.plan)) for subject in (original, changed)]
+        runners = [_started(target, subject, stack) for subject in (original, changed)]
         forms = [_load(runner, subject) for runner, subject in zip(runners, (original, changed), strict=True)]
         counterparts = _counterparts(forms[0].inputs, forms[1].inputs)
         if isinstance(counterparts, Remark):
@@ -211,26 +231,45 @@ def _feed(target: Target, original: Subject, changed: Subject, given: GivenInput
         fed = [_reals_from(sample, forms[0].inputs) for sample in before]
         after = [_stored([sample[at] for at, _ in counterparts], forms[1].inputs) for sample in fed]
         meters = {form.tensor_name: ErrorMeter() for form in forms[1].inputs}
-        held = [(at, *_held_form(changed, form)) for at, form in counterparts]
+        forms_held = [(at, *_held_form(changed, form)) for at, form in counterparts]
         for sample in fed:
-            for at, form, _ in held:
-                meters[form.tensor_name].add(sample[at], _held(sample[at], form))
+            for at, form, _ in forms_held:
+                meters[form.tensor_name].add(sample[at], held(sample[at], form))
+        taken = (
+            _by_tensor(fed, forms[0].inputs),
+            _by_tensor([_reals_from(sample, forms[1].inputs) for sample in after], forms[1].inputs),
+        )
         before, after = (
             [form.fed(sample) for sample in side] for form, side in zip(forms, (before, after), strict=True)
         )
-        outputs = (_outputs(runners[0], forms[0], before), _outputs(runners[1], forms[1], after))
+        outputs = (_outputs(runners[0], forms[0], before, original), _outputs(runners[1], forms[1], after, changed))
     snr_db = {name: meter.snr_db for name, meter in meters.items()}
     lossy = [
         LossyInput(form.name, form.dtype, snr_db[form.tensor_name], node)
-        for _, form, node in held
+        for _, form, node in forms_held
         if is_lossy(snr_db[form.tensor_name])
     ]
-    clipped = clipped_inputs(fed, [(at, form) for at, form, _ in held])
-    return _Feed(before, after, snr_db, tuple(lossy), clipped, outputs, source)
+    clipped = clipped_inputs(fed, [(at, form) for at, form, _ in forms_held])
+    names = tuple((forms[0].inputs[at].tensor_name, form.tensor_name) for at, form in counterparts)
+    return Feed(before, after, snr_db, tuple(lossy), clipped, outputs, source, taken, names)
+
+
+@contextlib.contextmanager
+def _blaming(subject: Subject) -> Iterator[None]:
+    try:
+        yield
+    except RunnerFailed as failed:
+        raise SubjectFailed(subject, failed.failure) from None
+
+
+def _started(target: Target, subject: Subject, stack: contextlib.ExitStack) -> RunnerClient:
+    with _blaming(subject):
+        return stack.enter_context(target.start(subject.candidate.plan))
 
 
 def _load(runner: RunnerClient, subject: Subject) -> LoadedForms:
-    load = runner.load(subject.candidate.path, subject.candidate.workload)
+    with _blaming(subject):
+        load = runner.load(subject.candidate.path, subject.candidate.workload)
     return forms_as_loaded(subject.graph, subject.candidate.workload, load)
 
 
@@ -263,16 +302,12 @@ def _held_form(changed: Subject, form: TensorForm) -> tuple[TensorForm, int | No
     return replace(form, dtype=tensor.dtype, scale=scale, zero_point=zero_point), readers[0].index
 
 
-def _held(values: NDArray[Any], form: TensorForm) -> NDArray[Any]:
-    return real_from_bytes(stored_from_real(values, form, form.name).tobytes(), form)
-
-
 def _samples(
     forms: LoadedForms, counterparts: Sequence[tuple[int, TensorForm]], given: GivenInputs | None, original: Subject
 ) -> tuple[Remark, list[Reals]]:
     """Where they come from, and the real values of the original's inputs."""
     if given is not None:
-        return remark("explain.inputs-data", source=given.source), [
+        return remark("explain.inputs-data", source=given.source, preprocess=given.preprocess), [
             _reals_from(sample, forms.inputs) for sample in given.samples
         ]
     workload = original.candidate.workload
@@ -301,24 +336,35 @@ def _reals_from(stored: Sequence[bytes], forms: Sequence[TensorForm]) -> Reals:
     return [real_from_bytes(data, form) for data, form in zip(stored, forms, strict=True)]
 
 
-def _outputs(runner: RunnerClient, forms: LoadedForms, samples: Sequence[Sequence[bytes]]) -> dict[str, Reals]:
+def _by_tensor(samples: Sequence[Reals], forms: Sequence[TensorForm]) -> dict[str, Reals]:
+    return {form.tensor_name: [sample[place] for sample in samples] for place, form in enumerate(forms)}
+
+
+def _outputs(
+    runner: RunnerClient, forms: LoadedForms, samples: Sequence[Sequence[bytes]], subject: Subject
+) -> dict[str, Reals]:
     found: dict[str, Reals] = {form.name: [] for form in forms.outputs}
-    for sample in samples:
-        for form, data in zip(forms.outputs, forms.read(runner.evaluate(sample)), strict=True):
-            found[form.name].append(real_from_bytes(data, form))
+    with _blaming(subject):
+        for sample in samples:
+            for form, data in zip(forms.outputs, forms.read(runner.evaluate(sample)), strict=True):
+                found[form.name].append(real_from_bytes(data, form))
     return found
 
 
-def _output_snr(before: Mapping[str, Reals], after: Mapping[str, Reals]) -> float | None:
-    """Of the worst output: matched by name, or by their order."""
+def output_errors(before: Mapping[str, Reals], after: Mapping[str, Reals]) -> dict[str, ErrorMeter]:
+    """Of each output of the changed model: matched by name, or by their order; none where their numbers differ."""
     if len(before) != len(after):
-        return None
+        return {}
     names = list(after) if before.keys() == after.keys() else list(before)
-    pairs = zip((before[name] for name in names), after.values(), strict=True)
-    return min((snr_between(one, other) for one, other in pairs), default=None)
+    return {own: error_between(before[name], after[own]) for name, own in zip(names, after, strict=True)}
 
 
-def _inputs_of(
+def _output_snr(before: Mapping[str, Reals], after: Mapping[str, Reals]) -> float | None:
+    """Of the worst output."""
+    return min((meter.snr_db for meter in output_errors(before, after).values()), default=None)
+
+
+def snr_of_inputs(
     changed: Subject, snr_db: Mapping[int, float], input_snr_db: Mapping[str, float]
 ) -> dict[int, list[float]]:
     """The SNR of what feeds each node; a node that could not be compared passes on the worst of its own inputs."""

@@ -39,8 +39,15 @@ class ErrorMeter:
 
     signal: float = 0.0
     error: float = 0.0
+    worst: float = 0.0
+    """The largest absolute error."""
+    values: int = 0
+    differing: int = 0
+    """How many of the values are not exactly the original's."""
+    not_finite: int = 0
+    """How many numbers that were finite before are infinite or no numbers now."""
     broken: bool = False
-    """Whether a number that was finite before is infinite or no number now."""
+    """Whether there are such numbers, or another number of values."""
 
     def add(self, expected: NDArray[Any], got: NDArray[Any]) -> None:
         """Count one sample. Numbers that are not finite in the original say nothing."""
@@ -48,13 +55,32 @@ class ErrorMeter:
             self.broken = True
             return
         reference, found = (values.astype(np.float64).reshape(-1) for values in (expected, got))
-        known = np.isfinite(reference)
-        reference, found = reference[known], found[known]
-        if not np.isfinite(found).all():
-            self.broken = True
-            return
-        self.signal += float(np.square(reference).sum())
-        self.error += float(np.square(reference - found).sum())
+        with np.errstate(invalid="ignore"):  # infinities on both sides
+            difference = reference - found
+        if not np.isfinite(difference).all():
+            known = np.isfinite(reference)
+            reference, difference = reference[known], difference[known]
+            if lost := int(np.count_nonzero(~np.isfinite(difference))):
+                self.values += reference.size
+                self.differing += int(np.count_nonzero(difference))
+                self.not_finite += lost
+                self.broken = True
+                return
+        self.values += reference.size
+        self.differing += int(np.count_nonzero(difference))
+        self.signal += _energy(reference)
+        self.error += _energy(difference)
+        self.worst = max(self.worst, float(difference.max(initial=0.0)), -float(difference.min(initial=0.0)))
+
+    @property
+    def signal_rms(self) -> float:
+        """The root mean square of the original's values."""
+        return math.sqrt(self.signal / self.values) if self.values else 0.0
+
+    @property
+    def error_rms(self) -> float:
+        """The root mean square of the error."""
+        return math.sqrt(self.error / self.values) if self.values else 0.0
 
     @property
     def snr_db(self) -> float:
@@ -66,12 +92,22 @@ class ErrorMeter:
         return 10 * math.log10(self.signal / self.error) if self.signal > 0 else -math.inf
 
 
-def snr_between(expected: Reals, got: Reals) -> float:
-    """The signal-to-noise ratio over all samples."""
+def _energy(values: NDArray[Any]) -> float:
+    """The sum of squares. Not `np.dot`, whose threads get in each other's way on a machine that is busy."""
+    return float(np.einsum("i,i->", values, values))
+
+
+def error_between(expected: Reals, got: Reals) -> ErrorMeter:
+    """The error over all samples."""
     meter = ErrorMeter()
     for one, other in zip(expected, got, strict=True):
         meter.add(one, other)
-    return meter.snr_db
+    return meter
+
+
+def snr_between(expected: Reals, got: Reals) -> float:
+    """The signal-to-noise ratio over all samples."""
+    return error_between(expected, got).snr_db
 
 
 @dataclass(slots=True)
@@ -148,6 +184,12 @@ def _metered(values: Iterable[NDArray[Any]], meter: ClippingMeter) -> ClippingMe
 def _worst_first(metered: Sequence[tuple[int | None, str | None, ClippingMeter]]) -> list[Clipping]:
     notable = sorted((entry for entry in metered if entry[2].is_notable), key=lambda entry: entry[2].snr_db)
     return [meter.found(node, name) for node, name, meter in notable]
+
+
+def range_of(tensor: Tensor) -> tuple[float, float] | None:
+    """The smallest and the largest number that a quantized tensor can hold; None where its type has no such limits."""
+    meter = _meter_of_tensor(tensor)
+    return (meter.low, meter.high) if meter is not None else None
 
 
 def _meter_of_tensor(tensor: Tensor) -> ClippingMeter | None:

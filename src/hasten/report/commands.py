@@ -51,6 +51,8 @@ def _plan_text(plan: object) -> str:
             parts += [f"{pair[0]}={pair[1]}" for pair in items(plan, "options") if len(pair) == 2]
         elif item.name == "cores":
             parts += [f"cores={cores_text(tuple(value))}"] if value else []
+        elif item.name == "kernels":
+            parts += [f"kernels={'+'.join(value)}"] if value else []
         elif value != item.default:
             parts.append(f"{item.name}={value}")
     return ",".join(parts)
@@ -97,7 +99,7 @@ def reproductions(
         if row.command
     ]
     compared = [each for pair in comparisons for each in _comparison(pair)]
-    others = [*_practices(lines, model), *_accuracy(settings, trials, model)]
+    others = [*_practices(lines, model), *_diffs(lines), *_accuracy(settings, trials, model)]
     before, after = (
         [replace(each, command=on_target(each.command, target)) for each in found] for found in (compared, others)
     )
@@ -120,6 +122,19 @@ def _comparison(pair: ComparedPair) -> list[Reproduction]:
         return []
     what = "the result against the original" if pair.label == FINAL else f"{pair.names[1]} against {pair.names[0]}"
     return [Reproduction(what, comparison_words(pair.comparison), f"hasten compare {' '.join(sides)}")]
+
+
+def _diffs(lines: Sequence[Line]) -> list[Reproduction]:
+    """The commands that look again where two models diverge."""
+    commands: dict[str, None] = {}
+    for line in (line for line in lines if line.kind == "diff"):
+        sides = [(text(line.data, side, "model", "path"), at(line.data, side, "plan")) for side in ("before", "after")]
+        given = [("--data", "source"), ("--preprocess", "preprocess")]
+        told = [(option, text(line.data, "inputs", "facts", fact)) for option, fact in given]
+        options = [f" {option} {shlex.quote(value)}" for option, value in told if value]
+        if all(path for path, _ in sides):
+            commands[f"hasten diff {' '.join(candidate(*side) for side in sides)}{''.join(options)}"] = None
+    return [Reproduction("where the models diverge", "", command) for command in commands]
 
 
 def _telling(trials: Sequence[TrialRow]) -> list[TrialRow]:

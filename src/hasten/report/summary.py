@@ -67,10 +67,15 @@ _KNOWN: Final = {
     *KINDS,
     *NAMES,
     *("settings", "environment", "result", "step", "finding", "chosen", "floor", "note", "accuracy", "sensitivity"),
-    *("check", "explanation", "sustained", "best"),
+    *("check", "diff", "explanation", "sustained", "best"),
 }
 # Rooms that are no section of the guide, and offer sections like one.
-_OTHER_ROOMS: Final = {"gate": "Limits", "report.timing": "Timing", "explanation": "Why"}
+_OTHER_ROOMS: Final = {
+    "gate": "Limits",
+    "report.timing": "Timing",
+    "explanation.diff": "Where the models diverge",
+    "explanation": "Why",
+}
 _FIRST: Final = ("checks",)
 """What a reader came for, where a session holds it."""
 _NOTHING: Final = "This session holds nothing yet."
@@ -210,9 +215,9 @@ def _last(lines: Iterable[Line], kind: str) -> dict[str, Any] | None:
 
 def _first_model(lines: Iterable[Line]) -> str:
     for line in lines:
-        path = text(line.data, "model", "path") or text(line.data, "first", "model", "path")
-        if path:
-            return path
+        for side in ((), ("first",), ("before",)):
+            if path := text(line.data, *side, "model", "path"):
+                return path
         if line.kind in ("profile", "accelerators", "sustained", "failure"):
             return line.label
         if line.kind == "variant" and line.label == "original":
@@ -254,7 +259,17 @@ def _fallback(lines: Sequence[Line]) -> str:
         return f"{kind} takes {percent(spent / whole)} of the time." if whole else f"{kind} takes most of the time."
     if any(line.kind == "sustained" for line in lines):
         return timing.sustained_answer(lines)
+    if said := _diff_answer(lines):
+        return said
     return f"The session has {several(len(lines), 'line')} and no latency." if lines else _NOTHING
+
+
+def _diff_answer(lines: Sequence[Line]) -> str:
+    from hasten.explanation.diff.view import headline as diff_headline
+
+    with contextlib.suppress(*UNREADABLE):
+        return diff_headline(lines)
+    return ""
 
 
 def _facts(

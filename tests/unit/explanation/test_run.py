@@ -242,7 +242,7 @@ def test_given_inputs_are_used_for_both(tmp_path: Path) -> None:
     found = numbers(original, changed, Dataset("two zeros", [zeros, zeros], labelled=False))
     assert found.errors is not None
     assert (found.errors.samples, found.errors.is_random) == (2, False)
-    assert found.errors.inputs == remark("explain.inputs-data", source="two zeros")
+    assert found.errors.inputs.facts["source"] == "two zeros"
 
 
 def test_models_with_other_inputs_cannot_be_compared_in_numbers(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tune_session import Line, session_of, tune_lines
 
 from hasten.core.codec import to_data
 from hasten.core.errors import UsageError
+from hasten.core.plan import Plan
 from hasten.report.commands import candidate
 from hasten.report.forms import markdown_report, picture_spec, pictures, report_text
 from hasten.report.summary import summarize
@@ -118,3 +119,5 @@ def test_commands_can_be_pasted_whatever_the_file_is_called() -> None:
     plan = {"threads": 2, "options": [["cpu.flags", "1"]], "cores": [0, 1], "kernel": "delegate"}
     assert candidate("a b;rm -rf.tflite", plan) == "'a b;rm -rf.tflite@threads=2,cpu.flags=1,cores=0-1'"
     assert candidate("model.tflite", {"threads": 1}) == "model.tflite"
+    assert candidate("model.tflite", to_data(Plan())) == "model.tflite"
+    assert candidate("m.tflite", to_data(Plan(kernels=("a.so", "b.so")))) == "m.tflite@kernels=a.so+b.so"

@@ -1,7 +1,11 @@
-"""A range of nodes cut out as a model of its own; and random numbers in place of weights that are nobody's business."""
+"""Nodes cut out as a model of their own: a range of them, or groups that stand side by side, each fed by itself.
+
+And random numbers in place of weights that are nobody's business.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,10 +18,11 @@ from hasten.model.edit.outputs import add_signature
 from hasten.model.reader import NO_TENSOR, read_graph
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from hasten.model.edit.graph import EditedGraph
+    from hasten.model.graph import Shape
 
     Array = np.ndarray[Any, Any]
 
@@ -76,6 +81,63 @@ def inputs_of_cut(path: Path, nodes: Collection[int]) -> list[int]:
     graph = EditedModel.read(path).main
     chosen = [operator for place, operator in enumerate(graph.operators) if place in nodes]
     return _border(graph, chosen)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Island:
+    """Nodes that are to run by themselves. Tensors and nodes are indices of the whole graph."""
+
+    nodes: tuple[int, ...]
+    inputs: Mapping[int, Shape]
+    """What a caller fills in the place of other nodes, with the shapes that it fills."""
+    outputs: tuple[int, ...]
+    fixed: Mapping[int, Array] = field(default_factory=dict)
+    """Tensors that become constants: shapes and axes that other nodes compute, as kernels want them known."""
+
+
+def cut_apart(path: Path, islands: Sequence[Island], subgraph: int = 0) -> EditedModel:
+    """One model in which groups of nodes stand side by side, none feeding another, so that one load runs them all.
+
+    Its inputs are those of the first island, then those of the second, and so on, named `input_0`, `input_1`, …; its
+    outputs likewise. Nodes that a group needs and that read constants only come along.
+    """
+    model = EditedModel.read(path)
+    graph = model.graphs[subgraph]
+    operators = list(graph.operators)
+    inputs: list[int] = []
+    for island in islands:
+        stands_in = {index: graph.add_tensor(shape, like=index) for index, shape in island.inputs.items()}
+        for index in stands_in.values():
+            graph.tensor(index).shapeSignature = None  # they are fed in this shape alone
+        inputs += stands_in.values()
+        stands_in |= {index: graph.add_constant(values, graph.name(index)) for index, values in island.fixed.items()}
+        for node in island.nodes:
+            for place, index in enumerate(operators[node].inputs):
+                if index in stands_in:
+                    graph.set_input(operators[node], place, stands_in[index])
+    graph.record.inputs = inputs
+    graph.record.outputs = list(dict.fromkeys(index for island in islands for index in island.outputs))
+    needed = _needed(graph, (operators[node] for island in islands for node in island.nodes))
+    graph.remove(*(operator for operator in operators if id(operator) not in needed))
+    model.record.signatureDefs = None
+    add_signature(graph)
+    if subgraph == 0 and not any(graph.op(operator) in _CALLERS for operator in graph.operators):
+        del model.record.subgraphs[1:], model.graphs[1:]
+    model.clean()
+    model.strip()
+    return model
+
+
+def _needed(graph: EditedGraph, chosen: Iterable[Any]) -> set[int]:
+    """The identities of operators, and of all that compute what they read."""
+    found: set[int] = set()
+    waiting = list(chosen)
+    while waiting:
+        operator = waiting.pop()
+        if id(operator) not in found:
+            found.add(id(operator))
+            waiting += [one for index in operator.inputs if (one := graph.producer(index)) is not None]
+    return found
 
 
 def _border(graph: EditedGraph, chosen: Sequence[Any]) -> tuple[list[int], list[int]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ from hasten.core.codec import to_data
 from hasten.core.doubts import DOUBTS
 from hasten.core.printable import printable
 from hasten.core.units import count
+from hasten.show.model_explorer import NodeValue, node_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,11 +44,6 @@ _COLUMNS: Final = (
     "fused",
 )
 _FORMULA: Final = ("=", "+", "-", "@")
-_GRADIENT: Final = [
-    {"stop": 0, "bgColor": "#ffffff"},
-    {"stop": 0.5, "bgColor": "#ffd9a0"},
-    {"stop": 1, "bgColor": "#e4572e", "textColor": "#ffffff"},
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,24 +98,17 @@ def _as_text(name: str) -> str:
     return f"'{plain}" if plain.lstrip().startswith(_FORMULA) else plain
 
 
-def node_data(profile: Profile) -> str:
-    """Milliseconds of each operator as one graph's node data for Google's Model Explorer.
+def profile_node_data(profile: Profile) -> str:
+    """Milliseconds of each operator as node data for Google's Model Explorer.
 
-    Values stand under the names of the nodes' output tensors, which is how Model Explorer finds the nodes of a .tflite
-    file. Where several nodes share a name, or have none, each stands under its own identifier there, which is its index
-    in the graph. Operators without a time of their own (fused ones) are left uncolored.
+    Operators without a time of their own (fused ones) are left uncolored.
     """
     operators = [operator for operator in profile.operators if operator.index >= 0]
-    uses = Counter(operator.location for operator in operators)
-    results = {}
-    for operator in operators:
-        is_name = operator.location and uses[operator.location] == 1
-        results[operator.location if is_name else str(operator.index)] = {"value": round(operator.ms, 6)}
-    name = f"hasten: ms on {profile.plan.describe()}"
-    return json.dumps({"name": name, "results": results, "gradient": _GRADIENT}, indent=2)
+    values = [NodeValue(operator.index, operator.location, operator.ms) for operator in operators]
+    return node_data(f"hasten: ms on {profile.plan.describe()}", values)
 
 
-FORMS: Final[dict[str, Callable[[Profile], str]]] = {"csv": profile_csv, "model-explorer": node_data}
+FORMS: Final[dict[str, Callable[[Profile], str]]] = {"csv": profile_csv, "model-explorer": profile_node_data}
 """What a profile can be exported as, beside a timeline."""
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from hasten.core.block import ProfiledRun
 from hasten.core.printable import printable
-from hasten.practices.profile.exports import MOST_RUNS, ProfileTimeline, node_data, profile_csv
+from hasten.practices.profile.exports import MOST_RUNS, ProfileTimeline, profile_csv, profile_node_data
 from tests.unit.practices.profile.examples import event, operator, profile, raw
 from tests.unit.show.hostile import HOSTILE
 
@@ -61,7 +61,7 @@ class TestCsv:
 
 class TestModelExplorer:
     def test_has_the_documented_keys(self) -> None:
-        data = json.loads(node_data(profile(OPERATORS)))
+        data = json.loads(profile_node_data(profile(OPERATORS)))
         assert {"results", "gradient"} <= set(data)
         assert data["results"]["0 plain"] == {"value": 0.5}
         stops = [stop["stop"] for stop in data["gradient"]]
@@ -70,17 +70,17 @@ class TestModelExplorer:
         assert all(stop["bgColor"].startswith("#") for stop in data["gradient"])
 
     def test_names_are_literal(self) -> None:
-        data = json.loads(node_data(profile(OPERATORS)))
+        data = json.loads(profile_node_data(profile(OPERATORS)))
         assert set(data["results"]) == {op.location for op in OPERATORS}
 
     def test_no_operator_hides_another_of_its_name(self) -> None:
         twins = [operator(3, location="twin", ms=1.0), operator(5, location="twin", ms=2.0), operator(7, location="")]
-        results = json.loads(node_data(profile([*twins, operator(8, location="own", ms=4.0)])))["results"]
+        results = json.loads(profile_node_data(profile([*twins, operator(8, location="own", ms=4.0)])))["results"]
         assert set(results) == {"3", "5", "7", "own"}
         assert (results["3"]["value"], results["5"]["value"], results["own"]["value"]) == (1.0, 2.0, 4.0)
 
     def test_whole_partitions_have_no_node_to_color(self) -> None:
-        assert json.loads(node_data(profile([operator(-1, op="DELEGATE")])))["results"] == {}
+        assert json.loads(profile_node_data(profile([operator(-1, op="DELEGATE")])))["results"] == {}
 
 
 def run_at(start_us: int) -> ProfiledRun:
