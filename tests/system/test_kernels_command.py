@@ -6,9 +6,12 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from commandline import QUICK, hasten
 from tests.model_builder import ModelBuilder
+
+from hasten.model.build_graph import Spec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,3 +84,27 @@ def test_a_source_that_does_not_compile_shows_the_compilers_words(
     assert shown.code == 4
     assert "The kernels mine were not built" in shown.errors
     assert "missing" in shown.errors
+
+
+@pytest.mark.slow
+def test_a_tuning_with_kernels_ships_their_library(tmp_path: Path, cache: dict[str, str]) -> None:
+    """MIRROR_PAD takes nearly all of the time, so that load on the machine cannot hide what the kernel brings."""
+    g = ModelBuilder()
+    x, paddings = g.input("x", (1, 96, 96, 32)), g.constant(np.array([[0, 0], [8, 8], [8, 8], [0, 0]], np.int32))
+    spec = Spec((1, 112, 112, 32))
+    (padded,) = g.operator("MIRROR_PAD", [g.relu(x), paddings], [spec], options_type="MirrorPadOptions", mode=0)
+    g.output(padded, "y")
+    model, out = g.write(tmp_path / "m.tflite"), tmp_path / "out"
+    options = ("--kernels", "--no-mix", "--only-race", "--recipe", "float16", "--budget", "60s", "--json")
+    done = hasten("tune", model, "-o", out, *options, environment=cache)
+    assert done.code == 0, done.errors
+    found = done.json()
+    assert found["best"]["variant"] == "kernels", found["verdict"]
+    assert [step["practice"] for step in found["steps"]][-1] == "operators"
+    (operators,) = [finding for finding in found["verdicts"] if finding["practice"] == "operators"]
+    assert operators["verdict"] == "improved"
+    shipped = out / "kernels" / "libhasten_kernels"
+    assert {"libhasten_kernels.so", "mirror_pad.c", "BUILD.md"} <= {path.name for path in shipped.iterdir()}
+    np.save(tmp_path / "x.npy", np.ones((1, 96, 96, 32), np.float32))
+    assert hasten("run", out, "--input", tmp_path / "x.npy").code == 2, "a bundle loads a library only if asked"
+    assert hasten("run", out, "--input", tmp_path / "x.npy", "--trust-bundle").code == 0

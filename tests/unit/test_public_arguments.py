@@ -83,7 +83,7 @@ PLAN_OPTIONS = ("cpu.flags=1", None, 3, (("cpu.flags", 1),), ("x",), {"cpu.flags
 # What no call decides by: switches that any value turns on or off, places for results, texts that are only shown.
 FREE = {"roofline", "replay", "output", "timeline", "inputs", "comparison", "trust_bundle", "mix", "extras", "resume"}
 FREE |= {"skip_bad", "clock", "strict", "rewrites"}
-FREE_SETTINGS = {"command"}
+FREE_SETTINGS = {"command", "kernels"}
 # Records that hasten makes and a user reads; nobody makes them by hand.
 RESULTS = {"Bundle", "Comparison", "CopiesFound", "Finding", "Measurement", "Profile", "ThreadsFound", "TraceFound"}
 RESULTS |= {"WatchedFound", "Verdict"}

@@ -74,6 +74,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help="serve the report on this machine during the tuning")
     parser.add_argument("--no-rewrites", action="store_true", help="leave the graph as it is")
     parser.add_argument(
+        "--kernels", action="store_true", help="also try hasten's own kernels in C, built by this machine's compiler"
+    )
+    parser.add_argument(
         "--only-race", action="store_true", help="skip profiles and practices that do not affect the choice"
     )
     parser.add_argument(
@@ -118,6 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         limit=limit,
         seed=arguments.seed,
         rewrites=not arguments.no_rewrites,
+        kernels=arguments.kernels,
         extras=not arguments.only_race,
         resume=arguments.resume,
         also=tuple(dict.fromkeys(arguments.also)),

@@ -57,6 +57,11 @@ class Plan:
         not told of the folder."""
         return not self.delegate and (self.accelerator != "cpu" or self.kernel == "delegate")
 
+    @property
+    def takes_kernels(self) -> bool:
+        """Whether the engine takes kernels for custom operators with it: not where its classic interface runs."""
+        return self.runs_on_cpu and self.kernel != "reference"
+
     def describe(self) -> str:
         """The plan as a person would say it; only what differs from the default, but always device and threads."""
         words = [self.accelerator if not self.delegate else f"delegate {self.delegate.rsplit('/', 1)[-1]}"]

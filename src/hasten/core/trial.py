@@ -97,7 +97,7 @@ class Trial:
     parent: str = ""
     """The variant of which this one keeps further nodes in float."""
     source: str = ""
-    """The variant that it was made of: the rewritten model; empty for the original."""
+    """The variant that it was made of; empty for the original."""
     nodes: tuple[int, ...] = ()
     """The nodes that were changed."""
     float_nodes: tuple[int, ...] = ()
@@ -194,6 +194,16 @@ class Trial:
     def floor_verdict(self) -> FloorVerdict | None:
         """The verdict on the samples of `accuracy`, with its numbers; sessions of before have none."""
         return self.reported or self.judged
+
+    @property
+    def computes_as_original(self) -> bool:
+        """Whether it is the original, or has the same numbers in another graph."""
+        return self.variant == ORIGINAL or (self.purpose is Purpose.REWRITE and not self.recipe)
+
+    @property
+    def rewrites(self) -> tuple[str, ...]:
+        """The rewrites and kernels by which its graph was changed."""
+        return tuple(name for note in self.notes for name in note.facts.get("rewrites", ()))
 
     @property
     def is_mix(self) -> bool:

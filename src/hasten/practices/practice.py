@@ -11,7 +11,7 @@ from hasten.core.comparison import Verdict, compare_levels
 from hasten.core.contention import BEYOND_LOAD
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
-from hasten.core.trial import NOTHING
+from hasten.core.trial import NOTHING, Purpose
 from hasten.show.blocks import Section
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ class Evidence:
         source = trial.source or self.base.variant
         alike = [one for one in self.trials if one.variant == source and one.plan == trial.plan]
         return next((one for one in alike if one.latency is not None), None)
+
+    def before_rewriting(self, trial: Trial) -> Trial:
+        """The variant that was rewritten into this one, with the same plan; itself where none was."""
+        while trial.purpose is Purpose.REWRITE and (source := self.on_same_plan(trial)) is not None:
+            trial = source
+        return trial
 
     def verdict_on(self, trial: Trial, than: Trial) -> Verdict:
         """Whether a trial is faster or slower than another, as far as the rounds that they were in can tell.

@@ -53,12 +53,13 @@ def _phrasebook(names: tuple[str, ...]) -> Phrasebook:
     # `--help` reads this module, and needs no phrases.
     from hasten.core import accuracy_notes, doubts
     from hasten.core.phrases import Phrasebook
+    from hasten.custom_kernels import words as kernels
     from hasten.evaluate import trial_words
     from hasten.evaluate import words as evaluation
     from hasten.practices import step_words
     from hasten.variants import words as variants
 
-    others = (step_words, trial_words, variants, evaluation, accuracy_notes)
+    others = (step_words, trial_words, variants, kernels, evaluation, accuracy_notes)
     tables = [*(practice_named(name).PHRASES for name in names), *(room.PHRASES for room in others)]
     # A page holds results of several commands, each with an option of its own for the time.
     return Phrasebook(*tables, doubts.phrases_with(""))

@@ -20,7 +20,7 @@ from hasten.core.goal import Goal, goal_fact
 from hasten.core.levels import latency_of
 from hasten.core.limits import keeps_limit
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import NOTHING, ORIGINAL, REPORTING, REWRITTEN, Stage, Status, Step, trial_id
+from hasten.core.trial import NOTHING, ORIGINAL, REPORTING, Purpose, Stage, Status, Step, Trial, trial_id
 from hasten.measure.compare import ComparisonResult, compared
 from hasten.measure.rounds import Rounds
 from hasten.measure.schedule import Schedule
@@ -297,14 +297,23 @@ class Confirmation:
             links.append(Link(original(where), "accelerators", remark("step.where", **_where(best))))
         if best.cache != base.cache:
             links.append(Link(original(best), "accelerators", remark("step.cache")))
-        rewritten = REWRITTEN if entrant.trial.variant == REWRITTEN else entrant.trial.source
-        if rewritten:
-            made = work.variant(rewritten)
-            what = remark("step.rewritten", rewrites=[name for note in made.notes for name in note.facts["rewrites"]])
-            links.append(Link(work.candidate_of(made, best, trial_id(rewritten, best)), "operators", what))
-        if entrant.trial.variant not in (ORIGINAL, REWRITTEN):
-            links.append(Link(entrant.candidate, "quantize", remark("step.variant", **origin(entrant.trial))))
+        for one in self._lineage(entrant.trial.variant):
+            candidate = work.candidate_of(one, best, trial_id(one.variant, best))
+            if one.purpose is not Purpose.REWRITE:
+                links.append(Link(candidate, "quantize", remark("step.variant", **origin(one))))
+                continue
+            before = links.pop().what.facts["rewrites"] if links[-1].practice == "operators" else []
+            what = remark("step.rewritten", rewrites=[*before, *one.rewrites])
+            links.append(Link(candidate, "operators", what))
         return links
+
+    def _lineage(self, variant: str) -> list[Trial]:
+        """The variants on the way from the original to this one, each made of the one before."""
+        found: list[Trial] = []
+        while variant not in ("", ORIGINAL):
+            found.insert(0, self.search.store.variant(variant))
+            variant = found[0].source
+        return found
 
     def _best_threads(self, base: Plan) -> int:
         """The number of threads with which the CPU runs the original fastest: what an accelerator is measured by."""

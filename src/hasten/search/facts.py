@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import record
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hasten.core.comparison import Comparison
     from hasten.core.finding import Finding
+    from hasten.core.plan import Plan
     from hasten.core.remark import Remark
     from hasten.core.trial import Step, Trial
 
@@ -79,6 +80,13 @@ class TuneFound:
     """The cost of the best against the original's in the race, where the goal is not the latency."""
     untried: tuple[Remark, ...] = ()
     """What was left untried, and why."""
+    kernels: tuple[str, ...] = ()
+    """Libraries with kernels that the best needs."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that runs the best."""
+        return replace(self.best.plan, kernels=(*self.best.plan.kernels, *self.kernels))
 
     @property
     def keeps_original(self) -> bool:

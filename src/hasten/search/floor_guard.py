@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, REWRITTEN, Stage, Status, status_of
+from hasten.core.trial import CHOOSING, NOTHING, REPORTING, Stage, Status, status_of
 from hasten.evaluate.words import floor_data
 from hasten.search.plans import keeps_numbers, numbers_of
 
@@ -64,7 +64,7 @@ class Guard:
             return
         if not self.has_data:
             # A rewritten model was compared with the original when it was made.
-            same = entrant.trial.variant in (ORIGINAL, REWRITTEN) and keeps_numbers(
+            same = entrant.trial.computes_as_original and keeps_numbers(
                 entrant.trial.plan, self.candidates.base.trial.plan
             )
             why = NOTHING if same else remark("trial.no-data")

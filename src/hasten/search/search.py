@@ -18,7 +18,7 @@ from hasten.core.floor import FloorState
 from hasten.core.goal import Goal
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval
-from hasten.core.trial import NOTHING, ORIGINAL, REWRITTEN, Purpose, Status, Trial
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial
 from hasten.core.version import VERSION
 from hasten.search.candidates import Candidates, slower
 from hasten.search.elimination import MOST_ROUNDS, Elimination
@@ -27,6 +27,7 @@ from hasten.search.floor_guard import Guard
 from hasten.search.folder import environment_data
 from hasten.search.mixing import Mixer
 from hasten.search.plans import alike_in_speed, cached_plans, first_recipes, numbers_of, plans_to_try
+from hasten.search.rewriting import Rewriter
 from hasten.search.variant_store import VariantRequest
 from hasten.targets.base import with_connection
 from hasten.variants.recipes import recipe_from_name
@@ -64,6 +65,8 @@ _MIX_SECONDS: Final = 45.0
 # Profiles of both models, a variant made by them, and rounds that show what it is worth.
 _SLOW_NODES_SECONDS: Final = 20.0
 _CACHE: Final = "cache"
+# A rewritten model is written, compared with its source in fresh processes, and needs a few rounds.
+_REWRITE_SECONDS: Final = 10.0
 
 
 @dataclass(slots=True)
@@ -78,12 +81,16 @@ class Search:
     begin: float = field(default_factory=time.monotonic)
     machine: Machine = field(init=False)
     elimination: Elimination = field(init=False)
+    rewriter: Rewriter = field(init=False)
     stage: str = "starting"
     skipped: list[Remark] = field(default_factory=list)
     """What was not begun, and why."""
     on_best: Callable[[], None] = lambda: None
     """Called when another trial has become the best."""
     _told: BestSoFar | None = None
+
+    def __post_init__(self) -> None:
+        self.rewriter = Rewriter(self.store)
 
     @property
     def settings(self) -> SearchSettings:
@@ -116,6 +123,10 @@ class Search:
         )
         guard = Guard(self.store, candidates, self.has_data)
         self.elimination = Elimination(candidates, guard, self.settings.limit, self.tell)
+        if self.settings.kernels:
+            self.rewriter.build_kernels()
+            if not self.rewriter.kernels_for(self.store.original):
+                self.folder.note(remark("search.no-kernel-applies"))
         if not candidates.base.trial.levels:
             candidates.run_round([], 0.15)
             failure = candidates.base.track.result()
@@ -196,16 +207,21 @@ class Search:
             self.candidates.drop(entrant, why, latency=Interval(run_ms, -math.inf, math.inf), against=seen)
 
     def race_rewritten(self) -> None:
-        """The rewritten model next to the original; variants are made of it where it is faster, and slower nowhere."""
-        made = self.store.rewritten() if self.settings.rewrites else None
-        if made is None or made.floor is FloorState.FAILED:
-            return
-        if time.monotonic() >= self.until:
-            self.skipped.append(remark("untried.rewrites"))
-            return
+        """The rewritten model next to the original; variants are made of it where it is faster, and slower nowhere.
+        Then the faster of them with kernels, where those were asked for."""
         self.stage = "rewrites"
+        made = self._equal(self.rewriter.rewritten(self.store.original)) if self.settings.rewrites else None
+        if made is not None and time.monotonic() >= self.until:
+            self.skipped.append(remark("untried.rewrites"))
+        elif made is not None:
+            self._race_next_to_original(made)
+        if self.settings.kernels:
+            alike = [one for one in self._fastest(kernels=True) if one.trial.computes_as_original]
+            self._race_pairs(self._with_kernels(alike[:1]))
+
+    def _race_next_to_original(self, made: Trial) -> None:
         plans = self._plans_for_variants()
-        pairs = [(self._enter(ORIGINAL, plan), self._enter(REWRITTEN, plan)) for plan in plans]
+        pairs = [(self._enter(ORIGINAL, plan), self._enter(made.variant, plan)) for plan in plans]
         self.elimination.settle([entrant for pair in pairs for entrant in pair], self.until, _PLAN_ROUNDS)
         found = [self.candidates.compared(one, other) for one, other in pairs]
         verdicts = {one.verdict for one in found if one is not None}
@@ -234,6 +250,62 @@ class Search:
         self.elimination.settle(
             [entrant for entrant in self.candidates.entrants.values() if entrant.is_racing], self.until, MOST_ROUNDS
         )
+
+    def race_changed_variants(self) -> None:
+        """The fastest variants with their own graphs rewritten, and with kernels where those were asked for."""
+        self.stage = "rewrites"
+        pairs: list[tuple[Entrant, Entrant]] = []
+        if self.settings.rewrites:
+            for entrant in self._fastest_variants():
+                if self.until - time.monotonic() > _REWRITE_SECONDS:
+                    pairs += self._entered(entrant, [self.rewriter.rewritten(self._variant_of(entrant))])
+        if self.settings.kernels:
+            pairs += self._with_kernels(self._fastest_variants(kernels=True))
+        self._race_pairs(pairs)
+
+    def _with_kernels(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Entrant]]:
+        """Each with those that are made of it by kernels."""
+        found: list[tuple[Entrant, Entrant]] = []
+        for entrant in entrants:
+            if self.until - time.monotonic() < _REWRITE_SECONDS:
+                self.skipped.append(remark("untried.kernels", variant=entrant.trial.variant))
+            else:
+                found += self._entered(entrant, self.rewriter.with_kernels(self._variant_of(entrant)))
+        return found
+
+    def _entered(self, entrant: Entrant, made: Sequence[Trial | None]) -> list[tuple[Entrant, Entrant]]:
+        """An entrant with each that was made of its variant, on the same plan."""
+        equal = [one for one in map(self._equal, made) if one is not None]
+        return [(entrant, self._enter(one.variant, entrant.trial.plan)) for one in equal]
+
+    def _race_pairs(self, pairs: Sequence[tuple[Entrant, Entrant]]) -> None:
+        if pairs:
+            entrants = [self.best, *(entrant for pair in pairs for entrant in pair)]
+            self.elimination.settle(list({one.trial.id: one for one in entrants}.values()), self.until)
+
+    def _variant_of(self, entrant: Entrant) -> Trial:
+        return self.store.variant(entrant.trial.variant)
+
+    def _fastest_variants(self, *, kernels: bool = False) -> list[Entrant]:
+        """The fastest variants with other numbers than the original's, in graphs that were not changed yet."""
+        found = [one for one in self._fastest(kernels=kernels) if not one.trial.computes_as_original]
+        return [one for one in found if one.trial.purpose is not Purpose.REWRITE][:_BEST_VARIANTS]
+
+    def _fastest(self, *, kernels: bool) -> list[Entrant]:
+        """Each variant on its fastest plan, the fastest first; only plans that take kernels, if that is asked."""
+        racing = [one for one in self.candidates.entrants.values() if one.is_racing and self.candidates.is_timed(one)]
+        found: dict[str, Entrant] = {}
+        for entrant in sorted(racing, key=self.candidates.relative):
+            if entrant.trial.plan.takes_kernels or not kernels:
+                found.setdefault(entrant.trial.variant, entrant)
+        return list(found.values())
+
+    def _equal(self, made: Trial | None) -> Trial | None:
+        """A rewritten model, unless its outputs are not its source's; that is noted."""
+        if made is None or made.floor is not FloorState.FAILED:
+            return made
+        self.folder.note(remark("search.rewriting-refused", variant=made.variant, why=to_data(made.why)))
+        return None
 
     def mix(self) -> None:
         """Mixed precision, where a broken recipe promises more than the best and there is time for it."""
@@ -447,7 +519,7 @@ class Search:
         kept = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if entrant.is_racing and entrant.trial.variant not in (ORIGINAL, REWRITTEN)
+            if entrant.is_racing and not entrant.trial.computes_as_original
         ]
         kept = sorted((entrant for entrant in kept if self.candidates.is_timed(entrant)), key=self.candidates.order)
         variants = list(dict.fromkeys(entrant.trial.variant for entrant in kept))[:_BEST_VARIANTS]

@@ -67,7 +67,9 @@ class SearchSettings:
     limit: Limit = field(default=Limit())
     seed: int = 0
     rewrites: bool = True
-    """Whether to try the model with a rewritten graph (`tune` only)."""
+    """Whether to try models with a rewritten graph (`tune` only)."""
+    kernels: bool = False
+    """Whether to try hasten's own kernels, built by this machine's compiler (`tune` only)."""
     extras: bool = True
     """Whether time that is left goes into what the report shows besides: profiles, copies, accelerators, threads."""
     resume: bool = False

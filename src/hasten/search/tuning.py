@@ -128,6 +128,7 @@ class Tuning:
         self.save()
         search.race_rewritten()
         search.race_variants()
+        search.race_changed_variants()
         self.save()
         search.mix()
         search.skipped += undecided_at_the_end(search)
@@ -198,6 +199,7 @@ class Tuning:
             timed=None if proof is None or goal is Goal.LATENCY else proof.result.comparison,
             raced=None if goal is Goal.LATENCY else search.candidates.compared(search.candidates.base, entrant),
             untried=self._untried(search),
+            kernels=self.store.kernels.libraries_of(self.store.variant(entrant.trial.variant).rewrites),
         )
         known = Evidence(
             trials,
@@ -331,10 +333,10 @@ def nine_findings(known: Evidence) -> list[Finding]:
 
 def _improved(known: Evidence) -> dict[str, Finding]:
     """What brought something, as the final rounds measured it."""
+    faster = [step for step in known.steps if known.confirmed and step.verdict is Verdict.FASTER]
     found = {}
-    for step in known.steps:
-        if known.confirmed and step.verdict is Verdict.FASTER:
-            ratio = ratio_facts(step.ratio, step.ci95)
-            told = remark("tune.improved", what=to_data(step.what), ratio=ratio, **goal_fact(step.goal))
-            found[step.practice] = Finding(step.practice, Standing.IMPROVED, told)
+    for step in sorted(faster, key=lambda step: -step.ratio):  # of two steps of a practice, the one that brought more
+        ratio = ratio_facts(step.ratio, step.ci95)
+        told = remark("tune.improved", what=to_data(step.what), ratio=ratio, **goal_fact(step.goal))
+        found[step.practice] = Finding(step.practice, Standing.IMPROVED, told)
     return found

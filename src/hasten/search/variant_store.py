@@ -5,25 +5,19 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from hasten.core.errors import HastenError, ModelError, UsageError
-from hasten.core.failure import Failure
+from hasten.core.errors import HastenError, UsageError
 from hasten.core.floor import FloorState
 from hasten.core.measurement import Model
-from hasten.core.remark import remark, said
-from hasten.core.trial import NOTHING, ORIGINAL, REWRITTEN, Purpose, Status, Trial
+from hasten.core.remark import said
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial
 from hasten.engine.model_file import file_hash
 from hasten.explanation.inner_tensors import Subject
 from hasten.explanation.node_gains import measure_gains
 from hasten.measure.rounds import no_progress
-from hasten.model.edit.model import EditedModel
 from hasten.model.reader import read_graph
-from hasten.practices.operators.equality import MOST_ROUNDING, answers_of, largest_error, other_batches, own_rounding
-from hasten.rewrites.registry import REWRITES
-from hasten.rewrites.rewrite import EXACT, apply
+from hasten.practices.operators.kernels import Kernels
 from hasten.search.accuracy import AccuracyJudge, failed_trial
 from hasten.search.folder import FolderError
 from hasten.variants.already_quantized import AlreadyQuantizedError, integer_share, refuse_quantized
@@ -33,23 +27,19 @@ from hasten.variants.recipes import recipe_from_name, variant_name
 from hasten.variants.variant import zipped_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from hasten.core.plan import Plan, Workload
+    from hasten.core.plan import Plan
     from hasten.core.remark import Remark
     from hasten.data.request import OpenData
     from hasten.explanation.node_gains import Gains
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
-    from hasten.rewrites.rewrite import Rewrite
     from hasten.search.folder import SearchFolder
     from hasten.search.settings import SearchSettings
     from hasten.targets.base import Target
     from hasten.variants.pruning import Pruning
     from hasten.variants.variant import Variant
-
-# On so many samples the outputs of a rewritten model are compared with the original's.
-_COMPARED_SAMPLES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +71,8 @@ class VariantStore:
     maker: VariantMaker = field(init=False)
     source_graph: Graph = field(init=False)
     """The graph of `source`, whose nodes a request names."""
+    kernels: Kernels = field(default_factory=Kernels)
+    """hasten's own kernels, once they are built: variants name those that they need."""
     _gains: dict[tuple[str, Plan], Gains | None] = field(default_factory=dict)
     _original: Trial | None = None
     _source: Trial | None = None
@@ -131,84 +123,6 @@ class VariantStore:
         self._source, self.source_graph = rewritten, read_graph(path)
         self._gains.clear()
 
-    def rewritten(self) -> Trial | None:
-        """The model with all rewrites that apply, made once; None if there are none. One whose outputs differ has
-        failed; before that, it is tried with those only that keep every bit."""
-        known = self.folder.variants.get(REWRITTEN)
-        if known is not None and (known.floor is FloorState.FAILED or self.folder.has_file_of(known)):
-            return known
-        self.tell("rewriting the graph")
-        exact = [rewrite for rewrite in REWRITES if rewrite.tolerance == EXACT]
-        try:
-            made = self._rewritten_by(REWRITES)
-            if made is not None and made.floor is FloorState.FAILED:
-                made = self._rewritten_by(exact) or made
-        except ModelError as error:
-            self.folder.note(remark("search.not-rewritten", message=error.message))
-            return None
-        if made is not None and made.floor is FloorState.FAILED:
-            return self.folder.save_variant(made)
-        if made is not None:
-            self.folder.place(made)
-        return made
-
-    def _rewritten_by(self, rewrites: Sequence[Rewrite]) -> Trial | None:
-        """The model with these rewrites, where variants are made; its outputs are compared with the original's."""
-        model = EditedModel.read(self.candidate.path)
-        changes = apply(model, rewrites)
-        if not changes:
-            return None
-        path = self.folder.making
-        model.write(path)
-        graph = read_graph(path)
-        applied = [rewrite for rewrite in rewrites if rewrite.name in changes]
-        trial = Trial(
-            REWRITTEN,
-            self.candidate.plan,
-            purpose=Purpose.REWRITE,
-            status=Status.MADE,
-            path=str(self.folder.place_of(REWRITTEN)),
-            sha256=graph.sha256,
-            size_bytes=graph.size_bytes,
-            zipped_bytes=zipped_bytes(path),
-            integer_share=integer_share(graph),
-            notes=(remark("search.rewritten", rewrites=[rewrite.name for rewrite in applied]),),
-        )
-        error = self._error_of(Subject(replace(self.candidate, path=path), graph))
-        if isinstance(error, Failure):
-            return failed_trial(replace(trial, path=""), error.message)
-        tolerance = max(rewrite.tolerance for rewrite in applied)
-        if tolerance < error <= MOST_ROUNDING and tolerance:
-            tolerance = max(tolerance, own_rounding(self.target, Subject(self.candidate, self.graph), ()))
-        if error > tolerance:
-            why = remark("operators.not-equal", error=error, tolerance=tolerance)
-            return replace(trial, path="", floor=FloorState.FAILED, status=Status.FAILED, why=why)
-        return trial
-
-    def _error_of(self, changed: Subject) -> float | Failure:
-        """How far the outputs of a rewritten model are off: on samples of the data, and on seeded noise, with other
-        batches, too, where the file leaves the batch open."""
-        workload = self.candidate.workload
-        taken = self.judge.few_samples(_COMPARED_SAMPLES)
-        real = [[np.ascontiguousarray(array).tobytes() for array in sample.values()] for sample in taken]
-        noisy = (workload, *other_batches(self.graph, workload))
-        runs: list[tuple[Workload, list[list[bytes]]]] = [(workload, real), *((other, []) for other in noisy)]
-        original = Subject(self.candidate, self.graph)
-        worst = 0.0
-        for place, (used, samples) in enumerate(runs):
-            before, after = (
-                answers_of(self.target, replace(one, candidate=replace(one.candidate, workload=used)), samples)
-                for one in (original, changed)
-            )
-            if isinstance(before, Failure):
-                if place == 0:
-                    return before
-                continue  # noise, or a batch that the original does not take
-            if isinstance(after, Failure):
-                return after
-            worst = max(worst, largest_error(before, after))
-        return worst
-
     def close(self) -> None:
         """End the process that makes variants, and leave the folder."""
         self.maker.close()
@@ -222,7 +136,7 @@ class VariantStore:
         """The variant that an earlier request has made of the same parts, under whatever name."""
         for trial in self.folder.variants.values():
             same = (trial.recipe, set(trial.float_nodes)) == (request.recipe, set(request.float_nodes))
-            same = same and trial.source == self._source_name and trial.variant not in (ORIGINAL, REWRITTEN)
+            same = same and trial.source == self._source_name and trial.purpose is not Purpose.REWRITE
             if trial.variant == self._name_of(request) if request.pruning else same:
                 return trial
         return None
@@ -284,12 +198,14 @@ class VariantStore:
         return trial
 
     def candidate_of(self, trial: Trial, plan: Plan, label: str = "") -> Candidate:
-        """A variant with a plan, ready to be run as the original is. What a start keeps is of one model only, so each
-        has a cache of its own."""
+        """A variant with a plan, ready to be run as the original is, with the libraries of its kernels. What a start
+        keeps is of one model only, so each has a cache of its own."""
         if trial.variant == ORIGINAL:
             return replace(self.candidate, label=label or ORIGINAL, plan=plan)
         if plan.cache:
             plan = replace(plan, cache=f"{plan.cache}/{trial.variant}")
+        # By name, from what was built here: a session may have been made by anybody.
+        plan = replace(plan, kernels=(*plan.kernels, *self.kernels.libraries_of(trial.rewrites)))
         model = Model(trial.path, trial.size_bytes, trial.sha256)
         return replace(self.candidate, label=label or trial.variant, path=Path(trial.path), model=model, plan=plan)
 

@@ -52,7 +52,7 @@ def document(found: TuneFound) -> dict[str, Any]:
         "best": {
             "model": found.path,
             "variant": best.variant,
-            "plan": asdict(best.plan),
+            "plan": asdict(found.plan),
             "speedup": times,
             "ci95": [finite(bound) for bound in interval],
             "confirmed": found.is_confirmed,

@@ -10,11 +10,12 @@ from hasten.core.codec import bounds_from_data
 from hasten.core.floor import FloorState
 from hasten.core.goal import Goal, goal_in
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.trial import REWRITTEN
+from hasten.core.remark import remark_from_data
 from hasten.core.units import first_few, milliseconds, percent, several, times
 from hasten.evaluate import trial_words, words
 from hasten.evaluate.trial_words import better_word, change_words, lost_words, verdict_word
-from hasten.practices.quantize.rules import accuracy_facts
+from hasten.practices.operators.words import BOOK as OPERATORS
+from hasten.practices.quantize.rules import accuracy_facts, origin
 from hasten.practices.quantize.words import OPTIMISTIC, made_words
 from hasten.practices.quantize.words import PHRASES as VARIANTS
 from hasten.variants.words import PHRASES as MADE
@@ -123,6 +124,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     "untried.accuracy": Phrase(_left("promising candidate", "promising candidates", "tested for accuracy"), _GO_ON),
     "untried.undecided": Phrase(_undecided, _GO_ON),
+    "untried.kernels": Phrase("Kernels were not tried in {variant} for lack of time.", _GO_ON),
     "untried.rewrites": Phrase("The rewritten graph was not timed for lack of time.", _GO_ON),
     "untried.slow-nodes": Phrase(
         "{variant} was not tried with its slow operators kept in float for lack of time.", _GO_ON
@@ -135,6 +137,9 @@ PHRASES: Final[dict[str, Phrase]] = {
     "untried.combinations": Phrase(
         "{count:large} of {total:count combination} of variant and plan were not timed: the variant or the plan was"
         " far behind in other combinations."
+    ),
+    "search.rewriting-refused": Phrase(
+        lambda facts: f"{facts['variant']} was not raced. {OPERATORS.text(remark_from_data(facts['why']))}"
     ),
 }
 BOOK: Final = Phrasebook(
@@ -160,11 +165,10 @@ def verdict_words(found: TuneFound) -> str:
 def run_words(found: TuneFound) -> str:
     """What to run, and how: `int8+float9 on cpu, 2 threads: 1.25 ms`."""
     best = found.best
-    made = {"variant": best.variant, "recipe": best.recipe, "float_nodes": len(best.float_nodes)}
-    what = "the original model" if best.variant == found.original.variant else made_words(made)
+    what = "the original model" if best.variant == found.original.variant else made_words(origin(best))
     amount = best.amount(found.goal) if found.goal is not Goal.LATENCY else None
     figure = "" if amount is None else f"{found.goal.heading} {found.goal.written(amount.value)}, latency "
-    return f"{what}, on {best.plan.describe()}: {figure}{milliseconds(best.median_ms)}"
+    return f"{what}, on {found.plan.describe()}: {figure}{milliseconds(best.median_ms)}"
 
 
 def _gain(found: TuneFound) -> str:
@@ -196,7 +200,7 @@ def _accuracy(original: Trial, best: Trial) -> str:
     before, after = original.accuracy, best.accuracy
     if after is None:
         on_xnnpack = best.plan.runs_on_cpu and best.plan.kernel == "delegate"
-        return "same outputs" if best.variant in (original.variant, REWRITTEN) and on_xnnpack else ""
+        return "same outputs" if best.computes_as_original and on_xnnpack else ""
     if after.kind is Kind.AGREEMENT:
         return f"{after.metric} agreement with the original {value_text(after.metric, after.value)}"
     if before is None or before.metric != after.metric:

@@ -16,7 +16,7 @@ from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, Profile
 from hasten.core.remark import remark, said
 from hasten.core.statistics import Interval
-from hasten.core.trial import ORIGINAL, REWRITTEN, Status, Step, Trial
+from hasten.core.trial import ORIGINAL, REWRITTEN, Purpose, Status, Step, Trial
 from hasten.evaluate.trial_words import why_words
 from hasten.practices.practice import Evidence
 from hasten.practices.registry import NAMES, phrasebook
@@ -72,15 +72,37 @@ def test_a_confirmed_step_is_an_improvement_with_its_interval() -> None:
 
 def test_a_rewritten_graph_is_an_improvement_or_nothing_to_do() -> None:
     for ms in (2.0, 2.5):
-        known = verdicts([BASE, FASTER, trial(REWRITTEN, ms)])
+        known = verdicts([BASE, FASTER, trial(REWRITTEN, ms, purpose=Purpose.REWRITE)])
         found = known["operators"]
         assert (found.standing, found.remark.code) == (Standing.GOOD, "operators.rewriting-no-gain")
         assert known["quantize"].standing is Standing.NOT_EXAMINED
-    won = trial(REWRITTEN, 1.0)
+    won = trial(REWRITTEN, 1.0, purpose=Purpose.REWRITE)
     what = remark("step.rewritten", rewrites=["layout"])
     step = Step("operators", 2.0, 1.0, 0.5, (0.48, 0.52), what, Verdict.FASTER)
     found = verdicts([BASE, FASTER, won], won, steps=(step,), confirmed=True)["operators"]
     assert (found.standing, found.remark.code) == (Standing.IMPROVED, "tune.improved")
+
+
+def test_of_two_steps_of_a_practice_the_larger_gain_is_told() -> None:
+    steps = [
+        Step("operators", 4.0, 4.0 * ratio, ratio, (ratio, ratio), remark("step.rewritten", rewrites=[name]), verdict)
+        for name, ratio, verdict in (
+            ("layout", 0.5, Verdict.FASTER),
+            ("kernel-gather", 0.9, Verdict.FASTER),
+            ("slices", 0.1, Verdict.UNDECIDED),
+        )
+    ]
+    for order in (steps, steps[::-1]):
+        found = verdicts([BASE, FASTER], FASTER, steps=tuple(order), confirmed=True)["operators"]
+        assert found.remark.facts["what"]["facts"]["rewrites"] == ["layout"]
+
+
+def test_quantizing_has_no_credit_for_kernels_in_the_variant() -> None:
+    int8 = trial("static_int8", 1.8, recipe="static_int8")
+    best = trial("static_int8+kernels", 0.9, recipe="static_int8", purpose=Purpose.REWRITE, source="static_int8")
+    found = verdicts([BASE, FASTER, int8, best], best)["quantize"]
+    assert found.remark.facts["variant"] == "static_int8"
+    assert found.remark.facts["ratio"]["ratio"] == pytest.approx(0.9, rel=0.01)
 
 
 def test_quantizing_that_breaks_the_floor_says_what_it_would_be_worth() -> None:

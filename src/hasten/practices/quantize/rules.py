@@ -11,7 +11,7 @@ from hasten.core.finding import Finding, Standing
 from hasten.core.floor import FloorState
 from hasten.core.goal import Goal
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import NOTHING, ORIGINAL, REWRITTEN, Purpose, Status
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status
 from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def ratio_facts(ratio: float, ci95: tuple[float, float]) -> dict[str, Any]:
 
 def origin(trial: Trial) -> dict[str, Any]:
     """What a variant is made of, as facts of a remark."""
-    return {"variant": trial.variant, "recipe": trial.recipe, "float_nodes": len(trial.float_nodes)}
+    made = {"variant": trial.variant, "recipe": trial.recipe, "float_nodes": len(trial.float_nodes)}
+    return {**made, "rewritten": True} if trial.purpose is Purpose.REWRITE else made
 
 
 def finding_of(found: QuantizeFound) -> Finding:
@@ -122,23 +123,24 @@ def verdict(known: Evidence) -> Finding:
     """Whether a variant pays on this device and keeps the accuracy."""
     if known.already != NOTHING:
         return Finding(NAME, Standing.GOOD, known.already)
-    variants = [trial for trial in known.trials if trial.variant not in (ORIGINAL, REWRITTEN)]
+    variants = [trial for trial in known.trials if not trial.computes_as_original]
     made = [trial for trial in variants if trial.latency is not None]
     if not made:
         failed = [trial for trial in variants if trial.status is Status.FAILED]
         told = remark("quantize.none-runs", why=to_data(failed[0].why)) if failed else remark("quantize.not-examined")
         return Finding(NAME, Standing.NOT_EXAMINED, told)
-    if known.best.variant not in (ORIGINAL, REWRITTEN):
+    if not known.best.computes_as_original:
         return _chosen(known)
     return _not_chosen(known, made)
 
 
 def _chosen(known: Evidence) -> Finding:
     """What the chosen variant brings, against the original on the same plan: the rest is other practices' gain."""
-    same, told = known.on_same_plan(known.best), chosen_remark(known.best, known.base)
-    if same is None or known.best.plan == known.base.plan:
+    best = known.before_rewriting(known.best)
+    same, told = known.on_same_plan(best), chosen_remark(best, known.base)
+    if same is None or best.plan == known.base.plan:
         return Finding(NAME, Standing.IMPROVED, told)
-    found = compare_levels(same.levels, known.best.levels, known.base.levels)
+    found = compare_levels(same.levels, best.levels, known.base.levels)
     gain = None if found is None else found.verdict
     facts = {
         **told.facts,

@@ -23,8 +23,9 @@ def made_words(made: Mapping[str, Any]) -> str:
     name, recipe = made["variant"], made.get("recipe", "")
     if name == REWRITTEN:
         return "Graph rewritten"
+    is_rewritten = made.get("rewritten", False)
     if recipe not in RECIPE_NAMES:
-        return str(name)
+        return f"Graph rewritten ({name})" if is_rewritten else str(name)
     known = recipe_from_name(recipe)
     if known.is_static_int8:
         text = "Quantized to int8"
@@ -34,7 +35,7 @@ def made_words(made: Mapping[str, Any]) -> str:
         text = f"Weights {'quantized to' if known.computes_in_integers else 'stored as'} {known.weights}"
     count = made.get("float_nodes", 0)
     kept = f", with {several(count, 'operator')} kept in float" if count else ""
-    return f"{text}{kept} ({name})"
+    return f"{text}{kept}{', graph rewritten' if is_rewritten else ''} ({name})"
 
 
 OPTIMISTIC: Final = "This figure is slightly optimistic, as the reporting part of the data had a say in the choice."
@@ -197,6 +198,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         "The budget ended before a mix of {variant} with float was found.", "Continue with --resume."
     ),
     "search.rewritten": Phrase("Rewrites that apply to this graph: {rewrites:list}."),
+    "search.no-kernel-applies": Phrase("None of hasten's kernels applies to this model."),
     "search.not-rewritten": Phrase("The graph was not rewritten. {message}"),
     "search.no-variants": Phrase("No variants were made. {message}", "{hint}"),
 }
