@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hasten.core.checks import path_text
 from hasten.core.comparison import DEFAULT_MARGIN
-from hasten.core.errors import Interrupted, UsageError
+from hasten.core.errors import Interrupted, ModelError, UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.goal import Goal
 from hasten.core.plan import Plan, Workload
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hasten.explanation.diff.facts import DiffFound
     from hasten.explanation.facts import ExplainFound
     from hasten.explanation.numbers import GivenInputs
+    from hasten.explanation.recorded_inputs import PartFound
     from hasten.gate.facts import CheckFound, Limits
     from hasten.gate.request import CheckRequest
     from hasten.measure.compare import ComparisonResult
@@ -144,9 +145,12 @@ __all__ = [
 
 @checked
 def bench(
-    model: Path, plan: Plan = Plan(), workload: Workload = Workload(), *, effort: Effort = Effort()
+    model: Path, plan: Plan = Plan(), workload: Workload = Workload(), *, data: Data = Data(), effort: Effort = Effort()
 ) -> Measurement:
-    """The latency of a model with a plan, in fresh processes, with its confidence interval and every doubt."""
+    """The latency of a model with a plan, in fresh processes, with its confidence interval and every doubt.
+
+    It runs on a sample of the data, or on seeded inputs.
+    """
     from hasten.measure import bench as measure
 
     so_far: list[Measurement] = []
@@ -155,7 +159,7 @@ def bench(
         found = track.result()
         so_far[:] = [] if isinstance(found, Failure) else [found]
 
-    candidate, _ = open_model(model, plan, workload)
+    candidate = _fed_candidate(model, plan, workload, data)
     seconds = effort.seconds_or(measure.DEFAULT_SECONDS)
     with _interruptible(so_far):
         return _found(measure.bench(effort.target, candidate, seconds, effort.progress, tell), candidate, effort)
@@ -225,13 +229,17 @@ def compare(
     workload: Workload = Workload(),
     *,
     margin: float = DEFAULT_MARGIN,
+    data: Data = Data(),
     effort: Effort = Effort(),
 ) -> ComparisonResult:
-    """Whether the second model and plan is faster than the first; differences below the margin count as none."""
+    """Whether the second model and plan is faster than the first; differences below the margin count as none.
+
+    Both run on the same sample of the data, or on seeded inputs.
+    """
     from hasten.measure.compare import DEFAULT_SECONDS
     from hasten.measure.compare import compare as run
 
-    one, other = (open_model(path, plan, workload)[0] for path, plan in (first, second))
+    one, other = (_fed_candidate(path, plan, workload, data) for path, plan in (first, second))
     result = run(effort.target, one, other, effort.seconds_or(DEFAULT_SECONDS), margin, effort.progress)
     return _found(result, one, effort)
 
@@ -604,16 +612,64 @@ def operators(
         return write_model(found, place)
 
 
-def cut(model: Path, first: int, last: int, out: Path, *, private: bool = False) -> pathlib.Path:
-    """Write the nodes `first` to `last` of a model as one of their own; `private` with random weights and no names."""
+def cut(
+    model: Path,
+    first: int,
+    last: int,
+    out: Path,
+    *,
+    private: bool = False,
+    data: Data = Data(),
+    effort: Effort = Effort(),
+) -> PartFound:
+    """Write the nodes `first` to `last` of a model as one of their own, with recorded inputs beside it (`.npz`).
+
+    These are what the tensors hold when the whole model runs on the data, or on seeded inputs. A `private` part has
+    random weights, no names and no recorded inputs.
+    """
     from hasten.core.whole_file import write_whole
+    from hasten.explanation.recorded_inputs import PartFound
     from hasten.model.edit.cut import cut_out, make_private
 
+    place = pathlib.Path(out)
     part = cut_out(pathlib.Path(model), first, last)
     if private:
         make_private(part)
-    write_whole(pathlib.Path(out), part.to_bytes(), replace=False)
-    return pathlib.Path(out)
+    write_whole(place, part.to_bytes(), replace=False)
+    found = PartFound(str(place), (first, last))
+    return found if private else _with_recorded_inputs(found, model, data, effort)
+
+
+def _with_recorded_inputs(part: PartFound, model: Path, data: Data, effort: Effort) -> PartFound:
+    """Record what a part reads; the part stays where that is not possible, with the reason."""
+    import numpy as np
+
+    from hasten.core.whole_file import whole_file
+    from hasten.data.request import open_data
+    from hasten.data.tensor_forms import forms_from_graph
+    from hasten.explanation.inner_tensors import Subject
+    from hasten.explanation.numbers import inputs_from_data
+    from hasten.explanation.recorded_inputs import recorded_inputs, workload_of_main
+    from hasten.model.edit.cut import inputs_of_cut
+
+    candidate, graph = open_model(model)
+    candidate = replace(candidate, workload=workload_of_main(graph, candidate.workload))
+    tensors = inputs_of_cut(candidate.path, range(part.nodes[0], part.nodes[1] + 1))
+    opened = open_data(data, forms_from_graph(graph, candidate.workload).inputs)
+    given = inputs_from_data(graph, candidate.workload, opened.dataset, opened.preprocess, skip_bad=data.skip_bad)
+    if not tensors:
+        return part
+    try:
+        arrays = recorded_inputs(effort.target, Subject(candidate, graph), tensors, given.samples)
+    except RunnerFailed as failed:
+        return replace(part, why=failed.failure.message)
+    except ModelError as error:
+        return replace(part, why=error.message)
+    place = pathlib.Path(part.path).with_suffix(".npz")
+    with whole_file(place) as stream:
+        np.savez(stream, **arrays)  # type: ignore[arg-type]
+    source = "seeded inputs" if given.is_random else given.source
+    return replace(part, inputs=str(place), samples=len(next(iter(arrays.values()))), source=source)
 
 
 @checked
@@ -826,6 +882,18 @@ def session_lines(found: object) -> list[tuple[str, str, dict[str, Any]]]:
     """The lines of a session file (kind, label, data) that keep a record: its facts, and the finding that follows."""
     lines: list[tuple[str, str, dict[str, Any]]] = _view_of(found).session_lines(found)
     return lines
+
+
+def _fed_candidate(model: Path, plan: Plan, workload: Workload, data: Data) -> Candidate:
+    """A model ready to be timed, on a sample of the data if there is any."""
+    from hasten.data.tensor_forms import forms_from_graph
+    from hasten.measure.rounds import Feed
+
+    candidate, graph = open_model(model, plan, workload)
+    if not data.source:
+        return candidate
+    given = explain_inputs(model, data, workload)
+    return replace(candidate, feed=Feed(given.source, forms_from_graph(graph, workload), given.samples[0]))
 
 
 def _opened(model: Path, plan: Plan, workload: Workload, data: Data) -> tuple[Candidate, Graph, OpenData]:

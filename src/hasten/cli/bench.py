@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hasten.cli import options
 from hasten.cli.presenting import present, recorded
 from hasten.cli.progress import progress_bar
+from hasten.core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -20,6 +21,7 @@ hasten bench model.tflite
 hasten bench model.tflite --threads 4 --seconds 20
 hasten bench model.tflite --accelerator npu --json
 hasten bench speech.tflite --shape audio=1x16000
+hasten bench model.tflite --data images/
 hasten bench model.tflite --sustained 10
 """
 
@@ -34,6 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="MINUTES",
         help="run without pauses; shows the median of each minute and when throttling begins",
     )
+    data = parser.add_argument_group("inputs")
+    data.add_argument("--data", default="", metavar="D", help="run on a sample of this data (default: seeded inputs)")
+    data.add_argument("--preprocess", default="", metavar="K=V,…", help="how to prepare it (default: unchanged)")
     options.add_running(parser)
 
 
@@ -43,12 +48,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
+    data = api.Data(options.data_named(arguments.data), preprocess=arguments.preprocess)
+    if data.source and arguments.sustained:
+        raise UsageError("--data does not go with --sustained.", "Leave one of them out.")
+    if data.preprocess and not data.source:
+        raise UsageError("--preprocess needs --data.", "Add --data, or leave --preprocess out.")
     session = options.session_from(arguments, "bench --sustained" if arguments.sustained else "bench")
     with recorded(session, model), progress_bar("running" if arguments.sustained else "timing") as progress:
         effort = api.Effort(arguments.seconds, target, progress)
         found = (
             api.sustain(model, arguments.sustained, plan, workload, effort=effort)
             if arguments.sustained
-            else api.bench(model, plan, workload, effort=effort)
+            else api.bench(model, plan, workload, data=data, effort=effort)
         )
     return present(arguments, found, session=session)

@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="explain the change from A to B, node by node, in time and in numbers"
     )
-    data = parser.add_argument_group("inputs for --explain")
+    data = parser.add_argument_group("inputs")
     data.add_argument(
         "--data", default="", metavar="D", help="a folder, .csv, .npz or module:function; demo: the embedded images"
     )
@@ -67,15 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     from hasten import api
 
-    inputs = None
-    if source := options.data_named(arguments.data):  # bad data ends the command before the work, not after
-        data = api.Data(source, preprocess=arguments.preprocess, skip_bad=arguments.skip_bad)
-        inputs = api.explain_inputs(first[0], data, workload)
+    data = api.Data(options.data_named(arguments.data), preprocess=arguments.preprocess, skip_bad=arguments.skip_bad)
+    # Bad data ends the command before the work, not after.
+    inputs = api.explain_inputs(first[0], data, workload) if data.source else None
     session = options.session_from(arguments, "compare")
     label = f"{arguments.first} {arguments.second}"
     with recorded(session, label), progress_bar("comparing") as progress:
         effort = api.Effort(arguments.seconds, target, progress)
-        found = api.compare(first, second, workload, margin=arguments.margin, effort=effort)
+        found = api.compare(first, second, workload, margin=arguments.margin, data=data, effort=effort)
     keep(session, found, label)
     if not arguments.explain:
         return present(arguments, found)
@@ -102,8 +101,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
-    if arguments.data and not arguments.explain:
-        raise UsageError("--data is for --explain only.", "Add --explain, or leave --data out.")
     for name, given in (("--preprocess", arguments.preprocess), ("--skip-bad", arguments.skip_bad)):
         if given and not arguments.data:
             raise UsageError(f"{name} needs --data.", f"Add --data, or leave {name} out.")

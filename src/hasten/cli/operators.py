@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from hasten.cli import options
 from hasten.cli.files import refuse_existing
-from hasten.cli.output import show
+from hasten.cli.output import complain, show
 from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import UsageError
+from hasten.core.units import several
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +25,7 @@ hasten operators model.tflite
 hasten operators model.tflite --data images/ -o rewritten/
 hasten operators model.tflite --rewrite layout --rewrite space-to-depth
 hasten operators model.tflite --outputs boxes,scores -o smaller/
-hasten operators model.tflite --cut 10:14 -o part.tflite
+hasten operators model.tflite --cut 10:14 --data images/ -o part.tflite
 hasten operators model.tflite --kernels -o faster/
 hasten operators model.tflite --new-kernel mykernel --for HARD_SWISH
 hasten operators model.tflite --kernel-file k/k.c --for HARD_SWISH
@@ -43,9 +44,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--outputs", type=_names, default=(), metavar="NAME,…", help="keep only these outputs (changes the interface)"
     )
     parser.add_argument(
-        "--cut", type=_node_range, metavar="A:B", help="write nodes A to B as a model of their own to OUT, and end"
+        "--cut",
+        type=_node_range,
+        metavar="A:B",
+        help="write nodes A to B as a model of their own to OUT, with recorded inputs, and end",
     )
-    parser.add_argument("--private", action="store_true", help="with --cut: random weights, no names")
+    parser.add_argument(
+        "--private", action="store_true", help="with --cut: random weights, no names, no recorded inputs"
+    )
     group = parser.add_argument_group("custom kernels")
     group.add_argument(
         "--kernels", action="store_true", help="also try hasten's own kernels in C, built by this machine's compiler"
@@ -91,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.new_kernel:
         return _write_kernel(arguments, model)
     if arguments.kernel_delegate:
-        return _build_delegate(arguments, model)
+        return _build_delegate(arguments)
     files = _kernel_files(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     if arguments.out and arguments.session is None:
@@ -114,11 +120,24 @@ def _cut(arguments: argparse.Namespace, model: str) -> int:
 
     if not arguments.out:
         raise UsageError("--cut needs a file to write.", "Give -o part.tflite.")
+    if arguments.private and arguments.data:
+        raise UsageError("--private keeps no data.", "Leave --data out.")
     refuse_existing(arguments.out, force=False, model=model)
+    if not arguments.private:
+        refuse_existing(arguments.out.with_suffix(".npz"), force=False, model=model)
+    data = api.Data(options.data_named(arguments.data), preprocess=arguments.preprocess)
+    effort = api.Effort(on=options.target_from(arguments))
     first, last = arguments.cut
-    written = api.cut(model, first, last, arguments.out, private=arguments.private)
-    told = {"written": str(written), "nodes": [first, last]}
-    show(options.as_json(told) if arguments.json else f"{written}: nodes {first} to {last} of {Path(model).name}")
+    found = api.cut(model, first, last, arguments.out, private=arguments.private, data=data, effort=effort)
+    if found.why:
+        complain(f"No inputs were recorded: {found.why}", "")
+    lines = [f"{found.path}: nodes {first} to {last} of {Path(model).name}"]
+    if found.inputs:
+        lines.append(f"{found.inputs}: its inputs on {several(found.samples, 'sample')} of {found.source}")
+    lines.append(f"Time it:  hasten bench {found.path}{f' --data {found.inputs}' if found.inputs else ''}")
+    told = {"written": found.path, "nodes": list(found.nodes)}
+    recorded = {"inputs": found.inputs, "samples": found.samples, "source": found.source}
+    show(options.as_json({**told, **recorded}) if arguments.json else "\n".join(lines))
     return 0
 
 
@@ -142,17 +161,17 @@ def _write_kernel(arguments: argparse.Namespace, model: str) -> int:
     text = (
         f"{folder}: {', '.join(Path(path).name for path in written)}\n"
         f"Test it:  make -C {folder} test\n"
-        f"Try it:   hasten operators {model} --kernel-file {written[0]} --for {nodes}"
+        f"Try it:   hasten operators {arguments.model} --kernel-file {written[0]} --for {nodes}"
     )
     show(options.as_json({"written": written}) if arguments.json else text)
     return 0
 
 
-def _build_delegate(arguments: argparse.Namespace, model: str) -> int:
+def _build_delegate(arguments: argparse.Namespace) -> int:
     from hasten import api
 
     library = api.kernel_delegate(arguments.kernel_delegate, effort=api.Effort(on=options.target_from(arguments)))
-    text = f"{library}\nExamine it: hasten accelerators {model} --delegate {library}"
+    text = f"{library}\nExamine it: hasten accelerators {arguments.model} --delegate {library}"
     show(options.as_json({"delegate": str(library)}) if arguments.json else text)
     return 0
 

@@ -77,6 +77,8 @@ class Measurement:
     """Of each round; sessions of earlier releases have the medians only."""
     bursts: tuple[Burst, ...] = ()
     """Only where throughput was asked for."""
+    inputs: str = ""
+    """The data that it ran on; empty for seeded inputs."""
 
     @property
     def doubts(self) -> list[Remark]:

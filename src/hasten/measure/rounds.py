@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hasten.core.block import Block
     from hasten.core.machine import Cluster
     from hasten.core.remark import Remark
+    from hasten.data.tensor_forms import ModelForms
     from hasten.measure.schedule import Clock
     from hasten.targets.base import Target
     from hasten.targets.client import LoadReport, RunnerClient
@@ -50,6 +51,24 @@ def no_progress(share: float, text: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Feed:
+    """A sample that a candidate runs on in place of seeded inputs."""
+
+    source: str
+    forms: ModelForms
+    values: tuple[bytes, ...]
+    """The bytes of each input, in the order of the forms."""
+
+    def put_into(self, runner: RunnerClient, load: LoadReport) -> None:
+        """Run the model on the sample once: its inputs hold the sample from then on."""
+        loaded = self.forms.in_effect(
+            [(tensor.name, tensor.shape) for tensor in load.inputs],
+            [(tensor.name, tensor.shape) for tensor in load.outputs],
+        )
+        runner.evaluate(loaded.fed(self.values))
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A model with a plan, ready to be timed."""
 
@@ -60,6 +79,8 @@ class Candidate:
     workload: Workload = field(default=Workload())
     doubts: tuple[Remark, ...] = ()
     """What makes every number of it doubtful, whatever is measured."""
+    feed: Feed | None = None
+    """What it runs on; seeded inputs where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +154,7 @@ class Track:
                 for blocks, load in zip(self.rounds, self.loads, strict=False)  # who fails after loading has one more
             ),
             bursts=tuple(self.bursts),
+            inputs=self.candidate.feed.source if self.candidate.feed is not None else "",
         )
 
     def latest_round(self) -> Measurement | Failure:
@@ -210,6 +232,8 @@ class Rounds:
             track.timer_step_ns = machine.timer_ns
             runner.plan = replace(candidate.plan, cores=candidate.plan.cores or self._shared_cores(machine.clusters))
             load = runner.load(candidate.path, candidate.workload)
+            if candidate.feed is not None:
+                candidate.feed.put_into(runner, load)
             warm = warm_up(runner)
         except RunnerFailed as failed:
             track.failure = failed.failure

@@ -169,6 +169,7 @@ def _measured(found: Measurement) -> list[Block]:
         energy = (f"{samples.joules * 1e3:.3g} mJ", "per inference")
     facts = (
         ("plan", f"{found.plan.describe()}{_effective(found)}"),
+        *([("inputs", found.inputs, "one sample of it")] if found.inputs else []),
         ("latency", milliseconds(samples.median_ms), f"95 % CI {interval or 'unknown: one block of runs'}"),
         ("p95", milliseconds(samples.p95_ms), "all runs, disturbed ones included"),
         ("init", milliseconds(found.init_ms), "from the file to a model that is ready to run"),
@@ -208,6 +209,7 @@ def _measured_data(found: Measurement) -> dict[str, Any]:
         "model": to_data(found.model),
         "plan": to_data(found.plan),
         "effective": to_data(found.effective),
+        "inputs": found.inputs,
         "latency": {
             "median_ms": samples.median_ms,
             "ci95_ms": [samples.latency.low, samples.latency.high],

@@ -83,7 +83,7 @@ def test_no_code_has_two_sentences() -> None:
         (("tune", "demo", "-o", "out", "--seconds", "5"), "Use --budget, which is this command's option for the time."),
         (("bench", "demo", "--thread", "2"), "Did you mean --threads?"),
         (("bench", "demo", "--acelerator=npu"), "Did you mean --accelerator?"),
-        (("bench", "demo", "--fast"), "Run hasten bench --help for all options and examples."),
+        (("bench", "demo", "--quick"), "Run hasten bench --help for all options and examples."),
         (("bench", "demo@threads=x"), "Example: threads=2"),
     ],
 )

@@ -1,0 +1,87 @@
+"""Inputs for a part that was cut out of a model: what the tensors at its border hold when the whole model runs."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hasten.data.tensor_forms import forms_as_loaded, numpy_type
+from hasten.model.edit.outputs import shown_names, with_outputs
+from hasten.model.reader import read_graph
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from hasten.core.plan import Workload
+    from hasten.data.tensor_forms import TensorForm
+    from hasten.explanation.inner_tensors import Subject
+    from hasten.model.graph import Graph
+    from hasten.targets.base import Target
+
+_MOST_SAMPLES: Final = 8
+_MOST_BYTES: Final = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class PartFound:
+    """A range of nodes as a model of its own, and the inputs that were recorded for it."""
+
+    path: str
+    nodes: tuple[int, int]
+    inputs: str = ""
+    """The file with recorded inputs; empty where there are none."""
+    samples: int = 0
+    source: str = ""
+    """What the whole model ran on."""
+    why: str = ""
+    """Why no inputs were recorded."""
+
+
+def workload_of_main(graph: Graph, workload: Workload) -> Workload:
+    """The workload with a signature that runs the main graph, which is the one that parts are cut from."""
+    keys = [signature.key for signature in graph.signatures if signature.subgraph == 0]
+    return replace(workload, signature=keys[0] if keys else "")
+
+
+def recorded_inputs(
+    target: Target, subject: Subject, tensors: Sequence[int], samples: Sequence[Sequence[bytes]]
+) -> dict[str, NDArray[Any]]:
+    """What tensors of the main graph hold on each sample, as arrays of a data file: one row for each sample.
+
+    They are called x0, x1, … as a model's inputs in their order are, because a tensor may have any name.
+    """
+    graph, workload = subject.graph, subject.candidate.workload
+    inner = [index for index in tensors if index not in graph.main.inputs]
+    signature = graph.signature(workload.signature or None)
+    own = list(signature.inputs.values() if signature else graph.main.inputs)
+    names = shown_names(graph, inner, 0, workload.signature or None)
+    rows: list[list[NDArray[Any]]] = []
+    with tempfile.TemporaryDirectory(prefix="hasten-") as folder, target.start(subject.candidate.plan) as runner:
+        copy = Path(folder) / "copy.tflite"
+        copy.write_bytes(with_outputs(graph, inner, 0))
+        load = runner.load(copy, workload)
+        forms = forms_as_loaded(read_graph(copy), workload, load)
+        places = {form.name: place for place, form in enumerate(forms.outputs)}
+        for sample in samples:
+            answers = forms.read(runner.evaluate(forms.fed(sample)))
+            rows.append(
+                [
+                    _array(answers[at], forms.outputs[at])
+                    if (at := places.get(names.get(index, ""), -1)) >= 0
+                    else _array(sample[own.index(index)], forms.inputs[own.index(index)])
+                    for index in tensors
+                ]
+            )
+            if sum(values.nbytes for row in rows for values in row) > _MOST_BYTES or len(rows) == _MOST_SAMPLES:
+                break
+    return {f"x{place}": np.stack([row[place] for row in rows]) for place in range(len(tensors))}
+
+
+def _array(data: bytes | memoryview, form: TensorForm) -> NDArray[Any]:
+    return np.frombuffer(bytes(data), numpy_type(form)).reshape(form.shape)
