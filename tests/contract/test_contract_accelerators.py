@@ -11,6 +11,8 @@ import pytest
 from hasten.core.errors import AcceleratorError
 from hasten.core.plan import Plan, Workload
 from hasten.engine.accelerators import process_environment
+from hasten.measure.layer_times import layer_times
+from hasten.measure.opening import open_model
 from tests import example_models
 
 if TYPE_CHECKING:
@@ -92,3 +94,18 @@ def test_precision_is_passed_on(target: Target, write_model: WriteModel, plan: P
     half, _ = outputs_of(target, path, dataclasses.replace(plan, precision="fp16"), data)
     np.testing.assert_allclose(half, full, atol=0.05)
     assert not np.array_equal(half, full)
+
+
+def test_openvino_counts_the_layers_that_run(target: Target, write_model: WriteModel) -> None:
+    """The counters come from the partition that LiteRT's plugin has compiled, so every convolution is among them."""
+    plan = Plan(accelerator="npu")
+    try:
+        process_environment(plan)
+    except AcceleratorError as error:
+        pytest.skip(f"{error.message}: {error.hint}")
+    candidate, graph = open_model(write_model(example_models.mobilenet_like()), plan)
+    layers = layer_times(target, candidate, graph)
+    assert sum(layer.share for layer in layers) == pytest.approx(1.0)
+    assert all(layer.ms >= 0 and layer.kernel for layer in layers)
+    convolutions = {node.index for node in graph.main.nodes if node.op == "CONV_2D"}
+    assert {layer.node for layer in layers if layer.kind == "Convolution"} == convolutions

@@ -25,7 +25,7 @@ _COMMANDS = [
 # The command as it stands, but for the time that it takes.
 _SHORT = {
     **dict.fromkeys(
-        ("bench", "compare", "profile", "trace", "accelerators", "threads", "check", "copies", "doctor"),
+        ("bench", "compare", "profile", "trace", "operators", "accelerators", "threads", "check", "copies", "doctor"),
         ("--seconds", "1"),
     ),
     "choose": ("--seconds", "5"),

@@ -134,6 +134,17 @@ class Profile:
         """Whether enough of the run is in operators to say where its time goes."""
         return self.seen >= _MOSTLY
 
+    @property
+    def told(self) -> float:
+        """Which part of a run single operators add up to, without partitions that the engine does not look into."""
+        opaque_ms = sum(operator.ms for operator in self.operators if operator.index < 0)
+        return self.seen * (1 - opaque_ms / self.seen_ms) if self.seen_ms else 0.0
+
+    @property
+    def tells_operators(self) -> bool:
+        """Whether that is enough to judge single operators."""
+        return self.told >= _MOSTLY
+
     def share(self, ms: float) -> float:
         """A time as a share of the run."""
         return ms / self.invoke_ms if self.invoke_ms else 0.0

@@ -49,6 +49,7 @@ class Server:
             "load": ("load", self._load),
             "block": ("run", self._block),
             "profile": ("profile", self._profile),
+            "layers": ("profile", self._layers),
             "evaluate": ("evaluate", self._evaluate),
             "evaluate_many": ("evaluate", self._evaluate_many),
             "copies": ("load", self._copies),
@@ -129,6 +130,15 @@ class Server:
             total_us = (time.perf_counter_ns() - begin) / 1e3
             runs.append({"total_us": total_us, "events": [asdict(event) for event in events]})
         return Message({"runs": runs})
+
+    def _layers(self, request: Message) -> Message:
+        """The layers of the NPU's back end, by its own counters. No model needs to be loaded."""
+        from hasten.engine.openvino_layers import counted_layers  # brings NumPy along
+
+        plan, workload = plan_from_mapping(request.body["plan"]), workload_from_mapping(request.body["workload"])
+        process_environment(plan)
+        layers = counted_layers(self._path(request), plan, workload, float(request.body["seconds"]))
+        return Message({"layers": [asdict(layer) for layer in layers]})
 
     def _evaluate(self, request: Message) -> Message:
         model = self._loaded()

@@ -117,6 +117,11 @@ class RunnerClient:
             ProfiledRun(run["total_us"], tuple(RawEvent(**event) for event in run["events"])) for run in body["runs"]
         ]
 
+    def layers(self, path: Path, workload: Workload, seconds: float) -> list[dict[str, Any]]:
+        """The layers of a model on the NPU, as OpenVINO counts them in about this time."""
+        where = self._on_device(path, workload)
+        return list(self._ask("profile", "layers", beyond=seconds, seconds=seconds, **where).body["layers"])
+
     def evaluate(self, inputs: Sequence[bytes | memoryview]) -> tuple[bytes | memoryview, ...]:
         """Run once on these inputs, and return the outputs' bytes."""
         request = Message({"request": "evaluate"}, tuple(inputs))

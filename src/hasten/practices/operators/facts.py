@@ -10,6 +10,7 @@ from hasten.core.comparison import Comparison, Verdict
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark
+from hasten.measure.layer_times import LayerTime
 from hasten.measure.range_times import RangeTime
 
 TOGETHER: Final = "together"
@@ -107,6 +108,8 @@ class OperatorsFound:
     """Which part of it operators add up to."""
     ranges: tuple[RangeTime, ...] = ()
     """Where the engine shows too little: the time of ranges of nodes, estimated from parts that were cut out."""
+    layers: tuple[LayerTime, ...] = ()
+    """Where OpenVINO runs the model: its own counters, in the order in which layers run."""
     partitions: tuple[int, int] = (0, 0)
     """Delegated partitions of the original, and of the result."""
     final: Comparison | None = None

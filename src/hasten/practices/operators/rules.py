@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.comparison import Verdict
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
-from hasten.core.trial import REWRITTEN
+from hasten.core.trial import Purpose
 from hasten.practices.operators.facts import OperatorsFound, Place
 from hasten.practices.practice import not_examined
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 NAME: Final = "operators"
 # An operator with less to win than this share of the run is not worth a kernel of one's own.
 _WORTH: Final = 0.10
-# Places with less than this share of the run to win, and nothing to try, are left out of the table.
+# Places with less than this share of the run to win, and nothing to try, are left out of the table; not what dominates.
 _WORTH_A_ROW: Final = 0.01
+_DOMINATES: Final = 0.10
 
 
 def places_of(profile: Profile, tried: Sequence[Tried]) -> list[Place]:
-    """Where time can be won: operators of one kind to which the same rewrites apply count together."""
+    """Where time goes and can be won: operators of one kind to which the same rewrites apply count together."""
     rewrites: dict[int, list[str]] = {}
     for one in (one for one in tried if one.is_single):
         for node in one.nodes:
@@ -37,7 +38,11 @@ def places_of(profile: Profile, tried: Sequence[Tried]) -> list[Place]:
         names = tuple(rewrites.get(operator.index, ()))
         groups.setdefault((operator.op, names, operator.partition is not None), []).append(operator)
     places = [_place(profile, op, names, delegated, members) for (op, names, delegated), members in groups.items()]
-    worth = [place for place in places if place.to_try or profile.share(place.gain_ms) >= _WORTH_A_ROW]
+    worth = [
+        place
+        for place in places
+        if place.to_try or place.share >= _DOMINATES or profile.share(place.gain_ms) >= _WORTH_A_ROW
+    ]
     return sorted(worth, key=lambda place: -place.gain_ms)
 
 
@@ -100,7 +105,7 @@ def finding_of(found: OperatorsFound) -> Finding:
 
 def verdict(known: Evidence) -> Finding:
     """Whether a single operator of the tuned model has much to win."""
-    rewritten = [trial for trial in known.trials if trial.variant == REWRITTEN and trial.latency is not None]
+    rewritten = [trial for trial in known.trials if trial.purpose is Purpose.REWRITE and trial.latency is not None]
     gains = {trial.id: known.verdict_on(trial, same) for trial in rewritten if (same := known.on_same_plan(trial))}
     if gains and Verdict.FASTER not in gains.values():
         undecided = Verdict.UNDECIDED in gains.values()
@@ -109,7 +114,7 @@ def verdict(known: Evidence) -> Finding:
     profile = known.profiles[1] or known.profiles[0]
     if profile is None:
         return not_examined(NAME)
-    if not profile.is_mostly_seen:
+    if not profile.tells_operators:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("operators.unseen"))
     judged = [operator for operator in profile.operators if operator.headroom_ms is not None]
     if not judged:

@@ -24,6 +24,7 @@ from hasten.core.whole_file import write_whole
 from hasten.custom_kernels.check import CheckRequest
 from hasten.explanation.inner_tensors import Subject
 from hasten.measure.compare import compare
+from hasten.measure.layer_times import LayerTime, layer_times
 from hasten.measure.peaks import peaks_first
 from hasten.measure.profiling import profile_model
 from hasten.measure.race import comparison, run_race
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 60.0
 _PROFILE_S: Final = 4.0
+_LATENCY_S: Final = 0.5
 _SHARE_OF_PROFILE: Final = 0.2
 _SHARE_OF_RACE: Final = 0.8
 # Several pairs of fresh processes, without which there is no verdict.
@@ -135,6 +137,9 @@ class _Study:
     not_profiled: Remark | None = None
     """Why there is no profile."""
     ranges: tuple[RangeTime, ...] = ()
+    layers: tuple[LayerTime, ...] = ()
+    no_counters: Remark | None = None
+    """Why OpenVINO's counters are not known."""
     attempts: list[_Attempt] = field(default_factory=list)
     best: _Attempt | None = None
     final: Comparison | None = None
@@ -178,22 +183,42 @@ class _Study:
             found = profile_model(self.effort.target, self.candidate, self.graph, seconds, peaks, no_progress)
         except RunnerFailed as failed:
             return failed.failure
-        if isinstance(found, Failure) and found.stage == "profile":  # it runs, and rewrites need no profile
-            self.not_profiled = remark("operators.not-profiled", message=found.message)
-            return None
         if isinstance(found, Failure):
-            return found
+            return self._look_without_profile(found)
         self.profile = found[0]
-        if not self.profile.is_mostly_seen:
+        if not self.profile.tells_operators:
+            self._look_inside(self.profile.latency_ms)
+        return None
+
+    def _look_without_profile(self, failure: Failure) -> Failure | None:
+        """What can be seen where the engine cannot profile the model, if it runs at all: rewrites need no profile."""
+        rounds = Rounds(self.effort.target, [self.candidate])
+        rounds.run_one(_LATENCY_S)
+        timed = rounds.tracks[0].result()
+        if isinstance(timed, Failure):
+            return failure
+        self.not_profiled = remark("operators.not-profiled", message=failure.message)
+        self._look_inside(timed.samples.median_ms)
+        return None
+
+    def _look_inside(self, run_ms: float) -> None:
+        """Where the engine shows no operators: the counters of OpenVINO, or ranges of nodes that were cut out."""
+        target, plan = self.effort.target, self.candidate.plan
+        if plan.accelerator == "npu" and not plan.delegate:
+            self.effort.progress(0.0, "reading OpenVINO's counters")
+            try:
+                self.layers = layer_times(target, self.candidate, self.graph)
+            except RunnerFailed as failed:
+                self.no_counters = remark("operators.no-counters", message=failed.failure.message)
+        if not self.layers:
             self.ranges = range_times(
-                self.effort.target,
+                target,
                 self.candidate,
                 self.graph,
-                self.profile.latency_ms,
+                run_ms,
                 _SHARE_OF_PROFILE * self._schedule.seconds,
                 lambda share, text: self.effort.progress(_SHARE_OF_PROFILE * share, f"timing {text}"),
             )
-        return None
 
     # -- making
 
@@ -427,15 +452,16 @@ class _Study:
         """What there is by now."""
         tried = tuple(attempt.tried for attempt in self.attempts)
         best, profile = self.best, self.profile
-        doubts = () if self.not_profiled is None else (self.not_profiled,)
+        doubts = [doubt for doubt in (self.not_profiled, self.no_counters) if doubt is not None]
         return OperatorsFound(
             model=self.candidate.model,
             plan=self.candidate.plan,
             places=tuple(places_of(profile, tried)) if profile is not None else (),
             tried=tried,
             invoke_ms=profile.invoke_ms if profile is not None else 0.0,
-            seen=profile.seen if profile is not None else 0.0,
+            seen=profile.told if profile is not None else 0.0,
             ranges=self.ranges,
+            layers=self.layers,
             partitions=(_partitions(profile) if profile is not None else 0, self._partitions_after),
             final=self.final,
             latency_ms=self.latency_ms,

@@ -32,6 +32,7 @@ def view(found: OperatorsFound, name: str = NAME) -> list[Block]:
         Facts(tuple(_facts(found))),
         *([_places(found, name)] if found.places else []),
         *([_ranges(found, name)] if found.ranges else []),
+        *([_layers(found, name)] if found.layers else []),
         *([_tried(found, name)] if found.tried else []),
         *notes(found.doubts, BOOK),
     ]
@@ -73,7 +74,11 @@ def _tried_data(one: Tried) -> dict[str, Any]:
 def _facts(found: OperatorsFound) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("model", f"{PurePath(found.model.path).name}, {found.plan.describe()}")]
     if found.invoke_ms:
-        rows.append(("profiled", f"{milliseconds(found.invoke_ms)} a run, {percent(found.seen)} of it in operators"))
+        seen = percent(min(1.0, found.seen))  # what only profiling takes may be more than what is unseen
+        rows.append(("profiled", f"{milliseconds(found.invoke_ms)} a run, {seen} of it in operators"))
+    if found.layers:
+        counted = sum(layer.ms for layer in found.layers)
+        rows.append(("counted", f"{milliseconds(counted)} in {several(len(found.layers), 'layer')}, by OpenVINO"))
     if found.latency_ms is not None:
         rows.append(("latency", " → ".join(milliseconds(value) for value in found.latency_ms)))
         if all(found.partitions):
@@ -119,6 +124,21 @@ def _ranges(found: OperatorsFound, name: str) -> Table:
         for it in found.ranges
     )
     return Table(f"{name}-ranges", "Ranges of nodes, cut out and timed", headings, cells)
+
+
+def _layers(found: OperatorsFound, name: str) -> Table:
+    headings = columns("layer", "kernel", "#node", "#time", "#of all layers")
+    cells = tuple(
+        (
+            Cell(layer.kind),
+            Cell(layer.kernel),
+            known(layer.node, str),
+            Cell(milliseconds(layer.ms), layer.ms),
+            Cell(percent(layer.share), layer.share),
+        )
+        for layer in sorted(found.layers, key=lambda layer: -layer.ms)
+    )
+    return Table(f"{name}-layers", "Layers by OpenVINO's own counters", headings, cells, most=_PLACES_SHOWN)
 
 
 def _tried(found: OperatorsFound, name: str) -> Table:

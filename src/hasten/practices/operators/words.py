@@ -50,11 +50,15 @@ def _error(facts: Mapping[str, Any]) -> str:
 
 PHRASES: Final[dict[str, Phrase]] = {
     "operators.not-examined": Phrase("No profile was recorded, so no operator can be judged.", "Run hasten profile."),
-    "operators.unseen": Phrase("The profiler sees too little of the run to judge single operators."),
+    "operators.unseen": Phrase(
+        "The profiler sees too little of the run to judge single operators.",
+        "Run hasten operators on the same plan: it times layers or ranges of nodes.",
+    ),
     "operators.no-headroom": Phrase(
         "The engine does not report operator times for this plan, or the machine's peak is unknown.",
         "Run hasten profile to see what is known.",
     ),
+    "operators.no-counters": Phrase("OpenVINO's counters are not known, so ranges of nodes were timed: {message}"),
     "operators.not-profiled": Phrase("Operator times are not known: {message}"),
     "operators.little": _phrase(
         "No single operator could save 10 % of a run. The largest headroom is {share:percent}: {where}."

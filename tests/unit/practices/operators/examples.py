@@ -1,4 +1,5 @@
-"""Studies of operators to be shown: one with a gain, one with nothing to gain, one cut short."""
+"""Studies of operators to be shown: one with a gain, one with nothing to gain, one cut short, one with
+counters."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from hasten.core.comparison import Comparison, Verdict
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark, remark
+from hasten.measure.layer_times import LayerTime
 from hasten.practices.operators.facts import OperatorsFound, Place, Tried
 
 FASTER = Comparison(Verdict.FASTER, 0.653, (0.641, 0.665), 0.03, 5)
@@ -87,6 +89,17 @@ def nothing() -> OperatorsFound:
     """The usual answer."""
     place = Place("CONV_2D", (0, 4), "stem", 0.5, 0.31, 0.02, "compute", True, ())
     return OperatorsFound(Model("/models/m.tflite", 10, "0" * 64), Plan(), (place,), (), 1.6, 0.96, partitions=(1, 0))
+
+
+def counted() -> OperatorsFound:
+    """On an accelerator whose back end has counters of its own."""
+    layers = (
+        LayerTime("Add_6035", "Subgraph", "jit_avx512_f32", 0.015, 0.1),
+        LayerTime("Convolution_93", "Convolution", "brgconv_avx512_bf16", 0.12, 0.8, 0, 2),
+        LayerTime("SOFTMAX_id_67", "Softmax", "jit_avx512_f32", 0.015, 0.1, 0, 65),
+    )
+    model = Model("/models/m.tflite", 10, "0" * 64)
+    return OperatorsFound(model, Plan(accelerator="npu"), (), (), 0.3, 0.0, layers=layers, partitions=(1, 0))
 
 
 def _why(verdict: str) -> Remark:
