@@ -6,8 +6,8 @@ itself. Wanted:
 - networks in NCHW, exported from PyTorch (`benchmarks.exports` says how): at most 0.75, and 0.67 for the detector with
   a stem of strided slices; outputs equal or within 1e-6; one partition; rewritten in less than 2 s. One that shuffles
   channels is there for honesty: that is a cheap copy in NCHW only, so that nothing can be gained;
-- basic-pitch 0.4.0 (PyPI): at most 0.65; pose landmarks lite (npm, @mediapipe/pose) with three of its five outputs: at
-  most 0.50. Both are fetched by pip and npm;
+- basic-pitch 0.4.0 (PyPI): at most 0.65; pose landmarks lite (npm, @mediapipe/pose) without mask and heatmap, three
+  of its five outputs: at most 0.50. Both are fetched by pip and npm;
 - formulas drawn by hand: HARD_SWISH at most 0.25, GELU 0.40, an affine chain behind a convolution 0.75; no 3x3 stem is
   widened; a graph of 500 nodes is rewritten in less than 2 s;
 - the embedded model and the real ones that are there: no result is slower than the original, outputs stay equal, and
@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
-from math import pi, sqrt
+from math import pi, prod, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,10 +53,11 @@ if TYPE_CHECKING:
     from hasten.practices.operators.facts import OperatorsFound
 
     Figures = dict[str, Any]
+    Part = Callable[[Path, "_Goals"], Figures]
 
 MODELS: Final = ROOT / "benchmarks" / "models"
-_SECONDS: Final = 25.0
-_SECONDS_A_CASE: Final = 15.0
+_SECONDS: Final = 35.0
+_SECONDS_A_CASE: Final = 12.0
 _MOST_NCHW: Final = 0.75
 # The second one shuffles channels, which is a cheap copy in NCHW only: it must not get slower.
 _MOST_OF: Final = {"yolo": 0.67, "shuffle": 1.0}
@@ -90,25 +91,24 @@ class _Goals:
 
 
 def main() -> int:
-    """Every part in turn."""
-    parts: dict[str, Callable[[Path, _Goals], Figures]] = {
-        "exported": _exported,
-        "packages": _packages,
-        "drawn": _drawn,
-        "cases": _cases,
+    """Both results in turn: what rewrites bring, and that they harm nobody."""
+    results: dict[str, dict[str, Part]] = {
+        "operators": {"exported": _exported, "packages": _packages, "drawn": _drawn},
+        "operators_cases": {"cases": _cases},
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", default=[], choices=list(parts), help="may be repeated")
+    parser.add_argument("results", nargs="*", choices=[[], *results], metavar="RESULT", help=" ".join(results))
     parser.add_argument("--models", type=Path, default=MODELS, help="folder of exported and fetched models")
     arguments = parser.parse_args()
     arguments.models.mkdir(parents=True, exist_ok=True)
     peaks_first(api.Effort(), Plan().threads)  # once for all of them
-    goals = _Goals()
-    figures: Figures = {}
-    for name in arguments.only or parts:
-        figures[name] = parts[name](arguments.models, goals)
-    figures |= {"missed": goals.missed, "left_out": goals.left_out}
-    return record("operators", figures, passed=not goals.missed, whole=not arguments.only)
+    outcomes = []
+    for name in arguments.results or results:
+        goals = _Goals()
+        figures = {part: examine(arguments.models, goals) for part, examine in results[name].items()}
+        told: Figures = {**figures, "missed": goals.missed, "left_out": goals.left_out}
+        outcomes.append(record(name, told, passed=not goals.missed))
+    return max(outcomes)
 
 
 # --- networks --------------------------------------------------------------------------------------------------------
@@ -123,7 +123,8 @@ def _exported(models: Path, goals: _Goals) -> Figures:
         most = _MOST_OF.get(name, _MOST_NCHW)
         goals.want(figures["ratio"] <= most, f"{name}: {figures['ratio']} of the time, not {most}")
         goals.want(figures["max_error"] <= ROUNDING, f"{name}: an error of {figures['max_error']}")
-        goals.want(figures["partitions"][1] == 1, f"{name}: {figures['partitions'][1]} partitions")
+        if figures["kept"]:
+            goals.want(figures["partitions"][1] == 1, f"{name}: {figures['partitions'][1]} partitions")
         goals.want(figures["rewriting_s"] <= _MOST_REWRITING_S, f"{name}: rewritten in {figures['rewriting_s']} s")
     return found
 
@@ -164,15 +165,15 @@ def _fetched(tool: str, package: str, path: Path) -> bool:
 
 
 def _rewritten(path: Path, outputs: int = 0) -> Figures:
-    """What `hasten operators` makes of a model, with its first outputs only where a number of them is given."""
+    """What `hasten operators` makes of a model, with its smallest outputs only where a number of them is given."""
     begin = time.perf_counter()
     model = EditedModel.read(path)
     nodes = sum(len(graph.operators) for graph in model.graphs)
     changes = apply(model, REWRITES)
     model.to_bytes()
     seconds = time.perf_counter() - begin
-    names = tuple(_output_names(path)[:outputs])
-    found = api.operators(path, options=api.OperatorOptions(outputs=names), effort=api.Effort(_SECONDS))
+    options = api.OperatorOptions(outputs=_smallest_outputs(path, outputs))
+    found = api.operators(path, options=options, effort=api.Effort(_SECONDS))
     figures = {
         "nodes": [nodes, sum(len(graph.operators) for graph in model.graphs)],
         "applied": {name: len(places) for name, places in changes.items()},
@@ -183,9 +184,10 @@ def _rewritten(path: Path, outputs: int = 0) -> Figures:
     return figures
 
 
-def _output_names(path: Path) -> list[str]:
+def _smallest_outputs(path: Path, count: int) -> tuple[str, ...]:
+    """Landmarks, say, without the mask and the heatmap that a model gives as well."""
     _, graph = open_model(path)
-    return [tensor.name for tensor in graph.outputs]
+    return tuple(tensor.name for tensor in sorted(graph.outputs, key=lambda tensor: prod(tensor.shape))[:count])
 
 
 def _outcome(found: OperatorsFound) -> Figures:
@@ -247,8 +249,8 @@ def _affine(g: ModelBuilder, x: Value) -> Value:
 
 
 _DRAWINGS: Final[dict[str, tuple[Callable[[ModelBuilder, Value], Value], tuple[int, ...], float]]] = {
-    "hard_swish": (_hard_swish, (1, 64, 64, 64), 0.25),
-    "gelu": (_gelu, (1, 64, 64, 64), 0.40),
+    "hard_swish": (_hard_swish, (1, 112, 112, 128), 0.25),
+    "gelu": (_gelu, (1, 112, 112, 128), 0.40),
     "affine": (_affine, (1, 112, 112, 16), 0.75),
 }
 

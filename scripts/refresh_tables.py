@@ -365,6 +365,9 @@ def _operators(result: Result) -> Iterator[Row]:
     for part, (what, names) in parts.items():
         if found := ratios(part, names):
             yield f"`operators`, {what}: time of the rewritten model over the original's", found, wanted[part]
+
+
+def _operators_cases(result: Result) -> Iterator[Row]:
     cases = [entry for name, entry in result["cases"].items() if name != "usual_time" and "now" in entry]
     slower, changed = (sum(entry["now"] in told for entry in cases) for told in ("slower", "faster same undecided"))
     found = f"{slower} slower, {changed} rewritten, {len(cases) - slower - changed} unchanged"
@@ -397,6 +400,7 @@ _ROWS: Final[dict[str, Callable[[Result], Iterator[Row]]]] = {
     "threads": _threads,
     "accelerators": _accelerators,
     "operators": _operators,
+    "operators_cases": _operators_cases,
     "kernels": _kernels,
     "tune_rewrites": _tune_rewrites,
     "choose": _choose,
