@@ -235,11 +235,6 @@ def _cast(graph: EditedGraph, operator: Operator, inputs: Arrays) -> Arrays | No
     return [inputs[0].astype(target)] if is_exact else None
 
 
-def _half(graph: EditedGraph, operator: Operator, inputs: Arrays) -> Arrays | None:
-    """float16 constants as float32: every one has its own."""
-    return [inputs[0].astype(np.float32)] if inputs[0].dtype.name == "float16" else None
-
-
 def _range(graph: EditedGraph, operator: Operator, inputs: Arrays) -> Arrays | None:
     if any(values.size != 1 or values.dtype.name not in _PLAIN_INTEGERS for values in inputs):
         return None
@@ -327,7 +322,6 @@ _COMPUTE: Final[dict[str, Compute]] = {
     "PAD": _moved(_pad),
     "PADV2": _moved(_pad),
     "CAST": _cast,
-    "DEQUANTIZE": _half,
     "RANGE": _range,
     "ADD": _calculated(np.add, _NUMBERS),
     "SUB": _calculated(np.subtract, _NUMBERS),
