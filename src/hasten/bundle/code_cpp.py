@@ -6,6 +6,7 @@ The few declarations that it needs stand in the file itself. They hold for the r
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.bundle.code_shared import byte_count, headline, numbered, plain, tensor_comment
 from hasten.bundle.kernels import inner_path
 from hasten.engine import abi
+from hasten.engine.cache import folder_for
 from hasten.engine.library import KNOWN_RELEASES
 from hasten.engine.options import accelerator_folders, hardware_bits, option_texts
 
@@ -85,6 +87,8 @@ def cpp_follows(bundle: Bundle) -> bool:
 
 def cpp_code(bundle: Bundle) -> str:
     """A class, and a program that uses it."""
+    if bundle.plan.cache:
+        bundle = replace(bundle, plan=replace(bundle.plan, cache=folder_for(bundle.plan.cache, bundle.sha256)))
     plan, inputs, outputs = bundle.plan, bundle.inputs, bundle.outputs
     names = [name for name, _ in (*numbered("INPUT", inputs), *numbered("OUTPUT", outputs))]
     resized = {name for name, _ in bundle.workload.shapes}

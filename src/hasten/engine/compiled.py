@@ -7,10 +7,12 @@ import functools
 import itertools
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import ModelError, UsageError
 from hasten.engine import abi, library
+from hasten.engine.cache import open_cache, seal_cache
 from hasten.engine.delegates import ExternalDelegate
 from hasten.engine.kernel_libraries import KernelLibraries
 from hasten.engine.library import EngineError
@@ -36,6 +38,8 @@ class CompiledModel:
 
     def __init__(self, path: Path, plan: Plan, workload: Workload, *, profiling: bool = False) -> None:
         self._library = library.load()
+        if plan.cache:
+            plan = replace(plan, cache=open_cache(plan.cache, path))
         clock = time.perf_counter
         marks = [clock()]
         self._delegate = ExternalDelegate(plan.delegate) if plan.delegate else None
@@ -54,6 +58,8 @@ class CompiledModel:
         self._check_kernels()  # what does not fit the shapes comes out here, before a kernel runs
         marks.append(clock())
         self.load_times = LoadTimes(*((b - a) * 1e3 for a, b in itertools.pairwise(marks)))
+        if plan.cache:
+            seal_cache(plan.cache)
         self._bind_run()
         for position, tensor in enumerate(self.inputs):
             tensor.fill(workload.seed + position)

@@ -39,8 +39,6 @@ def load_model(path: Path, plan: Plan, workload: Workload, *, profiling: bool) -
     changes with the data, which it can compute only once; and for the reference kernels, in whose place it silently
     runs the built-in ones.
     """
-    if plan.cache:
-        Path(plan.cache).mkdir(parents=True, exist_ok=True)
     if plan.kernel == "reference" and plan.runs_on_cpu:
         if profiling:
             raise UsageError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import UsageError
 from hasten.engine import abi, accelerators
+from hasten.engine.cache import WEIGHTS
 
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
@@ -100,7 +101,7 @@ def _cache_tables(plan: Plan) -> dict[str, dict[str, str]]:
     if not plan.cache:
         return {}
     folder = json.dumps(plan.cache)  # TOML's basic strings are quoted as JSON's are
-    weights = json.dumps(f"{plan.cache}/weights.xnnpack_cache")
+    weights = json.dumps(f"{plan.cache}/{WEIGHTS}")
     programs = {"serialization_dir": folder, "model_cache_key": '"hasten"', "serialize_program_cache": "true"}
     return {_CPU: {"weight_cache_file_path": weights}, **({_GPU: programs} if plan.accelerator == "gpu" else {})}
 
