@@ -30,6 +30,8 @@ class Conditions:
     """How many cores the machine has."""
     held_back: int | None = None
     """Why the board held its clock back at the end of the block: bits of `machine.HELD_BACK`."""
+    clock_backwards: int | None = None
+    """How many runs ended before they began, by the clock. They are not among the block's runs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.machine import EARLIER, UNDER_VOLTAGE
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.units import percent, several
+from hasten.core.units import milliseconds, percent, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,6 +26,7 @@ FREQUENCY_CHANGE: Final = "frequency-change"
 THROTTLING: Final = "throttling"
 FEW_SAMPLES: Final = "few-samples"
 COARSE_TIMER: Final = "coarse-timer"
+CLOCK_BACKWARDS: Final = "clock-backwards"
 OUTLIERS: Final = "outliers"
 DISTURBED: Final = "disturbed"
 PROCESSES_DIFFER: Final = "processes-differ"
@@ -49,6 +50,7 @@ _GRAVITY: Final[dict[str, tuple[str, bool]]] = {
     STOLEN_TIME: ("share", True),
     THROTTLING: ("rise", True),
     FEW_SAMPLES: ("runs", False),
+    CLOCK_BACKWARDS: ("runs", True),
     OUTLIERS: ("share", True),
     DISTURBED: ("share", True),
     PROCESSES_DIFFER: ("spread", True),
@@ -165,8 +167,15 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Measure longer (--seconds).",
     ),
     COARSE_TIMER: Phrase(
-        "A run takes {run_ns:.0f} ns, but the clock only ticks every {step_ns} ns.",
+        lambda facts: (
+            f"A run takes {milliseconds(facts['run_ns'] / 1e6)}, but the clock only ticks every"
+            f" {milliseconds(facts['step_ns'] / 1e6)}."
+        ),
         "Rely on ratios here, not on single latencies.",
+    ),
+    CLOCK_BACKWARDS: Phrase(
+        "The clock of this machine went backwards during {runs:count run}.",
+        "The times shown exclude them. Measure on another machine, or with another clock source.",
     ),
     OUTLIERS: Phrase(
         "{share:percent} of the runs were outliers, far slower than the rest.",

@@ -60,6 +60,8 @@ class Machine:
     timer_ns: int = 0
     """The smallest step of the clock that times the runs."""
     load_average: float = 0.0
+    free_memory_mb: int | None = None
+    """What programs could still get when the machine was described."""
     stand_ins: dict[str, str] = field(default_factory=dict)
     """What runs in place of an accelerator that this machine does not have, by the accelerator's name."""
     vendors: tuple[Vendor, ...] = ()

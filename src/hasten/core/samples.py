@@ -115,7 +115,7 @@ class Samples:
     def levels(self) -> dict[int, float]:
         """Round → logarithm of the median of those of its runs that are near its quickest.
 
-        A clock too coarse to see the run at all counts as its finest step.
+        A run that is shorter than a step of the clock is seen as none or as a whole step: then only the mean tells.
         """
         rounds: dict[int, list[NDArray[np.float64]]] = {}
         for block in self.blocks:
@@ -126,7 +126,10 @@ class Samples:
     def _level_ms(self, blocks: list[NDArray[np.float64]]) -> float:
         below = math.inf if self.every_run else _quick(np.concatenate(blocks))
         near = [times[times <= below] for times in blocks]
-        return float(np.median([np.median(times) for times in near if len(times)]))
+        level = float(np.median([np.median(times) for times in near if len(times)]))
+        if level * 1e6 > self.timer_step_ns * self.scale:
+            return level
+        return float(np.concatenate(blocks).mean())
 
     @property
     def counted(self) -> int:
@@ -211,6 +214,7 @@ class Samples:
             self._outliers(),
             self._processes(),
             self._coarse(),
+            self._backwards(),
             *self._surroundings(),
         ]
         return [doubt for doubt in found if doubt is not None]
@@ -254,6 +258,10 @@ class Samples:
         if self.median_ms * 1e6 >= _CLOCK_STEPS * self.timer_step_ns:
             return None
         return remark(doubts.COARSE_TIMER, run_ns=self.median_ms * 1e6, step_ns=self.timer_step_ns)
+
+    def _backwards(self) -> Remark | None:
+        runs = sum(block.conditions.clock_backwards or 0 for block in self.blocks)
+        return remark(doubts.CLOCK_BACKWARDS, runs=runs) if runs else None
 
     def _surroundings(self) -> list[Remark | None]:
         conditions = [block.conditions for block in self.blocks]

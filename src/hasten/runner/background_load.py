@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hasten.runner.memory import memory_bytes as machine_memory_bytes
 from hasten.runner.serving import die_with_parent
-from hasten.runner.serving import memory_bytes as machine_memory_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,6 +8,7 @@ import functools
 import itertools
 import os
 import platform
+import re
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from hasten.core.errors import UsageError
 from hasten.core.machine import Cluster, Machine, held_back_names
 from hasten.engine import library
 from hasten.engine.accelerators import installed_vendors, stand_ins
-from hasten.runner.serving import memory_bytes
+from hasten.runner.memory import container_memory, memory_bytes
 
 _CPU: Final = Path("/sys/devices/system/cpu")
 _POWERCAP: Final = Path("/sys/class/powercap")
@@ -31,6 +32,8 @@ _STATUS: Final = Path("/proc/self/status")
 _STRENGTH_FILES: Final = ("cpu_capacity", "cpufreq/cpuinfo_max_freq")
 # Cores of one kind can differ by a few percent: chips favor their best cores, and capacities are measured.
 _ALIKE: Final = 0.10
+# Of a clock, in about 0.1 s.
+_MOST_READINGS: Final = 1_000_000
 # What decides which kernels the engine picks; listed so that a report can say what a CPU has and lacks.
 _TELLING_FLAGS: Final = (
     "sse4_1",
@@ -108,6 +111,7 @@ def describe_machine() -> Machine:
         energy_counter=_energy_joules() is not None,
         timer_ns=_timer_step_ns(),
         load_average=_load_average(),
+        free_memory_mb=_free_memory_mb(),
         stand_ins=stand_ins(),
         vendors=installed_vendors(),
         device=_device_name(cpu_info),
@@ -160,16 +164,19 @@ class ConditionsMeter:
     def finish(self) -> Conditions:
         """The conditions since this meter was made."""
         begin, end = self._begin, _counters()
-        wall = max(end["wall"] - begin["wall"], 1e-9)
-        cpu = end["cpu"] - begin["cpu"]
+        cores = os.cpu_count() or 1
+        wall, cpu = end["wall"] - begin["wall"], end["cpu"] - begin["cpu"]
+        if wall <= 0 or cpu > 2 * cores * wall:  # the clock jumped: nothing can be told from it
+            return Conditions(cores=os.cpu_count(), frequency_mhz=_frequency_mhz(), temperature_c=_temperature_c())
         busy, stolen = _difference(begin, end, "busy"), _difference(begin, end, "stolen")
         switches = _difference(begin, end, "switches")
         return Conditions(
             wall_seconds=wall,
             cpu_seconds=cpu,
             cores=os.cpu_count(),
-            other_cores_busy=None if busy is None else max(0.0, (busy - cpu) / wall),
-            stolen_share=None if stolen is None else stolen / (wall * (os.cpu_count() or 1)),
+            # Counters of whole ticks can show more than there is time in a short block.
+            other_cores_busy=None if busy is None else min(max(0.0, (busy - cpu) / wall), cores),
+            stolen_share=None if stolen is None else min(stolen / (wall * cores), 1.0),
             involuntary_switches=None if switches is None else int(switches),
             frequency_mhz=_frequency_mhz(),
             temperature_c=_temperature_c(),
@@ -272,6 +279,14 @@ def _load_average() -> float:
         return 0.0
 
 
+def _free_memory_mb() -> int | None:
+    """What the system says could still be had, and what a container's limit leaves of it."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", _text(_PROC / "meminfo"), re.MULTILINE)
+    if found is None:
+        return None
+    return min(int(found[1]) * 1024, container_memory().free_bytes) // 2**20
+
+
 def _involuntary_switches() -> int | None:
     try:
         import resource
@@ -336,10 +351,15 @@ def _energy_joules() -> float | None:
 
 
 def _timer_step_ns() -> int:
-    """The smallest step between two readings of the clock that timings are taken with."""
-    readings = [time.perf_counter_ns() for _ in range(1000)]
-    steps = [b - a for a, b in itertools.pairwise(readings) if b > a]
-    return min(steps, default=0)
+    """The smallest step between two readings of the clock that timings are taken with.
+
+    A coarse clock is read until it moves, if it moves at all.
+    """
+    for readings in (1000, _MOST_READINGS):
+        steps = [b - a for a, b in itertools.pairwise(time.perf_counter_ns() for _ in range(readings)) if b > a]
+        if steps:
+            return min(steps)
+    return 0
 
 
 def _text(path: Path) -> str:

@@ -21,6 +21,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from hasten.runner.memory import memory_bytes
 from hasten.runner.protocol import Message, ProtocolError, decode, encode, whole
 from hasten.runner.shared_memory import with_shared_frames
 
@@ -149,11 +150,3 @@ def _limit(memory_mb: int) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         if hard == resource.RLIM_INFINITY or wanted < hard:
             resource.setrlimit(resource.RLIMIT_DATA, (wanted, wanted))
-
-
-def memory_bytes() -> int:
-    """The memory of this machine, 0 where the system does not report it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (OSError, ValueError):
-        return 0

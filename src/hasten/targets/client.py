@@ -105,10 +105,13 @@ class RunnerClient:
         """Time runs until the seconds are over or `most` runs are done, after `lead` runs that do not count."""
         at = time.monotonic()
         reply = self._ask("run", "block", beyond=seconds, seconds=seconds, most=most, lead=lead)
-        nanoseconds = array("q")
-        nanoseconds.frombytes(reply.frames[0])
         self.peak_memory_mb = reply.body["peak_memory_mb"]
-        return Block(runner, at, nanoseconds, Conditions(**reply.body["conditions"]))
+        conditions = Conditions(**reply.body["conditions"])
+        nanoseconds, *_ = _forwards(reply.frames[:1])
+        backwards = len(reply.frames[0]) // nanoseconds.itemsize - len(nanoseconds)
+        if backwards:
+            conditions = replace(conditions, clock_backwards=backwards)
+        return Block(runner, at, nanoseconds, conditions)
 
     def profile(self, runs: int) -> list[ProfiledRun]:
         """Profile this number of runs of a model that was loaded for it."""
@@ -166,8 +169,7 @@ class RunnerClient:
     def copies_block(self, way: str, seconds: float, most: int) -> tuple[list[array[int]], Conditions]:
         """Time cycles of one way: nanoseconds of each one's feeding, running and reading."""
         reply = self._ask("run", "copies_block", beyond=seconds, way=way, seconds=seconds, most=most)
-        steps = [array("q", bytes(frame)) for frame in reply.frames]
-        return steps, Conditions(**reply.body["conditions"])
+        return _forwards(reply.frames), Conditions(**reply.body["conditions"])
 
     def close(self) -> None:
         """End the runner."""
@@ -190,6 +192,17 @@ class RunnerClient:
     def _ask(self, stage: str, request: str, *, beyond: float = 0.0, **fields: Any) -> Message:
         message = Message({"request": request, **fields})
         return self._link.ask(message, stage=stage, seconds=self._answer_seconds + beyond)
+
+
+def _forwards(frames: Sequence[bytes | memoryview]) -> list[array[int]]:
+    """The steps of each run in nanoseconds, without the runs during which the clock went backwards."""
+    steps = [array("q", bytes(frame)) for frame in frames]
+    if all(min(times, default=0) >= 0 for times in steps):
+        return steps
+    kept = [place for place, run in enumerate(zip(*steps, strict=True)) if min(run) >= 0]
+    if not kept:
+        raise RunnerFailed(Failure("run", "target", "The clock of the device went backwards during every run."))
+    return [array("q", (times[place] for place in kept)) for times in steps]
 
 
 def runner_arguments(plan: Plan, memory_mb: int) -> tuple[str, ...]:

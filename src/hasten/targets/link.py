@@ -47,6 +47,9 @@ class Device(Protocol):
         """The program has ended, and nothing more is asked of it."""
 
 
+_WAIT_SECONDS: Final = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A command of this machine: the runner itself, or one that reaches a runner on a device."""
@@ -129,10 +132,10 @@ class ProcessLink:
         """Send a request and wait for its answer; RunnerFailed if there is none in time, or if it is a failure."""
         if self._is_closed:
             raise RunnerFailed(Failure(stage, "target", f"This {self._name} is closed."))
-        deadline = time.monotonic() + seconds
+        patience = _Patience(seconds)
         try:
-            self._send(request, deadline)
-            reply = decode(lambda count: whole(lambda most: self._read(most, deadline), count))
+            self._send(request, patience)
+            reply = decode(lambda count: whole(lambda most: self._read(most, patience), count))
             failure = None if reply.body.pop("ok", False) else Failure(**reply.body["failure"], log=self.log_tail())
         except TimeoutError:
             self.kill()
@@ -149,7 +152,7 @@ class ProcessLink:
     def tell(self, request: Message, seconds: float) -> bool:
         """Send a request that wants no answer; whether it is on its way."""
         try:
-            self._send(request, time.monotonic() + seconds)
+            self._send(request, _Patience(seconds))
         except (OSError, RunnerFailed):  # the next one that wants an answer reports why
             return False
         return True
@@ -163,12 +166,12 @@ class ProcessLink:
         """The last lines that the runner wrote."""
         return self._log_lines()[-_LOG_LINES:]
 
-    def _send(self, request: Message, deadline: float) -> None:
+    def _send(self, request: Message, patience: _Patience) -> None:
         if self._preamble:
-            self._write(self._preamble, deadline)
+            self._write(self._preamble, patience)
             self._preamble = b""
         for piece in encode(request if self._memory is None else self._memory.take_over(request)):
-            self._write(piece, deadline)
+            self._write(piece, patience)
 
     def close(self) -> None:
         """End the runner, kindly if it listens. Safe to call more than once."""
@@ -178,7 +181,7 @@ class ProcessLink:
         if not self._has_ended():
             with contextlib.suppress(OSError):
                 for piece in encode(Message({"request": "close"})):
-                    self._write(piece, time.monotonic())
+                    self._write(piece, _Patience(0.0))
             self._wait_for_end(_SECONDS_TO_CLOSE)
         self.kill()
         if self._device is not None:
@@ -204,28 +207,28 @@ class ProcessLink:
         if self._memory is not None:
             self._memory.close()
 
-    def _write(self, data: bytes | memoryview, deadline: float) -> None:
+    def _write(self, data: bytes | memoryview, patience: _Patience) -> None:
         view = memoryview(data)
         while view:
-            self._wait_until_ready(self._input, selectors.EVENT_WRITE, deadline)
+            patience.wait(self._input, selectors.EVENT_WRITE)
             view = view[os.write(self._input.fileno(), view[:_PIECE_BYTES]) :]
 
-    def _read(self, most: int, deadline: float) -> bytes:
+    def _read(self, most: int, patience: _Patience) -> bytes:
         if self._device is not None and self._pid_there is None:
-            self._skip_noise(deadline)
+            self._skip_noise(patience)
         if self._unread:
             data, self._unread = self._unread[:most], self._unread[most:]
             return data
-        return self._receive(most, deadline)
+        return self._receive(most, patience)
 
-    def _receive(self, most: int, deadline: float) -> bytes:
-        self._wait_until_ready(self._output, selectors.EVENT_READ, deadline)
+    def _receive(self, most: int, patience: _Patience) -> bytes:
+        patience.wait(self._output, selectors.EVENT_READ)
         return os.read(self._output.fileno(), min(most, _PIECE_BYTES))
 
-    def _skip_noise(self, deadline: float) -> None:
+    def _skip_noise(self, patience: _Patience) -> None:
         """Read up to the marker, which tells the program's number on its device."""
         while (found := _MARKER.search(self._unread)) is None:
-            piece = self._receive(_PIECE_BYTES, deadline)
+            piece = self._receive(_PIECE_BYTES, patience)
             if not piece:
                 raise EOFError
             self._unread += piece
@@ -238,16 +241,10 @@ class ProcessLink:
         if self._device is None or self._pid_there is not None:
             return
         with contextlib.suppress(OSError, TimeoutError):
-            while (piece := self._receive(_PIECE_BYTES, 0.0)) and len(self._unread) < _MOST_NOISE_BYTES:
+            while (piece := self._receive(_PIECE_BYTES, _Patience(0.0))) and len(self._unread) < _MOST_NOISE_BYTES:
                 self._unread += piece
         if found := _MARKER.search(self._unread):  # it did start
             self._pid_there = int(found[1])
-
-    def _wait_until_ready(self, stream: IO[bytes], event: int, deadline: float) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, event)
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise TimeoutError
 
     def _has_ended(self) -> bool:
         """Whether the child is dead; it is not reaped, so that its process group can still be killed by its number."""
@@ -301,6 +298,31 @@ class ProcessLink:
     def _stranger(self, stage: str, error: Exception) -> Failure:
         message = f"The program that was started is not a {self._name} of this version of hasten: {error}."
         return Failure(stage, "target", message, "Install the same hasten on both sides.", self.log_tail())
+
+
+class _Patience:
+    """The time that a request may take, counted in short waits.
+
+    A machine that is suspended, or a clock that jumps, costs one of them: it says nothing about the runner.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+
+    def wait(self, stream: IO[bytes], event: int) -> None:
+        """Wait until the stream can be used; TimeoutError once the time is spent."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(stream, event)
+            while True:
+                piece = min(max(self._left, 0.0), _WAIT_SECONDS)
+                begin = time.monotonic()
+                ready = selector.select(piece)
+                # Time that was slept through counts as what was asked for.
+                self._left -= min(max(time.monotonic() - begin, 0.0), piece) if ready else piece
+                if ready:
+                    return
+                if self._left <= 0:
+                    raise TimeoutError
 
 
 def _enlarge(pipe: IO[bytes]) -> None:

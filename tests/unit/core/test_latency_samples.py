@@ -246,3 +246,19 @@ def test_any_samples_can_be_summed_up(blocks: list[Block]) -> None:
     for doubt in samples.doubts():
         assert DOUBTS.text(doubt)
         assert DOUBTS.hint(doubt)
+
+
+def test_a_clock_coarser_than_the_run_still_gives_its_latency() -> None:
+    """A run of 2.5 ms by a clock that ticks every 10 ms: three of four seem to take no time at all."""
+    starts = np.arange(400) * 2_500_000 + 1_234_567
+    seen = ((starts + 2_500_000) // 10_000_000 - starts // 10_000_000) * 10_000_000
+    blocks = [Block(process, 0.0, array("q", part.tolist()), QUIET) for process, part in enumerate(np.split(seen, 4))]
+    samples = Samples(tuple(blocks), 10_000_000)
+    assert samples.median_ms == pytest.approx(2.5, rel=0.05)
+    assert doubts.COARSE_TIMER in {doubt.code for doubt in samples.doubts()}
+    assert "2.5" in DOUBTS.text(next(doubt for doubt in samples.doubts() if doubt.code == doubts.COARSE_TIMER))
+
+
+def test_a_clock_that_went_backwards_is_told() -> None:
+    blocks = quiet_blocks()
+    assert doubts.CLOCK_BACKWARDS in reasons([*blocks[:-1], under(blocks[-1], clock_backwards=2)])

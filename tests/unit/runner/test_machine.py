@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import os
 import subprocess
 import sys
@@ -231,3 +232,21 @@ def test_a_core_that_does_not_exist_is_a_sentence() -> None:
     with pytest.raises(UsageError, match="cannot use core 8000"):
         keep_to_cores((8000,))
     keep_to_cores(())
+
+
+def test_a_coarse_clock_is_read_until_it_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = itertools.count()
+    monkeypatch.setattr("time.perf_counter_ns", lambda: next(readings) // 5000 * 10_000_000)
+    assert machine._timer_step_ns() == 10_000_000
+
+
+@pytest.mark.parametrize("wall_seconds", [-1.0, 0.0, 1e-6])
+def test_a_clock_that_jumped_tells_nothing_of_the_surroundings(
+    monkeypatch: pytest.MonkeyPatch, wall_seconds: float
+) -> None:
+    counters = {"wall": 5.0, "cpu": 1.0, "busy": 10.0, "stolen": 0.0, "switches": 0, "joules": None}
+    monkeypatch.setattr(machine, "_counters", lambda: dict(counters))
+    meter = machine.ConditionsMeter()
+    counters |= {"wall": 5.0 + wall_seconds, "cpu": 1.05, "busy": 10.2}
+    found = meter.finish()
+    assert (found.wall_seconds, found.cpu_seconds, found.other_cores_busy, found.stolen_share) == (0.0, 0.0, None, None)

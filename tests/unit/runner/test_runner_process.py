@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hasten.runner import serving
+from hasten.runner.memory import memory_bytes
 from hasten.runner.protocol import VERSION, Message, decode, encode
 from hasten.targets.local import local_program
 
@@ -168,7 +169,7 @@ def test_there_is_no_limit_where_the_system_does_not_report_its_memory(monkeypat
 
     monkeypatch.setattr(os, "sysconf", refuse)
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    assert serving.memory_bytes() == 0
+    assert memory_bytes() == 0
     monkeypatch.setattr(resource, "setrlimit", lambda kind, _limits: applied.append(kind))
     applied: list[int] = []
     serving._limit(0)

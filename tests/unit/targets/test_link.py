@@ -314,3 +314,11 @@ def test_a_runner_of_another_version_is_refused() -> None:
 
     with pytest.raises(RunnerFailed, match="uses version 99"):
         RunnerClient(OtherVersion(), Plan(), 1.0).hello()
+
+
+def test_time_in_which_the_machine_slept_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock leaps by an hour while a request is under way, as after a suspension."""
+    leaps = iter([0.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(leaps, 3600.0))
+    with linked() as link:
+        assert link.ask(HELLO, stage="start", seconds=PATIENT).body["machine"]
