@@ -66,7 +66,7 @@ def test_a_cut_off_session_is_told_of(tuned: Path) -> None:
     ("arguments", "code", "said"),
     [
         (["nothing.jsonl", "-o", "r.html"], 3, "cannot be read"),
-        (["README.md", "-o", "r.html"], 2, "not a session file"),
+        (["README.md", "-o", "r.html"], 3, "not a session file"),
         (["{session}"], 2, "No output file was given"),
         (["{session}", "--format", "png"], 2, "No folder was given"),
         (["{session}", "-o", "no/such/folder/r.html"], 2, "no folder"),

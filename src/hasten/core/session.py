@@ -1,7 +1,9 @@
 """The session file: everything that was measured, line by line, each line on the disk before the next trial begins.
 
 One JSON document a line. The first says what made the file; each further line is a trial. A line cut off by a crash or
-a full disk is left out on reading, and is all that is lost. Format 1, the first.
+a full disk is left out on reading, and is all that is lost. Each line ends with the CRC-32 of what stands before it, so
+that a number in which a bit has flipped is not taken for a measurement. Format 1, the first; lines of older releases
+have no checksum.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import re
 import reprlib
 import warnings
+import zlib
 from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -37,6 +40,8 @@ TARGET: Final = "target"
 """The key of a header that names the device, where it is not this machine."""
 # What may be a number too large for any measurement, or half of a character: such a line is read with more care.
 _SUSPICIOUS: Final = re.compile(rb"[0-9]{19}|[0-9][eE]\+?[0-9]{3}|\\u[dD][89a-fA-F]|NaN|Infinity")
+_KEYS: Final = {"kind", "label", "at", "data", "crc32"}
+_SEAL: Final = b',"crc32":"'
 _LARGEST: Final = 2**63
 _DAMAGED: Final = "Copy the file again from its source, or remove the damaged line."
 
@@ -95,7 +100,7 @@ class SessionWriter:
             self._stream = None
 
     def _append(self, line: dict[str, Any]) -> None:
-        written = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        written = _sealed(json.dumps(line, separators=(",", ":"), allow_nan=False))
         try:
             stream = self._stream or self._open()
             stream.write(written)
@@ -122,19 +127,29 @@ class SessionWriter:
             if stream.read(1) != b"\n":
                 stream.write(b"\n")
         else:
-            stream.write(json.dumps({_MARK: FORMAT, "created": _now(), **self.header}).encode() + b"\n")
+            stream.write(_sealed(json.dumps({_MARK: FORMAT, "created": _now(), **self.header})))
         return stream
 
 
 def read_session(path: Path) -> Session:
     """A session file, as far as it can be read."""
-    _header_of(path)
+    try:
+        _header_of(path)
+    except UsageError:
+        message = f"{path} is not a session file, or its first line is damaged."
+        raise DataError(message, "Give the file that --session named, or the folder of a hasten tune.") from None
     lines = path.read_bytes().split(b"\n")
     with damage_as_error(str(path)):
         header = _entry(lines[0], path, 1)
+        if not _is_whole(lines[0]):
+            raise ValueError("the checksum of the first line is wrong")
+        header.pop("crc32", None)
     found, lost = [], 0
     for number, line in enumerate(lines[1:], 2):
         if not line.strip():
+            continue
+        if not _is_whole(line):
+            lost += 1
             continue
         try:
             found.append(_line(_entry(line, path, number)))
@@ -159,6 +174,18 @@ def damage_as_error(name: str) -> Iterator[None]:
         raise DataError(f"The session {name} is damaged ({type(error).__name__}: {what}).", _DAMAGED) from error
 
 
+def _sealed(document: str) -> bytes:
+    """A line of the file: the document, whose last entry is the checksum of what stands before it."""
+    content = document.encode()[:-1]
+    return content + f'{_SEAL.decode()}{zlib.crc32(content):08x}"}}\n'.encode()
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a line is as it was written, as far as its checksum tells. Lines of older releases have none."""
+    content, seal, rest = line.rstrip(b"\r").rpartition(_SEAL)
+    return not seal or rest == f'{zlib.crc32(content):08x}"}}'.encode()
+
+
 class _Impossible(Exception):
     """A number that no measurement has."""
 
@@ -179,6 +206,8 @@ def _entry(line: bytes, path: Path, number: int) -> Any:
 
 def _line(entry: dict[str, Any]) -> Line:
     line = Line(entry["kind"], entry["label"], entry["at"], entry["data"])
+    if not entry.keys() <= _KEYS:  # a line without a checksum has no other keys: this was the checksum's
+        raise ValueError("a line has a key that no release writes")
     if not (isinstance(line.data, dict) and all(isinstance(one, str) for one in (line.kind, line.label, line.at))):
         raise TypeError("a line has a kind, a label and a time, which are texts, and data")
     return line

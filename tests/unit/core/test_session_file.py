@@ -108,7 +108,7 @@ def test_a_foreign_file_is_left_alone(tmp_path: Path, content: bytes) -> None:
         write(path, {"n": 0})
     with pytest.raises(UsageError, match="not a session file"):
         SessionWriter(path).begin()
-    with pytest.raises(UsageError):
+    with pytest.raises(DataError, match="not a session file"):
         read_session(path)
     assert path.read_bytes() == content
 
@@ -216,3 +216,30 @@ def test_errors_carry_a_hint(tmp_path: Path) -> None:
     with pytest.raises(HastenError) as raised:
         SessionWriter(tmp_path / "missing" / "s.hasten").begin()
     assert "--session" in raised.value.hint
+
+
+def test_a_flipped_bit_costs_its_line_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "s.hasten"
+    write(path, {"ms": 1234567}, {"ms": 2345678}, {"ms": 3456789})
+    whole = path.read_bytes()
+    for place in range(whole.index(b"2345678") - 40, whole.index(b"2345678") + 8):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        session = read_session(path)
+        assert session.lost_lines >= 1
+        assert [line.data["ms"] for line in session.lines] == [1234567, 3456789]
+
+
+def test_a_line_of_a_release_without_checksums_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.hasten"
+    write(path)
+    line = {"kind": "note", "label": 'with ,"crc32":" inside', "at": "", "data": {}}
+    path.write_text(json.dumps({"hasten_session": FORMAT}) + "\n" + json.dumps(line) + "\n")
+    assert [entry.label for entry in read_session(path).lines] == [line["label"]]
+
+
+def test_a_first_line_with_a_flipped_bit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.hasten"
+    write(path, {"ms": 1}, header={"hasten": "1.2.3"})
+    path.write_bytes(path.read_bytes().replace(b"1.2.3", b"1.2.2"))
+    with pytest.raises(DataError, match="damaged"):
+        read_session(path)
