@@ -2,7 +2,8 @@
    dreadful on request. Options:
      at     create, prepare or invoke: where it strikes
      after  how many invocations it lets pass before
-     fault  segfault, abort, hang, exit, exhaust, error, print, none (takes no operator), wrong (subtracts instead)
+     fault  segfault, abort, hang, exit, exhaust, error, print, none (takes no operator), wrong (subtracts instead),
+            lazy (computes nothing and reports success), slow (waits 2 ms)
      pipe   a named pipe that it opens when it strikes, so that somebody can wait for that */
 
 #include "delegate_interface.h"
@@ -105,6 +106,9 @@ static int kernel_invoke(Context* context, Node* node) {
     context->report_error(context, "planted delegate: the device is on fire");
     return STATUS_ERROR;
   }
+  const bool is_due = plan.invocations > plan.after;
+  if (is_due && strcmp(plan.fault, "lazy") == 0) return STATUS_OK;
+  if (is_due && strcmp(plan.fault, "slow") == 0) usleep(2000);
   for (int i = 0; i < kernel->count; ++i) {
     Tensor* output = &context->tensors[kernel->nodes[i][2]];
     const float* a = values(context, kernel, i, kernel->nodes[i][0]);

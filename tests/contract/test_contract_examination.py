@@ -96,6 +96,15 @@ def test_wrong_numbers_are_called_wrong_and_never_recommended(target: Target, su
     assert recommend(rows)[0] == "xnnpack"
 
 
+@pytest.mark.parametrize("after", [0, 40], ids=["from the start", "after some runs"])
+def test_a_delegate_that_computes_nothing_is_called_wrong(
+    target: Target, sums: Path, planted: Path, after: int
+) -> None:
+    *_, row = examined(target, sums, {"planted": planted_plan(planted, fault="lazy", after=after)})
+    assert row.status is Status.WRONG
+    assert row.outputs_change is (after > 0)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -87,6 +87,8 @@ class AcceleratorRow:
     max_error: float | None = None
     """As a share of the yardstick's range. None: not compared, or, where the status is wrong, not numbers."""
     typical_error: float | None = None
+    outputs_change: bool = False
+    """Whether the outputs were right at first, and no longer after some hundred runs."""
     compared_with: str = ""
     """The yardstick: the row whose outputs these were compared with. Empty: not compared, or the yardstick itself."""
     latency: Latency | None = None

@@ -54,6 +54,11 @@ class Judgement(enum.Enum):
     WRONG = "wrong"
     """Outputs are off throughout, or not numbers at all."""
 
+    @property
+    def gravity(self) -> int:
+        """The larger, the worse."""
+        return list(Judgement).index(self)
+
 
 @dataclass(frozen=True, slots=True)
 class OutputError:

@@ -39,6 +39,8 @@ def break_even_runs(start_ms: float, run_ms: float, other_start_ms: float, other
 def why_of(row: AcceleratorRow, *, chooses: bool) -> Remark:
     """All that is to be said of a row that ran. `chooses`: whether the model's outputs may be choices."""
     parts = [_error(row, chooses=chooses), _left(row)]
+    if row.outputs_change:
+        parts.append(remark("accelerators.outputs-change"))
     if row.against_cpu is not None:
         parts.append(remark("accelerators.speed", **_speed(row)))
     parts += [doubt for doubt in row.doubts if doubt.code == MORE_CORES]

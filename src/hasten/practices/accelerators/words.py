@@ -204,6 +204,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         lambda facts: f"Do not use it: its outputs are off by {error_words(facts['error'])} their range."
     ),
     "accelerators.imprecise": Phrase(_imprecise),
+    "accelerators.outputs-change": Phrase("Its first outputs were right, and those after some hundred runs were not."),
     "accelerators.choices": Phrase(
         "Its outputs are choices that rounding also changes on the CPU, so their error says little."
     ),
