@@ -166,6 +166,14 @@ def test_a_library_that_does_not_link(fails: Fails, sums: Path, tmp_path: Path, 
     assert "missing_function" in failure.message
 
 
+def test_a_library_that_ends_too_early(fails: Fails, sums: Path, planted: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.so"
+    cut.write_bytes(planted.read_bytes()[:9000])
+    failure = fails(sums, Plan(delegate=str(cut)))
+    assert (failure.stage, failure.kind) == ("load", "accelerator")
+    assert "is damaged: it ends too early" in failure.message
+
+
 def test_a_library_that_is_missing_or_is_none(fails: Fails, sums: Path) -> None:
     assert "There is no delegate library at /nowhere.so" in fails(sums, Plan(delegate="/nowhere.so")).message
     failure = fails(sums, Plan(delegate=str(sums)))

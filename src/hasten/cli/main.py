@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import errno
 import importlib
 import json
 import os
 import re
 import shlex
 import signal
+import tempfile
 import textwrap
 from typing import Final, NoReturn
 
@@ -36,6 +38,18 @@ COMMANDS: Final = {
 }
 _INTERRUPTED: Final = 130
 _BUG: Final = 70
+_MACHINE: Final = 4
+_ROOM: Final = "Make room there, or set TMPDIR to a folder that has some."
+_REFUSALS: Final = {
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+    errno.EROFS: "Set TMPDIR to a folder that can be written.",
+    errno.EMFILE: "Raise the limit of open files: ulimit -n 4096",
+    errno.ENFILE: "Close other programs.",
+    errno.ENOMEM: "Close other programs.",
+    errno.EAGAIN: "Close other programs, or raise the limit of processes: ulimit -u",
+    errno.EIO: "Check the disk.",
+}
 _HELP: Final = ("-h", "--help", "help")
 # What argparse says → the same as a sentence.
 _USAGE: Final = {
@@ -125,7 +139,11 @@ def _run_or_explain(arguments: list[str]) -> int:
         return _fail(arguments, "Interrupted.", "", _INTERRUPTED)
     except BrokenPipeError:
         raise
+    except MemoryError:
+        return _fail(arguments, "hasten ran out of memory.", "Close other programs, or use a smaller model.", _MACHINE)
     except Exception as error:
+        if trouble := _trouble_of_machine(error):
+            return _fail(arguments, *trouble, _MACHINE)
         if os.environ.get("HASTEN_DEBUG"):
             raise
         hint = "Please report it with the output of: HASTEN_DEBUG=1 hasten " + shlex.join(arguments)
@@ -159,6 +177,24 @@ def _run(arguments: list[str]) -> int:
         show(parser.format_help().rstrip())
         return 0
     return int(module.run(parser.parsed(rest)))
+
+
+def _trouble_of_machine(error: Exception) -> tuple[str, str] | None:
+    """The sentence and the hint for what a machine refuses to any program; None for any other error."""
+    if not isinstance(error, OSError):
+        return None
+    if error.errno in _REFUSALS:
+        place = f" ({error.filename})" if error.filename else ""
+        return f"The system reports: {error.strerror}{place}.", _REFUSALS[error.errno]
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as refused:  # then no folder can be found for the same reason
+        return None if refused.errno == error.errno else _trouble_of_machine(refused)
+    try:
+        tempfile.gettempdir()
+    except OSError:
+        return "hasten found no folder in which it can write temporary files.", _ROOM
+    return None
 
 
 def _own(arguments: list[str]) -> list[str]:

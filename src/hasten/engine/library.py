@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from hasten.core.errors import TargetError
 from hasten.core.failure import NOT_INSTALLED
+from hasten.core.shared_library import ENGINE_LIBRARY, REINSTALL, refuse_cut_off_engine
 from hasten.engine import abi
 
 # The structures in `abi` were checked against these releases. Another one may have moved a field: refuse, don't crash.
@@ -187,6 +188,7 @@ def release() -> str:
             f"This hasten supports LiteRT {', '.join(KNOWN_RELEASES)}, but {found} is installed.",
             f"Install a supported release ({_INSTALL}), or a newer hasten.",
         )
+    refuse_cut_off_engine()
     return found
 
 
@@ -196,11 +198,8 @@ def load() -> Library:
     release()
     spec = importlib.util.find_spec("ai_edge_litert")
     if spec is None or not spec.submodule_search_locations:
-        raise TargetError(
-            "LiteRT is installed but cannot be imported.",
-            f"Install it again: pip install --force-reinstall {_DISTRIBUTION}",
-        )
-    path = Path(spec.submodule_search_locations[0]) / "libLiteRt.so"
+        raise TargetError("LiteRT is installed but cannot be imported.", REINSTALL)
+    path = Path(spec.submodule_search_locations[0]) / ENGINE_LIBRARY
     try:
         return Library(path)
     except OSError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hasten.core.errors import AcceleratorError
 from hasten.core.failure import NOT_INSTALLED
+from hasten.core.shared_library import is_cut_off
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,8 @@ def open_library(path: str, name: str, kind: str, exports: Sequence[str]) -> c.C
         raise AcceleratorError(
             f"There is no {name} at {path}.", "Give the path of a shared library (.so).", code=NOT_INSTALLED
         )
+    if is_cut_off(Path(path)):
+        raise AcceleratorError(f"The {name} {path} is damaged: it ends too early.", "Build or copy it again.")
     try:
         library = c.CDLL(str(Path(path).resolve()))
     except OSError as error:

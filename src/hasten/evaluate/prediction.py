@@ -123,6 +123,8 @@ def _top(outputs: dict[str, Array], labels: Sequence[str], offset: int) -> tuple
     if values.ndim != 2 or values.shape[0] != 1 or values.shape[1] < 2 or values.dtype.kind != "f":
         return ()
     row = values[0]
+    if not np.isfinite(row).all():
+        return ()  # among values that are no numbers, none is the most likely
     order = np.argsort(-row, kind="stable")[:TOP].tolist()
     return tuple(TopClass(index, _label(labels, index - offset), float(row[index])) for index in order)
 

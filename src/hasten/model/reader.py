@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten.core.errors import ModelError
+from hasten.core.shared_library import refuse_cut_off_engine
 from hasten.model.flatbuffer import CheckedTable, Damage, root_table, text_from_bytes
 from hasten.model.graph import BITS_OF_DTYPE, Graph, Node, OptionValue, Quantization, Shape, Signature, Subgraph, Tensor
 
@@ -63,6 +64,7 @@ class _ModelReader:
     """Walks one file from the root down, and keeps what several parts need: schema, buffers, operator codes."""
 
     def __init__(self, data: memoryview, path: Path) -> None:
+        refuse_cut_off_engine()
         from ai_edge_litert import schema_py_generated as schema  # 150 ms: only when a model is read
 
         if bytes(data[4:8]) != FILE_IDENTIFIER:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from hasten.core.accuracy_notes import NOTES
 from hasten.core.codec import to_data
 from hasten.core.printable import printable
@@ -51,6 +53,10 @@ def document(found: Prediction) -> dict[str, Any]:
 
 
 def _answer(found: Prediction) -> str:
+    bad = sum(int((~np.isfinite(values)).sum()) for values in found.outputs.values() if values.dtype.kind == "f")
+    if bad:
+        total = sum(values.size for values in found.outputs.values())
+        return f"{bad} of {several(total, 'output value')} {'is' if bad == 1 else 'are'} NaN or infinite."
     if not found.top:
         return f"The model computed {several(len(found.outputs), 'output')}."
     best = found.top[0]
@@ -81,8 +87,10 @@ def _outputs(found: Prediction) -> Table:
 
 def _output_data(name: str, values: Array) -> dict[str, Any]:
     has_range = values.size and values.dtype.kind in "fiub"
-    figures = (
+    figures: dict[str, float] = (
         {"min": float(values.min()), "max": float(values.max()), "mean": float(values.mean())} if has_range else {}
     )
+    if values.dtype.kind == "f":
+        figures["non_finite"] = int((~np.isfinite(values)).sum())
     first = values.ravel()[:_FIRST_VALUES].tolist()
     return {"name": name, "type": str(values.dtype), "shape": list(values.shape), **figures, "values": first}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import time
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, UsageError
 from hasten.core.failure import MEMORY_LIMIT, UNSUPPORTED, Failure, failure_from_error
@@ -33,6 +35,13 @@ if TYPE_CHECKING:
     from hasten.engine.classic import ClassicTensor
     from hasten.engine.tensors import Tensor
     from hasten.runner.copies import CopyWays
+
+
+_OUT_OF_MEMORY: Final = (
+    "out of memory",
+    "The runner ran out of memory.",
+    "Close other programs, raise --memory-limit, or use a smaller model.",
+)
 
 
 class Server:
@@ -64,11 +73,12 @@ class Server:
         except HastenError as error:
             return failed(failure_from_error(error, stage))
         except EngineError as error:
+            if stage == "load" and _lacks_room_for(self._path(request)):
+                return failed(Failure(stage, *_OUT_OF_MEMORY, code=MEMORY_LIMIT))
             code = UNSUPPORTED if error.status == abi.STATUS_UNSUPPORTED else ""
             return failed(Failure(stage, "engine", f"{error}.", code=code))
         except MemoryError:
-            hint = "Close other programs, raise --memory-limit, or use a smaller model."
-            return failed(Failure(stage, "out of memory", "The runner ran out of memory.", hint, code=MEMORY_LIMIT))
+            return failed(Failure(stage, *_OUT_OF_MEMORY, code=MEMORY_LIMIT))
         except Exception as error:  # noqa: BLE001 - the parent must get an answer whatever happened here
             return failed(Failure(stage, "bug", f"{type(error).__name__}: {error}", "Please report this."))
         return Message({"ok": True, **reply.body}, reply.frames)
@@ -219,6 +229,18 @@ class Server:
         if self._model is None:
             raise UsageError("This runner has not loaded a model.", "Load one first.")
         return self._model
+
+
+def _lacks_room_for(path: Path) -> bool:
+    """Whether this process may not have as much memory as the file is large: XNNPACK packs all weights into new memory,
+    and does not report why it failed."""
+    try:
+        mmap.mmap(-1, path.stat().st_size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except (AttributeError, ValueError):  # a system without such memory; a file without content
+        return False
+    except OSError as error:
+        return error.errno == errno.ENOMEM
+    return False
 
 
 def _predict(model: CompiledModel | ClassicModel, frames: tuple[bytes | memoryview, ...]) -> tuple[bytes, ...]:

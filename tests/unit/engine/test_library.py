@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hasten.core.errors import TargetError
+from hasten.core.shared_library import is_cut_off
 from hasten.engine import abi, library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +59,19 @@ def test_a_package_without_its_library(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: spec)
     with pytest.raises(TargetError, match="does not load"):
         library.load()
+
+
+def test_a_library_that_ends_too_early_is_not_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    spec = importlib.util.find_spec("ai_edge_litert")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    whole = Path(spec.submodule_search_locations[0]) / "libLiteRt.so"
+    (tmp_path / whole.name).write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    monkeypatch.setattr(spec, "submodule_search_locations", [str(tmp_path)])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: spec)
+    with pytest.raises(TargetError, match="is damaged: it ends too early"):
+        library.release()
+    assert not is_cut_off(whole)
 
 
 def test_a_library_that_lacks_a_function(monkeypatch: pytest.MonkeyPatch) -> None:

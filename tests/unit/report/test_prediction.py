@@ -40,6 +40,12 @@ def test_outputs_without_classes_have_a_row_each() -> None:
 def test_the_document_keeps_its_keys() -> None:
     found = document(_found((TopClass(1, "dog", 0.9),)))
     assert set(found) == {"model", "plan", "outputs", "top", "preprocess", "notes", "output"}
-    assert set(found["outputs"][0]) == {"name", "type", "shape", "min", "max", "mean", "values"}
+    assert set(found["outputs"][0]) == {"name", "type", "shape", "min", "max", "mean", "non_finite", "values"}
     assert found["top"] == [{"index": 1, "label": "dog", "value": 0.9}]
     assert found["output"] is None
+
+
+def test_values_that_are_no_numbers_come_first() -> None:
+    found = _found((), outputs={"scores": np.array([[np.nan, 0.9], [np.inf, 1.0]], np.float32)})
+    assert terminal_text(view(found)).splitlines()[0] == "2 of 4 output values are NaN or infinite."
+    assert document(found)["outputs"][0]["non_finite"] == 2

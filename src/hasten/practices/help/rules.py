@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.block import cores_of_others
 from hasten.core.doubts import DISTURBED, OUTLIERS
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
+from hasten.core.samples import BUSY_CORES
 from hasten.practices.help import facts
 from hasten.practices.help.facts import Check, Status
 from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hasten.core.machine import Machine
     from hasten.core.samples import Samples
     from hasten.practices.help.facts import DoctorFound
@@ -27,13 +31,14 @@ FAST_INT8: Final = ("avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
 
 def machine_checks(machine: Machine) -> list[Check]:
     """What the description of a machine tells."""
-    little_memory = machine.memory_mb < _LITTLE_MEMORY_MB
+    free_mb = machine.memory_mb if machine.free_memory_mb is None else machine.free_memory_mb
+    little_memory = min(machine.memory_mb, free_mb) < _LITTLE_MEMORY_MB
     busy = machine.load_average > _BUSY_LOAD * machine.cores
     coarse = machine.timer_ns > _COARSE_TIMER_NS
     return [
         Check(facts.ENGINE, Status.OK, remark("help.engine", engine=machine.engine, python=machine.python)),
         _processor(machine),
-        _warning(facts.MEMORY, little_memory, "help.memory", memory_mb=machine.memory_mb),
+        _warning(facts.MEMORY, little_memory, "help.memory", memory_mb=machine.memory_mb, free_mb=free_mb),
         _warning(facts.OTHER_LOAD, busy, "help.load", load=machine.load_average),
         _clock(machine),
         *_power(machine),
@@ -77,11 +82,11 @@ def _energy(machine: Machine) -> Check:
     return Check(facts.ENERGY, Status.MISSING, remark(code))
 
 
-def cache_check(folder: str, *, writable: bool) -> Check:
+def cache_check(folder: str, trouble: str = "") -> Check:
     """Whether what was measured of a machine can be kept."""
-    if writable:
+    if not trouble:
         return Check(facts.CACHE, Status.OK, remark("help.cache"))
-    return Check(facts.CACHE, Status.WARNING, remark("help.cache-locked", folder=folder))
+    return Check(facts.CACHE, Status.WARNING, remark("help.cache-locked", folder=folder, why=trouble))
 
 
 def run_checks(accelerator: str, samples: Samples) -> list[Check]:
@@ -91,7 +96,20 @@ def run_checks(accelerator: str, samples: Samples) -> list[Check]:
         spread = samples.p95_ms / samples.median_ms - 1 if samples.median_ms else 0.0
         noisy = any(doubt.code in _NOISE for doubt in samples.doubts())
         found.append(_warning(facts.NOISE, noisy, "help.noise", spread=spread))
+        busy = cores_of_others(samples.blocks)
+        if busy > BUSY_CORES:
+            found.append(Check(facts.OTHER_LOAD, Status.WARNING, remark("help.busy-bad", cores=busy)))
     return found
+
+
+def with_measured_load(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """The checks with what other programs were seen to use, if it was much, in place of the load average.
+
+    The average is that of a minute: it knows nothing of a program that has just begun.
+    """
+    measured = next((check for check in checks if check.finding.code == "help.busy-bad"), None)
+    kept = [check for check in checks if check is not measured]
+    return tuple(measured if measured and check.name == facts.OTHER_LOAD else check for check in kept)
 
 
 def finding_of(found: DoctorFound) -> Finding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
@@ -28,7 +27,7 @@ from hasten.practices.help.facts import (
     DoctorFound,
     Status,
 )
-from hasten.practices.help.rules import cache_check, machine_checks, run_checks
+from hasten.practices.help.rules import cache_check, machine_checks, run_checks, with_measured_load
 from hasten.targets.base import Limits
 from hasten.targets.local import LocalTarget
 from hasten.targets.ssh import SshTarget
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _RUN_SECONDS: Final = 0.3
 _SECONDS_TO_LOOK: Final = 15.0
+_CACHED_BYTES: Final = 4096
 
 
 def run(effort: Effort) -> DoctorFound:
@@ -52,7 +52,7 @@ def run(effort: Effort) -> DoctorFound:
         machine = effort.target.machine()
     except RunnerFailed as failed:
         return DoctorFound((Check(ENGINE, Status.MISSING, _failed(failed.failure)),))
-    return DoctorFound((*machine_checks(machine), _cache(), *_runs(effort)))
+    return DoctorFound(with_measured_load((*machine_checks(machine), _cache(), *_runs(effort))))
 
 
 def devices(names: Sequence[str] = (), progress: Progress = no_progress) -> DevicesFound:
@@ -140,7 +140,14 @@ def _failed(failure: Failure) -> Remark:
 
 def _cache() -> Check:
     folder = cache_folder().parent
-    return cache_check(str(folder), writable=os.access(folder if folder.exists() else folder.parent, os.W_OK))
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest) as stream:
+            stream.write(bytes(_CACHED_BYTES))
+            stream.flush()
+    except OSError as error:
+        return cache_check(str(folder), error.strerror or str(error))
+    return cache_check(str(folder))
 
 
 def _runs(effort: Effort) -> Iterator[Check]:

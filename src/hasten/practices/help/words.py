@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _LOAD: Final = "The load average is {load:.1f}."
+_CLOSE: Final = "Close other programs before you measure."
 _NOISE: Final = "p95 is {spread:percent} above the median."
+
+
+def _little_memory(facts: Mapping[str, Any]) -> str:
+    free = facts.get("free_mb", facts["memory_mb"])
+    if free < facts["memory_mb"]:
+        return f"Only {free / 1024:.1f} GB of {facts['memory_mb'] / 1024:.1f} GB are free."
+    return f"Only {facts['memory_mb'] / 1024:.1f} GB."
+
+
+def _locked(facts: Mapping[str, Any]) -> str:
+    why = f": {facts['why']}" if facts.get("why") else ""
+    return f"{facts['folder']} cannot be written{why}."
 
 
 def _processor(facts: Mapping[str, Any]) -> str:
@@ -60,11 +73,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     "help.engine": Phrase("LiteRT {engine}, Python {python}."),
     "help.processor": Phrase(_processor),
     "help.memory": Phrase(lambda facts: f"{facts['memory_mb'] / 1024:.1f} GB."),
-    "help.memory-bad": Phrase(
-        lambda facts: f"Only {facts['memory_mb'] / 1024:.1f} GB.", "Compare only a few models at a time."
-    ),
+    "help.memory-bad": Phrase(_little_memory, "Close other programs. Compare only a few models at a time."),
     "help.load": Phrase(_LOAD),
-    "help.load-bad": Phrase(_LOAD, "Close other programs before you measure."),
+    "help.load-bad": Phrase(_LOAD, _CLOSE),
+    "help.busy-bad": Phrase("Other processes keep {cores:.1f} cores busy.", _CLOSE),
     "help.clock-unknown": Phrase(_clock),
     "help.clock-moves": Phrase(
         "The governor '{governor}' changes the CPU clock during a measurement.",
@@ -88,7 +100,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         "This user cannot read an energy counter.", "On Intel and AMD under Linux, run as root."
     ),
     "help.cache": Phrase("The cache folder can be written."),
-    "help.cache-locked": Phrase("{folder} cannot be written.", "Set XDG_CACHE_HOME to a folder of yours."),
+    "help.cache-locked": Phrase(_locked, "Set XDG_CACHE_HOME to a folder of yours."),
     "help.runs": Phrase("A small network takes {median_ms:ms}."),
     "help.noise": Phrase(_NOISE),
     "help.noise-bad": Phrase(_NOISE, "Expect wide intervals, or close other programs."),

@@ -41,7 +41,7 @@ def fine() -> DoctorFound:
     runs = Check(RUNS_ON["cpu"], Status.OK, remark("help.runs", median_ms=0.0843))
     steady = Check("noise", Status.OK, remark("help.noise", spread=0.02))
     no_gpu = Check(RUNS_ON["gpu"], Status.MISSING, said("The engine finds no GPU.", hint="Install a driver."))
-    return DoctorFound((*machine_checks(machine), cache_check("/home/me/.cache", writable=True), runs, steady, no_gpu))
+    return DoctorFound((*machine_checks(machine), cache_check("/home/me/.cache"), runs, steady, no_gpu))
 
 
 def troubled() -> DoctorFound:
@@ -50,7 +50,7 @@ def troubled() -> DoctorFound:
     held = ("under-voltage", "throttled-earlier")
     machine = replace(MACHINE, hypervisor=False, energy_counter=False, held_back=held, **bad)  # type: ignore[arg-type]
     noisy = Check("noise", Status.WARNING, remark("help.noise-bad", spread=0.31))
-    return DoctorFound((*machine_checks(machine), cache_check("/home/me/.cache", writable=False), noisy))
+    return DoctorFound((*machine_checks(machine), cache_check("/home/me/.cache", "Permission denied"), noisy))
 
 
 def without_engine() -> DoctorFound:

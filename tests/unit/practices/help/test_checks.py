@@ -20,7 +20,7 @@ from hasten.core.samples import Samples
 from hasten.measure.effort import Effort
 from hasten.practices.help import run as run_module
 from hasten.practices.help.facts import CACHE, RUNS_ON, Device, Status
-from hasten.practices.help.rules import finding_of, run_checks
+from hasten.practices.help.rules import finding_of, machine_checks, run_checks, with_measured_load
 from hasten.practices.help.run import devices, run
 from hasten.practices.help.view import document, view
 from hasten.practices.help.words import BOOK
@@ -198,8 +198,28 @@ def test_without_an_engine_that_is_all_there_is_to_say() -> None:
 def test_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert checks_of(PlantedTarget())["cache"].status is Status.OK
-    monkeypatch.setattr("hasten.practices.help.run.os.access", lambda path, mode: False)
-    assert checks_of(PlantedTarget())["cache"].status is Status.WARNING
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    locked = checks_of(PlantedTarget())["cache"]
+    assert (locked.status, locked.finding.facts["why"]) == (Status.WARNING, "Not a directory")
+
+
+def test_load_that_has_just_begun_is_seen_in_the_runs() -> None:
+    blocks = tuple(
+        Block(0, 0.0, array("q", [1_000_000] * 40), Conditions(0.05, 0.05, other_cores_busy=1.5, cores=2))
+        for _ in range(4)
+    )
+    idle = machine_checks(replace(MACHINE, load_average=0.0))
+    found = with_measured_load((*idle, *run_checks("cpu", Samples(blocks))))
+    (load,) = [check for check in found if check.name == "other load"]
+    assert (load.status, load.finding.facts["cores"]) == (Status.WARNING, pytest.approx(1.5))
+    quiet = run_checks("cpu", Samples(tuple(replace(block, conditions=Conditions()) for block in blocks)))
+    assert with_measured_load((*idle, *quiet)) == (*idle, *quiet)
+
+
+def test_little_free_memory_is_a_warning() -> None:
+    by_name = {check.name: check for check in machine_checks(replace(MACHINE, memory_mb=8192, free_memory_mb=300))}
+    assert by_name["memory"].status is Status.WARNING
 
 
 def test_clock_that_never_moves_gives_no_error() -> None:
