@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all check format approve readme bench-self bench-trust tables software-gpu kotlin ssh-devices clean
+.PHONY: demo test test-all check format approve readme bench-self bench-trust bench-faults tables software-gpu kotlin ssh-devices clean
 
 # Into a new folder each time: nothing that was made before is overwritten.
 demo: $(READY) ## tune the embedded model on its data, and say where the report is
@@ -67,6 +67,9 @@ bench-self: $(READY) ## measure hasten itself (about 75 minutes on an idle machi
 # Goes on where the last run of the same commit stopped; ONLY="compare equal.quiet" runs these parts.
 bench-trust: $(READY) ## results on a quiet and on a busy machine, against the truth (about 80 minutes)
 	$(BIN)/python -m benchmarks.trust $(foreach part,$(ONLY),--only $(part))
+
+bench-faults: $(READY) ## planted problems and damaged files (as root, on an idle machine; about 30 minutes)
+	$(BIN)/python -m benchmarks faults damaged_files robust
 
 tables: $(READY) ## write the README's tables from benchmarks/results
 	$(BIN)/python -m scripts.refresh_tables

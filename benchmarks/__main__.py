@@ -34,6 +34,8 @@ NAMES: Final = (
     "accuracy_verdicts",
     "runner_copies",
     "robust",
+    "faults",
+    "damaged_files",
     "thin",
     "quick",
     "report",

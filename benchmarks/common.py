@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import datetime
 import functools
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -83,6 +86,13 @@ def write_whole(path: Path, text: str) -> None:
     new = path.with_name(f".{path.name}.new")
     new.write_text(text, encoding="utf-8")
     new.replace(path)
+
+
+def own_folder() -> Path:
+    """A folder for as long as this process lives."""
+    folder = Path(tempfile.mkdtemp(prefix="hasten-benchmark-"))
+    atexit.register(shutil.rmtree, folder)
+    return folder
 
 
 def spread(values: list[float]) -> float:

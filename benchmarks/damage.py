@@ -1,4 +1,4 @@
-"""Model files that went wrong: bytes flipped, cut off, mixed up, zeroed, or set to values that nobody expects.
+"""Files that went wrong: bytes flipped, cut off, mixed up, zeroed, or set to values that nobody expects.
 
 Number `n` always gives the same bytes, so that what it brings to light can be looked at again.
 """
@@ -62,6 +62,14 @@ def damaged(number: int, models: list[Base]) -> tuple[str, bytes]:
     kind = kinds[number % len(kinds)]
     base = models[number // len(kinds) % len(models)]
     return f"{kind} of {base.name}", _KINDS[kind](chance, base, chance.choice(models))
+
+
+def damaged_bytes(number: int, content: bytes) -> bytes:
+    """Any other content, cut off or with flipped bits: the damage with this number."""
+    chance = random.Random(number)
+    if number % 2:
+        return content[: chance.randrange(len(content))]
+    return _flip(chance, content, range(len(content)))
 
 
 def _base(name: str, data: bytes, path: Path) -> Base:

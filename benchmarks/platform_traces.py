@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.common import record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _MEGABYTES: Final = 100
 _MOST_SECONDS: Final = 60
@@ -53,10 +53,10 @@ def main() -> int:
     megabytes = parser.parse_args().megabytes
     figures: dict[str, Any] = {"megabytes": megabytes}
     passed = True
-    for name, pieces in (("perfetto", _perfetto), ("atrace", _atrace), ("chrome", _chrome)):
+    for name, pieces in FORMATS.items():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace"
-            _write(path, pieces(), megabytes * 1_000_000)
+            write(path, pieces(), megabytes * 1_000_000)
             seconds, memory_mb = _examined(path)
         speed = round(megabytes / seconds, 1)
         figures[name] = {"cpu_seconds": round(seconds, 1), "mb_a_second": speed, "memory_mb": round(memory_mb)}
@@ -74,7 +74,8 @@ def _examined(path: Path) -> tuple[float, float]:
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3
 
 
-def _write(path: Path, pieces: Iterator[bytes], size: int) -> None:
+def write(path: Path, pieces: Iterator[bytes], size: int) -> None:
+    """Write a trace of about this many bytes."""
     written = 0
     with path.open("wb") as stream:
         while written < size:
@@ -145,6 +146,9 @@ def _number(field: int, value: int) -> bytes:
 
 def _bytes(field: int, value: bytes) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(value)) + value
+
+
+FORMATS: Final[dict[str, Callable[[], Iterator[bytes]]]] = {"perfetto": _perfetto, "atrace": _atrace, "chrome": _chrome}
 
 
 if __name__ == "__main__":

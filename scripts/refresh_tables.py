@@ -207,6 +207,23 @@ def _robust(result: Result) -> Iterator[Row]:
     yield f"{result['damaged_files']:,} damaged model files", f"{found}; {refused}", "none"
 
 
+def _damaged_files(result: Result) -> Iterator[Row]:
+    counts = {kind: result[kind] for kind in ("sessions", "bundles", "traces")}
+    found = "; ".join(
+        f"{kind}: {of.get('read', 0)} read, {of.get('refused', 0)} refused" for kind, of in counts.items()
+    )
+    yield (
+        f"{sum(of['tried'] for of in counts.values()):,} damaged sessions, bundles and traces",
+        "; ".join(found),
+        "none",
+    )
+
+
+def _faults(result: Result) -> Iterator[Row]:
+    named, survived = f"{result['named']} of {result['planted']}", f"{result['survived']} of {result['to_survive']}"
+    yield "planted problems", f"{named} named, none on a clean set-up; {survived} others survived", "all"
+
+
 def _evaluation(result: Result) -> Iterator[Row]:
     found = {name: times(result[name]["ratio"]) for name in ("demo", "jpeg") if name in result}
     told = "; ".join(f"{ratio} ({'arrays' if name == 'demo' else 'JPEG files'})" for name, ratio in found.items())
@@ -415,6 +432,8 @@ _ROWS: Final[dict[str, Callable[[Result], Iterator[Row]]]] = {
     "ssh_trial": _ssh_trial,
     "doctor": _doctor,
     "robust": _robust,
+    "damaged_files": _damaged_files,
+    "faults": _faults,
 }
 TABLES: Final[dict[str, Callable[[Results], str]]] = {
     "machine": _machine,
