@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.remark import Remark, remark
 from hasten.explanation.diff.facts import WEIGHTS, DiffRow, Status
 from hasten.explanation.tensor_errors import DROP_DB, LARGE_ERROR_DB
+from hasten.model.graph import STATE_OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -170,10 +171,9 @@ def ranked(rows: Sequence[DiffRow]) -> list[DiffRow]:
     return [replace(row, rank=ranks.get(row.index)) for row in rows]
 
 
-def _added(row: DiffRow) -> float:
-    if row.added_db is None:  # not finite, or a choice that is wrong: nothing is worse
-        return -math.inf
-    return row.added_db
+def _added(row: DiffRow, unknown: float = -math.inf) -> float:
+    """The SNR of what a node adds. Unknown ones are not finite, or choices that are wrong: nothing is worse."""
+    return unknown if row.added_db is None else row.added_db
 
 
 def first_divergent(rows: Sequence[DiffRow]) -> int | None:
@@ -197,10 +197,13 @@ def unproven_span(rows: Sequence[DiffRow], feeds: Mapping[int, Sequence[int]]) -
     A node is suspected where its SNR is clearly below that of its inputs while it adds nothing itself, or nobody knows.
     """
     by_node = {row.index: row for row in rows if row.index is not None}
-    coarse = any(row.status is Status.PRECISION for row in rows)
+    # Steps of integers add up behind a node that nobody can run, and are no fault of it.
+    coarse = any(row.status is not Status.UNKNOWN and _added(row, math.inf) < EXACT_DB for row in rows)
     limit = LARGE_ERROR_DB if coarse else EXACT_DB
     for node in sorted(by_node):
         row = by_node[node]
+        if row.op in STATE_OPERATORS:  # what it reads was written in an earlier run
+            continue
         inherited = EXACT_DB if row.inherited_db is None else min(EXACT_DB, row.inherited_db)
         if row.snr_db is None or row.snr_db >= limit or inherited - row.snr_db < DROP_DB:
             continue

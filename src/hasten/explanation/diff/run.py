@@ -109,7 +109,8 @@ class _Diff:
         feeds = _feeds(read.wirings[1])
         first = first_divergent(rows)
         has_fault = any(row.status.is_fault for row in rows)
-        span = None if has_fault else unproven_span(rows, feeds)
+        is_off = not outputs or any(output.differing or output.not_finite for output in outputs)
+        span = unproven_span(rows, feeds) if is_off and not has_fault else None
         fusion = None if has_fault or span else self._fusion(read, outputs)
         clipped = clipped_nodes(self._subjects[1].subgraph, _first_outputs(read.pairing), read.values[0])
         self._progress(1.0, "done")

@@ -217,8 +217,8 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     "diff.equal-outputs": Phrase(
         lambda facts: (
-            "The outputs of A and B are equal to the last bit. Inner values differ by no more than rounding."
-            f"{_but(facts['unknown'])}"
+            "The outputs of A and B are equal to the last bit."
+            + (_but(facts["unknown"]) or " Inner values differ by no more than rounding.")
         )
     ),
     "diff.rounding": Phrase(

@@ -225,6 +225,14 @@ def test_error_behind_nodes_that_nobody_could_run_is_theirs() -> None:
     assert unproven_span([row(0), unread(1), unread(2), hidden], FEEDS) == (1, 2)
 
 
+def test_steps_of_integers_and_states_are_not_held_against_nodes_that_nobody_could_run() -> None:
+    steps = row(1, Status.ROUNDING, added_db=38.0)
+    assert unproven_span([row(0), steps, unread(2, snr_db=30.0)], FEEDS) is None
+    assert unproven_span([row(0), steps, unread(2, snr_db=12.0)], FEEDS) == (2, 2)
+    state = replace(unread(2, snr_db=12.0), op="READ_VARIABLE")
+    assert unproven_span([row(0), row(1), state], FEEDS) is None
+
+
 def test_constants_and_nodes_that_explain_themselves_are_not_suspected() -> None:
     low = row(1, snr_db=12.0, inherited_db=None)
     constant = replace(unread(0), why=remark(CONSTANT))
