@@ -405,6 +405,13 @@ def _tune_rewrites(result: Result) -> Iterator[Row]:
     yield what, f"{found}; largest time ratio {result['worst_ratio']:.2f}", "none slower by more than 3 %"
 
 
+def _diff(result: Result) -> Iterator[Row]:
+    parts = [result["chosen"], result["random"]]
+    named, planted = (sum(part[key] for part in parts) for key in ("named", "planted"))
+    found = f"{named} of {planted}; {len(result['spoken_of'])} of {result['equal_pairs']} equal pairs blamed"
+    yield "`diff` names the node with a planted fault, and no other", found, "19 of 20; no equal pair"
+
+
 _ROWS: Final[dict[str, Callable[[Result], Iterator[Row]]]] = {
     "trust": _trust,
     "repeatable": _repeatable,
@@ -430,6 +437,7 @@ _ROWS: Final[dict[str, Callable[[Result], Iterator[Row]]]] = {
     "report": _report,
     "platform_traces": _platform_traces,
     "ssh_trial": _ssh_trial,
+    "diff": _diff,
     "doctor": _doctor,
     "robust": _robust,
     "damaged_files": _damaged_files,
