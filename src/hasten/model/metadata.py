@@ -1,4 +1,4 @@
-"""Reads TFLite Metadata: what the author says about inputs and outputs, and the files (labels) packed behind the model.
+"""TFLite Metadata: what the author says about inputs and outputs, and the files (labels) packed behind the model.
 
 It is a flatbuffer of its own (identifier M001) in the buffer named TFLITE_METADATA. Slots are those of
 tensorflow_lite_support/metadata/metadata_schema.fbs; a table with more slots than are known here is read all the same.
@@ -12,8 +12,9 @@ import zipfile
 import zlib
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import flatbuffers
 import numpy as np
 from flatbuffers import number_types
 
@@ -24,7 +25,7 @@ from hasten.model.reader import map_file, read_graph
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hasten.model.graph import Tensor
 
@@ -37,6 +38,9 @@ _CONTENT_KINDS = ("unknown", "feature", "image", "bounding box", "audio")
 _COLOR_SPACES = ("unknown", "rgb", "grayscale")
 _FILE_KINDS = ("unknown", "descriptions", "axis labels", "value labels", "score calibration", "vocabulary")
 _NORMALIZATION = 1
+_MOST_SLOTS = 8
+AXIS_LABELS = "axis labels"
+"""The kind of a file that names the classes of an output, a line for each."""
 
 
 class _Model(IntEnum):
@@ -224,3 +228,70 @@ def _tables(table: CheckedTable | None, slot: int) -> list[CheckedTable]:
         return []
     start = table.Vector(field)
     return [table.child(table.Indirect(start + 4 * index)) for index in range(table.VectorLen(field))]
+
+
+def metadata_bytes(metadata: ModelMetadata, *, name: str = "", description: str = "") -> bytes:
+    """The content of the buffer TFLITE_METADATA. Packing the files that it names is up to the caller."""
+    builder = flatbuffers.Builder(1024)
+    inputs = _put_list(builder, [_put_tensor(builder, entry) for entry in metadata.inputs])
+    outputs = _put_list(builder, [_put_tensor(builder, entry) for entry in metadata.outputs])
+    subgraph = _put_table(builder, {_Subgraph.INPUTS: inputs, _Subgraph.OUTPUTS: outputs})
+    texts = {_Model.NAME: name, _Model.DESCRIPTION: description}
+    slots = {slot: builder.CreateString(text) for slot, text in texts.items() if text}
+    slots[_Model.SUBGRAPHS] = _put_list(builder, [subgraph])
+    builder.Finish(_put_table(builder, slots), file_identifier=FILE_IDENTIFIER)
+    return bytes(builder.Output())
+
+
+def _put_tensor(builder: flatbuffers.Builder, entry: TensorMetadata) -> int:
+    slots = {_Tensor.NAME: builder.CreateString(entry.tensor)} if entry.tensor else {}
+    if entry.color_space is not None:
+        image = _put_table(builder, {}, {_Pair.FIRST: _COLOR_SPACES.index(entry.color_space)})
+        slots[_Tensor.CONTENT] = _put_union(builder, _CONTENT_KINDS.index("image"), image)
+    elif entry.sample_rate_hz is not None:
+        sound = _put_table(builder, {}, wide={_Pair.FIRST: entry.sample_rate_hz})
+        slots[_Tensor.CONTENT] = _put_union(builder, _CONTENT_KINDS.index("audio"), sound)
+    if entry.mean and entry.std:
+        numbers = {
+            slot: builder.CreateNumpyVector(np.array(values, np.float32))
+            for slot, values in ((_Pair.FIRST, entry.mean), (_Pair.SECOND, entry.std))
+        }
+        unit = _put_union(builder, _NORMALIZATION, _put_table(builder, numbers))
+        slots[_Tensor.PROCESS_UNITS] = _put_list(builder, [unit])
+    if entry.files:
+        files = [
+            _put_table(
+                builder, {_File.NAME: builder.CreateString(file.name)}, {_File.KIND: _FILE_KINDS.index(file.kind)}
+            )
+            for file in entry.files
+        ]
+        slots[_Tensor.FILES] = _put_list(builder, files)
+    return _put_table(builder, slots)
+
+
+def _put_union(builder: flatbuffers.Builder, kind: int, table: int) -> int:
+    return _put_table(builder, {_Union.TABLE: table}, {_Union.KIND: kind})
+
+
+def _put_table(
+    builder: flatbuffers.Builder,
+    offsets: Mapping[Any, int],
+    numbers: Mapping[Any, int] | None = None,
+    wide: Mapping[Any, int] | None = None,
+) -> int:
+    """A table of strings, vectors and tables, of one-byte numbers and of four-byte numbers, by slot."""
+    builder.StartObject(_MOST_SLOTS)
+    for slot, offset in offsets.items():
+        builder.PrependUOffsetTRelativeSlot(int(slot), offset, 0)
+    for slot, number in (numbers or {}).items():
+        builder.PrependUint8Slot(int(slot), number, 0)
+    for slot, number in (wide or {}).items():
+        builder.PrependUint32Slot(int(slot), number, 0)
+    return int(builder.EndObject())
+
+
+def _put_list(builder: flatbuffers.Builder, tables: Sequence[int]) -> int:
+    builder.StartVector(4, len(tables), 4)
+    for table in reversed(tables):
+        builder.PrependUOffsetTRelative(table)
+    return int(builder.EndVector())

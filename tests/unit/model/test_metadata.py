@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hasten.core.errors import ModelError
-from hasten.model.metadata import AssociatedFile, read_metadata, read_packed_file
+from hasten.model.metadata import (
+    AssociatedFile,
+    ModelMetadata,
+    TensorMetadata,
+    metadata_bytes,
+    read_metadata,
+    read_packed_file,
+)
 from hasten.model.reader import read_graph
 
 Write = Callable[[Any], Path]
@@ -46,7 +54,7 @@ def add_list(builder: flatbuffers.Builder, tables: list[int]) -> int:
     return int(builder.EndVector())
 
 
-def metadata_bytes(identifier: bytes = b"M001") -> bytes:
+def constructed(identifier: bytes = b"M001") -> bytes:
     """An RGB image and 16 kHz audio in, class scores with labels out."""
     builder = flatbuffers.Builder(512)
     mean = builder.CreateNumpyVector(np.array([127.5, 116, 104], np.float32))
@@ -90,7 +98,7 @@ def test_a_model_without_metadata_has_none(write_model: Write, sample: Any) -> N
 
 
 def test_inputs_say_how_they_are_to_be_made(write_model: Write, sample: Any) -> None:
-    metadata = read_metadata(write_model(attach(sample, metadata_bytes())))
+    metadata = read_metadata(write_model(attach(sample, constructed())))
     assert metadata is not None
     image, audio = metadata.inputs
     assert image.color_space == "rgb"
@@ -101,7 +109,7 @@ def test_inputs_say_how_they_are_to_be_made(write_model: Write, sample: Any) -> 
 
 
 def test_labels_packed_behind_the_model_are_read(write_model: Write, sample: Any) -> None:
-    path = write_model(attach(sample, metadata_bytes()))
+    path = write_model(attach(sample, constructed()))
     append_archive(path, {"labels.txt": b"cat\ndog\n"})
     graph = read_graph(path)
     assert read_packed_file(graph, "labels.txt") == b"cat\ndog\n"
@@ -111,7 +119,7 @@ def test_labels_packed_behind_the_model_are_read(write_model: Write, sample: Any
 
 
 def test_a_model_without_archive_holds_no_files(write_model: Write, sample: Any) -> None:
-    graph = read_graph(write_model(attach(sample, metadata_bytes())))
+    graph = read_graph(write_model(attach(sample, constructed())))
     with pytest.raises(ModelError, match="cannot be unpacked"):
         read_packed_file(graph, "labels.txt")
 
@@ -126,10 +134,42 @@ def test_a_packed_file_that_is_too_large_is_refused(
         read_packed_file(read_graph(path), "labels.txt")
 
 
-@pytest.mark.parametrize("content", [metadata_bytes(b"M999"), b"M001", b"text in the place of metadata"])
+@pytest.mark.parametrize("content", [constructed(b"M999"), b"M001", b"text in the place of metadata"])
 def test_metadata_of_another_format_is_refused(write_model: Write, sample: Any, content: bytes) -> None:
     with pytest.raises(ModelError, match="unknown format"):
         read_metadata(write_model(attach(sample, content)))
+
+
+NUMBERS = st.lists(st.floats(-1000, 1000, width=32), min_size=1, max_size=4).map(tuple)
+SAID = st.builds(
+    TensorMetadata,
+    color_space=st.sampled_from([None, "rgb", "grayscale"]),
+    mean=NUMBERS,
+    std=NUMBERS,
+    files=st.lists(
+        st.builds(
+            AssociatedFile,
+            st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20),
+            st.sampled_from(["axis labels", "value labels", "vocabulary"]),
+        ),
+        max_size=2,
+    ).map(tuple),
+)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(image=SAID, scores=SAID)
+def test_what_is_written_is_read_again(
+    write_model: Write, sample: Any, image: TensorMetadata, scores: TensorMetadata
+) -> None:
+    given_metadata = ModelMetadata((replace(image, tensor="image"),), (replace(scores, tensor="result"),))
+    path = write_model(attach(sample, metadata_bytes(given_metadata, name="Sample")))
+    assert read_metadata(path) == given_metadata
+
+
+def test_sounds_keep_their_rate(write_model: Write, sample: Any) -> None:
+    said = ModelMetadata((TensorMetadata(sample_rate_hz=44_100, tensor="image"),), (TensorMetadata(tensor="result"),))
+    assert read_metadata(write_model(attach(sample, metadata_bytes(said)))) == said
 
 
 @settings(max_examples=300, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -141,7 +181,7 @@ def test_metadata_of_another_format_is_refused(write_model: Write, sample: Any, 
 def test_mutated_metadata_gives_a_model_error_or_metadata(
     write_model: Write, sample: Any, changes: list[tuple[int, int]], keep: int, cut: bool
 ) -> None:
-    content = bytearray(metadata_bytes())
+    content = bytearray(constructed())
     for position, value in changes:
         content[position % len(content)] = value
     if cut:
