@@ -19,6 +19,7 @@ NAMES: Final = (
     "quantize",
     "mixing",
     "same_choice",
+    "retraining",
     "whole",
     "threads",
     "accelerators",

@@ -30,6 +30,7 @@ from hasten.practices.accelerators.facts import AcceleratorOptions
 from hasten.practices.help.facts import DoctorOptions
 from hasten.practices.operators.facts import OperatorOptions
 from hasten.practices.threads.facts import QUIET, SITUATIONS
+from hasten.retraining.options import HeadOptions, RetrainOptions
 
 if TYPE_CHECKING:
     import os
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from hasten.practices.quantize.facts import QuantizeFound
     from hasten.practices.threads.facts import ThreadsFound
     from hasten.report.live import Serving
+    from hasten.retraining.facts import RetrainFound
     from hasten.search.facts import TuneFound
     from hasten.search.settings import SearchSettings
     from hasten.show.blocks import Block
@@ -91,8 +93,10 @@ __all__ = [
     "Data",
     "DoctorOptions",
     "Effort",
+    "HeadOptions",
     "IoTypes",
     "OperatorOptions",
+    "RetrainOptions",
     "SearchSettings",
     "accelerators",
     "app",
@@ -128,6 +132,7 @@ __all__ = [
     "profile_export",
     "quantize",
     "read_session",
+    "retrain",
     "run_once",
     "serve_report",
     "session_lines",
@@ -773,6 +778,29 @@ def tune(
     place = SearchFolder(pathlib.Path(folder), TUNE, line, resume=asked.resume, version=VERSION)
     store = VariantStore(target, candidate, graph, given, asked, place)
     return _found(tuning.run(store, seconds, _companions, effort.progress), candidate, effort)
+
+
+@checked
+def retrain(
+    model: Path,
+    out: Path,
+    plan: Plan = Plan(),
+    workload: Workload = Workload(),
+    *,
+    data: Data = Data(),
+    options: RetrainOptions = RetrainOptions(),
+    effort: Effort = Effort(),
+) -> RetrainFound:
+    """A new head for a model, fitted to the classes of labeled data, and the file of it.
+
+    The plan runs the model while its features are taken. A part of the data is kept for the test, and listed beside
+    the new file.
+    """
+    from hasten.retraining.run import run
+
+    candidate, graph = open_model(model, plan, workload)
+    found = run(candidate, graph, pathlib.Path(out), data, options, effort)
+    return _found(found, candidate, effort)
 
 
 def run_once(

@@ -23,15 +23,17 @@ PAIR = (MODEL, hasten.Plan())
 SAMPLE: dict[str, Any] = {"model": MODEL, "folder": "out", "first": PAIR, "second": PAIR, "original": PAIR}
 SAMPLE |= {"changed": PAIR, "minutes": 1, "limits": {"latency": "1 s"}, "command": ["true"], "path": "x"}
 SAMPLE |= {"session": "x.jsonl", "source": "", "replaces": "ADD", "types": "float32[:], float32[:]"}
+SAMPLE |= {"out": "new.tflite"}
 # For each argument, by its name: what it must not be.
 WRONG: dict[str, tuple[object, ...]] = {
-    **dict.fromkeys(("model", "folder", "path"), NO_PATH),
+    **dict.fromkeys(("model", "folder", "path", "out"), NO_PATH),
     **dict.fromkeys(("first", "second", "original", "changed"), NO_PAIR),
     "plan": ("threads=2", 2, {"threads": 2}),
     "workload": ("x", 2, {}),
     "effort": (5, "10s", {"seconds": 1}, None),
     "data": ("folder", 3, None),
     "settings": ("fast", 3, {}),
+    "asked": ("int8", 3, {}),
     "options": ("x", 3, None, {}),
     "seconds": NO_NUMBER,
     "minutes": (*NO_NUMBER, 0),
@@ -82,7 +84,7 @@ WRONG: dict[str, tuple[object, ...]] = {
 PLAN_OPTIONS = ("cpu.flags=1", None, 3, (("cpu.flags", 1),), ("x",), {"cpu.flags": "1"})
 # What no call decides by: switches that any value turns on or off, places for results, texts that are only shown.
 FREE = {"roofline", "replay", "output", "timeline", "inputs", "comparison", "trust_bundle", "mix", "extras", "resume"}
-FREE |= {"skip_bad", "clock", "strict", "rewrites"}
+FREE |= {"skip_bad", "clock", "strict", "rewrites", "refit_head"}
 FREE_SETTINGS = {"command", "kernels"}
 # Records that hasten makes and a user reads; nobody makes them by hand.
 RESULTS = {"Bundle", "Comparison", "CopiesFound", "Finding", "Measurement", "Profile", "ThreadsFound", "TraceFound"}
@@ -112,7 +114,7 @@ def test_a_wrong_argument_is_a_sentence_that_helps(name: str, argument: str, val
     }
     with pytest.raises(HastenError) as caught:
         function(**{**needed, argument: value})
-    assert isinstance(caught.value, UsageError) or argument in ("path", "session", "model", "folder")
+    assert isinstance(caught.value, UsageError) or argument in ("path", "session", "model", "folder", "out")
     assert caught.value.message[0].isupper() or caught.value.message.startswith("hasten ")
     assert caught.value.message.endswith(".")
     assert caught.value.hint

@@ -27,7 +27,7 @@ def test_no_package_takes_the_place_of_a_public_name() -> None:
 
 def test_every_measuring_function_has_a_public_name() -> None:
     timing = {"bench", "compare", "diff", "explain", "profile", "check"}
-    functions = timing | {"accelerators", "choose", "copies", "quantize", "threads", "tune"}
+    functions = timing | {"accelerators", "choose", "copies", "quantize", "retrain", "threads", "tune"}
     assert {name for name in functions if getattr(hasten, name, None) is not getattr(api, name)} == set()
     assert functions <= set(hasten.__all__)
 

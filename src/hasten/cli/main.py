@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "compare": "compare the latency of two models or plans",
     **{entry.name: entry.help for entry in GUIDE if entry.help},
     "diff": "find the node where two models or plans part",
+    "retrain": "fit a model to your own classes, without TensorFlow",
     "trace": "record a timeline that Perfetto and Chrome open",
     "check": "check a model against limits or a baseline, for CI",
     "run": "run a bundle or a model once, on your input",

@@ -121,7 +121,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_data(parser: argparse.ArgumentParser, *, calibration: bool = True) -> None:
+def add_data(parser: argparse.ArgumentParser, *, calibration: bool = True, metric: bool = True) -> None:
     """Data to judge a model by."""
     group = parser.add_argument_group("data")
     group.add_argument(
@@ -135,12 +135,13 @@ def add_data(parser: argparse.ArgumentParser, *, calibration: bool = True) -> No
     group.add_argument(
         "--label-offset", type=int, default=0, metavar="N", help="add N to labels: 1 if output 0 is the background"
     )
-    group.add_argument(
-        "--metric",
-        default="",
-        help="top-1, top-5, miou, mae, cosine or module:function (higher is better, unless the function has "
-        "higher_is_better = False)",
-    )
+    if metric:
+        group.add_argument(
+            "--metric",
+            default="",
+            help="top-1, top-5, miou, mae, cosine or module:function (higher is better, unless the function has "
+            "higher_is_better = False)",
+        )
     group.add_argument("--skip-bad", action="store_true", help="leave out samples that cannot be used")
     group.add_argument("--samples", type=positive_int, metavar="N", help="use at most N samples, drawn at random")
 
@@ -162,7 +163,7 @@ def data_from(arguments: argparse.Namespace) -> Data:
         data_named(arguments.data),
         data_named(arguments.calibration, calibration=True),
         arguments.preprocess,
-        arguments.metric,
+        getattr(arguments, "metric", ""),
         arguments.samples,
         arguments.skip_bad,
         arguments.label_offset,

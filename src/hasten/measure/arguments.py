@@ -93,7 +93,7 @@ def _session(name: str, value: Any) -> None:
 
 
 _CHECKS: Final[dict[str, Callable[[str, Any], Any]]] = {
-    **dict.fromkeys(("model", "folder", "path"), path_text),
+    **dict.fromkeys(("model", "folder", "path", "out"), path_text),
     **dict.fromkeys(("first", "second", "original", "changed"), _pair),
     **dict.fromkeys(
         ("language", "kind", "form", "load", "source"),

@@ -57,9 +57,10 @@ def _phrasebook(names: tuple[str, ...]) -> Phrasebook:
     from hasten.evaluate import trial_words
     from hasten.evaluate import words as evaluation
     from hasten.practices import step_words
+    from hasten.retraining import words as retraining
     from hasten.variants import words as variants
 
-    others = (step_words, trial_words, variants, kernels, evaluation, accuracy_notes)
+    others = (step_words, trial_words, variants, kernels, evaluation, retraining, accuracy_notes)
     tables = [*(practice_named(name).PHRASES for name in names), *(room.PHRASES for room in others)]
     # A page holds results of several commands, each with an option of its own for the time.
     return Phrasebook(*tables, doubts.phrases_with(""))

@@ -159,7 +159,12 @@ def _practices(lines: Sequence[Line], model: str) -> list[Reproduction]:
         )
         for kind, command in named.items()
         if kind in labels
-    ]
+    ] + [_retraining(line) for line in lines if line.kind == "retraining"]
+
+
+def _retraining(line: Line) -> Reproduction:
+    model, data = (shlex.quote(part) for part in (text(line.data, "source", "path"), text(line.data, "data")))
+    return Reproduction("the section on retraining", "", f"hasten retrain {model} --data {data} -o NEW.tflite")
 
 
 def reproduce_section(found: Sequence[Reproduction]) -> list[Section]:

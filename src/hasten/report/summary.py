@@ -67,7 +67,7 @@ _KNOWN: Final = {
     *KINDS,
     *NAMES,
     *("settings", "environment", "result", "step", "finding", "chosen", "floor", "note", "accuracy", "sensitivity"),
-    *("check", "diff", "explanation", "sustained", "best"),
+    *("check", "diff", "explanation", "retraining", "sustained", "best"),
 }
 # Rooms that are no section of the guide, and offer sections like one.
 _OTHER_ROOMS: Final = {
@@ -75,6 +75,7 @@ _OTHER_ROOMS: Final = {
     "report.timing": "Timing",
     "explanation.diff": "Where the models diverge",
     "explanation": "Why",
+    "retraining": "Retraining",
 }
 _FIRST: Final = ("checks",)
 """What a reader came for, where a session holds it."""
@@ -290,7 +291,7 @@ def _verdicts(lines: Sequence[Line], result: dict[str, Any] | None, *, whole_gui
     verdicts = []
     for name in order:
         finding = replace(_finding(found.get(name, absent)), practice=name)
-        verdicts.append(verdict_row(finding, TITLES.get(name, name), book))
+        verdicts.append(verdict_row(finding, TITLES.get(name, _OTHER_ROOMS.get(name, name)), book))
     return tuple(verdicts)
 
 

@@ -1,0 +1,88 @@
+"""Fit a new head to your own classes: transfer learning on the .tflite file itself, without TensorFlow.
+
+hasten runs the model once on each sample and fits a softmax (or, for samples of several classes, sigmoids) to the
+numbers before its last layer. A share of each class is kept for the test and never learned from; its list is written
+next to the new model. DATA is a folder with a subfolder for each class, a .csv of path and label, or a .npz with x and
+y. Folders train and test (or val) inside of it are used as such.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hasten.cli import options
+from hasten.cli.files import refuse_existing
+from hasten.cli.presenting import completed, present
+from hasten.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    import argparse
+
+
+EXAMPLES = """
+hasten retrain mobilenet.tflite --data photos/ -o mine.tflite
+hasten retrain mobilenet.tflite --data photos/ --to int8 -o mine.tflite
+hasten retrain yamnet.tflite --data wavs/ --preprocess length=fit -o mine.tflite
+hasten retrain model.tflite --data train.npz --test test.npz -o mine.tflite
+hasten retrain model.tflite --data photos/ --features pooled -o mine.tflite
+"""
+_WEIGHTINGS = ("auto", "balanced", "none")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("model", metavar="MODEL", help=options.MODEL_HELP)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the new model")
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+    parser.add_argument(
+        "--to",
+        default="",
+        metavar="TYPE",
+        help="quantize the model first, to int8 or by a recipe, and fit the head to it",
+    )
+    parser.add_argument("--test", default="", metavar="D", help="data for the test (default: a part of --data)")
+    parser.add_argument(
+        "--test-share",
+        type=options.percentage,
+        default=0.2,
+        metavar="P",
+        help="share of each class that is kept for the test (default: 20%%)",
+    )
+    parser.add_argument(
+        "--class-weights",
+        choices=_WEIGHTINGS,
+        default="auto",
+        help="let each class count alike: auto where sizes differ by 2 times or more (default: auto)",
+    )
+    parser.add_argument("--output-name", default="", metavar="NAME", help="output to replace (default: the first)")
+    parser.add_argument(
+        "--features", default="", metavar="NAME", help="tensor to put the head on (default: before the last layer)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split (default: 0)")
+    options.add_data(parser, metric=False)
+    options.add_running(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Retrain and show."""
+    from hasten import api
+
+    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
+    workload, target = options.workload_from(arguments), options.target_from(arguments)
+    refuse_existing(arguments.output, force=arguments.force, model=model)
+    chosen = api.RetrainOptions(
+        test_share=arguments.test_share,
+        test_data=options.data_named(arguments.test),
+        to=arguments.to,
+        head=api.HeadOptions(arguments.output_name, arguments.features, arguments.class_weights, arguments.seed),
+        force=arguments.force,
+    )
+    data = options.data_from(arguments)
+    session = options.session_from(arguments, "retrain")
+    with progress_bar("retraining") as progress:
+        effort = api.Effort(0.0, target, progress, options.keep_in(session))
+        found, interrupted = completed(
+            lambda: api.retrain(model, arguments.output, plan, workload, data=data, options=chosen, effort=effort)
+        )
+    return present(arguments, found, session=session, interrupted=interrupted)

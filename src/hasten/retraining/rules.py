@@ -1,0 +1,50 @@
+"""What a retraining comes to: whether the head has learned anything, and what more samples would bring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hasten.core.accuracy import Change
+from hasten.core.finding import Finding, Standing
+from hasten.core.remark import remark
+from hasten.retraining import words
+
+if TYPE_CHECKING:
+    from hasten.core.remark import Remark
+    from hasten.retraining.facts import RetrainFound
+
+NAME: Final = "retraining"
+
+
+def finding_of(found: RetrainFound) -> Finding:
+    """Whether the head is better than to name the most common class always; and how it stands beside neighbors."""
+    accuracy = found.accuracy
+    facts = {
+        "metric": accuracy.metric,
+        "test": accuracy.test,
+        "interval": list(accuracy.interval),
+        "samples": accuracy.test_samples,
+    }
+    changes = {rival.name: rival.change for rival in found.baselines}
+    majority = changes.get("majority")
+    if majority is not None and majority.change is not Change.BETTER:
+        return Finding(NAME, Standing.UNDECIDED, remark(words.BY_MAJORITY, **facts))
+    against = {name: change.as_data() for name, change in changes.items() if name != "majority"}
+    told = {name: {"difference": one["difference"], "ci95": one["ci95"]} for name, one in against.items()}
+    return Finding(NAME, Standing.IMPROVED, remark(words.FITS, **facts, against=told))
+
+
+def more_samples(found: RetrainFound) -> Remark | None:
+    """What the last doubling of the samples brought, as far as there was one."""
+    if found.doubling is None:
+        return None
+    change = found.doubling
+    code = words.MORE_HELPS if change.change is Change.BETTER else words.MORE_UNPROVEN
+    return remark(code, change={"difference": change.difference, "ci95": [change.low, change.high]})
+
+
+def lost_by_integers(found: RetrainFound) -> Remark | None:
+    """What quantizing the backbone cost, where that was done."""
+    if found.float_accuracy is None:
+        return None
+    return remark(words.LOST_BY_INTEGERS, before=found.float_accuracy.test, after=found.accuracy.test)
