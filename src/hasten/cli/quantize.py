@@ -24,6 +24,7 @@ hasten quantize model.tflite --data data.npz --for size -o quantized
 hasten quantize model.tflite --data labels.csv --preprocess std=255 -o folder
 hasten quantize model.tflite --data data.npz --recipe float16 -o quantized
 hasten quantize model.tflite --data data.npz --prune 50% -o quantized
+hasten quantize model.tflite --data images/ --refit-head -o quantized
 hasten quantize model.tflite --data data.npz --input-type uint8 -o quantized
 """
 _IO_TYPES: Final = ("float32", "int8", "uint8", "int16")
@@ -74,6 +75,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             default="float32",
             help=f"type of float {end}s in variants (default: float32)",
         )
+    parser.add_argument(
+        "--refit-head",
+        action="store_true",
+        help="fit the last layer of the best int8 variant again, to labels of the choosing part",
+    )
     parser.add_argument("--no-mix", action="store_true", help="do not search for mixed-precision variants")
     options.add_seconds(parser, 60, "approximate time limit for timing (default: 60)")
     options.add_data(parser)
@@ -98,6 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         strict=arguments.strict,
         goal=goal_named(arguments.goal),
         mix=not arguments.no_mix,
+        refit_head=arguments.refit_head,
         prune=tuple(dict.fromkeys(arguments.prune)),
         io_types=api.IoTypes(arguments.input_type, arguments.output_type),
     )

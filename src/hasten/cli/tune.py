@@ -71,6 +71,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--recipe", action="append", default=[], metavar="NAME", help="try only this recipe; may be repeated"
     )
     parser.add_argument("--no-mix", action="store_true", help="do not search for mixed-precision variants")
+    parser.add_argument(
+        "--refit-head",
+        action="store_true",
+        help="fit the last layer of an int8 variant that loses too much again, to your labels",
+    )
     parser.add_argument("--watch", action="store_true", help="serve the report on this machine during the tuning")
     parser.add_argument("--no-rewrites", action="store_true", help="leave the graph as it is")
     parser.add_argument(
@@ -118,6 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
         strict=arguments.strict,
         mix=not arguments.no_mix,
         goal=goal_named(arguments.goal),
+        refit_head=arguments.refit_head,
         limit=limit,
         seed=arguments.seed,
         rewrites=not arguments.no_rewrites,

@@ -82,6 +82,8 @@ class Purpose(str, enum.Enum):
     PRUNING = "pruning"
     REWRITE = "rewrite"
     """The same computation in another graph."""
+    HEAD = "head"
+    """The last layer was fitted again, to what the quantized layers before it give."""
 
 
 @record

@@ -18,7 +18,7 @@ from hasten.core.errors import HastenError, Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import MOST_STRICT_LOOKS, FloorState
 from hasten.core.goal import Goal
-from hasten.core.remark import remark
+from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval
 from hasten.core.trial import CHOOSING, NOTHING, ORIGINAL, REPORTING, Purpose, Status
 from hasten.data.tensor_forms import forms_from_graph
@@ -33,6 +33,7 @@ from hasten.practices.quantize.rules import choose, with_slow_nodes, worth_mixin
 from hasten.practices.quantize.view import session_lines
 from hasten.search.accuracy import failed_trial
 from hasten.search.mixing import Mixer
+from hasten.search.refitting import refit, to_refit
 from hasten.search.settings import feeding_options
 from hasten.search.variant_store import VariantRequest
 from hasten.variants.io_types import FLOAT
@@ -43,7 +44,6 @@ from hasten.variants.sparsity import layer_sparsities, model_sparsity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hasten.core.remark import Remark
     from hasten.core.trial import Trial
     from hasten.data.tensor_forms import TensorForm
     from hasten.explanation.node_gains import Gains, NodeGain
@@ -163,6 +163,8 @@ class QuantizeSearch:
         if settings.mix:
             self._leave_slow_nodes()
             self.mix()
+        if settings.refit_head:
+            self._refit_head()
         self.report_on_other_part()
         self.folder.keep_all(session_lines(self.found()))
         self._share = 1.0
@@ -371,6 +373,19 @@ class QuantizeSearch:
         if tried.floor is not FloorState.FAILED:
             self.folder.save_variant(replace(tried, notes=(*tried.notes, slow_nodes_note(gains))))
             self.time_all()
+
+    def _refit_head(self) -> None:
+        """Try the most promising variant once more, with its last layer fitted to the labels of the choosing part."""
+        self._share = 0.85
+        trial = to_refit(self.trials, self.goal)
+        if trial is None:
+            return
+        found = refit(self.store, trial)
+        if isinstance(found, Remark):
+            self.folder.note(found)
+            return
+        self.folder.choose(self.best)
+        self.time_all()
 
     def _prunings(self) -> list[Pruning]:
         """Two variants for each share asked for: zeros in their places, and dense layers without them."""

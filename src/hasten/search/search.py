@@ -27,6 +27,7 @@ from hasten.search.floor_guard import Guard
 from hasten.search.folder import environment_data
 from hasten.search.mixing import Mixer
 from hasten.search.plans import alike_in_speed, cached_plans, first_recipes, numbers_of, plans_to_try
+from hasten.search.refitting import refit
 from hasten.search.rewriting import Rewriter
 from hasten.search.variant_store import VariantRequest
 from hasten.targets.base import with_connection
@@ -327,6 +328,22 @@ class Search:
             self.elimination.settle([self.best, *(self._enter_judged(mix, plan) for mix in found)], self.until)
         elif mixer.is_out_of_time:
             self.folder.note(remark("search.mix-out-of-time", variant=wanted[0].trial.variant))
+
+    def refit_head(self) -> None:
+        """The fastest int8 variant that broke the floor once more, with its last layer fitted to labels, if allowed."""
+        if not self.settings.refit_head or not self.has_data or time.monotonic() >= self.until:
+            return
+        self.stage = "last layer"
+        refused = [entrant.trial for entrant in self.elimination.promising_refused(0.0)]
+        wanted = [one for one in refused if self._is_recipe(one) and recipe_from_name(one.recipe).is_static_int8]
+        if not wanted:
+            return
+        plan = wanted[0].plan
+        found = refit(self.store, replace(self.store.variant(wanted[0].variant), plan=plan))
+        if isinstance(found, Remark):
+            self.folder.note(found)
+        elif found.path:
+            self.elimination.settle([self.best, self._enter_judged(found, plan)], self.until)
 
     def mix_further(self, trial: Trial, until: float) -> list[Entrant]:
         """A mix that keeps more nodes in float than one that has broken the floor on the reporting part of the data."""

@@ -78,6 +78,8 @@ class SearchSettings:
     """Practices that `tune` runs only if it is asked to: choose."""
     candidates: tuple[str, ...] = ()
     """Other models for the task, for `choose`: files, folders, bundles, names of the catalogue."""
+    refit_head: bool = False
+    """Whether the last layer of the most promising variant may be fitted again, to the labels of the choosing part."""
     command: str = ""
 
     def __post_init__(self) -> None:

@@ -131,6 +131,7 @@ class Tuning:
         search.race_changed_variants()
         self.save()
         search.mix()
+        search.refit_head()
         search.skipped += undecided_at_the_end(search)
         self._confirmation = Confirmation(search, began + budget)
         self._chosen = self._confirmation.choose(proof_s)

@@ -47,6 +47,7 @@ def worth_mixing(trials: Sequence[Trial], goal: Goal) -> list[Trial]:
     """Variants that would be better than the choice if their accuracy allowed it, the best first."""
     best = choose(trials, goal)
     refused = [one for one in trials if one.is_refused and not one.is_step and len(one.nodes) > 1]
+    refused = [one for one in refused if one.purpose is not Purpose.HEAD]  # a mix would lose the new head
     promising = [one for one in refused if is_better(one, best, goal) and not runs_like(one, best)]
     return sorted(promising, key=lambda one: _promise(one, best, goal))
 

@@ -172,6 +172,19 @@ PHRASES: Final[dict[str, Phrase]] = {
     "quantize.none-proven-faster": Phrase(_proven),
     "quantize.slow-nodes": Phrase(_slow_nodes),
     "quantize.kernels": Phrase(_kernels),
+    "quantize.refitted": Phrase(
+        "The last layer was fitted again to {samples:count labeled sample} of the choosing part."
+    ),
+    "quantize.refit-needs-classes": Phrase(
+        "The last layer was not fitted again: that needs labeled classes, and the metric is {metric}."
+    ),
+    "quantize.refit-needs-softmax": Phrase(
+        "The last layer was not fitted again: no softmax makes the probabilities of output {output!r}."
+    ),
+    "quantize.refit-needs-samples": Phrase(
+        "The last layer was not fitted again: a class has only {fewest:count sample} to choose by.",
+        "Give at least {needed} of each class.",
+    ),
     "quantize.skipped": Phrase(_skipped),
     "search.resumed": Phrase("This run continued the search in {folder}."),
     "search.content-not-recorded": Phrase(
