@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all check format approve readme bench-self bench-trust bench-faults tables software-gpu kotlin ssh-devices clean
+.PHONY: demo test test-all test-train check format approve readme bench-self bench-trust bench-faults tables software-gpu kotlin ssh-devices clean
 
 # Into a new folder each time: nothing that was made before is overwritten.
 demo: $(READY) ## tune the embedded model on its data, and say where the report is
@@ -17,6 +17,16 @@ test: check software-gpu kotlin ssh-devices ## style, types, architecture and th
 
 test-all: check software-gpu kotlin ssh-devices ## the same with the slow tests
 	$(BIN)/pytest
+
+# In an environment of its own, as TensorFlow takes 2.4 GB and pins what others use. Where it cannot be installed, this
+# says so and ends well: the other tests do not need it.
+TRAIN := .venv-train
+test-train: ## the tests of training with the real TensorFlow and Keras
+	@test -e $(TRAIN)/.ready || { $(PYTHON) -m venv $(TRAIN) && \
+	$(TRAIN)/bin/python -m pip install --quiet --upgrade "pip>=25.1" && \
+	$(TRAIN)/bin/python -m pip install --quiet --editable ".[train,images,quantize]" pytest pytest-timeout hypothesis && \
+	touch $(TRAIN)/.ready; } || { echo "TensorFlow could not be installed: tests of training are skipped"; rm -rf $(TRAIN); }
+	@test ! -e $(TRAIN)/.ready || $(TRAIN)/bin/python -m pytest tests/train
 
 check: $(READY) ## style, types, architecture
 	$(BIN)/ruff check .
@@ -81,4 +91,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(TRAIN) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _SIGNED = "mean=127.5,std=127.5"
 _V1, _V1_UINT8 = (ROOT / "01_mobilenet_v1_025_imagenet" / f"model_{kind}.tflite" for kind in ("float", "qat_uint8"))
 _V2_UINT8 = ROOT / "08_mobilenet_v2_imagenet_uint8" / "model_tf2_ptq.tflite"
+_WORDS = ROOT / "02_kws_dscnn" / "model_int8.tflite"
 _CIFAR = ROOT / "03_resnet8_cifar10" / "images"
 _LEAST_SAME, _MOST_POINTS = 0.985, 0.005
 _FIT_SECONDS, _BUNDLE_SECONDS = 5.0, 180.0
@@ -48,7 +49,9 @@ def main() -> int:
             "CIFAR-10, V1 0.25 float": _figures(folder, _V1, Data(str(_CIFAR), preprocess=_SIGNED), 1.0),
             "CIFAR-10, V1 0.25 uint8": _figures(folder, _V1_UINT8, Data(str(_CIFAR)), _LEAST_SAME),
             "CIFAR-10, V2 uint8": _figures(folder, _V2_UINT8, Data(str(_CIFAR)), _LEAST_SAME),
+            "MNIST, V1 0.25 float": _figures(folder, _V1, Data(str(_mnist(folder)), preprocess=_SIGNED), 1.0),
             "MNIST, demo float": _figures(folder, demo.MODEL, Data(str(_mnist(folder))), 1.0),
+            "spoken words, DS-CNN int8": _figures(folder, _WORDS, Data(str(_words(folder))), _LEAST_SAME),
         }
         figures: dict[str, Any] = {"sets": sets, "fit_seconds": round(_fit_seconds(), 2)}
         figures["int8"] = _int8(folder)
@@ -112,6 +115,12 @@ def _mnist(folder: Path) -> Path:
     x = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 28, 28, 1)[:2000]
     np.savez(folder / "mnist.npz", x=x, y=np.frombuffer(labels, np.uint8, offset=8)[:2000].astype(np.int64))
     return folder / "mnist.npz"
+
+
+def _words(folder: Path) -> Path:
+    with np.load(ROOT / "02_kws_dscnn" / "data.npz") as known:
+        np.savez(folder / "words.npz", x=known["x_int8"], y=known["y"])
+    return folder / "words.npz"
 
 
 def _bundle_seconds(folder: Path) -> float:

@@ -30,7 +30,7 @@ from hasten.practices.accelerators.facts import AcceleratorOptions
 from hasten.practices.help.facts import DoctorOptions
 from hasten.practices.operators.facts import OperatorOptions
 from hasten.practices.threads.facts import QUIET, SITUATIONS
-from hasten.retraining.options import HeadOptions, RetrainOptions
+from hasten.retraining.options import HeadOptions, RetrainOptions, TrainingOptions
 
 if TYPE_CHECKING:
     import os
@@ -98,6 +98,7 @@ __all__ = [
     "OperatorOptions",
     "RetrainOptions",
     "SearchSettings",
+    "TrainingOptions",
     "accelerators",
     "app",
     "app_trace",

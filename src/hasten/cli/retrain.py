@@ -12,20 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
-from hasten.cli.files import refuse_existing
+from hasten.cli.files import is_there, refuse_existing
 from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
+from hasten.core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
 
+    from hasten.api import TrainingOptions
 
 EXAMPLES = """
 hasten retrain mobilenet.tflite --data photos/ -o mine.tflite
 hasten retrain mobilenet.tflite --data photos/ --to int8 -o mine.tflite
-hasten retrain yamnet.tflite --data wavs/ --preprocess length=fit -o mine.tflite
+hasten retrain yamnet.tflite --data wavs/ --preprocess length=fit -o my.tflite
 hasten retrain model.tflite --data train.npz --test test.npz -o mine.tflite
 hasten retrain model.tflite --data photos/ --features pooled -o mine.tflite
+hasten retrain m.tflite --data my/ --fine-tune mobilenet_v2_1.0_96 -o n.tflite
 """
 _WEIGHTINGS = ("auto", "balanced", "none")
 
@@ -59,6 +62,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--features", default="", metavar="NAME", help="tensor to put the head on (default: before the last layer)"
     )
+    training = parser.add_argument_group("training of all layers, with Keras (pip install 'hasten[train]')")
+    training.add_argument(
+        "--fine-tune", default="", metavar="BACKBONE", help="also train this network, such as mobilenet_v2_1.0_224"
+    )
+    training.add_argument("--qat", action="store_true", help="and train it for int8 (quantization-aware training)")
+    training.add_argument(
+        "--weights",
+        default="imagenet",
+        metavar="W",
+        help="where to begin: imagenet, none or a file (default: imagenet)",
+    )
+    training.add_argument("--epochs", type=options.positive_int, default=0, metavar="N", help="at most (default: 20)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split (default: 0)")
     options.add_data(parser, metric=False)
     options.add_running(parser)
@@ -76,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         test_data=options.data_named(arguments.test),
         to=arguments.to,
         head=api.HeadOptions(arguments.output_name, arguments.features, arguments.class_weights, arguments.seed),
+        training=_training(arguments),
         force=arguments.force,
     )
     data = options.data_from(arguments)
@@ -86,3 +102,16 @@ def run(arguments: argparse.Namespace) -> int:
             lambda: api.retrain(model, arguments.output, plan, workload, data=data, options=chosen, effort=effort)
         )
     return present(arguments, found, session=session, interrupted=interrupted)
+
+
+def _training(arguments: argparse.Namespace) -> TrainingOptions | None:
+    from hasten import api
+
+    if not arguments.fine_tune:
+        if arguments.qat:
+            raise UsageError("--qat needs a network to train.", "Name it: --fine-tune mobilenet_v2_1.0_224")
+        return None
+    weights = arguments.weights
+    if weights not in ("imagenet", "none") and not is_there(Path(weights)):
+        raise UsageError(f"There is no file of weights {weights}.", "Give --weights imagenet, none or a file.")
+    return api.TrainingOptions(arguments.fine_tune, arguments.qat, weights, arguments.epochs, seed=arguments.seed)

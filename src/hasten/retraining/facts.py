@@ -7,6 +7,8 @@ from hasten.core.codec import record
 from hasten.core.measurement import Model
 from hasten.core.remark import Remark
 
+HEAD, FINE_TUNED, QAT = "head", "fine-tune", "qat"
+"""Ways to retrain: a new head on the model as it is, all weights, all weights for integers."""
 TOP_1, EXACT = "top-1", "exact match"
 """Metrics: the right class; all classes of a sample and no other."""
 
@@ -122,6 +124,20 @@ class Decay:
 
 
 @record
+class Way:
+    """One way to retrain, on the same test part as the others."""
+
+    name: str
+    test: float
+    interval: tuple[float, float]
+    seconds: float
+    path: str = ""
+    change: PairedAccuracy | None = None
+    """Against the head alone."""
+    failure: str = ""
+
+
+@record
 class RetrainFound:
     """A model with a new head, and all that is known of it."""
 
@@ -160,5 +176,12 @@ class RetrainFound:
     """The file that lists the test part."""
     test_names: tuple[str, ...] = ()
     """The test part, by hash and name."""
+    ways: tuple[Way, ...] = ()
+    """Fine-tuning and training for integers, where asked for; the head alone first."""
     preprocess: str = ""
     notes: tuple[Remark, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The way whose model was written."""
+        return next((way.name for way in self.ways if way.path == self.model.path), HEAD)

@@ -120,6 +120,13 @@ def model_with_head(graph: Graph, ending: Ending, new: NewHead, preprocess: Mapp
     return model.to_bytes()
 
 
+def with_labels(graph: Graph, classes: Sequence[str], preprocess: Mapping[str, Preprocess]) -> bytes:
+    """A model whose first output tells these classes, with their names and its normalization inside."""
+    model = EditedModel.read(graph.path)
+    _describe(model, graph, classes, 0, preprocess)
+    return model.to_bytes()
+
+
 def _features(graph: EditedGraph, ending: Ending) -> int:
     """The features, averaged over their positions where they have some."""
     if not ending.pooled:

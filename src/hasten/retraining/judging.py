@@ -184,6 +184,11 @@ def worst_samples(
     return tuple(sorted(found, key=lambda sample: sample.probability)[:WORST])
 
 
+def worst_tested(test: Part, shares: Floats, classes: Sequence[str]) -> tuple[WorstSample, ...]:
+    """The same of the test part alone."""
+    return tuple(_worst_of(test, shares, TEST, classes))
+
+
 def _worst_of(part: Part, shares: Floats, name: str, classes: Sequence[str]) -> list[WorstSample]:
     # Of several classes, the one that is told with the greatest error.
     of_all = 1 - shares if part.multi_label else np.ones_like(shares)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from hasten.core.checks import SHARE, WHOLE, check_number
 from hasten.core.errors import UsageError
+from hasten.retraining.backbones import backbone_named
 from hasten.variants.recipes import RECIPE_NAMES
 
 TEST_SHARE: Final = 0.2
@@ -16,6 +18,8 @@ _INT8_RECIPE: Final = "static_int8_sequential"
 AUTO, BALANCED, PLAIN = "auto", "balanced", "none"
 WEIGHTINGS: Final = (AUTO, BALANCED, PLAIN)
 """Whether each class counts alike in a fit: where they are uneven, always, never."""
+IMAGENET, NO_WEIGHTS = "imagenet", "none"
+BATCH: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,31 @@ class HeadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingOptions:
+    """Which network to train beside the head, and how."""
+
+    backbone: str
+    qat: bool = False
+    """Whether to train it for integers as well."""
+    weights: str = IMAGENET
+    """Where to begin: imagenet, none, or a file."""
+    epochs: int = 0
+    """At most, with all layers; 0 for the usual number."""
+    batch: int = BATCH
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        known = backbone_named(self.backbone)
+        if self.qat and not known.learns_integers:
+            raise UsageError(f"{self.backbone} cannot be trained for integers.", "Use a MobileNet V1 or V2.")
+
+    @property
+    def beginning(self) -> str:
+        """Where to begin, whatever folder the program runs in."""
+        return self.weights if self.weights in (IMAGENET, NO_WEIGHTS) else str(Path(self.weights).resolve())
+
+
+@dataclass(frozen=True, slots=True)
 class RetrainOptions:
     """What a retraining is asked for."""
 
@@ -48,6 +77,8 @@ class RetrainOptions:
     to: str = ""
     """`int8`, or a recipe, by which the backbone is quantized before the head is fitted; empty to leave it."""
     head: HeadOptions = field(default=HeadOptions())
+    training: TrainingOptions | None = None
+    """A network to train beside the head; None for none."""
     force: bool = False
     """Whether files that are there may be replaced."""
 
@@ -58,6 +89,8 @@ class RetrainOptions:
                 f"There is no type or recipe {self.to!r} to quantize to.",
                 f"Use int8, or one of: {', '.join(RECIPE_NAMES)}.",
             )
+        if self.to and self.training is not None:
+            raise UsageError("--to and --fine-tune cannot be combined.", "Use --qat to train a network for int8.")
 
     @property
     def recipe(self) -> str:

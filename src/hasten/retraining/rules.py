@@ -8,10 +8,13 @@ from hasten.core.accuracy import Change
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
 from hasten.retraining import words
+from hasten.retraining.facts import HEAD
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hasten.core.remark import Remark
-    from hasten.retraining.facts import RetrainFound
+    from hasten.retraining.facts import RetrainFound, Way
 
 NAME: Final = "retraining"
 
@@ -24,6 +27,7 @@ def finding_of(found: RetrainFound) -> Finding:
         "test": accuracy.test,
         "interval": list(accuracy.interval),
         "samples": accuracy.test_samples,
+        "way": found.name,
     }
     changes = {rival.name: rival.change for rival in found.baselines}
     majority = changes.get("majority")
@@ -48,3 +52,22 @@ def lost_by_integers(found: RetrainFound) -> Remark | None:
     if found.float_accuracy is None:
         return None
     return remark(words.LOST_BY_INTEGERS, before=found.float_accuracy.test, after=found.accuracy.test)
+
+
+def recommended(ways: Sequence[Way]) -> Way:
+    """The way to take: the best of those that are proven better than the head alone, else the head alone."""
+    head = next(way for way in ways if way.name == HEAD)
+    better = [way for way in ways if way.change is not None and way.change.change is Change.BETTER]
+    return max(better, key=lambda way: way.test, default=head)
+
+
+def way_remarks(ways: Sequence[Way]) -> list[Remark]:
+    """How each way stands beside the head alone."""
+    found = []
+    for way in ways:
+        if way.change is None:
+            continue
+        code = words.BETTER_WAY if way.change.change is Change.BETTER else words.NO_BETTER_WAY
+        told = {"difference": way.change.difference, "ci95": [way.change.low, way.change.high]}
+        found.append(remark(code, way=way.name, change=told))
+    return found

@@ -22,16 +22,18 @@ from hasten.data.sources import open_dataset
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples
 from hasten.model.reader import read_graph
 from hasten.retraining import words
-from hasten.retraining.facts import Decay, RetrainFound
+from hasten.retraining.ending import find_ending
+from hasten.retraining.facts import FINE_TUNED, HEAD, QAT, Decay, RetrainFound
 from hasten.retraining.fitting import Checked, Embedded, Feed, Fitted, against_head, check_file, embed, fit_to, part_of
 from hasten.retraining.judging import class_rows, confusions, learning_curve, rivals, scores_of, worst_samples
 from hasten.retraining.labels import labeled, open_parts, same_classes
 from hasten.retraining.split import content_hashes, held_out, split_samples
+from hasten.retraining.ways import compared, refuse_missing, trained, way_path
 from hasten.variants.maker_process import VariantMaker
 from hasten.variants.recipes import recipe_from_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hasten.core.failure import Failure
     from hasten.core.remark import Remark
@@ -116,22 +118,33 @@ class Retraining:
 
     def run(self) -> RetrainFound:
         """All of it."""
-        progress, recipe = self.effort.progress, self.options.recipe
+        progress, recipe, request = self.effort.progress, self.options.recipe, self.options.training
+        if request is not None:
+            refuse_missing(request)
         if recipe and self.graph.number_format().computes_in_integers:
             raise UsageError(
                 f"{self.graph.path.name} is quantized already.", "Omit --to: the head is fitted to its integers anyway."
             )
+        head = self.options.head
+        find_ending(self.graph, signature=self.candidate.workload.signature, output=head.output, features=head.features)
         parts = read_parts(self.data, self.options, self.out.parent, part_of(progress, 0.0, 0.05))
-        bar = part_of(progress, 0.05, 0.5 if recipe else 0.95)
+        end = 0.3 if request else 0.95
+        bar = part_of(progress, 0.05, 0.5 if recipe else end)
         fitted, test, checked = self._fitted(self.graph, parts, "float.tflite", bar)
         before: Scores | None = None
         if recipe:
             before = _scores(fitted, checked)
             variant = self._quantized(recipe, parts, part_of(progress, 0.5, 0.6))
-            fitted, test, checked = self._fitted(variant, parts, "quantized.tflite", part_of(progress, 0.6, 0.95))
-        progress(0.95, "drawing the learning curve")
+            fitted, test, checked = self._fitted(variant, parts, "quantized.tflite", part_of(progress, 0.6, end))
+        progress(end, "drawing the learning curve")
         found = self._found(parts, fitted, test, checked, before)
-        self._write(parts)
+        if request is None:
+            self._write({self.out: self._made}, parts)
+            return found
+        with trained(request, self.out, parts.train, part_of(progress, end, 1.0), skip_bad=self.data.skip_bad) as ways:
+            found = compared(found, (fitted.train.part, checked), ways, self._feed(), parts.test)
+            files = {HEAD: self._made, **{way.name: way.path for way in ways}}
+            self._write({Path(way.path): files[way.name] for way in found.ways if way.path}, parts)
         return found
 
     def _fitted(self, graph: Graph, parts: Parts, name: str, progress: Progress) -> tuple[Fitted, Embedded, Checked]:
@@ -172,9 +185,10 @@ class Retraining:
             maker.close()
         return read_graph(variant)
 
-    def _write(self, parts: Parts) -> None:
-        """Put the model where the user wants it, and the list of the test part beside it."""
-        write_new(self.out, self._made.read_bytes(), force=self.options.force)
+    def _write(self, files: Mapping[Path, Path], parts: Parts) -> None:
+        """Put the models where the user wants them, and the list of the test part beside them."""
+        for place, made in files.items():
+            write_new(place, made.read_bytes(), force=self.options.force)
         if parts.held_out is not None:
             place = held_out_path(self.out, parts.held_out.suffix)
             write_new(place, parts.held_out.content, force=self.options.force)
@@ -252,7 +266,9 @@ def refuse_places(out: Path, model: Path, options: RetrainOptions) -> None:
     """Say before long work that its result could not be written, or would take the place of the model."""
     if out.is_dir() or not out.parent.is_dir():
         raise UsageError(f"The new model cannot be written to {out}.", "Give the name of a file in a folder.")
-    for path in (out, *(held_out_path(out, suffix) for suffix in (".csv", ".npz"))):
+    ways = (HEAD, FINE_TUNED, QAT) if options.training is not None else ()
+    beside = (*(held_out_path(out, suffix) for suffix in (".csv", ".npz")), *(way_path(out, name) for name in ways))
+    for path in (out, *beside):
         if path.exists() and path.samefile(model):
             raise UsageError(f"{path} is the model itself.", "Choose another name for the result.")
         if path.exists() and not options.force:

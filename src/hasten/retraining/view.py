@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data, to_data
 from hasten.core.units import duration, size
-from hasten.retraining.facts import RetrainFound
-from hasten.retraining.rules import NAME, finding_of, lost_by_integers, more_samples
-from hasten.retraining.words import BOOK, METRICS, RIVALS, change_text, share, share_range
+from hasten.retraining.facts import HEAD, RetrainFound
+from hasten.retraining.rules import NAME, finding_of, lost_by_integers, more_samples, way_remarks
+from hasten.retraining.words import BOOK, METRICS, RIVALS, SUBJECTS, WAYS, change_text, share, share_range
 from hasten.show.blocks import (
     Cell,
     Chart,
@@ -49,7 +49,8 @@ def view(found: RetrainFound, name: str = NAME) -> list[Block]:
         answer(finding_of(found).remark, BOOK),
         _facts(found),
         _rivals(found, name),
-        *notes([*remarks, *found.notes], BOOK),
+        *_ways(found, name),
+        *notes([*remarks, *way_remarks(found.ways), *found.notes], BOOK),
         *_classes(found, name),
         *_worst(found, name),
         Detail((*_curve(found, name), *_confusions(found, name), *_decays(found, name))),
@@ -59,7 +60,11 @@ def view(found: RetrainFound, name: str = NAME) -> list[Block]:
 
 def document(found: RetrainFound) -> dict[str, Any]:
     """The document of `hasten retrain --json`."""
-    return {**to_data(replace(found, test_names=()), BOOK), "finding": BOOK.finding_data(finding_of(found))}
+    return {
+        **to_data(replace(found, test_names=()), BOOK),
+        "way": found.name,
+        "finding": BOOK.finding_data(finding_of(found)),
+    }
 
 
 def session_lines(found: RetrainFound) -> list[tuple[str, str, dict[str, Any]]]:
@@ -86,10 +91,11 @@ def _facts(found: RetrainFound) -> Facts:
     ]
     if accuracy.mean_recall is not None:
         rows.append(("mean recall", f"{share(accuracy.mean_recall)} over the classes of the test part"))
-    rows += [
-        ("features", f"{found.features:,}" + (f" (before {found.replaced})" if found.replaced else "")),
-        ("same predictions", f"{written.same} of {written.samples}: the written file against embeddings and head"),
-    ]
+    if found.name == HEAD:
+        rows += [
+            ("features", f"{found.features:,}" + (f" (before {found.replaced})" if found.replaced else "")),
+            ("same predictions", f"{written.same} of {written.samples}: the written file against embeddings and head"),
+        ]
     if found.preprocess:
         rows.append(("input", found.preprocess))
     parts = f"features {found.embedding_seconds:.1f} s, fit {found.fit_seconds:.1f} s"
@@ -105,16 +111,35 @@ def _three(found: RetrainFound) -> str:
 
 def _rivals(found: RetrainFound, name: str) -> Table:
     own = found.accuracy
-    rows = [("new head", own.test, own.interval, "")]
+    title = SUBJECTS[found.name]
+    rows = [(title, own.test, own.interval, "")]
     for rival in found.baselines:
         told = rival.change.as_data()
         rows.append((RIVALS[rival.name], rival.test, rival.interval, change_text(told)))
-    headings = columns("", f"#{METRICS.get(own.metric, own.metric)}", "#95 % CI", "#new head against it")
+    headings = columns("", f"#{METRICS.get(own.metric, own.metric)}", "#95 % CI", f"#{title} against it")
     cells = tuple(
         (Cell(title), Cell(share(value), value), Cell(share_range(ends), ends[0]), Cell(change))
         for title, value, ends, change in rows
     )
     return Table(f"{name}-rivals", "On the test part", headings, cells)
+
+
+def _ways(found: RetrainFound, name: str) -> list[Block]:
+    if len(found.ways) < 2:
+        return []
+    cells = tuple(
+        (
+            Cell(WAYS[way.name]),
+            Cell("" if way.failure else share(way.test), way.test),
+            Cell("" if way.failure else share_range(way.interval)),
+            Cell("" if way.change is None else change_text(way.change.as_data())),
+            Cell(duration(way.seconds), way.seconds),
+            Cell(way.failure or ("written" if way.path == found.model.path else "")),
+        )
+        for way in found.ways
+    )
+    headings = columns("way", "#test", "#95 % CI", "#against the new head", "#time", "")
+    return [Table(f"{name}-ways", "Ways to retrain, on the same test part", headings, cells)]
 
 
 def _classes(found: RetrainFound, name: str) -> list[Block]:

@@ -22,10 +22,14 @@ FIRST_SKIPPED: Final = "retrain.first-skipped"
 MORE_HELPS: Final = "retrain.more-helps"
 MORE_UNPROVEN: Final = "retrain.more-unproven"
 LOST_BY_INTEGERS: Final = "retrain.lost-by-integers"
+BETTER_WAY: Final = "retrain.better-way"
+NO_BETTER_WAY: Final = "retrain.no-better-way"
 
 METRICS: Final = {"top-1": "top-1 accuracy", "exact match": "exact-match rate"}
 _ARTICLES: Final = {"exact match": "an"}
+SUBJECTS: Final = {"head": "new head", "fine-tune": "fine-tuned network", "qat": "network trained for int8"}
 RIVALS: Final = {"majority": "the most common class", "neighbors": "5 nearest neighbors"}
+WAYS: Final = {"head": "New head", "fine-tune": "Fine-tuning", "qat": "Quantization-aware training"}
 
 
 def share_range(interval: Sequence[float]) -> str:
@@ -49,7 +53,7 @@ def _accuracy(facts: Mapping[str, Any]) -> str:
     metric = facts["metric"]
     right = f"{share(facts['test'])} on {several(facts['samples'], 'test sample')}"
     figure = f"{_ARTICLES.get(metric, 'a')} {METRICS.get(metric, metric)} of {right}"
-    return f"The new head reaches {figure} (95 % CI {share_range(facts['interval'])})"
+    return f"The {SUBJECTS[facts['way']]} reaches {figure} (95 % CI {share_range(facts['interval'])})"
 
 
 def _fits(facts: Mapping[str, Any]) -> str:
@@ -98,6 +102,14 @@ PHRASES: Final[dict[str, Phrase]] = {
         lambda facts: (
             f"Before quantization the test accuracy was {share(facts['before'])},"
             f" after it is {share(facts['after'])} ({percentage_points(facts['after'] - facts['before'])})."
+        )
+    ),
+    BETTER_WAY: Phrase(
+        lambda facts: f"{WAYS[facts['way']]} is better than a new head alone: {change_text(facts['change'])}."
+    ),
+    NO_BETTER_WAY: Phrase(
+        lambda facts: (
+            f"{WAYS[facts['way']]} is not proven better than a new head alone: {change_text(facts['change'])}."
         )
     ),
 }

@@ -14,6 +14,7 @@ from hasten.retraining.facts import (
     Decay,
     RetrainFound,
     Scores,
+    Way,
     WorstSample,
     Written,
 )
@@ -62,7 +63,7 @@ def typical() -> RetrainFound:
 
 
 def odd() -> RetrainFound:
-    """Few uneven samples of many classes, by a quantized backbone, with predictions that differ."""
+    """Few uneven samples of many classes, by a quantized backbone, with predictions that differ; and other ways."""
     names = [f"class {number}" for number in range(24)]
     low = Scores(0.61, 0.09, 0.08, (0.022, 0.25), 2, 25, 96, mean_recall=0.08)
     return RetrainFound(
@@ -79,6 +80,11 @@ def odd() -> RetrainFound:
         float_accuracy=Scores(0.7, 0.1, 0.12, (0.04, 0.30), 3, 25, 96),
         balanced=True,
         confusions=(Confusion("class 3", "class 4", 1),),
+        ways=(
+            Way("head", 0.08, (0.022, 0.25), 9.0, "/models/tiny_int8.tflite"),
+            Way("fine-tune", 0.2, (0.09, 0.39), 240.0, change=_against(0.12, -0.05, 0.29, 25)),
+            Way("qat", 0.0, (0.0, 1.0), 3.0, failure="The training ran out of memory."),
+        ),
         notes=(
             remark(words.FEW_TESTED, samples=25),
             remark(words.UNEVEN, ratio=6.0),

@@ -3,6 +3,7 @@ and head, a split that is kept, and clear ends where it cannot go on."""
 
 from __future__ import annotations
 
+import wave
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from hasten.retraining import words
 from hasten.retraining.options import HeadOptions, RetrainOptions
 from hasten.retraining.view import document, sections, session_lines
 from hasten.targets.local import LocalTarget
+from tests.model_builder import ModelBuilder
 from tests.unit.retraining.heads import CLASSES, ENDINGS, INTEGERS, samples_of
 
 if TYPE_CHECKING:
@@ -166,6 +168,29 @@ def test_photos_in_folders_and_the_list_of_the_test_part(tmp_path: Path) -> None
     again = hasten.retrain(found.model.path, tmp_path / "again.tflite", data=hasten.Data(data.source))
     assert "mean=127.5" in again.preprocess
     assert again.accuracy.test == found.accuracy.test
+
+
+@pytest.mark.slow
+def test_sounds_of_any_length_in_folders(tmp_path: Path) -> None:
+    """Tones in noise, one frequency for each class, on random features of their waves."""
+    random, rate = np.random.default_rng(0), 8_000
+    for at in range(60):
+        place = tmp_path / "sounds" / CLASSES[at % 3]
+        place.mkdir(parents=True, exist_ok=True)
+        times = np.arange(300 + at) / rate
+        tone = np.sin(2 * np.pi * (300 * (1 + at % 3)) * times) + 0.3 * random.standard_normal(len(times))
+        with wave.open(str(place / f"{at}.wav"), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(rate)
+            file.writeframes((8_000 * tone).astype("<i2").tobytes())
+    g = ModelBuilder()
+    g.output(g.softmax(g.fully_connected(g.fully_connected(g.input("x", (1, 320)), 64, activation="relu"), 5)), "y")
+    (tmp_path / "m.tflite").write_bytes(g.build())
+    data = hasten.Data(str(tmp_path / "sounds"), preprocess="length=fit")
+    found = hasten.retrain(tmp_path / "m.tflite", tmp_path / "new.tflite", data=data)
+    assert found.accuracy.test > 0.8
+    assert found.held_out.endswith(".test.csv")
 
 
 @pytest.mark.slow
