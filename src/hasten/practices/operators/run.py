@@ -260,11 +260,11 @@ class _Study:
         """Write a copy with these rewrites; none if they have nothing to do, or if there is an equal copy already."""
         model = EditedModel.read(self.candidate.path)
         dropped = self._drop_outputs(model)
+        if dropped:
+            model.clean()  # what only they needed is no dead code of the file
         changes = apply(model, rewrites)
         if not changes and not (dropped and not rewrites):
             return []
-        if dropped:
-            model.clean()
         path = self.folder / f"{what}.tflite"
         model.write(path)
         graph = read_graph(path)
@@ -417,6 +417,9 @@ class _Study:
             for attempt in self.attempts:
                 if attempt is chosen or (attempt.tried.is_equal and attempt.parts < chosen.parts):
                     attempt.tried = replace(attempt.tried, kept=True)
+                    # It is kept as a part of the whole, even if it was not confirmed alone.
+                    if attempt.tried.comparison is not None:
+                        attempt.tried = replace(attempt.tried, why=reason_of(attempt.tried.comparison))
             return
 
     def _faster(self) -> list[_Attempt]:
