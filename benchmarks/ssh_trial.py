@@ -56,7 +56,7 @@ def main() -> int:
             figures = {
                 **_trials(device, model),
                 "silent_s": _silence(device, model),
-                "list_s": _listing(folder, device),
+                **_listing(folder, device),
                 **_ratio(device, model),
             }
     reached = (
@@ -117,7 +117,8 @@ def _silence(device: SshDevice, model: Path) -> float:
     return round(seconds, 3)
 
 
-def _listing(folder: Path, device: SshDevice) -> float:
+def _listing(folder: Path, device: SshDevice) -> dict[str, float]:
+    """The first time the devices get hasten's runner; then as always."""
     shared = f'python = "{sys.executable}"\nconfig = "{device.config}"\n'
     sections = [f'[{name}]\naddress = "ssh://{HOST}"\nfolder = "{folder / name}"\n{shared}' for name in ("one", "two")]
     path = folder / "config" / "hasten" / "targets.toml"
@@ -125,11 +126,13 @@ def _listing(folder: Path, device: SshDevice) -> float:
     os.environ["XDG_CONFIG_HOME"] = str(folder / "config")
     with silent_port() as port:
         path.write_text("\n".join([*sections, f'[dead]\naddress = "ssh://127.0.0.1:{port}"\n']))
-        begin = time.perf_counter()
-        found = api.devices()
-        seconds = time.perf_counter() - begin
-    assert [device.machine is not None for device in found.devices] == [True, True, True, False]
-    return round(seconds, 3)
+        seconds = []
+        for _ in range(4):
+            begin = time.perf_counter()
+            found = api.devices()
+            seconds.append(time.perf_counter() - begin)
+            assert [device.machine is not None for device in found.devices] == [True, True, True, False]
+    return {"first_list_s": round(seconds[0], 3), "list_s": round(statistics.median(seconds[1:]), 3)}
 
 
 def _ratio(device: SshDevice, model: Path) -> dict[str, float]:

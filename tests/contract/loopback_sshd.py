@@ -160,6 +160,9 @@ def _write_server_config(folder: Path, port: int, settings: tuple[str, ...]) -> 
         "PrintMotd no",
         "MaxStartups 100",
         "LogLevel ERROR",
+        # What the account's own shell runs at the start of a login (pyenv, conda, …) is not under test: bash leaves it
+        # out in a shell within another.
+        "SetEnv SHLVL=1",
         *settings,
     ]
     (folder / "sshd_config").write_text("\n".join(lines) + "\n")

@@ -413,9 +413,13 @@ class Search:
     def _fill_cache(self, entrant: Entrant) -> None:
         """One start that does not count: what it works out is there for those that do."""
         self.tell(f"filling the cache of {entrant.trial.id}")
-        try:
+
+        def start() -> None:
             with self.store.target.start(entrant.candidate.plan) as runner:
                 runner.load(entrant.candidate.path, entrant.candidate.workload)
+
+        try:
+            with_connection(start)
         except RunnerFailed as failed:
             self.candidates.fail(entrant, failed.failure.message)
 
