@@ -44,6 +44,7 @@ NAMES: Final = (
     "ssh_trial",
     "doctor",
     "catalogue",
+    "fleet",
 )
 _OUTCOMES: Final = {0: "reached", 1: "MISSED"}
 

@@ -358,6 +358,20 @@ def _ssh_trial(result: Result) -> Iterator[Row]:
     yield "a latency over ssh against the local one", f"{result['ratio']:.3f}× (95 % CI {ends})", "1.00×"
 
 
+def _fleet(result: Result) -> Iterator[Row]:
+    queue, evaluation = result["queue"], result["evaluation"]
+    yield (
+        f"a fleet of {queue['devices']} simulated devices, {queue['trials']:,} trials: idle while the queue is full",
+        f"{percent(queue['idle_share'])}; the worst device {percent(queue['worst_device_idle_share'])}",
+        "at most 5 %",
+    )
+    yield (
+        "evaluation on two workers with a core each, speedup over one",
+        f"{times(evaluation['ratio'])}; two bare processes: {times(evaluation['bare_ratio'])}",
+        "1.6×, or 0.9 of what bare processes gain",
+    )
+
+
 def _same_choice(result: Result) -> Iterator[Row]:
     reached = sum(found["reached"] for found in result["models"].values())
     found = f"the same choice, or one that `compare` calls the same, on {reached} of {len(result['models'])} models"
@@ -439,6 +453,7 @@ _ROWS: Final[dict[str, Callable[[Result], Iterator[Row]]]] = {
     "ssh_trial": _ssh_trial,
     "diff": _diff,
     "doctor": _doctor,
+    "fleet": _fleet,
     "robust": _robust,
     "damaged_files": _damaged_files,
     "faults": _faults,

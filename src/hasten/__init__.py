@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hasten.api import (
         Data,
         Effort,
+        Fleet,
         SearchSettings,
         accelerators,
         app,
@@ -65,6 +66,7 @@ _PUBLIC = {
     "DataError": "hasten.core.errors",
     "Effort": "hasten.measure.effort",
     "Finding": "hasten.core.finding",
+    "Fleet": "hasten.api",
     "HastenError": "hasten.core.errors",
     "Interrupted": "hasten.core.errors",
     "Measurement": "hasten.core.measurement",
@@ -111,6 +113,7 @@ __all__ = [
     "DataError",
     "Effort",
     "Finding",
+    "Fleet",
     "HastenError",
     "Interrupted",
     "Measurement",

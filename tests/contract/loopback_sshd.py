@@ -123,6 +123,24 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def listening_addresses(pids: list[int]) -> set[str]:
+    """The addresses on which these processes listen, as the kernel writes them."""
+    sockets = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    sockets.add(str(descriptor.readlink()))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+                columns = line.split()
+                if columns[3] == "0A" and f"socket:[{columns[9]}]" in sockets:
+                    found.add(columns[1].partition(":")[0])
+    return found
+
+
 def name_of(pid: int) -> str:
     """The name of a process's program."""
     try:

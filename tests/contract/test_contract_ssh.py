@@ -32,7 +32,7 @@ from hasten.targets.local import LocalTarget
 from hasten.targets.ssh import SshDevice, SshTarget
 from tests import example_models
 
-from .loopback_sshd import HOST, LoopbackSshd, is_running, running_sshd
+from .loopback_sshd import HOST, LoopbackSshd, is_running, listening_addresses, running_sshd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -441,17 +441,6 @@ def test_a_hung_runner_is_ended_on_the_device(there: SshDevice, model: Path, pla
         assert is_running(agent_pid(target)), "the session goes on"
 
 
-def listening(*pids: int) -> set[str]:
-    """The addresses on which these processes take connections."""
-    sockets = set()
-    for pid in pids:
-        for path in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                sockets.add(str(path.readlink()))
-    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
-    return {row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets}
-
-
 def test_nothing_runs_there_after_close(there: SshDevice, model: Path) -> None:
     target = SshTarget("device", there, LIMITS)
     runner = target.start(Plan())
@@ -459,7 +448,7 @@ def test_nothing_runs_there_after_close(there: SshDevice, model: Path) -> None:
     pids = runner_pid(runner), agent_pid(target)
     folder = Path(target.transport._socket_folder)
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert not listening(os.getpid(), connection(target), *pids)
+    assert not listening_addresses([os.getpid(), connection(target), *pids])
     target.close()
     assert all(map(ends, pids))
     assert not folder.exists()

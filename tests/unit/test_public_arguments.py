@@ -24,6 +24,7 @@ SAMPLE: dict[str, Any] = {"model": MODEL, "folder": "out", "first": PAIR, "secon
 SAMPLE |= {"changed": PAIR, "minutes": 1, "limits": {"latency": "1 s"}, "command": ["true"], "path": "x"}
 SAMPLE |= {"session": "x.jsonl", "source": "", "replaces": "ADD", "types": "float32[:], float32[:]"}
 SAMPLE |= {"out": "new.tflite"}
+SAMPLE |= {"cluster": "tcp://127.0.0.1:8786"}
 # For each argument, by its name: what it must not be.
 WRONG: dict[str, tuple[object, ...]] = {
     **dict.fromkeys(("model", "folder", "path", "out"), NO_PATH),
@@ -79,6 +80,10 @@ WRONG: dict[str, tuple[object, ...]] = {
     "also": ("choose", None, ("nosuch",), (3,)),
     "candidates": ("model.tflite", None, (3,)),
     "request": ("x", 3, {}, []),
+    "cluster": (*NO_TEXT, "", "lab", "http://lab:8786", "tcp://lab"),
+    "tls": ("ca.pem", 3, {}),
+    "devices": ("a", None, 3, (3,)),
+    "weights": ("a=3", 3, {"a": "3"}, {"a": 0}, {3: 1}),
 }
 # Engine options are another thing than those of `accelerators`.
 PLAN_OPTIONS = ("cpu.flags=1", None, 3, (("cpu.flags", 1),), ("x",), {"cpu.flags": "1"})

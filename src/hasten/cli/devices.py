@@ -22,6 +22,7 @@ hasten devices
 hasten devices kitchen-pi ssh://pi@192.168.1.20 --json
 hasten devices kitchen-pi --setup
 hasten devices --clean
+hasten devices --cluster tcp://127.0.0.1:8786
 """
 _TROUBLE: Final = 4
 
@@ -38,6 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--clean", action="store_true", help="remove all that hasten has stored on the devices, also what --setup did"
     )
+    options.add_cluster(parser, "list the devices that the workers of this scheduler offer")
     options.add_output(parser, session=False)
 
 
@@ -45,6 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Ask each device and show; or set up, or clean."""
     from hasten import api
 
+    if arguments.cluster:
+        if arguments.setup or arguments.clean:
+            raise UsageError("--setup and --clean do not reach into a cluster.", "Give the device's name or address.")
+        return present(arguments, options.fleet_from(arguments, arguments.names).devices())
     if arguments.setup and len(arguments.names) != 1:
         raise UsageError("--setup installs on one device.", "Example: hasten devices kitchen-pi --setup")
     if arguments.setup:

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "run": "run a bundle or a model once, on your input",
     "report": "write a session as a page, Markdown, JSON or pictures",
     "devices": "list the available devices",
+    "worker": "offer devices to a cluster",
     "doctor": "check this machine or a model, and pack an issue bundle",
 }
 _INTERRUPTED: Final = 130

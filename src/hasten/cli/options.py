@@ -20,9 +20,13 @@ from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, 
 from hasten.core.session import TARGET, SessionWriter, keep_nothing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.api import Fleet
     from hasten.bundle.record import Bundle
     from hasten.core.session import Keep
     from hasten.data.request import Data
+    from hasten.fleet.cluster import Tls
     from hasten.targets.base import Target
 
 MODEL_HELP: Final = "a .tflite file, a bundle or demo; a plan may follow, as in model.tflite@threads=2"
@@ -119,6 +123,38 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         metavar="MB",
         help="memory for the runner (default: 3/4 of the RAM)",
     )
+
+
+def add_cluster(parser: argparse.ArgumentParser, said: str) -> None:
+    """The scheduler of a cluster, and the certificates for it."""
+    group = parser.add_argument_group("cluster")
+    group.add_argument("--cluster", default="", metavar="ADDRESS", help=said)
+    add_tls(group)
+
+
+def add_tls(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Certificates for an encrypted cluster."""
+    parser.add_argument(
+        "--tls-ca", default="", metavar="FILE", help="certificate of the authority, for tls:// addresses"
+    )
+    parser.add_argument("--tls-cert", default="", metavar="FILE", help="certificate of this side")
+    parser.add_argument("--tls-key", default="", metavar="FILE", help="key of this side; only its name is kept")
+
+
+def tls_from(arguments: argparse.Namespace) -> Tls:
+    """The certificates that the options name."""
+    from hasten.fleet.cluster import Tls
+
+    return Tls(arguments.tls_ca, arguments.tls_cert, arguments.tls_key)
+
+
+def fleet_from(
+    arguments: argparse.Namespace, devices: Sequence[str] = (), weights: dict[str, float] | None = None
+) -> Fleet:
+    """The fleet that the options name; these devices of it, or all."""
+    from hasten import api
+
+    return api.Fleet(arguments.cluster, tls=tls_from(arguments), devices=tuple(devices), weights=weights)
 
 
 def add_data(parser: argparse.ArgumentParser, *, calibration: bool = True, metric: bool = True) -> None:

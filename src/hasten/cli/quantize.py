@@ -26,6 +26,7 @@ hasten quantize model.tflite --data data.npz --recipe float16 -o quantized
 hasten quantize model.tflite --data data.npz --prune 50% -o quantized
 hasten quantize model.tflite --data images/ --refit-head -o quantized
 hasten quantize model.tflite --data data.npz --input-type uint8 -o quantized
+hasten quantize model.tflite --data images/ --cluster tcp://lab:8786 -o out
 """
 _IO_TYPES: Final = ("float32", "int8", "uint8", "int16")
 
@@ -83,6 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-mix", action="store_true", help="do not search for mixed-precision variants")
     options.add_seconds(parser, 60, "approximate time limit for timing (default: 60)")
     options.add_data(parser)
+    options.add_cluster(parser, "evaluate and make variants on the workers of this scheduler, too")
     options.add_running(parser, session=False)
 
 
@@ -109,10 +111,11 @@ def run(arguments: argparse.Namespace) -> int:
         io_types=api.IoTypes(arguments.input_type, arguments.output_type),
     )
     data = options.data_from(arguments)
+    quantize = options.fleet_from(arguments).quantize if arguments.cluster else api.quantize
     with progress_bar("quantizing") as progress:
         effort = api.Effort(arguments.seconds, target, progress)
         found, interrupted = completed(
-            lambda: api.quantize(model, arguments.output, plan, workload, data=data, settings=settings, effort=effort),
+            lambda: quantize(model, arguments.output, plan, workload, data=data, settings=settings, effort=effort),
             "Run the same command again to continue from here.",
         )
     return present(arguments, found, interrupted=interrupted)

@@ -6,10 +6,14 @@ ends: after Ctrl-C it holds the best so far, and --resume continues with what wa
 that do not change the original's outputs are chosen. --for sets another goal than latency: the smallest file, the least
 energy per inference, the most inferences per second on all cores, or the shortest time from the file to the first
 result.
+
+With --cluster, each device of a fleet is tuned on its own, and every choice is then timed on every device: OUT holds a
+bundle for each device and one for all of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import shlex
 import sys
@@ -20,12 +24,15 @@ from hasten.cli import options
 from hasten.cli.output import complain
 from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
-from hasten.core.errors import UsageError
+from hasten.core.errors import TargetError, UsageError
 from hasten.core.goal import GOALS
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
+
+    from hasten.core.plan import Plan, Workload
+    from hasten.data.request import Data
+    from hasten.search.settings import SearchSettings
 
 EXAMPLES = """
 hasten tune demo --data demo --calibration demo -o tuned
@@ -36,6 +43,7 @@ hasten tune model.tflite --data data.npz --for throughput -o tuned
 hasten tune model.tflite --data labels.csv -o tuned --resume --budget 10m
 hasten tune model.tflite --data images/ -o tuned --watch
 hasten tune a.tflite --data images/ -o out --also choose --candidates models/
+hasten tune model.tflite --data images/ --cluster tcp://lab:8786 -o fleet
 """
 _OUT_OF_REACH: Final = 1
 
@@ -102,6 +110,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_data(parser)
     options.add_workload(parser)
     options.add_target(parser)
+    options.add_cluster(parser, "tune each device that the workers of this scheduler offer; --budget is that of each")
+    parser.add_argument(
+        "--device",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --cluster: use only this device; may be repeated",
+    )
+    parser.add_argument(
+        "--weight",
+        action="append",
+        default=[],
+        metavar="NAME=W",
+        help="with --cluster: how much a device counts for the choice for all (default: 1); may be repeated",
+    )
     options.add_output(parser, session=False)
 
 
@@ -135,6 +158,10 @@ def run(arguments: argparse.Namespace) -> int:
         command=f"hasten {shlex.join(sys.argv[1:])}",
     )
     data = options.data_from(arguments)
+    if arguments.cluster:
+        return _tune_fleet(arguments, (model, plan, workload), data, settings, budget_s)
+    if arguments.device or arguments.weight:
+        raise UsageError("--device and --weight are about a fleet.", "Give the fleet with --cluster ADDRESS.")
     watching = _watching(arguments.output) if arguments.watch else contextlib.nullcontext()
     with watching, progress_bar("tuning") as progress:
         effort = api.Effort(budget_s, target, progress)
@@ -144,6 +171,40 @@ def run(arguments: argparse.Namespace) -> int:
         )
     code = present(arguments, found, interrupted=interrupted)
     return code or (_OUT_OF_REACH if found.unreachable else 0)
+
+
+def _tune_fleet(
+    arguments: argparse.Namespace,
+    subject: tuple[str, Plan, Workload],
+    data: Data,
+    settings: SearchSettings,
+    budget_s: float,
+) -> int:
+    """Tune a fleet and show; after Ctrl-C, what was found until then. Devices that all failed are a failure."""
+    from hasten import api
+
+    if arguments.target != "local":
+        raise UsageError("--target and --cluster exclude each other.", "Name devices of the fleet with --device.")
+    model, plan, workload = subject
+    fleet = options.fleet_from(arguments, arguments.device, dict(map(_weight, arguments.weight)))
+    watching = _watching(arguments.output) if arguments.watch else contextlib.nullcontext()
+    with watching, progress_bar("tuning the fleet") as progress:
+        effort = api.Effort(budget_s, None, progress)
+        found, interrupted = completed(
+            lambda: fleet.tune(model, arguments.output, plan, workload, data=data, settings=settings, effort=effort),
+            "Continue from here with --resume.",
+        )
+    return present(arguments, found, interrupted=interrupted) or (0 if found.usable else TargetError.exit_code)
+
+
+def _weight(text: str) -> tuple[str, float]:
+    name, separator, value = text.rpartition("=")
+    if not separator or not name:
+        raise UsageError(f"--weight {text!r} is not of the form NAME=W.", "Example: --weight kitchen-pi=3")
+    try:
+        return name, options.positive_float(value)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"The weight of {name} {error}.", "Example: --weight kitchen-pi=3") from None
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from hasten.core.phrases import as_sentence
 from hasten.core.remark import said
 from hasten.core.session import TARGET, UNREADABLE, merged_rounds
 from hasten.core.units import percent, several
+from hasten.fleet.facts import KINDS as FLEET_KINDS
 from hasten.practices.registry import NAMES, TITLES, phrasebook, practice_named
 from hasten.report import timing
 from hasten.report.commands import Reproduction, on_target, reproduce_section, reproductions, variant_paths
@@ -68,16 +69,18 @@ _KNOWN: Final = {
     *NAMES,
     *("settings", "environment", "result", "step", "finding", "chosen", "floor", "note", "accuracy", "sensitivity"),
     *("check", "diff", "explanation", "retraining", "sustained", "best"),
+    *FLEET_KINDS,
 }
 # Rooms that are no section of the guide, and offer sections like one.
 _OTHER_ROOMS: Final = {
+    "fleet": "The fleet",
     "gate": "Limits",
     "report.timing": "Timing",
     "explanation.diff": "Where the models diverge",
     "explanation": "Why",
     "retraining": "Retraining",
 }
-_FIRST: Final = ("checks",)
+_FIRST: Final = ("checks", "fleet")
 """What a reader came for, where a session holds it."""
 _NOTHING: Final = "This session holds nothing yet."
 
@@ -183,7 +186,7 @@ def summarize(session: Session, source: str = "") -> Summary:
     final = next((view for view in reversed(compared) if view.label == FINAL), None)
     return Summary(
         title=short(text(result, "model") or model) or "session",
-        headline=_gate_answer(lines) or headline(result, tried, compared, verdicts) or _fallback(lines),
+        headline=_room_answer(lines) or headline(result, tried, compared, verdicts) or _fallback(lines),
         state=_state(lines, result, settings),
         facts=_facts(result, settings, tried, final),
         verdicts=verdicts,
@@ -235,17 +238,21 @@ def _state(lines: Sequence[Line], result: dict[str, Any] | None, settings: dict[
         # A result is written whenever there is a better one; what comes after it tells that more was to follow.
         last = max(place for place, line in enumerate(lines) if line.kind == "result")
         return "unfinished" if any(line.kind in KINDS for line in lines[last:]) else "complete"
-    if "budget_s" in settings:
+    fleet = _last(lines, "fleet")
+    if "budget_s" in settings or ("cluster" in settings and fleet is None):
         return "unfinished"
+    if fleet is not None:
+        return "interrupted" if fleet.get("interrupted") else "complete"
     return "interrupted" if lines[-1].data.get("interrupted") else "complete"
 
 
-def _gate_answer(lines: Sequence[Line]) -> str:
-    """What a gate came to, where the session is one of `check`."""
-    from hasten.gate.view import answer
+def _room_answer(lines: Sequence[Line]) -> str:
+    """What a gate or a fleet came to, where the session is one of `check` or of a fleet."""
+    from hasten.fleet.view import answer as fleet_answer
+    from hasten.gate.view import answer as gate_answer
 
     with contextlib.suppress(*UNREADABLE):
-        return answer(lines)
+        return gate_answer(lines) or fleet_answer(lines)
     return ""
 
 

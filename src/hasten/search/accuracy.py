@@ -65,6 +65,8 @@ class AccuracyJudge:
         self.samples_run = 0
         self.against_choosing = NOTHING
         """Why nothing can be chosen by this data, as far as something speaks against it."""
+        self.evaluate: Callable[..., Evaluation | Failure] = evaluate
+        """What runs a model over data: `evaluate`, or what does the same on more machines."""
         self._target, self._data = target, data
         self._max_drop, self._strict = settings.max_drop, settings.strict
         self._candidate, self._graph = original
@@ -271,7 +273,7 @@ class AccuracyJudge:
         graph = read_graph(candidate.path)
         by_scale = inputs_by_scale(self._graph, graph, candidate.workload)
         data = EvaluationData(dataset, replace(self._data.preprocess, by_scale=by_scale), metric, self._shelves)
-        found = evaluate(self._target, candidate, data, options=options, against=against, graph=graph)
+        found = self.evaluate(self._target, candidate, data, options=options, against=against, graph=graph)
         if isinstance(found, Failure):
             raise error_of(found, candidate, self._target)
         return found

@@ -201,6 +201,13 @@ PHRASES: Final[dict[str, Phrase]] = {
         "{metric} judges only {output!r}, 1 of {count} outputs. A variant that is far off in another is not chosen.",
         "Use --metric module:function to judge all outputs.",
     ),
+    "search.spread": Phrase(
+        "Accuracy was evaluated on these devices of the cluster, which compute alike: {devices:list}."
+    ),
+    "search.not-spread": Phrase(
+        "No device of the cluster computes as the target does, so the target evaluated accuracy alone.",
+        "Start workers on machines with the same processor architecture, instructions and LiteRT release.",
+    ),
     "search.setbacks": Phrase(_setbacks, "Give more data."),
     "search.io-types": Phrase(_io_types),
     "search.io-type-kept": Phrase("The {end} {name!r} stays {dtype}: only float32 becomes {wanted}."),
