@@ -33,7 +33,7 @@ from hasten.explanation.diff.rules import (
 from hasten.explanation.diff.traits import step_of, traits_of
 from hasten.explanation.inner_tensors import InnerTensors, is_comparable
 from hasten.explanation.numbers import SubjectFailed, feed, output_errors
-from hasten.explanation.tensor_errors import DROP_DB, ROUNDING_DB, ErrorMeter, clipped_nodes, error_between
+from hasten.explanation.tensor_errors import DROP_DB, ROUNDING_DB, ErrorMeter, clipped_nodes, error_between, range_of
 from hasten.explanation.words import BOOK
 from hasten.measure.rounds import FailedCandidate
 from hasten.model.matching import Certainty, match_nodes
@@ -252,10 +252,13 @@ class _Diff:
                 given = [held(sample, form_from_tensor(source.name, source, sample.shape)) for sample in values]
                 made_of_it = [held(sample, form_from_tensor(made.name, made, sample.shape)) for sample in given]
                 error = error_between(given, made_of_it)
+                limits = range_of(made)
+                room = None if limits is None else [np.clip(sample, *limits) for sample in given]
         except (HastenError, FloatingPointError):
             return replace(row, why=remark("diff.not-alone"))
         traits = Traits(step_after=step_of(made), dtype_after=made.dtype, half=made.dtype in _HALF_DTYPES)
-        return judged(row, Alone((OutputAlone(-1, made.index, error, 0.0),)), [traits])
+        within = None if room is None else error_between(room, made_of_it)
+        return judged(row, Alone((OutputAlone(-1, made.index, error, 0.0, within),)), [traits])
 
     # -- ranges, where reading inner tensors makes the trouble go away
 

@@ -28,7 +28,7 @@ from hasten.explanation.diff.rules import (
     verdict_of,
 )
 from hasten.explanation.facts import LossyInput
-from hasten.explanation.tensor_errors import ErrorMeter
+from hasten.explanation.tensor_errors import ErrorMeter, error_between
 
 ROW = DiffRow(0, 0, "CONV_2D")
 SIGNAL = np.random.default_rng(0).standard_normal(20_000)
@@ -125,6 +125,20 @@ def test_choices_are_right_or_wrong() -> None:
         meter.add(classes, classes + shift)
         found = judged(ROW, Alone((OutputAlone(0, 0, meter, 0.0),)), [Traits(is_choice=True)])
         assert (found.status, found.added_db) == (expected, None)
+
+
+@pytest.mark.parametrize(("largest", "expected"), [(3.5, Status.PRECISION), (0.5, Status.CLIPPED)])
+def test_outliers_that_clip_are_the_format_s_and_a_range_that_is_too_small_is_not(
+    largest: float, expected: Status
+) -> None:
+    """One value lies far beyond the range, or most of them do."""
+    step = largest / 127
+    signal = np.where(np.arange(SIGNAL.size) == 0, 4.5, np.clip(SIGNAL, -3.5, 3.5))
+    room = np.clip(signal, -largest, largest)
+    got = np.rint(room / step) * step
+    output = OutputAlone(0, 0, error_between([signal], [got]), 0.0, error_between([room], [got]))
+    assert status(Alone((output,)), step_after=step, dtype_after="int8") is expected
+    assert status(Alone((replace(output, within=None),)), step_after=step, dtype_after="int8") is Status.UNEXPLAINED
 
 
 def test_the_worst_of_several_outputs_counts() -> None:
