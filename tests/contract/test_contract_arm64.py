@@ -130,11 +130,10 @@ def test_every_command_works_there(targets: Path, tmp_path: Path) -> None:
     assert hasten(targets, "threads", "demo", "--counts", "1,2", "--seconds", "10")["rows"]
     rows = hasten(targets, "accelerators", "demo", "--seconds", "10")["rows"]
     assert {row["name"]: row["status"] for row in rows}["xnnpack"] == "runs"
-    made = hasten(targets, "quantize", "demo", "--data", "demo", "--samples", "40", "-o", tmp_path / "quantized")
+    few = ("--data", "demo", "--samples", "40", "--recipe", "dynamic_int8", "--recipe", "float16")
+    made = hasten(targets, "quantize", "demo", *few, "--seconds", "20", "-o", tmp_path / "quantized")
     assert made["variants"]
-    tuned = hasten(
-        targets, "tune", "demo", "--data", "demo", "--samples", "40", "--budget", "120s", "-o", tmp_path / "tuned"
-    )
+    tuned = hasten(targets, "tune", "demo", *few, "--budget", "60s", "-o", tmp_path / "tuned")
     assert tuned["best"]["speedup"] >= 1
     # The bundle runs there, and its session speaks of the device.
     np.save(tmp_path / "x.npy", np.zeros(read_graph(MODEL).inputs[0].shape, np.float32))
