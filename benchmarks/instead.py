@@ -1,9 +1,8 @@
 """Hasten's result against what a user would do instead, on each model, in interleaved rounds of fresh processes:
 
-(a) LiteRT's defaults: the model as it is, one thread; (b) the best of litert-cli's recipes at its defaults that keeps
-the floor: int8 dynamic, int8 and int16 weight-only, static (made through ai-edge-quantizer with the calls that
-litert-cli makes, run with LiteRT's defaults as its benchmark has no option for threads); (c) OpenVINO reading the same
-.tflite with its latency hint and as many threads as there are cores.
+(a) LiteRT's defaults: the model as it is, one thread; (b) the best of what litert-cli makes with its own recipes that
+keeps the floor (installed in an environment of its own, and run with LiteRT's defaults, as its benchmark has no option
+for threads); (c) OpenVINO reading the same .tflite with its latency hint and as many threads as there are cores.
 
 Wanted: on every model hasten's result is at least as fast as the best of them that keeps the same floor, within noise.
 With the defaults a model takes about a minute and a half, half of it the tuning. Six rounds tell apart what differs by
@@ -13,7 +12,6 @@ about 2 %.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
 import os
@@ -26,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks import litert_cli
 from benchmarks.cases import CASES, USUAL_CASES, Case
 from benchmarks.common import record
 from benchmarks.grid import HalvesJudge
@@ -44,6 +43,7 @@ from hasten.measure.warmup import warm_up
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
+    import contextlib
     from collections.abc import Iterator
 
     from benchmarks.race import Opened, Timer
@@ -73,7 +73,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=_BUDGET_S, help="of each tuning (default: %(default)s s)")
     arguments = parser.parse_args()
     models = {name: _examined(CASES[name], arguments.budget) for name in arguments.only or USUAL_CASES}
-    figures = {"models": models, "recipes": "litert-cli's, made through ai-edge-quantizer with the same calls"}
+    figures = {"models": models, "litert_cli": litert_cli.VERSION}
     whole = not arguments.only
     return record("instead", figures, whole=whole, passed=all(found["reached"] for found in models.values()))
 
@@ -157,38 +157,23 @@ def _drop_of(judge: HalvesJudge, path: Path) -> tuple[float, str]:
 
 
 def _recipes(case: Case, place: Path, calibration: str) -> Iterator[tuple[str, Path]]:
-    """Each recipe of litert-cli with the calls of ai-edge-quantizer that it makes; on the file as it is."""
-    import ai_edge_quantizer as quantizer_package
-
-    everything = quantizer_package.qtyping.TFLOperationName.ALL_SUPPORTED
+    """Each recipe of litert-cli, made by itself from the file as it is."""
     plain, graph = open_model(case.model)
-    for name in ("int8_dynamic", "int8_weight_only", "int16_weight_only", "static"):
+    samples, _ = calibration_samples(
+        graph,
+        plain.workload,
+        open_dataset(calibration),
+        preprocess_from_text(case.preprocess),
+        limit=100,
+        skip_bad=False,
+    )
+    key = graph.signatures[0].key if graph.signatures else None
+    for name in litert_cli.RECIPES:
         path = place / f"cli_{name}.tflite"
         try:
-            with _silent():
-                quantizer = quantizer_package.Quantizer(str(case.model))
-                asked: dict[str, Any] = {"regex": ".*", "operation_name": everything}
-                if name == "static":
-                    quantizer.add_static_config(**asked, activation_num_bits=8, weight_num_bits=8)
-                elif name == "int8_dynamic":
-                    quantizer.add_dynamic_config(**asked, num_bits=8)
-                else:
-                    quantizer.add_weight_only_config(**asked, num_bits=8 if "int8" in name else 16)
-                ranges = None
-                if name == "static":
-                    samples, _ = calibration_samples(
-                        graph,
-                        plain.workload,
-                        open_dataset(calibration),
-                        preprocess_from_text(case.preprocess),
-                        limit=100,
-                        skip_bad=False,
-                    )
-                    key = graph.signatures[0].key if graph.signatures else None
-                    ranges = quantizer.calibrate({key: samples})
-                quantizer.quantize(ranges).export_model(str(path), overwrite=True)
-        except Exception as error:  # noqa: BLE001 - a rival's trouble of whatever kind is a row of the table
-            print(f"{case.name}: litert-cli's {name} fails: {type(error).__name__}: {str(error)[:90]}", flush=True)
+            litert_cli.quantized(case.model, name, path, samples, key)
+        except litert_cli.LitertCliError as error:
+            print(f"{case.name}: litert-cli's {name} fails: {str(error)[:90]}", flush=True)
             continue
         yield name, path
 
@@ -279,16 +264,6 @@ def _quick_ms(candidate: Candidate) -> float:
             return float(np.median(runner.block(0.5, 2000).nanoseconds)) / 1e6
     except RunnerFailed as failed:
         raise failed.failure.error(candidate.plan) from failed
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    with (
-        Path(os.devnull).open("w") as nowhere,
-        contextlib.redirect_stdout(nowhere),
-        contextlib.redirect_stderr(nowhere),
-    ):
-        yield
 
 
 if __name__ == "__main__":
