@@ -50,9 +50,9 @@ def front_spec(
     values = _with_envelope(points, upward=with_accuracy and rising, rightward=goal.more_is_better)
     if len(values) < 2:
         return None
-    first = next((value for value in values if value["variant"] == ORIGINAL and not value["label"]), None)
+    first = next((value for value in values if value["variant"] == ORIGINAL), None)
     if first is not None:
-        first["label"] = ORIGINAL
+        first["label"] = first["label"] or ORIGINAL
     y = {
         "field": "y",
         "type": "quantitative",

@@ -13,6 +13,7 @@ from hasten.core.codec import to_data
 from hasten.core.comparison import Verdict
 from hasten.core.floor import FloorState
 from hasten.core.goal import Amount, Goal
+from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.core.statistics import Interval
 from hasten.core.trial import Status, Step, Trial, trial_data
@@ -116,6 +117,16 @@ def test_the_front_is_drawn_by_the_goal(goal: Goal, title: str) -> None:
     best = "original" if goal.more_is_better else "best"
     if goal is not Goal.LATENCY:  # all have the same
         assert f"{best}@cpu, 1 thread" in marked
+
+
+def test_no_other_plan_is_called_the_original_where_the_original_is_chosen() -> None:
+    trials = [
+        Trial("original", plan, status=status, latency=Interval(5.0, 4.9, 5.1), size_bytes=1000)
+        for plan, status in ((Plan(), Status.CHOSEN), (Plan(threads=2), Status.KEPT))
+    ]
+    spec = front_spec(summarize(session_of([("trial", one.id, trial_data(one)) for one in trials])).trials)
+    assert spec is not None
+    assert [value["label"] for value in spec["data"]["values"]] == ["chosen", ""]
 
 
 def test_goals_and_bests_that_cannot_be_read_are_left_out() -> None:
