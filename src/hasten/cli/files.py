@@ -22,8 +22,11 @@ def is_there(path: Path) -> bool:
         return False
 
 
-def refuse_existing(*paths: Path | None, force: bool, model: str) -> None:
-    """Say before long work that its result could not be written, or would take the place of the model."""
+def refuse_existing(*paths: Path | None, force: bool | None, model: str) -> None:
+    """Say before long work that its result could not be written, or would take the place of the model.
+
+    `force` of None: the command has no such option.
+    """
     given = [path for path in paths if path is not None]
     for path in given:
         if given.count(path) > 1:
@@ -31,14 +34,15 @@ def refuse_existing(*paths: Path | None, force: bool, model: str) -> None:
         _refuse(path, force=force, model=Path(model))
 
 
-def _refuse(path: Path, *, force: bool, model: Path) -> None:
+def _refuse(path: Path, *, force: bool | None, model: Path) -> None:
     if is_there(path):
         if path.is_dir():
             raise UsageError(f"{path} is a folder.", "Give the name of a file.")
         if is_there(model) and path.samefile(model):
             raise UsageError(f"{path} is the model itself.", "Choose another name for the result.")
         if not force:
-            raise UsageError(f"{path} already exists.", "Choose another name, or add --force to replace it.")
+            hint = "Choose another name." if force is None else "Choose another name, or add --force to replace it."
+            raise UsageError(f"{path} already exists.", hint)
     if not path.parent.is_dir():
         raise UsageError(f"There is no folder {path.parent}.", "Create it first, or choose another one.")
     # Files are written beside their place and renamed, devices are not.

@@ -122,9 +122,9 @@ def _cut(arguments: argparse.Namespace, model: str) -> int:
         raise UsageError("--cut needs a file to write.", "Give -o part.tflite.")
     if arguments.private and arguments.data:
         raise UsageError("--private keeps no data.", "Leave --data out.")
-    refuse_existing(arguments.out, force=False, model=model)
+    refuse_existing(arguments.out, force=None, model=model)
     if not arguments.private:
-        refuse_existing(arguments.out.with_suffix(".npz"), force=False, model=model)
+        refuse_existing(arguments.out.with_suffix(".npz"), force=None, model=model)
     data = api.Data(options.data_named(arguments.data), preprocess=arguments.preprocess)
     effort = api.Effort(on=options.target_from(arguments))
     first, last = arguments.cut
