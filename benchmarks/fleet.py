@@ -68,6 +68,7 @@ _MOST_IDLE: Final = 0.05
 _SAMPLES: Final = 3000
 _TURNS: Final = 5
 _WANTED, _OF_BARE = 1.6, 0.9
+_PATHS: Final = os.environ.get("PYTHONPATH", "").split(os.pathsep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +260,7 @@ def _cluster() -> Iterator[tuple[str, Any, Path]]:
                 subprocess.Popen(
                     command,
                     cwd=ROOT,
-                    env={**os.environ, "PYTHONPATH": str(ROOT)},
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), *_PATHS)))},
                     stdout=log,
                     stderr=log,
                     start_new_session=True,

@@ -17,6 +17,7 @@ import re
 import ssl
 import time
 import uuid
+from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -168,15 +169,25 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _Flight:
-    """Jobs that are under way, by the keys of their tasks."""
+    """Jobs that are under way, by the keys of their tasks.
+
+    One job a device at a time: of those that wait for resources a worker of Dask's looks at the first only, so that a
+    second job of a busy device would hold up all other devices of its worker.
+    """
 
     client: Any
     offers: Mapping[str, FleetOffer]
     waiting: dict[str, _Attempt] = field(default_factory=dict)
+    _busy: set[str] = field(default_factory=set)
+    _held: dict[str, deque[tuple[Job, int, int]]] = field(default_factory=dict)
     _done: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
 
     def submit(self, job: Job, number: int, supplied: int = 0) -> None:
-        """Send a job to whoever offers its device, or to any worker."""
+        """Send a job to whoever offers its device, once that is free, or to any worker."""
+        if job.device and job.device in self._busy:
+            self._held.setdefault(job.device, deque()).append((job, number, supplied))
+            return
+        self._busy.add(job.device)
         resources = self.offers[job.device].resources if job.device else {HOST: 1.0}
         key = _key(job.device or "any")
         # Each is another task, whatever its arguments: a measurement must not be found again by its name.
@@ -192,7 +203,17 @@ class _Flight:
             if wake is not None:
                 wake()
             return None
-        return self.waiting.pop(str(future.key), None)
+        attempt = self.waiting.pop(str(future.key), None)
+        if attempt is not None:
+            self._busy.discard(attempt.job.device)
+            if held := self._held.get(attempt.job.device):
+                self.submit(*held.popleft())
+        return attempt
+
+    def give_up(self, device: str) -> list[Job]:
+        """Forget a device that nobody offers any more; the jobs that waited for it."""
+        self._busy.discard(device)
+        return [job for job, _, _ in self._held.pop(device, ())]
 
     def cancel(self) -> None:
         """Give up what is still under way."""
@@ -381,7 +402,8 @@ class Cluster:
         """The result of a job that has ended, unless it must run again; after a while without one, what was lost."""
         if attempt is None:
             for lost in self._lost(flight.waiting):
-                yield lost.job, _lost_failure(lost.job)
+                for job in (lost.job, *flight.give_up(lost.job.device)):
+                    yield job, _lost_failure(job)
             return
         outcome = self._outcome(attempt)
         if outcome is None:

@@ -111,6 +111,16 @@ def test_results_come_as_they_are_done() -> None:
     assert client.cancelled == []
 
 
+def test_a_device_has_one_job_at_a_time() -> None:
+    """Where it is lost, all that waited for it have failed; the second was never sent."""
+    client = FakeClient({"a": ["never", 2], "b": [1]}, resources={"tcp://w": {"device:b": 1}})
+    work = [Work("a"), Work("a", 1), Work("b")]
+    found = dict(cluster_with(client, lost_seconds=0.0).completed(work, OFFERS))
+    assert found[Work("b")] == 1
+    assert all(isinstance(found[job], Failure) for job in work[:2])
+    assert client.outcomes["a"] == [2]
+
+
 def test_a_job_whose_worker_died_runs_again_and_not_for_ever() -> None:
     client = FakeClient({"a": [killed(), "cancelled", "done"], "b": [killed(), killed(), killed()]})
     found = dict(cluster_with(client).completed([Work("a"), Work("b")], OFFERS))
