@@ -212,11 +212,7 @@ def _damaged_files(result: Result) -> Iterator[Row]:
     found = "; ".join(
         f"{kind}: {of.get('read', 0)} read, {of.get('refused', 0)} refused" for kind, of in counts.items()
     )
-    yield (
-        f"{sum(of['tried'] for of in counts.values()):,} damaged sessions, bundles and traces",
-        "; ".join(found),
-        "none",
-    )
+    yield (f"{sum(of['tried'] for of in counts.values()):,} damaged sessions, bundles and traces", found, "none")
 
 
 def _faults(result: Result) -> Iterator[Row]:

@@ -76,6 +76,7 @@ def test_what_is_missing_says_what_installs_it(tmp_path: Path) -> None:
     assert shown.json()["finding"]["verdict"] == "not examined"
 
 
+@pytest.mark.slow
 def test_the_text_fits_a_terminal_and_names_other_vendors(tmp_path: Path) -> None:
     shown = hasten("accelerators", model_file(tmp_path, "counting_loop"), "--seconds", "1", "--all")
     assert shown.code == 0, shown.errors

@@ -83,6 +83,7 @@ def test_a_file_without_permission(tmp_path: Path) -> None:
     assert "permission" in shown.errors.lower()
 
 
+@pytest.mark.slow
 def test_damaged_files_never_end_in_a_traceback_or_a_hang() -> None:
     """The first files of `benchmarks/robust.py`; its 2,000 are a benchmark."""
     command = [sys.executable, "-m", "benchmarks.robust", "--count", "60"]

@@ -104,6 +104,7 @@ def test_what_cannot_be_calibrated_with_is_named_by_file_and_row_or_left_out(mod
     assert done.json()["variants"][1]["floor"] != "failed"
 
 
+@pytest.mark.slow
 def test_what_the_users_functions_print_is_kept_apart_from_the_document(model: Path, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         "import ctypes, os\n"

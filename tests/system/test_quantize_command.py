@@ -143,6 +143,7 @@ def test_to_lose_nothing_is_a_floor(tmp_path: Path) -> None:
     assert done.json()["variants"][1]["floor"] in ("undecided", "broken")
 
 
+@pytest.mark.slow
 def test_wrong_labels_are_told_and_nothing_is_chosen_by_them(tmp_path: Path) -> None:
     path = tmp_path / "tiny.tflite"
     path.write_bytes(mobilenet_like(8, 1, 16))

@@ -33,6 +33,8 @@ _SHORT = {
     "quantize": ("--seconds", "5"),
     "tune": ("--budget", "20s"),
 }
+# These take half a minute however short they are asked to be.
+_LONG = ("hasten quantize", "--for size")
 _PYTHON = re.findall(r"^```python\n(.*?)^```$", _README, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -52,7 +54,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize(("command", "shown"), _COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        pytest.param(*entry, marks=pytest.mark.slow if any(part in entry[0] for part in _LONG) else ())
+        for entry in _COMMANDS
+    ],
+)
 def test_command_of_the_readme_runs_and_prints_what_it_shows(command: str, shown: str, folder: Path) -> None:
     finished = subprocess.run(
         [sys.executable, "-m", *_shortened(shlex.split(command))],

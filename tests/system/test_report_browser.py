@@ -163,6 +163,7 @@ def test_the_first_tab_skips_to_the_report(browser: Browser, report: Path) -> No
         assert visit.page.evaluate("document.activeElement.id") == "report"
 
 
+@pytest.mark.slow
 def test_five_hundred_trials_open_in_a_file_of_modest_size(browser: Browser, tmp_path: Path) -> None:
     session, page = make_session(tmp_path / "s.jsonl", 500), tmp_path / "r.html"
     assert hasten("report", session, "-o", page).code == 0

@@ -52,6 +52,7 @@ def test_a_shuffle_is_told_with_what_to_do(command: tuple[str, ...], folder: Pat
     assert "with a seed that is set in the function" in said
 
 
+@pytest.mark.slow
 def test_a_shuffle_with_a_seed_is_data_like_other(folder: Path) -> None:
     done = hasten("quantize", "tiny.tflite", *SHORT, "--data", "mine:fixed", "--json", cwd=folder)
     assert done.code == 0, done.errors

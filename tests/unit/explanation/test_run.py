@@ -307,6 +307,7 @@ def test_models_that_cannot_be_profiled_are_compared_in_numbers(tmp_path: Path) 
     assert shown["nodes"][0]["change_ms"] == {"estimate": None, "low": None, "high": None}
 
 
+@pytest.mark.slow
 def test_data_are_fed_as_asked_and_what_was_guessed_is_said(tmp_path: Path) -> None:
     model = written(example_models.mobilenet_like(), tmp_path, "m.tflite")
     data = tmp_path / "data.npz"

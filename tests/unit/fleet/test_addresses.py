@@ -31,7 +31,7 @@ LOCAL = "tcp://127.0.0.1:8786"
 
 @pytest.mark.parametrize("address", ["", "lab", "lab:8786", "http://lab:8786", "tcp://lab", "tcp://:8786", "tcp://a:b"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match="not the address of a scheduler"):
+    with pytest.raises(UsageError, match="scheduler"):
         check_address(address, Tls())
 
 

@@ -121,6 +121,7 @@ def test_where_the_original_stays_its_types_are_said(tiny: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("uint8", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("io_types", [INT8, pytest.param(IoTypes("uint8", "uint8"), marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_inputs_are_fed_and_outputs_read_by_scale(dtype: str, io_types: IoTypes, tiny: Path, tmp_path: Path) -> None:
     """Of a range of 0 to 4, raw values would be nonsense: an input has a scale of 4/255."""
     values = np.random.default_rng(0).integers(0, 5, (24, 16, 16, 3)).astype(dtype)
@@ -176,6 +177,7 @@ def test_the_error_of_a_node_has_nothing_of_the_border(tiny: Path, tmp_path: Pat
     assert all(0 < error < 1 for error in errors[0])
 
 
+@pytest.mark.slow
 def test_gains_are_measured_on_a_variant_whose_border_has_conversions(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_gate_finds_it_before_anything_is_timed(model: Path, tmp_path: Path) -
     assert len(found.notes) == 1
 
 
+@pytest.mark.slow
 def test_bad_labels_are_left_out_and_listed_if_asked(model: Path, tmp_path: Path) -> None:
     data = images_with(tmp_path, ["99", "1", "", "3", "4", "5", "6", "99"])
     found = quantize(model, tmp_path / "out", data=Data(data, skip_bad=True), settings=FLOAT16, effort=QUICK)

@@ -57,6 +57,7 @@ def codes(found: QuantizeFound) -> list[str]:
     return [note.code for note in found.notes]
 
 
+@pytest.mark.slow
 def test_data_that_has_changed_is_refused_where_a_search_goes_on(tiny: Path, tmp_path: Path) -> None:
     data = arrays(tmp_path, x=INPUTS)
     quantize(tiny, tmp_path / "out", data=data, settings=FLOAT16, effort=QUICK)
@@ -94,6 +95,7 @@ def test_a_handful_of_samples_lets_nothing_be_chosen(tiny: Path, tmp_path: Path)
     assert found.original.why == remark(words.TOO_FEW, samples=4)
 
 
+@pytest.mark.slow
 def test_doubts_and_what_was_left_out_come_back_with_a_search(tiny: Path, tmp_path: Path) -> None:
     inputs = INPUTS.copy()
     inputs[[5, 6, 7, 8]] = np.nan
@@ -107,6 +109,7 @@ def test_doubts_and_what_was_left_out_come_back_with_a_search(tiny: Path, tmp_pa
     assert again.floor == found.floor != {}
 
 
+@pytest.mark.slow
 def test_a_variant_is_judged_on_the_samples_of_the_original(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +182,7 @@ def test_an_output_that_no_metric_looks_at_must_not_be_ruined(tmp_path: Path) ->
     assert remark("search.one-output-judged", output="cls", count=2, metric="top-1") in found.notes
 
 
+@pytest.mark.slow
 def test_an_error_without_labels_is_a_part_of_the_size_of_the_outputs(tiny: Path, tmp_path: Path) -> None:
     settings = replace(FLOAT16, max_drop=0.01)
     data = replace(arrays(tmp_path, x=INPUTS), metric="mae")

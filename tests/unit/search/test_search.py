@@ -43,6 +43,7 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
     work.close()
 
 
+@pytest.mark.slow
 def test_a_mix_that_keeps_the_floor_is_found_in_the_folder_of_the_tuning(search: Search) -> None:
     work = search.store
     broken = work.make(VariantRequest(RECIPE))

@@ -125,6 +125,7 @@ def test_a_floor_that_is_relative_is_said_so(place: Path) -> None:
     assert all(trial["why"]["facts"]["lost"]["floor"]["metric"] == "mae" for trial in broken)
 
 
+@pytest.mark.slow
 def test_without_data_no_other_numbers_are_chosen(place: Path) -> None:
     found = tune(place / "tiny.tflite", place / "none", settings=SHORT, effort=BUDGET)
     assert found.best.variant == ORIGINAL

@@ -105,12 +105,14 @@ def test_a_wrong_rewrite_is_refused_however_fast_it_is(tmp_path: Path, monkeypat
     assert found.final is None
 
 
+@pytest.mark.slow
 def test_what_is_wrong_alone_is_not_put_together_with_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rewrites = (Rewrite("doubled", doubled), DEAD_CODE, Rewrite("padded", padded))
     found = tried(roundabout(tmp_path), monkeypatch, *rewrites)
     assert {one.what: one.is_equal for one in found.tried} == {"doubled": False, "padded": True}
 
 
+@pytest.mark.slow
 def test_a_correct_rewrite_that_is_slower_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = tried(roundabout(tmp_path), monkeypatch, Rewrite("padded", padded))
     (one,) = found.tried
@@ -120,6 +122,7 @@ def test_a_correct_rewrite_that_is_slower_is_not_kept(tmp_path: Path, monkeypatc
     assert found.path == ""
 
 
+@pytest.mark.slow
 def test_what_is_equal_and_faster_is_kept_and_written(tmp_path: Path) -> None:
     g = ModelBuilder()
     x = g.input("x", (1, 48, 48, 16))
