@@ -131,7 +131,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "model.outputs-finite": Phrase("All outputs are numbers on seeded inputs."),
     "model.outputs-not-finite": Phrase(
         "NaN or infinity in {count:count output}, on seeded inputs.",
-        lambda facts: f"Run hasten compare {_model(facts)} @kernel=reference --explain to find the node.",
+        lambda facts: f"Run hasten diff {_model(facts)}@kernel=reference {_model(facts)} to find the node.",
     ),
     "model.operators": Phrase("{count:count operator}, all built in."),
     "model.flex": Phrase(
