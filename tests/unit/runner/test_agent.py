@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.processes import has_ended
 
 from hasten.runner import agent
 from hasten.runner.protocol import Message, decode, encode
@@ -211,17 +211,6 @@ def test_a_program_that_is_released_takes_its_children_along_and_nobody_else(cli
     for follower in followers:
         assert follower.stdout is not None
         follower.stdout.close()
-
-
-def has_ended(pid: int) -> bool:
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], SECONDS)[0])
-    finally:
-        os.close(descriptor)
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from subprocess import PIPE
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.processes import has_ended
 
 from hasten.runner import serving
 from hasten.runner.memory import memory_bytes
@@ -62,18 +62,6 @@ def runner() -> Iterator[Runner]:
     with subprocess.Popen(command(), stdin=PIPE, stdout=PIPE, stderr=subprocess.DEVNULL) as process:
         yield process
         process.kill()
-
-
-def has_ended(pid: int) -> bool:
-    """Wait for a process that is not our child."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], SECONDS)[0])
-    finally:
-        os.close(descriptor)
 
 
 def test_it_says_hello(runner: Runner) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests import example_models
+from tests.processes import has_ended
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.plan import Plan, Workload
@@ -62,18 +62,6 @@ def failure_of(
     with pytest.raises(RunnerFailed) as caught:
         link.ask(request, stage=stage, seconds=seconds)
     return caught.value.failure
-
-
-def has_ended(pid: int) -> bool:
-    """Wait for a process that is not our child."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], PATIENT)[0])
-    finally:
-        os.close(descriptor)
 
 
 def python(code: str) -> tuple[str, ...]:
