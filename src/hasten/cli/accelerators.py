@@ -6,6 +6,7 @@ latencies with XNNPACK's in interleaved rounds.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,11 +89,11 @@ def _write_delegate(arguments: argparse.Namespace) -> int:
     from hasten import api
 
     written = [str(path) for path in api.new_delegate(arguments.new_delegate)]
-    folder = arguments.new_delegate
+    folder, place = arguments.new_delegate, shlex.quote(str(arguments.new_delegate))
     text = (
         f"{folder}: {', '.join(Path(path).name for path in written)}\n"
-        f"Build it:   cmake -S {folder} -B {folder}/build && cmake --build {folder}/build\n"
-        f"Examine it: hasten accelerators demo --delegate {folder}/build/libmydelegate.so"
+        f"Build it:   cmake -S {place} -B {place}/build && cmake --build {place}/build\n"
+        f"Examine it: hasten accelerators demo --delegate {place}/build/libmydelegate.so"
     )
     show(options.as_json({"written": written}) if arguments.json else text)
     return 0

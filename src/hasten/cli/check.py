@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -105,7 +106,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
     from hasten import api
 
     if arguments.budget:
-        hint = f"Give the file of limits as --limits {arguments.budget}."
+        hint = f"Give the file of limits as --limits {shlex.quote(str(arguments.budget))}."
         raise UsageError("--budget is a time, and hasten check takes none.", hint)
     asked = api.check_request() if arguments.limits is None else api.check_request(arguments.limits)
     asked = _with_bundle(asked, arguments)

@@ -6,6 +6,7 @@ on this device. "Nothing to gain" is a usual answer. With -o, the folder gets th
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,9 +123,8 @@ def _cut(arguments: argparse.Namespace, model: str) -> int:
         raise UsageError("--cut needs a file to write.", "Give -o part.tflite.")
     if arguments.private and arguments.data:
         raise UsageError("--private keeps no data.", "Leave --data out.")
-    refuse_existing(arguments.out, force=None, model=model)
-    if not arguments.private:
-        refuse_existing(arguments.out.with_suffix(".npz"), force=None, model=model)
+    inputs = None if arguments.private else arguments.out.with_suffix(".npz")
+    refuse_existing(arguments.out, inputs, force=None, model=model)
     data = api.Data(options.data_named(arguments.data), preprocess=arguments.preprocess)
     effort = api.Effort(on=options.target_from(arguments))
     first, last = arguments.cut
@@ -134,7 +134,8 @@ def _cut(arguments: argparse.Namespace, model: str) -> int:
     lines = [f"{found.path}: nodes {first} to {last} of {Path(model).name}"]
     if found.inputs:
         lines.append(f"{found.inputs}: its inputs on {several(found.samples, 'sample')} of {found.source}")
-    lines.append(f"Time it:  hasten bench {found.path}{f' --data {found.inputs}' if found.inputs else ''}")
+    words = ("bench", found.path, *(("--data", found.inputs) if found.inputs else ()))
+    lines.append(f"Time it:  hasten {shlex.join(words)}")
     told = {"written": found.path, "nodes": list(found.nodes)}
     recorded = {"inputs": found.inputs, "samples": found.samples, "source": found.source}
     show(options.as_json({**told, **recorded}) if arguments.json else "\n".join(lines))
@@ -160,8 +161,8 @@ def _write_kernel(arguments: argparse.Namespace, model: str) -> int:
     written = [str(path) for path in api.new_kernel(folder, model, nodes, effort=effort)]
     text = (
         f"{folder}: {', '.join(Path(path).name for path in written)}\n"
-        f"Test it:  make -C {folder} test\n"
-        f"Try it:   hasten operators {arguments.model} --kernel-file {written[0]} --for {nodes}"
+        f"Test it:  {shlex.join(('make', '-C', str(folder), 'test'))}\n"
+        f"Try it:   hasten {shlex.join(('operators', arguments.model, '--kernel-file', written[0], '--for', nodes))}"
     )
     show(options.as_json({"written": written}) if arguments.json else text)
     return 0
@@ -171,7 +172,8 @@ def _build_delegate(arguments: argparse.Namespace) -> int:
     from hasten import api
 
     library = api.kernel_delegate(arguments.kernel_delegate, effort=api.Effort(on=options.target_from(arguments)))
-    text = f"{library}\nExamine it: hasten accelerators {arguments.model} --delegate {library}"
+    words = ("accelerators", arguments.model, "--delegate", str(library))
+    text = f"{library}\nExamine it: hasten {shlex.join(words)}"
     show(options.as_json({"delegate": str(library)}) if arguments.json else text)
     return 0
 

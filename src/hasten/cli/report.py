@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 import threading
 from pathlib import Path
 from typing import Final
@@ -57,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     form = _form(arguments)
     if form == "html" and arguments.output is None:
         raise UsageError(
-            "No output file was given for the report.", f"Example: hasten report {arguments.session} -o report.html"
+            "No output file was given for the report.",
+            f"Example: hasten report {shlex.quote(str(arguments.session))} -o report.html",
         )
     if arguments.json and arguments.output is None:
         raise UsageError("--json needs a file to write.", "Use --format json to print the report itself as JSON.")
@@ -98,7 +100,8 @@ def _draw(path: Path, form: str, arguments: argparse.Namespace) -> int:
     folder = arguments.output
     if folder is None:
         raise UsageError(
-            "No folder was given for the pictures.", f"Example: hasten report {path} --format {form} -o charts"
+            "No folder was given for the pictures.",
+            f"Example: hasten report {shlex.quote(str(path))} --format {form} -o charts",
         )
 
     from hasten import api

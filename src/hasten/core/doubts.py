@@ -212,7 +212,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     OPEN_SHAPE: Phrase(
         "The file leaves the shape of input {input!r} open ({in_file}); the runs used {used}.",
-        "Set the shape that your application uses, for example --shape {input}={usual}.",
+        "Set the shape that your application uses, for example --shape {input:shell}={usual}.",
     ),
 }
 DOUBTS: Final = Phrasebook(PHRASES)

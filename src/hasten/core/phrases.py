@@ -8,6 +8,7 @@ list of parts) is a function of the facts.
 
 from __future__ import annotations
 
+import shlex
 import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -128,6 +129,7 @@ _WAYS: Final[dict[str, Callable[[Any, str], str]]] = {
     "interval": lambda pair, _: units.interval_ms(*pair),
     "range": lambda pair, _: units.ratio_interval(pair),
     "list": _list,
+    "shell": lambda value, _: shlex.quote(str(value)),
     "seconds": lambda value, _: units.duration(value),
 }
 _FORMATTER: Final = _Formatter()

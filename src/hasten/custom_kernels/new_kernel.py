@@ -6,6 +6,7 @@ Chains of elementwise float operators come out complete, as one loop; others hav
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
 from dataclasses import dataclass
 from importlib import resources
@@ -66,7 +67,8 @@ class _Subject:
 
     @property
     def command(self) -> str:
-        return f"hasten operators {self.model.name} --kernel-file {self.name}.c --for {self.replaces}"
+        words = ("operators", self.model.name, "--kernel-file", f"{self.name}.c", "--for", self.replaces)
+        return f"hasten {shlex.join(words)}"
 
     def is_constant(self, index: int) -> bool:
         return index not in self.graph.inputs and self.graph.producer(index) is None

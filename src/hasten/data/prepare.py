@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -137,9 +138,10 @@ class Preparer:
         if suffix in images.SUFFIXES:
             check_image(self._given, form)
             if preprocess.size is None:
+                size = f"--shape {shlex.quote(form.name)}=1x224x224x3"
                 raise DataError(
                     f"{path} is an image, but input {form.name!r} of shape {list(form.shape)} does not take one.",
-                    f"Give arrays (.npz), or --shape {form.name}=1x224x224x3 where the model leaves its size open.",
+                    f"Give arrays (.npz), or {size} where the model leaves its size open.",
                 )
             return images.pixels_from_file(path, preprocess)
         if suffix in audio.SUFFIXES:
@@ -226,7 +228,8 @@ def _shaped(values: Array, form: TensorForm, name: str) -> Array:
         return np.ascontiguousarray(values).reshape(form.shape)
     hint = f"Give samples of shape {list(form.shape)}; the first dimension is the batch."
     if form.shape and form.shape[0] != 1 and values.size * form.shape[0] == form.elements:
-        hint = f"Set a batch of 1, as the model takes {form.shape[0]} samples at once: --shape {form.name}=1x…."
+        size = f"--shape {shlex.quote(form.name)}=1x…"
+        hint = f"Set a batch of 1, as the model takes {form.shape[0]} samples at once: {size}."
     raise DataError(f"{name} has the shape {list(values.shape)}, which does not fit input {form.name!r}.", hint)
 
 

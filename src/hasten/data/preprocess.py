@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -154,7 +155,7 @@ def check_image(given: Preprocess, form: TensorForm) -> None:
 def _misfit(option: str, form: TensorForm, fitting: str) -> UsageError:
     hint = f"Omit it, or give {fitting}."
     if fitting == "size=1x1":  # what stands in a file for a size that is open
-        hint = f"If the model leaves its size open, set it: --shape {form.name}=…."
+        hint = f"If the model leaves its size open, set it: --shape {shlex.quote(form.name)}=…."
     return UsageError(f"--preprocess {option} does not fit input {form.name!r} of shape {list(form.shape)}.", hint)
 
 

@@ -6,6 +6,7 @@ cannot run, or a latency that no application will see.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -110,7 +111,7 @@ def with_shape_hint(failure: Failure, candidate: Candidate, target: Target) -> F
     works, tried = _first_that_runs(found, candidate, target)
     given = any(candidate.workload.shape_of(entry.name) for entry in found)
     if works is None:
-        options = " ".join(f"--shape {entry.name}={shape_text(entry.shape)}" for entry in found)
+        options = _options([(entry.name, entry.shape) for entry in found])
         hint = f"Put the sizes of your application in place of each ? in {options}; {', '.join(tried)} did not run."
         return replace(failure, hint=hint)
     hint = f"Set the shape: {_options(works)}. The model was tested and runs with it."
@@ -163,4 +164,5 @@ def _shape_in_file(tensor: Tensor) -> Shape:
 
 
 def _options(shapes: Sequence[tuple[str, Shape]]) -> str:
-    return " ".join(f"--shape {name}={shape_text(shape)}" for name, shape in shapes)
+    """Options to paste into a shell: the names come from the file, which may be a stranger's."""
+    return " ".join(f"--shape {shlex.quote(name)}={shape_text(shape)}" for name, shape in shapes)
