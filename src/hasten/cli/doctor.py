@@ -40,7 +40,7 @@ _PROBLEMS: Final = ("slow", "wrong", "crash")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("model", metavar="MODEL", nargs="?", default="", help=f"{options.MODEL_HELP} (default: none)")
+    parser.add_argument("model", metavar="MODEL", nargs="?", help=f"{options.MODEL_HELP} (default: none)")
     options.add_seconds(parser, 10)
     parser.add_argument("-o", "--out", type=Path, metavar="ZIP", help="write an issue bundle")
     parser.add_argument("--force", action="store_true", help="replace an existing file")
@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check and show; after Ctrl-C, what was found until then."""
-    if arguments.model:
+    if arguments.model is not None:
         return _model(arguments)
     for name in ("out", "minimize", "against", "private", "versions"):
         if getattr(arguments, name):

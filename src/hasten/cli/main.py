@@ -58,6 +58,7 @@ _USAGE: Final = {
     re.compile(r"^argument (\S+): expected one argument$"): r"\1 needs a value.",
     re.compile(r"^argument (\S+): (must .+)$", re.DOTALL): r"\1 \2.",
     re.compile(r"^the following arguments are required: (.+)$"): r"The command needs \1.",
+    re.compile(r"^argument (\S+): not allowed with argument (\S+)$"): r"\1 and \2 exclude each other.",
 }
 _CHOICE: Final = re.compile(r"argument (\S+): invalid choice: (.*) \(choose from (.+)\)", re.DOTALL)
 _QUOTE: Final = "'"
@@ -96,11 +97,16 @@ class _Parser(argparse.ArgumentParser):
         return ""
 
     def with_values(self, words: list[str]) -> list[str]:
-        """Join negative values to their option (`--x=-1`); argparse rejects them otherwise."""
+        """Join negative values to their option (`--x=-1`); argparse rejects them otherwise.
+
+        An empty value is refused: it usually comes from a variable that is not set, and must not mean "none".
+        """
         joined: list[str] = []
         own = _own(words)
         for word in own:
             option = joined[-1] if joined else ""
+            if (not word and self._lacks_value(option)) or (word[-1:] == "=" and self._lacks_value(word[:-1])):
+                self.error(f"{option if not word else word[:-1]} needs a value, and the one given is empty.")
             if not self._lacks_value(option) or not word.startswith("-") or self._is_option(word):
                 joined.append(word)
             elif _NEGATIVE.match(word):
