@@ -140,7 +140,7 @@ class ClassicModel:
         return tuple(ClassicTensor(self._interpreter, entry, entry["name"]) for entry in details)
 
     def _resize(self, workload: Workload) -> None:
-        if workload.signature:
+        if workload.signature and list(self._interpreter.get_signature_list()) != [workload.signature]:
             raise UsageError(
                 "LiteRT 2.3 runs this model only through its classic interface, which has no choice of signatures.",
                 "Leave out --signature.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tests import example_models
+from tests.model_builder import ModelBuilder
 
 from hasten import api
 from hasten.core import doubts
@@ -15,6 +16,9 @@ from hasten.core.errors import HastenError, ModelError
 from hasten.core.plan import Plan, Workload
 from hasten.measure.effort import Effort
 from hasten.measure.opening import open_model
+from hasten.model.build_graph import Spec
+from hasten.model.edit.file import bytes_from_object, object_from_bytes
+from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,6 +113,24 @@ def test_the_classic_interface_takes_the_names_of_the_signature(tmp_path: Path) 
     model.write_bytes(example_models.open_sound())
     workload = Workload(shapes=(("audio", (16000,)),))
     assert api.bench(model, Plan(kernel="reference"), workload, effort=QUICK).samples.median_ms > 0
+
+
+def test_the_classic_interface_takes_the_only_signature_by_its_name(tmp_path: Path) -> None:
+    g = ModelBuilder()
+    g.output(g.operator("WHERE", [g.cast(g.input("x", (1, 4)), "bool")], [Spec((4, 2), "int64")])[0], "places")
+    model = g.write(tmp_path / "places.tflite")
+    (key,) = (signature.key for signature in read_graph(model).signatures)
+    assert api.bench(model, workload=Workload(signature=key), effort=QUICK).samples.median_ms > 0
+
+
+def test_names_in_advice_are_words_of_a_shell(tmp_path: Path) -> None:
+    content = object_from_bytes(example_models.open_sound())
+    content.signatureDefs[0].inputs[0].name = b"a; touch owned; #"
+    model = tmp_path / "sound.tflite"
+    model.write_bytes(bytes_from_object(content))
+    with pytest.raises(ModelError) as caught:
+        api.bench(model, effort=QUICK)
+    assert caught.value.hint.startswith("Set the shape: --shape 'a; touch owned; #'=16000.")
 
 
 def test_a_tuning_that_could_not_begin_does_not_stand_in_the_way_of_the_next(tmp_path: Path) -> None:
