@@ -6,7 +6,7 @@ files are measured on --data. With a limit on accuracy, hasten takes the fastest
 limits, the most accurate one. Unless you set --threads or --accelerator, hasten finds those that pay. Run the same
 command with the same -o again to continue.
 
-Exit code 1: no candidate keeps the limits.
+Exit code 1: no candidate is known to keep the limits.
 """
 
 from __future__ import annotations
@@ -124,8 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     code = present(arguments, result, interrupted=interrupted)
     if written and not arguments.json:
         show(f"\nWrote {', '.join(map(str, written))}.")
-    data = api.document(result)
-    return code or (_NONE_FITS if data["chosen"] is None and data["nearest"] is not None else 0)
+    return code or (_NONE_FITS if api.document(result)["keeps_limits"] is False else 0)
 
 
 def _plan(arguments: argparse.Namespace) -> Plan | None:

@@ -159,6 +159,8 @@ def _limit(name: str, value: Any) -> float:
         number = float(value)
     if number is None or not (0 <= number < math.inf) or (number == 0 and not is_share):
         raise UsageError(f"The limit {name} = {value!r} cannot be read.", f'Write it like this: {name} = "{example}"')
+    if name == "accuracy" and number > 1 and "%" in str(value):
+        raise UsageError(f"The limit {name} = {value!r} is above 100 %.", f'Write it like this: {name} = "{example}"')
     if name in _ALLOWANCES and number > 1 and "%" not in str(value):
         hint = f'Write {name} = "{number:g} %" if you mean percent, and {name} = "{100 * number:g} %" if you do not.'
         raise UsageError(f"{name} = {value!r} would allow {100 * number:g} %.", hint)

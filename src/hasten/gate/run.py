@@ -164,7 +164,7 @@ class _Gate:
         if limits.accuracy is not None:
             higher = found.metric.higher_is_better
             if found.metric.proportion and limits.accuracy > 1:
-                return FailedCandidate(self.candidate, _above_all(limits.accuracy))
+                return FailedCandidate(self.candidate, above_all(limits.accuracy))
             self._evaluated.append(accuracy_row(found.accuracy, limits.accuracy, higher_is_better=higher))
         if before is not None:
             self._evaluated.append(self._drop_row(before, found))
@@ -198,7 +198,8 @@ def _is_too_large(failure: Failure) -> bool:
     return failure.code == MEMORY_LIMIT and failure.stage != "start"
 
 
-def _above_all(limit: float) -> Failure:
+def above_all(limit: float) -> Failure:
+    """A limit on a share that nothing can reach."""
     message = f"A limit of accuracy={limit:g} asks for {100 * limit:g} %."
     return Failure("evaluate", "usage", message, f'Write it like this: --limit accuracy="{limit:g} %"')
 

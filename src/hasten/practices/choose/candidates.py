@@ -104,6 +104,7 @@ class Gathering:
     tell: Callable[[str], None]
     contenders: list[Contender] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
+    errors: list[HastenError] = field(default_factory=list)
     notes: list[Remark] = field(default_factory=list)
 
     def run(self) -> list[Contender]:
@@ -126,7 +127,7 @@ class Gathering:
                 self._attempt(f"{entry.name} {precision}", partial(self._built, entry, precision, ground))
         if not self.contenders:
             if self.troubles:
-                raise DataError(f"{self.troubles[0].where}: {self.troubles[0].message}", "Check the candidates.")
+                raise self.errors[0]
             raise UsageError("There is no model to choose from.", "Name files or folders with --candidates.")
         return self.contenders
 
@@ -134,6 +135,7 @@ class Gathering:
         try:
             make()
         except HastenError as error:
+            self.errors.append(error)
             self.troubles.append(Trouble(where, error.message))
 
     def _entries(self, named: Sequence[str]) -> list[Entry]:

@@ -107,6 +107,13 @@ def eligible(found: ChooseFound) -> list[ModelRow]:
     return [row for row in found.models if row.accuracy_source is found.basis and row.latency is not None]
 
 
+def count_kept(found: ChooseFound) -> int:
+    """How many models are known to keep all limits: of those to choose from, or of all that were timed where no
+    accuracy is known. A limit on what is not known is not kept."""
+    timed = [row for row in found.models if row.latency is not None]
+    return len(_within(eligible(found) or timed, asked_limits(found.limits)))
+
+
 def choice_of(found: ChooseFound) -> Choice:
     """The model to take within the limits; none where the question is how the model in use stands."""
     if found.own:
@@ -205,7 +212,13 @@ def why_of(found: ChooseFound) -> Remark:
     if not rows:
         timed = [row for row in found.models if row.latency is not None]
         fastest = min(timed, key=lambda row: row.median_ms, default=None)
-        return remark("choose.accuracy-unknown", fastest=None if fastest is None else row_facts(fastest))
+        return remark(
+            "choose.accuracy-unknown",
+            fastest=None if fastest is None else row_facts(fastest),
+            count=len(timed),
+            kept=count_kept(found),
+            limits=[limit_facts(fastest, name, asked) for name, asked in limits.items()] if fastest else [],
+        )
     choice = choice_of(found)
     if choice.row is None:
         nearest = choice.nearest or min(rows, key=lambda row: row.median_ms)

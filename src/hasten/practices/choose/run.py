@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.accuracy import is_share
 from hasten.core.codec import from_data
 from hasten.core.comparison import Verdict
 from hasten.core.errors import DataError, HastenError, Interrupted, UsageError
@@ -18,7 +19,7 @@ from hasten.core.measurement import Measurement
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark, each_once, remark
 from hasten.core.session import damage_as_error, merged_rounds
-from hasten.gate.run import environment_of
+from hasten.gate.run import above_all, environment_of
 from hasten.measure.rounds import FailedCandidate
 from hasten.measure.schedule import Schedule
 from hasten.practices.choose.accuracies import Accuracies
@@ -131,6 +132,7 @@ class _Study:
         self._open_session()
         self._gather()
         self._evaluate()
+        self._refuse_impossible_limit()
         self._begin_timing()
         failed = self._settle_plan()
         if failed is not None:
@@ -178,6 +180,14 @@ class _Study:
             first = errors[0]
             assert first is not None
             raise first
+
+    def _refuse_impossible_limit(self) -> None:
+        """No share is above 1. Say so before the race, where 85 most likely means 85 %."""
+        limit = self.request.limits.accuracy
+        rows = (self.accuracies.row(one.row) for one in self.contenders)
+        metrics = {row.accuracy.metric for row in rows if row.accuracy is not None}
+        if limit is not None and limit > 1 and metrics and all(map(is_share, metrics)):
+            raise above_all(limit).error(Plan())
 
     def _measure_accuracy(self, contender: Contender) -> HastenError | None:
         if self.accuracies.restore(contender, self.workplace.lines):

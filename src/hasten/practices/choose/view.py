@@ -12,7 +12,7 @@ from hasten.core.remark import each_once
 from hasten.core.units import count, interval_ms, milliseconds, several, size
 from hasten.practices.choose.charts import accuracy_spec, points
 from hasten.practices.choose.facts import PRECISIONS, CatalogueFound, ChooseFound, Place, Source
-from hasten.practices.choose.rules import NAME, choice_of, finding_of, notes_of
+from hasten.practices.choose.rules import NAME, asked_limits, choice_of, count_kept, finding_of, notes_of
 from hasten.practices.choose.words import BOOK, memory_words
 from hasten.practices.practice import studies_section
 from hasten.show.blocks import Cell, Chart, Facts, Table, answer, columns, doubt_notes, known, notes, sentences
@@ -60,6 +60,7 @@ def document(found: ChooseFound | CatalogueFound) -> dict[str, Any]:
         "models": [{**to_data(row, BOOK), "on_front": row.on_front} for row in found.models],
         "chosen": None if choice.row is None else choice.row.name,
         "nearest": None if choice.nearest is None else choice.nearest.name,
+        "keeps_limits": bool(count_kept(found)) if asked_limits(found.limits) else None,
         "goal": choice.goal.value,
         "without_limit": costs,
         "why": BOOK.text(finding.remark),

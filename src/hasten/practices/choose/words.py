@@ -143,7 +143,11 @@ def _unknown(facts: Mapping[str, Any]) -> str:
 def _accuracy_unknown(facts: Mapping[str, Any]) -> str:
     fastest = facts["fastest"]
     timed = "" if fastest is None else f" The fastest is {fastest['name']}: {milliseconds(fastest['latency_ms'])}."
-    return f"Nothing can be chosen, because no accuracy is known.{timed}"
+    kept = ""
+    if limits := facts.get("limits"):
+        which = f"{facts['kept']} of {several(facts['count'], 'candidate')}" if facts["kept"] else "No candidate"
+        kept = f" {which} {'are' if facts['kept'] > 1 else 'is'} known to keep {_limits(limits)}."
+    return f"Nothing can be chosen, because no accuracy is known.{kept}{timed}"
 
 
 def _dominated(facts: Mapping[str, Any]) -> str:
@@ -211,7 +215,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     "choose.own-rivals": Phrase(_rivals, "Give more samples, or run hasten choose for longer."),
     "choose.own-fastest": Phrase(
-        lambda facts: f"No other model is faster: {several(facts['count'], 'candidate')} timed."
+        lambda facts: f"No other model is proven faster: {several(facts['count'], 'candidate')} timed."
     ),
     "choose.own-slower": Phrase(
         _own_slower,

@@ -84,8 +84,10 @@ def test_a_model_that_cannot_be_read_is_a_trouble_and_the_others_take_part(model
 
 def test_if_none_can_be_read_the_first_trouble_is_the_error(tmp_path: Path) -> None:
     (tmp_path / "broken.tflite").write_bytes(b"not a model")
-    with pytest.raises(DataError, match=r"broken\.tflite"):
+    with pytest.raises(ModelError) as caught:
         gathered(tmp_path, tmp_path / "broken.tflite")
+    assert caught.value.message == "broken.tflite is not a TensorFlow Lite model."
+    assert "TFL3" in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["missing.tflite", "models/missing", "list.toml"])

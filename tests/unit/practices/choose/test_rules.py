@@ -17,6 +17,7 @@ from hasten.core.statistics import Interval
 from hasten.gate.facts import Limits
 from hasten.practices.choose.facts import ChooseFound, ModelRow, Place, Source
 from hasten.practices.choose.rules import Goal, choice_of, finding_of, keeps, knee, notes_of, proves, why_of
+from hasten.practices.choose.view import document
 from tests.unit.practices.choose import examples
 from tests.unit.practices.choose.examples import beaten, published, unknown
 
@@ -88,6 +89,29 @@ def test_without_any_accuracy_nothing_is_chosen() -> None:
     rows = (replace(FAST, accuracy=None, accuracy_source=Source.UNKNOWN, place=Place.UNKNOWN),)
     assert finding_of(found(rows=rows)).standing is Standing.UNDECIDED
     assert why_of(found(rows=rows)).facts["fastest"]["model"] == "fast"
+
+
+@pytest.mark.parametrize(
+    ("limits", "kept"),
+    [
+        (Limits(latency_ms=5.0), True),
+        (Limits(latency_ms=1.0), False),
+        (Limits(latency_ms=5.0, accuracy=0.5), False),
+        (Limits(init_ms=5.0), False),
+        (NO_LIMITS, None),
+    ],
+)
+def test_limits_without_any_accuracy_are_a_gate_all_the_same(limits: Limits, kept: bool | None) -> None:
+    """What is not known keeps no limit."""
+    rows = (replace(FAST, accuracy=None, accuracy_source=Source.UNKNOWN, place=Place.UNKNOWN, init_ms=None),)
+    assert document(found(limits, rows))["keeps_limits"] is kept
+    assert (" known to keep " in document(found(limits, rows))["why"]) is (kept is not None)
+
+
+def test_a_limit_on_what_was_not_measured_is_not_kept() -> None:
+    rows = tuple(replace(row, peak_memory_mb=None) for row in ROWS)
+    assert document(found(Limits(memory_mb=1e6), rows))["keeps_limits"] is False
+    assert document(found(Limits(latency_ms=100.0), rows))["keeps_limits"] is True
     assert choice_of(found(rows=rows)).nearest is None
 
 

@@ -164,6 +164,13 @@ def test_limits_decide_what_is_taken(clock: Clock) -> None:
     assert "middle" in terminal_text(view(found))
 
 
+def test_a_limit_that_no_share_can_reach_ends_before_the_race(clock: Clock) -> None:
+    target = Machine(clock)
+    with pytest.raises(UsageError, match="asks for 8500 %"):
+        chosen(target, ChooseRequest(limits=Limits(accuracy=85.0)))
+    assert not target.runners
+
+
 def test_a_plan_of_the_user_is_kept(clock: Clock) -> None:
     found = chosen(Machine(clock, npu=0.1), ChooseRequest(plan=Plan(threads=2)))
     assert {row.plan for row in found.models} == {Plan(threads=2)}
