@@ -111,6 +111,8 @@ def test_wrong_usage_is_a_sentence_and_exit_code_2(case: str, tmp_path: Path) ->
         (("tune", "demo", "--data", "", "-o", "x"), "--data needs a value, and the one given is empty."),
         (("choose", "--get="), "--get needs a value, and the one given is empty."),
         (("doctor", ""), "No model was given."),
+        (("retrain", "demo", "-o", "x", "--seed", "-1"), "--seed must be a whole number of at least 0, not '-1'."),
+        (("retrain", "demo", "-o", "x", "--epochs", "5"), "--epochs needs a network to train."),
         (("devices", "--setup", "--clean"), "--clean and --setup exclude each other."),
         (("bench", "demo", "--threads", "--json"), "--threads needs a value."),
         (("trace", "demo", "-o"), "-o/--output needs a value."),

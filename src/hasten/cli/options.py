@@ -14,7 +14,7 @@ from hasten.bundle.folder import is_bundle, read_bundle
 from hasten.bundle.trust import code_descriptions
 from hasten.cli.files import is_there
 from hasten.cli.output import complain
-from hasten.core.checks import ABOVE_ZERO, FROM_ONE, SHARE, SHARE_TO_LOSE, Requirement
+from hasten.core.checks import ABOVE_ZERO, FROM_ONE, SEED, SHARE, SHARE_TO_LOSE, Requirement
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
 from hasten.core.session import TARGET, SessionWriter, keep_nothing
@@ -350,6 +350,11 @@ def model_named(text: str) -> str:
 def positive_int(text: str) -> int:
     """A whole number from 1."""
     return int(_required(text, int(text) if text.strip().isdecimal() else math.nan, FROM_ONE))
+
+
+def seed(text: str) -> int:
+    """A whole number from 0."""
+    return int(_required(text, int(text) if text.strip().isdecimal() else math.nan, SEED))
 
 
 def positive_float(text: str) -> float:

@@ -67,14 +67,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--fine-tune", default="", metavar="BACKBONE", help="also train this network, such as mobilenet_v2_1.0_224"
     )
     training.add_argument("--qat", action="store_true", help="and train it for int8 (quantization-aware training)")
-    training.add_argument(
-        "--weights",
-        default="imagenet",
-        metavar="W",
-        help="where to begin: imagenet, none or a file (default: imagenet)",
-    )
+    training.add_argument("--weights", metavar="W", help="where to begin: imagenet, none or a file (default: imagenet)")
     training.add_argument("--epochs", type=options.positive_int, default=0, metavar="N", help="at most (default: 20)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split (default: 0)")
+    parser.add_argument("--seed", type=options.seed, default=0, metavar="N", help="seed of the split (default: 0)")
     options.add_data(parser, metric=False)
     options.add_running(parser)
 
@@ -108,10 +103,11 @@ def _training(arguments: argparse.Namespace) -> TrainingOptions | None:
     from hasten import api
 
     if not arguments.fine_tune:
-        if arguments.qat:
-            raise UsageError("--qat needs a network to train.", "Name it: --fine-tune mobilenet_v2_1.0_224")
+        given = {"--qat": arguments.qat, "--weights": arguments.weights, "--epochs": arguments.epochs}
+        if alone := [option for option, value in given.items() if value]:
+            raise UsageError(f"{alone[0]} needs a network to train.", "Name it: --fine-tune mobilenet_v2_1.0_224")
         return None
-    weights = arguments.weights
+    weights = arguments.weights or "imagenet"
     if weights not in ("imagenet", "none") and not is_there(Path(weights)):
         raise UsageError(f"There is no file of weights {weights}.", "Give --weights imagenet, none or a file.")
     return api.TrainingOptions(arguments.fine_tune, arguments.qat, weights, arguments.epochs, seed=arguments.seed)

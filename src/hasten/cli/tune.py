@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--budget", default="5m", metavar="T", help="approximate time limit, e.g. 90s, 5m or 1h (default: 5m)"
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed for the inputs used for timing (default: 0)"
+        "--seed", type=options.seed, default=0, metavar="N", help="seed for the inputs used for timing (default: 0)"
     )
     parser.add_argument("--resume", action="store_true", help="continue the tuning in OUT")
     parser.add_argument(

@@ -14,6 +14,7 @@ RANDOM_INPUTS: Final = "data.random-inputs"
 NUMBERED_FOLDERS: Final = "data.numbered-folders"
 NO_MASK: Final = "data.no-mask"
 SUBFOLDERS: Final = "data.subfolders"
+NESTED: Final = "data.nested-folders"
 FIXED_ORDER: Final = "data.fixed-order"
 UNUSED_PREPROCESS: Final = "data.unused-preprocess"
 GUESSED_INT8: Final = "data.guessed-int8"
@@ -32,6 +33,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     NUMBERED_FOLDERS: Phrase("The names of the folders are taken as class numbers."),
     NO_MASK: Phrase("Skipped {images:count image} without a mask."),
     SUBFOLDERS: Phrase("Skipped {folders:count subfolder}, as there are files next to the subfolders."),
+    NESTED: Phrase("Skipped {folders:count folder} with files inside of the folders of the classes."),
     FIXED_ORDER: Phrase("Samples come in the function's own order."),
     UNUSED_PREPROCESS: Phrase(
         "--preprocess {options} has no effect on arrays of {types:list}: it applies to images and audio only."

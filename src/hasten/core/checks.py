@@ -39,6 +39,7 @@ def _is_whole(value: object) -> bool:
 ABOVE_ZERO: Final = Requirement("a number above 0", lambda value: _is_number(value) and value > 0, "10")
 FROM_ZERO: Final = Requirement("a number of at least 0", lambda value: _is_number(value) and value >= 0, "10")
 WHOLE: Final = Requirement("a whole number", _is_whole, "1")
+SEED: Final = Requirement("a whole number of at least 0", lambda value: _is_whole(value) and value >= 0, "1")
 FROM_ONE: Final = Requirement("a whole number of at least 1", lambda value: _is_whole(value) and value >= 1, "2")
 THREADS: Final = Requirement(
     "a whole number from 1 to 1024", lambda value: _is_whole(value) and 1 <= value <= 1024, "2"

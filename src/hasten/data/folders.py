@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.accuracy_notes import NO_MASK, NUMBERED_FOLDERS, SUBFOLDERS
+from hasten.core.accuracy_notes import NESTED, NO_MASK, NUMBERED_FOLDERS, SUBFOLDERS
 from hasten.core.errors import DataError
 from hasten.core.remark import remark
 from hasten.data import audio, images
@@ -21,7 +21,7 @@ _HINT: Final = "Give images (jpg, png, bmp, gif, ppm, tiff, webp) or WAV files."
 
 def open_folder(folder: Path) -> Dataset:
     """The samples of a folder; what it is shows in what it holds."""
-    subfolders = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    subfolders = _folders(folder)
     masks = [entry for entry in subfolders if entry.name.lower().startswith(_MASK_FOLDERS)]
     if (folder / "images").is_dir() and len(masks) == 1:
         return _images_with_masks(folder, data_files(folder / "images"), masks[0])
@@ -40,23 +40,30 @@ def data_files(folder: Path) -> list[Path]:
     )
 
 
+def _folders(folder: Path) -> list[Path]:
+    return sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+
+
 def _classes(folder: Path, subfolders: list[Path]) -> Dataset:
     files = {entry.name: data_files(entry) for entry in subfolders}
     if empty := [name for name, found in files.items() if not found]:
         raise DataError(f"The folder {folder / empty[0]} holds no images or audio.", _HINT)
     if not files:
         raise DataError(f"The folder {folder} holds no images, audio or classes.", _HINT)
+    nested = sum(bool(data_files(inner)) for entry in subfolders for inner in _folders(entry))
+    notes = (remark(NESTED, folders=nested),) if nested else ()
     names = classes_beside(folder)
     if names:
         if unknown := sorted(set(files) - set(names)):
             raise DataError(f"The folder {folder / unknown[0]} is not one of the classes in {CLASSES_FILE}.")
-        return Dataset(str(folder), _labelled(folder, files), True, names, CLASSES_FILE)
+        return Dataset(str(folder), _labelled(folder, files), True, names, CLASSES_FILE, notes=notes)
     if all(name.isdecimal() for name in files):
         numbered = [
             Sample(str(path.relative_to(folder)), (path,), int(name)) for name, found in files.items() for path in found
         ]
-        return Dataset(str(folder), numbered, True, notes=(remark(NUMBERED_FOLDERS),))
-    return Dataset(str(folder), _labelled(folder, files), True, tuple(sorted(files)), "names in alphabetical order")
+        return Dataset(str(folder), numbered, True, notes=(remark(NUMBERED_FOLDERS), *notes))
+    in_order = "names in alphabetical order"
+    return Dataset(str(folder), _labelled(folder, files), True, tuple(sorted(files)), in_order, notes=notes)
 
 
 def _labelled(folder: Path, files: dict[str, list[Path]]) -> list[Sample]:

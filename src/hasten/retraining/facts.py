@@ -19,7 +19,8 @@ class Scores:
 
     train: float | None
     """None where it was not measured."""
-    validation: float
+    validation: float | None
+    """None where no class has two samples to learn from."""
     test: float
     interval: tuple[float, float]
     """95 % of the test accuracy, by Wilson."""

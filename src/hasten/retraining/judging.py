@@ -77,13 +77,14 @@ def head_predictions(head: Head, features: Singles) -> Flags:
 
 def scores_of(head: Head, train: Part, test: Part, predicted: Flags, known: CrossValidation) -> Scores:
     """Accuracy on all three parts; `predicted` is what the written file makes of the test part."""
-    left_out = train.right(predicted_classes(known.logits, multi_label=head.multi_label, least=0.0))
+    left_out = train.right(predicted_classes(known.logits, multi_label=head.multi_label, least=0.0))[_validated(train)]
     learned = train.right(head_predictions(head, train.features))
-    return scores_on(test, predicted, len(train.names), float(left_out.mean()), float(learned.mean()))
+    validation = float(left_out.mean()) if len(left_out) else None
+    return scores_on(test, predicted, len(train.names), validation, float(learned.mean()))
 
 
 def scores_on(
-    test: Part, predicted: Flags, train_samples: int, validation: float, train: float | None = None
+    test: Part, predicted: Flags, train_samples: int, validation: float | None, train: float | None = None
 ) -> Scores:
     """Accuracy on the test part, beside that on samples kept out of a fit or a training, and on those learned from."""
     tested = test.right(predicted)
@@ -179,14 +180,24 @@ def worst_samples(
 ) -> tuple[WorstSample, ...]:
     """The samples whose own classes are found least likely: those of the test part by the written file (`shares` are
     its probabilities), those that were learned from by a fit that had not seen them."""
-    left_out = probabilities(known.logits, multi_label=train.multi_label)
-    found = [*_worst_of(test, shares, TEST, classes), *_worst_of(train, left_out, TRAIN, classes)]
+    rows = np.flatnonzero(_validated(train))
+    left_out = probabilities(known.logits[rows], multi_label=train.multi_label)
+    others = train.with_rows(rows.tolist())
+    found = [*_worst_of(test, shares, TEST, classes), *_worst_of(others, left_out, TRAIN, classes)]
     return tuple(sorted(found, key=lambda sample: sample.probability)[:WORST])
 
 
 def worst_tested(test: Part, shares: Floats, classes: Sequence[str]) -> tuple[WorstSample, ...]:
     """The same of the test part alone."""
     return tuple(_worst_of(test, shares, TEST, classes))
+
+
+def _validated(part: Part) -> Flags:
+    """Which samples cross-validation judges by a fit that knew their class: those whose class has others as well."""
+    if part.multi_label:
+        return np.ones(len(part.names), bool)
+    found: Flags = part.targets.sum(axis=0)[part.targets.argmax(axis=1)] >= _FEWEST_OF_A_CLASS
+    return found
 
 
 def _worst_of(part: Part, shares: Floats, name: str, classes: Sequence[str]) -> list[WorstSample]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hasten.core.checks import SHARE, WHOLE, check_number
+from hasten.core.checks import SEED, SHARE, check_number
 from hasten.core.errors import UsageError
 from hasten.retraining.backbones import backbone_named
 from hasten.variants.recipes import RECIPE_NAMES
@@ -34,7 +34,7 @@ class HeadOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_number("seed", self.seed, WHOLE)
+        check_number("seed", self.seed, SEED)
         if self.weighting not in WEIGHTINGS:
             raise UsageError(
                 f"Classes cannot be weighted by {self.weighting!r}.", f"Use one of: {', '.join(WEIGHTINGS)}."

@@ -27,7 +27,7 @@ from hasten.retraining.facts import FINE_TUNED, HEAD, QAT, Decay, RetrainFound
 from hasten.retraining.fitting import Checked, Embedded, Feed, Fitted, against_head, check_file, embed, fit_to, part_of
 from hasten.retraining.judging import class_rows, confusions, learning_curve, rivals, scores_of, worst_samples
 from hasten.retraining.labels import labeled, open_parts, same_classes
-from hasten.retraining.split import content_hashes, held_out, split_samples
+from hasten.retraining.split import content_hashes, held_out, rows_apart, split_samples
 from hasten.retraining.ways import compared, refuse_missing, trained, way_path
 from hasten.variants.maker_process import VariantMaker
 from hasten.variants.recipes import recipe_from_name
@@ -60,7 +60,7 @@ class Parts:
     held_out: HeldOut | None
     """The test part as a file, where it can be one and was not given as one."""
     repeated: int = 0
-    """Samples with the same content as another one."""
+    """Samples with the same content as another one; with test data of its own, as one of that."""
     is_split: bool = True
     """Whether the test part was taken from the data, and not given."""
 
@@ -87,7 +87,9 @@ def read_parts(data: Data, options: RetrainOptions, folder: Path, progress: Prog
     known = _hashed(labeled(learned, data.samples, data.label_offset, seed=options.head.seed), progress)
     if test is not None:
         tested = _hashed(same_classes(known, test, data.label_offset), progress)
-        return Parts(known, tested, None, len({*known.hashes} & {*tested.hashes}), is_split=False)
+        learned_rows = rows_apart(known, tested.hashes)
+        shared = len(known.hashes) - len(learned_rows)
+        return Parts(known.with_rows(learned_rows), tested, None, shared, is_split=False)
     train_rows, test_rows = split_samples(known, options.test_share, options.head.seed)
     repeated = len(known.hashes) - len({*known.hashes})
     return Parts(known.with_rows(train_rows), known.with_rows(test_rows), held_out(known, test_rows, folder), repeated)

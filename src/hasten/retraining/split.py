@@ -69,11 +69,27 @@ def split_samples(labeled: LabeledSamples, share: float, seed: int) -> Split:
         kept.update(own[: min(len(own) - 1, max(1, round(share * len(own))))])
     train = tuple(row for row, code in enumerate(hashes) if code not in kept)
     test = tuple(row for row, code in enumerate(hashes) if code in kept)
-    missing = set(numbers.tolist()) - {int(numbers[row]) for row in train}
-    if missing and not labeled.multi_label:  # all of its samples are copies of those of other classes
-        name = labeled.classes[min(missing)]
+    if name := _class_without(labeled, train):  # all of its samples are copies of those of other classes
         raise DataError(f"The class {name!r} has no sample of its own.", "Remove copies that have two labels.")
     return Split(train, test)
+
+
+def rows_apart(labeled: LabeledSamples, tested: Sequence[str]) -> tuple[int, ...]:
+    """The rows to learn from where the test data is given: none whose content is tested with."""
+    kept = {*tested}
+    train = tuple(row for row, code in enumerate(labeled.hashes) if code not in kept)
+    if name := _class_without(labeled, train) or ("" if train else labeled.classes[0]):
+        raise DataError(
+            f"The test data has all samples of the class {name!r}, and none is left to learn from.",
+            "Keep test data and data to learn from apart, or leave out --test.",
+        )
+    return train
+
+
+def _class_without(labeled: LabeledSamples, train: Sequence[int]) -> str:
+    """The first class of which nothing is learned; empty where there is none, or samples have several classes."""
+    missing = {*labeled.numbers.tolist()} - {int(labeled.numbers[row]) for row in train}
+    return labeled.classes[min(missing)] if missing and not labeled.multi_label else ""
 
 
 def folds_of(numbers: NDArray[np.int64], hashes: Sequence[str], seed: int, count: int = FOLDS) -> NDArray[np.int64]:

@@ -106,7 +106,8 @@ def _three(found: RetrainFound) -> str:
     accuracy = found.accuracy
     learned = "" if accuracy.train is None else f", {share(accuracy.train)} training"
     tested = f"{share(accuracy.test)} test (95 % CI {share_range(accuracy.interval)})"
-    return f"{tested}, {share(accuracy.validation)} validation{learned}"
+    validated = "" if accuracy.validation is None else f", {share(accuracy.validation)} validation"
+    return f"{tested}{validated}{learned}"
 
 
 def _rivals(found: RetrainFound, name: str) -> Table:

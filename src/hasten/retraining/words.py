@@ -77,8 +77,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     BY_MAJORITY: Phrase(_by_majority, "Check the labels and --preprocess, or give more samples."),
     REPEATED: Phrase("The data holds copies ({samples:count sample}); hasten keeps copies in the same part."),
     SHARED: Phrase(
-        "The test data shares {samples:count sample} with the data to learn from: its accuracy is too high.",
-        "Remove them from one of the two.",
+        lambda facts: (
+            f"{several(facts['samples'], 'sample')} of the data to learn from "
+            f"{'is' if facts['samples'] == 1 else 'are'} also in the test data. They were not learned from."
+        )
     ),
     FEW_TESTED: Phrase("There are only {samples:count test sample}.", "Give more data, or a larger --test-share."),
     UNEVEN: Phrase(

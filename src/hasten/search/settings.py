@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.checks import FROM_ZERO, SHARE, WHOLE, check_kind, check_number, text_of
+from hasten.core.checks import FROM_ZERO, SEED, SHARE, check_kind, check_number, text_of
 from hasten.core.codec import to_data
 from hasten.core.errors import TargetError, UsageError
 from hasten.core.goal import Goal, goal_named
@@ -96,7 +96,7 @@ class SearchSettings:
         for name in self.recipes:
             recipe_from_name(text_of("recipes", name))
         check_number("max_drop", self.max_drop, FROM_ZERO)
-        check_number("seed", self.seed, WHOLE)
+        check_number("seed", self.seed, SEED)
         object.__setattr__(self, "goal", goal_named(self.goal))
         if not self.recipes and not self.prune:
             raise UsageError("No recipe was given.", f"Choose one of {', '.join(RECIPE_NAMES)}.")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hasten.core.accuracy_notes import NO_MASK, RANDOM_INPUTS
+from hasten.core.accuracy_notes import NESTED, NO_MASK, RANDOM_INPUTS
 from hasten.core.errors import DataError, UsageError
 from hasten.core.remark import remark
 from hasten.data.classes import LabelReader
@@ -82,6 +82,15 @@ def test_folder_names_that_are_numbers_are_numbers(tmp_path: Path) -> None:
     for name in ("10", "9", "0"):
         save_image(tmp_path / name / "1.png")
     assert sorted(sample.label for sample in samples_of(open_dataset(str(tmp_path)))) == [0, 9, 10]  # type: ignore[type-var]
+
+
+def test_folders_inside_of_those_of_classes_are_told(tmp_path: Path) -> None:
+    for name in ("cat/1.png", "dog/1.png", "dog/more/2.png"):
+        save_image(tmp_path / name)
+    (tmp_path / "dog" / "empty").mkdir()
+    found = open_dataset(str(tmp_path))
+    assert len(samples_of(found)) == 2
+    assert [(note.code, note.facts) for note in found.notes] == [(NESTED, {"folders": 1})]
 
 
 def test_images_without_subfolders_have_no_labels(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def test_a_head_of_clear_classes_beats_the_majority_and_is_right_everywhere() ->
     head, known = fitted(train)
     found = scores_of(head, train, test, head_predictions(head, test.features), known)
     assert found.train is not None
+    assert found.validation is not None
     assert min(found.train, found.validation, found.test) > 0.95
     assert found.interval[0] < found.test <= found.interval[1]
     assert found.test_right == round(found.test * found.test_samples)
@@ -80,6 +81,16 @@ def test_counts_add_up_and_confusions_are_where_they_were_planted() -> None:
     assert sum(row.right for row in rows) == 83
     (one,) = confusions(wrong, predicted, ("a", "b", "c"))
     assert (one.actual, one.predicted, one.samples) == ("c", "a", 7)
+
+
+def test_a_fit_that_never_saw_a_class_judges_no_sample_of_it() -> None:
+    """With one sample of a class to learn from, cross-validation leaves out all of it."""
+    train, test = part_of(3), part_of(30, seed=1)
+    head, known = fitted(train)
+    predicted = head_predictions(head, test.features)
+    assert scores_of(head, train, test, predicted, known).validation is None
+    shares = probabilities(head.logits(test.features), multi_label=False)
+    assert {one.part for one in worst_samples(train, test, shares, known, ("a", "b", "c"))} == {"test"}
 
 
 def test_wrong_labels_are_among_the_worst_in_either_part() -> None:

@@ -14,7 +14,7 @@ from hasten.core.errors import DataError
 from hasten.data.dataset import Dataset, Sample
 from hasten.data.sources import open_dataset
 from hasten.retraining.labels import labeled
-from hasten.retraining.split import content_hashes, folds_of, held_out, split_samples
+from hasten.retraining.split import content_hashes, folds_of, held_out, rows_apart, split_samples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +46,14 @@ def test_each_class_is_in_both_parts_and_no_sample_is(sizes: list[int], share: f
     for number, size in enumerate(sizes):
         kept = int((known.numbers[list(split.test)] == number).sum())
         assert kept == min(size - 1, max(1, round(share * size)))
+
+
+def test_what_is_tested_with_is_not_learned_from() -> None:
+    known = numbered([0, 1] * 5)
+    tested = numbered([0, 1] * 2)
+    assert rows_apart(known, tested.hashes) == tuple(range(4, 10))
+    with pytest.raises(DataError, match="has all samples of the class"):
+        rows_apart(known, known.hashes)
 
 
 def test_another_seed_tests_with_others_and_the_same_with_the_same() -> None:
