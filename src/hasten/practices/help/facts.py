@@ -28,6 +28,8 @@ class Status(enum.Enum):
     """Of a model: nothing to do."""
     BETTER = "could be better"
     BROKEN = "broken"
+    NOT_APPLICABLE = "not applicable"
+    """Of a model: it is not made for what was looked at, and that is no fault."""
 
 
 @record

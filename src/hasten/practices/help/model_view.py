@@ -106,7 +106,7 @@ def with_model(told: Remark, model: str) -> Remark:
 
 def checks_table(found: ModelFound) -> list[Block]:
     """Every check that is not good."""
-    bad = [check for check in found.checks if check.status is not Status.GOOD]
+    bad = [check for check in found.checks if check.status in (Status.BETTER, Status.BROKEN)]
     rows = tuple((Cell(check.name), Cell(check.status.value), Cell(BOOK.text(check.finding))) for check in bad)
     return [Table("checks", "Checks", columns("check", "status", "finding"), rows)] if rows else []
 

@@ -1,4 +1,5 @@
-"""What the checks of a model look at, and the few ways to word a result: good, could be better, broken."""
+"""What the checks of a model look at, and the few ways to word a result: good, could be better, broken, or that it does
+not apply."""
 
 from __future__ import annotations
 
@@ -33,6 +34,11 @@ class Subject:
 def good(name: str, code: str, /, **facts: Any) -> Check:
     """Nothing to do."""
     return Check(name, Status.GOOD, remark(code, **facts))
+
+
+def not_applicable(name: str, code: str, /, **facts: Any) -> Check:
+    """Nothing that is asked of such a model."""
+    return Check(name, Status.NOT_APPLICABLE, remark(code, **facts))
 
 
 def better(name: str, code: str, /, **facts: Any) -> Check:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.failure import Failure
-from hasten.practices.help.model_checks.findings import Subject, better, broken, good
+from hasten.practices.help.model_checks.findings import Subject, better, broken, good, not_applicable
 from hasten.practices.help.model_checks.graph_checks import graph_checks
 from hasten.practices.help.model_checks.range_checks import range_checks
 from hasten.practices.help.model_checks.weight_checks import weight_checks
@@ -59,7 +59,7 @@ def delegate_check(fit: DelegateFit) -> Check:
     """How much of the model a delegate takes."""
     name = _DELEGATES.get(fit.name, fit.name)
     if fit.wants_integers:
-        return good(name, "delegate.wants-integers", delegate=fit.name)
+        return not_applicable(name, "delegate.wants-integers", delegate=fit.name)
     told = {
         "delegate": fit.name,
         "observed": fit.observed,
