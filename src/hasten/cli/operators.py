@@ -16,6 +16,7 @@ from hasten.cli.output import complain, show
 from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import UsageError
+from hasten.core.printable import printable
 from hasten.core.units import several
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _cut(arguments: argparse.Namespace, model: str) -> int:
     lines.append(f"Time it:  hasten {shlex.join(words)}")
     told = {"written": found.path, "nodes": list(found.nodes)}
     recorded = {"inputs": found.inputs, "samples": found.samples, "source": found.source}
-    show(options.as_json({**told, **recorded}) if arguments.json else "\n".join(lines))
+    show(options.as_json({**told, **recorded}) if arguments.json else "\n".join(map(printable, lines)))
     return 0
 
 
@@ -159,12 +160,12 @@ def _write_kernel(arguments: argparse.Namespace, model: str) -> int:
     folder, nodes = arguments.new_kernel, arguments.replaces[0]
     effort = api.Effort(on=options.target_from(arguments))
     written = [str(path) for path in api.new_kernel(folder, model, nodes, effort=effort)]
-    text = (
-        f"{folder}: {', '.join(Path(path).name for path in written)}\n"
-        f"Test it:  {shlex.join(('make', '-C', str(folder), 'test'))}\n"
-        f"Try it:   hasten {shlex.join(('operators', arguments.model, '--kernel-file', written[0], '--for', nodes))}"
+    lines = (
+        f"{folder}: {', '.join(Path(path).name for path in written)}",
+        f"Test it:  {shlex.join(('make', '-C', str(folder), 'test'))}",
+        f"Try it:   hasten {shlex.join(('operators', arguments.model, '--kernel-file', written[0], '--for', nodes))}",
     )
-    show(options.as_json({"written": written}) if arguments.json else text)
+    show(options.as_json({"written": written}) if arguments.json else "\n".join(map(printable, lines)))
     return 0
 
 
@@ -173,8 +174,8 @@ def _build_delegate(arguments: argparse.Namespace) -> int:
 
     library = api.kernel_delegate(arguments.kernel_delegate, effort=api.Effort(on=options.target_from(arguments)))
     words = ("accelerators", arguments.model, "--delegate", str(library))
-    text = f"{library}\nExamine it: hasten {shlex.join(words)}"
-    show(options.as_json({"delegate": str(library)}) if arguments.json else text)
+    lines = (str(library), f"Examine it: hasten {shlex.join(words)}")
+    show(options.as_json({"delegate": str(library)}) if arguments.json else "\n".join(map(printable, lines)))
     return 0
 
 
