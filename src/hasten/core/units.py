@@ -102,6 +102,11 @@ def percent(value: float) -> str:
     return f"{value * 100:.1f} %" if abs(value) < 0.0995 else f"{value * 100:.0f} %"
 
 
+def decibels(value: float, decimals: int = 1) -> str:
+    """A ratio in decibels."""
+    return f"{round(value, decimals) + 0.0:.{decimals}f} dB".replace("-", "−")
+
+
 def percentage_points(value: float) -> str:
     """A difference of two shares, with its sign: -0.6 pp."""
     return "unknown" if not math.isfinite(value) else f"{value * 100:+.1f} pp".replace("-", "−")

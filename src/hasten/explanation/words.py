@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core import accuracy_notes, doubts
 from hasten.core.codec import from_data
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.units import milliseconds, percent, several, speedup
+from hasten.core.units import decibels, milliseconds, percent, several, speedup
 from hasten.explanation.facts import INPUT_CONVERSIONS, Cause, CauseKind
 from hasten.explanation.rules import SMALLEST_PART
 from hasten.explanation.tensor_errors import DROP_DB, ROUNDING_DB
@@ -215,7 +215,7 @@ def _clipping(found: ExplainFound, clipping: Clipping) -> str:
 
 def db_words(value: float) -> str:
     """A ratio in decibels."""
-    return "broken" if value == float("-inf") else f"{value:.1f} dB"
+    return "broken" if value == float("-inf") else decibels(value)
 
 
 def snr_words(row: NodeRow) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import finite, from_data, to_data
 from hasten.core.remark import Remark, remark
-from hasten.core.units import several
+from hasten.core.units import decibels, several
 from hasten.explanation.diff.facts import DiffFound, DiffRow, Status
 from hasten.explanation.diff.words import (
     BOOK,
@@ -127,7 +127,7 @@ def _row(row: DiffRow) -> tuple[Cell, ...]:
         Cell("-" if row.index is None else str(row.index), row.index),
         Cell(row.op),
         Cell(added_words(row), row.added_db),
-        Cell("-" if row.expected_db is None else f"{row.expected_db:.1f} dB", row.expected_db),
+        Cell("-" if row.expected_db is None else decibels(row.expected_db), row.expected_db),
         Cell(whole_words(row), row.snr_db),
         Cell(error_words(row.max_error), row.max_error),
         Cell(cause_words(row)),
@@ -183,7 +183,7 @@ def _course(found: DiffFound) -> list[Block]:
 def _spec(rows: Sequence[DiffRow]) -> dict[str, Any]:
     series = (("in B", "snr_db", "@1"), ("alone", "added_db", "@2"))
     values = [
-        {"node": row.index, "operator": row.op, "what": name, "db": min(ROUNDING_DB, value), "told": f"{value:.1f} dB"}
+        {"node": row.index, "operator": row.op, "what": name, "db": min(ROUNDING_DB, value), "told": decibels(value)}
         for row in rows
         for name, field, _ in series
         if (value := getattr(row, field)) is not None and math.isfinite(value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import accuracy_notes, doubts
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.units import percent, several
+from hasten.core.units import decibels, percent, several
 from hasten.explanation import words as explanation
 from hasten.explanation.diff.facts import CONSTANT, INSIDE, Status
 
@@ -49,7 +49,7 @@ def cause_words(row: DiffRow) -> str:
 
 def snr(value: float | None) -> str:
     """A ratio in decibels."""
-    return "unknown SNR" if value is None else f"SNR {value:.1f} dB"
+    return "unknown SNR" if value is None else f"SNR {decibels(value)}"
 
 
 def node_words(node: Mapping[str, Any]) -> str:
@@ -62,7 +62,7 @@ def _lost(values: int) -> str:
 
 
 def _kept(facts: Mapping[str, Any]) -> str:
-    return "none of A's values" if facts["snr_db"] is None else f"A's values at an SNR of {facts['snr_db']:.1f} dB"
+    return "none of A's values" if facts["snr_db"] is None else f"A's values at an SNR of {decibels(facts['snr_db'])}"
 
 
 def _share(value: float | None) -> str:
@@ -76,7 +76,7 @@ def _adds(node: Mapping[str, Any]) -> str:
         return "Run alone on A's inputs, it gives values that are NaN or infinite."
     if node["added_db"] is None:
         return "Run alone on A's inputs, it gives other values than A."
-    text = f"Run alone on A's inputs, it reaches an SNR of {node['added_db']:.1f} dB"
+    text = f"Run alone on A's inputs, it reaches an SNR of {decibels(node['added_db'])}"
     return text + (f"; at least {node['expected_db']:.0f} dB is expected." if node["expected_db"] else ".")
 
 
@@ -91,7 +91,7 @@ def _output(facts: Mapping[str, Any]) -> str:
         return "The outputs are equal."
     if output["snr_db"] is None:
         return f"The output {output['name']!r} differs in {percent(output['differing'])} of its values."
-    return f"The worst output, {output['name']!r}, has an SNR of {output['snr_db']:.1f} dB."
+    return f"The worst output, {output['name']!r}, has an SNR of {decibels(output['snr_db'])}."
 
 
 def _is_another_training(facts: Mapping[str, Any]) -> bool:
@@ -191,7 +191,7 @@ def whole_words(row: DiffRow) -> str:
         return "NaN"
     if row.is_equal:
         return "equal"
-    return f"{percent(row.differing)} differ" if row.snr_db is None else f"{row.snr_db:.1f} dB"
+    return f"{percent(row.differing)} differ" if row.snr_db is None else decibels(row.snr_db)
 
 
 def added_words(row: DiffRow) -> str:
@@ -200,7 +200,7 @@ def added_words(row: DiffRow) -> str:
         return "-"
     if row.status is Status.EQUAL:
         return "nothing"
-    return "-" if row.added_db is None else f"{row.added_db:.1f} dB"
+    return "-" if row.added_db is None else decibels(row.added_db)
 
 
 def error_words(value: float | None) -> str:
@@ -256,11 +256,11 @@ PHRASES: Final[dict[str, Phrase]] = {
             " These were left out of the comparison."
         )
     ),
-    "diff.no-counterpart": Phrase("No value of A corresponds to what it computes."),
-    "diff.not-alone": Phrase("It needs a resource, another graph, or inputs that hasten cannot feed."),
-    "diff.inputs-unread": Phrase("Its inputs could not be read."),
-    "diff.gone": Phrase("Only A has this node."),
-    "diff.added": Phrase("Only B has this node."),
+    "diff.no-counterpart": Phrase("A has no corresponding value."),
+    "diff.not-alone": Phrase("hasten cannot feed nodes that use resources, other graphs or unusual types."),
+    "diff.inputs-unread": Phrase("The inputs could not be read."),
+    "diff.gone": Phrase("Only A has such a node."),
+    "diff.added": Phrase("Only B has such a node."),
     INSIDE: Phrase("It was run together with #{node}."),
     CONSTANT: Phrase("It reads constants only."),
     "diff.not-run": Phrase("{nodes:count node} of B could not be run alone. {why}"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.codec import to_data
 from hasten.core.doubts import DOUBTS
 from hasten.core.remark import Remark, remark
-from hasten.core.units import interval_ms, milliseconds, percent, several, size
+from hasten.core.units import decibels, interval_ms, milliseconds, percent, several, size
 from hasten.practices.help.facts import ModelFound, Status
 from hasten.practices.help.model_rules import model_finding
 from hasten.practices.help.words import BOOK
@@ -163,7 +163,7 @@ def _written(bundle: IssueBundle) -> str:
 def _release_row(row: ReleaseRow) -> tuple[Cell, ...]:
     shows = {True: "yes", False: "no", None: "unknown"}[row.shows]
     latency = row.latency
-    snr = "equal" if row.equal else "" if row.snr_db is None else f"{row.snr_db:.0f} dB"
+    snr = "equal" if row.equal else "" if row.snr_db is None else decibels(row.snr_db, 0)
     return (
         Cell(row.release),
         Cell(row.status.value),

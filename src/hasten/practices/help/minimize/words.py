@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.phrases import Phrase
-from hasten.core.units import times
+from hasten.core.units import decibels, times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ def _error(facts: Mapping[str, Any]) -> str:
         return f"The outputs are equal on {values}."
     if facts["snr_db"] is None:
         return f"Outputs that should be numbers are NaN or infinity on {values}."
-    return f"The signal-to-noise ratio of the outputs is {facts['snr_db']:.0f} dB on {values}."
+    return f"The signal-to-noise ratio of the outputs is {decibels(facts['snr_db'], 0)} on {values}."
 
 
 PHRASES: Final[dict[str, Phrase]] = {
