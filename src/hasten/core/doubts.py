@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.accuracy_notes import TIES
 from hasten.core.machine import EARLIER, UNDER_VOLTAGE
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.units import milliseconds, percent, several
@@ -57,6 +58,7 @@ _GRAVITY: Final[dict[str, tuple[str, bool]]] = {
     UNSEEN: ("seen", False),
     PROFILING: ("cost", True),
     MORE_CORES: ("cores", True),
+    TIES: ("share", True),
 }
 
 

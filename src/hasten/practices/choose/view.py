@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import value_text
 from hasten.core.codec import to_data
-from hasten.core.remark import each_once
 from hasten.core.units import count, interval_ms, milliseconds, several, size
 from hasten.practices.choose.charts import accuracy_spec, points
 from hasten.practices.choose.facts import PRECISIONS, CatalogueFound, ChooseFound, Place, Source
@@ -37,14 +36,15 @@ def view(found: ChooseFound | CatalogueFound, name: str = NAME) -> list[Block]:
     """The model to take, all of them, the two graphs, and what to know about the answer; or the catalogue."""
     if isinstance(found, CatalogueFound):
         return _catalogue(found)
-    told = [note for row in found.models if row.accuracy is not None for note in row.accuracy.notes]
+    measured = [row for row in found.models if row.accuracy is not None and row.accuracy_source is Source.MEASURED]
     return [
         answer(finding_of(found).remark, BOOK),
         Facts(_facts(found)),
         *_graph(found, "latency", name, _table(found, f"{name}-table"), on_terminal=True),
         *_graph(found, "size", name, _sizes(found, f"{name}-size-table"), on_terminal=False),
         *sentences(f"{trouble.where} was left out: {trouble.message}" for trouble in found.troubles),
-        *notes([*notes_of(found), *each_once(told)], BOOK),
+        *notes(notes_of(found), BOOK),
+        *doubt_notes({row.name: row.accuracy.notes for row in measured if row.accuracy is not None}, BOOK),
         *doubt_notes({row.name: row.doubts for row in found.models if row.latency is not None}, BOOK),
     ]
 
@@ -163,8 +163,11 @@ def _threads(plans: Sequence[PlanRow]) -> list[str]:
     if not rows:
         return []
     tried = ", ".join(f"{milliseconds(row.latency.estimate)} with {row.plan.threads}" for row in rows if row.latency)
-    used = next((row.plan.threads for row in rows if row.used), rows[0].plan.threads)
-    return [f"{used}; {rows[0].model} takes {tried}"]
+    used = next((row for row in rows if row.used), rows[0])
+    quickest = min(row.latency.estimate for row in rows if row.latency)
+    unproven = used.latency is not None and used.latency.estimate > quickest
+    told = ", which is not proven faster" if unproven else ""
+    return [f"{used.plan.threads}; {rows[0].model} takes {tried}{told}"]
 
 
 def _accelerator(row: PlanRow) -> str:
@@ -223,10 +226,16 @@ def _cells(row: ModelRow, chosen: str) -> tuple[Cell, ...]:
         known(row.init_ms, milliseconds),
         known(row.peak_memory_mb, memory_words),
         known(row.rounds, str),
-        Cell("take this" if row.name == chosen else _PLACES[row.place]),
+        Cell("take this" if row.name == chosen else _place(row)),
         Cell(row.weights),
         Cell(BOOK.text(row.why_dropped)),
     )
+
+
+def _place(row: ModelRow) -> str:
+    if row.failure is not None:
+        return "failed"
+    return "not timed" if row.latency is None else _PLACES[row.place]
 
 
 def _accuracy(row: ModelRow) -> Cell:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hasten.core.accuracy import Accuracy
+from hasten.core.accuracy_notes import TIES
 from hasten.core.codec import to_data
+from hasten.core.plan import Plan
+from hasten.core.remark import remark
 from hasten.core.session import Line
 from hasten.core.statistics import Interval
 from hasten.practices.choose.charts import accuracy_spec, points
-from hasten.practices.choose.facts import ChooseFound, Place, Source
+from hasten.practices.choose.facts import ChooseFound, ModelRow, Place, PlanRow, Source
 from hasten.practices.choose.rules import choice_of, row_facts, why_of
 from hasten.practices.choose.view import document, sections, session_lines, view
 from hasten.practices.choose.words import BOOK, limit_words
@@ -177,3 +180,26 @@ def test_a_row_says_whether_it_is_on_the_front() -> None:
     assert not rows["mobilenet_v1_1.0_224 float32"]["on_front"]
     assert rows["mobilenet_v1_1.0_224 float32"]["why_dropped"]
     assert to_data(examples.catalogue())["models"][0]["accuracies"]["float32"]["value"] == 0.709
+
+
+@pytest.mark.parametrize(("ms", "unproven"), [(1.0, True), (3.0, False)])
+def test_threads_that_look_faster_and_are_not_used_are_called_unproven(ms: float, unproven: bool) -> None:
+    one = PlanRow("net", Plan(), Interval(2.0, 1.5, 2.5), used=True)
+    two = PlanRow("net", Plan(threads=2), Interval(ms, 0.5, 3.5))
+    text = terminal_text(view(replace(examples.typical(), plans=(one, two))), width=200)
+    assert ("not proven faster" in text) is unproven
+
+
+def test_a_note_about_some_accuracies_says_whose_it_is() -> None:
+    found = examples.measured()
+    ties = {row.name: share for share, row in zip((0.01, 0.05), found.models, strict=False)}
+
+    def with_ties(row: ModelRow) -> ModelRow:
+        if row.accuracy is None:
+            return row
+        notes = (remark(TIES, share=ties[row.name]),) if row.name in ties else ()
+        return replace(row, accuracy=replace(row.accuracy, notes=notes), accuracy_source=Source.MEASURED)
+
+    text = terminal_text(view(replace(found, models=tuple(map(with_ties, found.models)))), width=200)
+    assert text.count("have equal highest outputs") == 1
+    assert f"{', '.join(ties)}: 5.0 % of the samples have equal highest outputs" in text

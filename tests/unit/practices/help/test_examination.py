@@ -61,7 +61,9 @@ def test_a_sound_model_passes_on_this_machine(name: str, tmp_path: Path) -> None
     shares: list[float] = []
     effort = api.Effort(0.4, progress=lambda share, text: shares.append(share))
     found = api.doctor_model(planted.written(tmp_path, planted.clean()[name]), effort=effort)
-    assert [(check.name, check.status) for check in found.checks if check.status is not Status.GOOD] == []
+    assert [
+        (check.name, check.status) for check in found.checks if check.status in (Status.BETTER, Status.BROKEN)
+    ] == []
     assert found.latency is not None
     assert found.profile is not None
     assert found.machine is not None
