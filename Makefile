@@ -71,7 +71,7 @@ approve: $(READY) ## write the approved outputs anew; git diff shows what change
 	$(BIN)/python -m tests.approved
 
 # ONLY="repeatable thin" runs those; a miss does not stop the others.
-bench-self: $(READY) ## measure hasten itself (about 75 minutes on an idle machine)
+bench-self: $(READY) ## measure hasten itself (about 3.5 hours on an idle machine)
 	$(BIN)/python -m benchmarks $(ONLY)
 
 # Goes on where the last run of the same commit stopped; ONLY="compare equal.quiet" runs these parts.

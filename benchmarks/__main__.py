@@ -16,6 +16,7 @@ NAMES: Final = (
     "repeatable",
     "instead",
     "grid",
+    "held_back",
     "quantize",
     "mixing",
     "same_choice",

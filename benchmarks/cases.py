@@ -101,5 +101,3 @@ _ALL = (
 )
 CASES = {case.name: case for case in _ALL if case.model.is_file()}
 """Those that are there, by name."""
-USUAL_CASES = [name for name in CASES if name != "04"]
-"""Those that are tuned, all but DeepLab: its runs are so long that a grid takes many minutes. `quantize` has it."""

@@ -1,7 +1,7 @@
 """OpenVINO as a user runs it on a .tflite file: a process that times blocks of runs when it is told to.
 
 `python -m benchmarks.openvino_peer MODEL THREADS`: each line on standard input asks for a block of so many seconds, or
-with `outputs FILE` for its answers to the inputs in an .npz; each answer is a line of JSON.
+with `outputs FILE FILE` for its answers to the inputs in one .npz, in another; each answer is a line of JSON.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         word, *rest = line.split()
-        print(json.dumps(_outputs(request, rest[0]) if word == "outputs" else _block(request, float(word))), flush=True)
+        print(json.dumps(_outputs(request, *rest) if word == "outputs" else _block(request, float(word))), flush=True)
 
 
 def _block(request: Any, seconds: float) -> list[int]:
@@ -57,16 +57,17 @@ def _block(request: Any, seconds: float) -> list[int]:
     return found
 
 
-def _outputs(request: Any, path: str) -> list[int]:
-    """The place of the largest value of each answer; of an image, of each pixel."""
-    found: list[int] = []
-    with np.load(path) as arrays:
+def _outputs(request: Any, inputs: str, outputs: str) -> int:
+    """Run on each of the inputs in one file, write the answers to the other, and return how many they are."""
+    found = []
+    with np.load(inputs) as arrays:
         for values in arrays["x"]:
             target = request.get_input_tensor(0).data
             target[...] = values.reshape(target.shape)
             request.infer()
-            found += [int(place) for place in np.ravel(request.get_output_tensor(0).data.argmax(-1))]
-    return found
+            found.append(np.array(request.get_output_tensor(0).data))
+    np.savez(outputs, y=np.stack(found))
+    return len(found)
 
 
 if __name__ == "__main__":

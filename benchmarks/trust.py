@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
-import json
 import math
 import os
 import statistics
@@ -37,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.example_models import repeated
 
-from benchmarks.common import RESULTS, code_version, hasten, record, write_whole
+from benchmarks.common import RESULTS, code_version, hasten, parts_of, record, save_parts
 from benchmarks.consistency import contradictions, session_lines
 from benchmarks.race import levels_in_rounds, of_candidate
 from hasten.core.plan import plan_from_mapping
@@ -79,10 +78,7 @@ class Runs:
     @classmethod
     def opened(cls, path: Path, code: str) -> Runs:
         """The runs of this code; none if the file holds those of another."""
-        data = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        if data.get("code") != code:
-            return cls(path, code)
-        return cls(path, code, data["truth_ms"], data["truth_spread"], data["rows"])
+        return cls(path, code, **parts_of(path, code))
 
     def add(self, part: str, row: dict[str, Any]) -> None:
         """Keep one run."""
@@ -91,9 +87,8 @@ class Runs:
 
     def save(self) -> None:
         """Write all of it."""
-        known = {"truth_ms": self.truth_ms, "truth_spread": self.truth_spread}
-        data = {"code": self.code, **known, "rows": self.rows}
-        write_whole(self.path, json.dumps(data, indent=1) + "\n")
+        parts = {"truth_ms": self.truth_ms, "truth_spread": self.truth_spread, "rows": self.rows}
+        save_parts(self.path, self.code, parts)
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.cases import CASES, USUAL_CASES, Case, data_of
+from benchmarks.cases import CASES, Case, data_of
 from benchmarks.common import record
 from hasten.api import Effort, SearchSettings, compare, document, tune
 from hasten.core.plan import Plan, plan_from_mapping
@@ -24,14 +24,14 @@ _MOST_SLOWER: Final = 0.03
 
 
 def main() -> int:
-    """Each model that is asked for, or the usual ones that are there."""
+    """Each model that is asked for, or all that are there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], choices=list(CASES), help="may be repeated")
     parser.add_argument("--budget", type=float, default=_BUDGET_S, help="seconds of a tuning (default: %(default)s)")
     arguments = parser.parse_args()
-    if len(USUAL_CASES) == 1:
+    if len(CASES) == 1:
         print("The real models are not there: only the embedded one is examined.")
-    models = {name: _both(CASES[name], arguments.budget) for name in arguments.only or USUAL_CASES}
+    models = {name: _both(CASES[name], arguments.budget) for name in arguments.only or CASES}
     passed = all(found["verdict"] != "slower" or found["ratio"] <= 1 + _MOST_SLOWER for found in models.values())
     worst = max(found["ratio"] for found in models.values())
     figures = {"models": models, "worst_ratio": worst, "budget_s": arguments.budget}
