@@ -51,6 +51,32 @@ def test_a_benchmark_that_was_not_run_has_no_row(results: Path) -> None:
     assert "over a loop in C" not in refreshed(README.read_text(encoding="utf-8"), Results(results))
 
 
+def test_the_words_on_litert_cli_are_those_of_the_result(results: Path) -> None:
+    path = results / "instead.json"
+    result = json.loads(path.read_text())
+    result.pop("litert_cli", None)
+    path.write_text(json.dumps({**result, "recipes": "made by hand"}))
+    text = refreshed(README.read_text(encoding="utf-8"), Results(results))
+    assert "Milliseconds; recipes: made by hand; OpenVINO" in text
+    text = _changed(results, "instead", litert_cli="9.8.7", faster_on_average=1.5)
+    assert "Milliseconds; litert-cli 9.8.7 with its own recipes" in text
+    assert "made by hand" not in text
+    assert "hasten is 1.50× as fast as the best of the others" in text
+
+
+def test_the_default_budget_and_a_refused_model_have_their_cells(results: Path) -> None:
+    tuned = {"grid_best": "a@cpu", "tune_chose": "b@cpu", "regret": -0.012, "cost": 0.2}
+    models = {"demo": {**tuned, "default_chose": "c@cpu", "default_regret": 0.004}, "01": {"error": "No."}}
+    wanted = {"regret": 0.03, "cost": 0.25, "default_regret": 0.01}
+    text = _changed(results, "grid", models=models, wanted=wanted, passed=False)
+    assert "| demo | a@cpu | b@cpu | −1.2 % | 20 % | c@cpu | +0.4 % |" in text
+    assert "| MobileNet v1 0.25 | No. |  |  |  |  |  |" in text
+    assert "regret at most 1.0 % with the default budget; **missed**." in text
+    run = {"date": "2031-02-03", "commit": "abcdef0123", "clean": True, "passed": True, "wanted": wanted}
+    (results / "held_back.json").write_text(json.dumps({"models": {"x__y": models["demo"]}, **run}))
+    assert "| x__y | a@cpu |" in refreshed(README.read_text(encoding="utf-8"), Results(results))
+
+
 def test_trust_counts_quiet_and_loaded_runs(results: Path) -> None:
     part = {"runs": 40, "wrong": 0, "contradicting": 1, "found": 19}
     parts = {f"{name}.{how}": part for name in ("equal", "slower") for how in ("quiet", "loaded")}
