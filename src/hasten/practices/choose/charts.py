@@ -15,7 +15,7 @@ from hasten.practices.choose.facts import Source
 from hasten.show.charts import SERIES, log_scale, tooltip, vega_lite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hasten.practices.choose.facts import ModelRow
 
@@ -25,12 +25,22 @@ _SHAPES: Final = {Source.MEASURED: "circle", Source.PUBLISHED: "diamond", Source
 # An axis of accuracies shows at least so much: a tenth of a percent must not look like a cliff.
 _LEAST_SPAN: Final = 0.02
 _FOOT: Final = 0.09
+# Left of this share of the axis a name that ends at its point would run over the axis.
+_ROOM: Final = 0.3
 
 
 def points(rows: Sequence[ModelRow], x: str) -> list[dict[str, Any]]:
     """The points of a graph as plain data: `x` is latency or size."""
-    shown = [row for row in rows if row.latency is not None or x == "size"]
-    return [_point(row, x) for row in shown if x == "latency" or row.accuracy is not None]
+    return [_point(row, x) for row in (sized(rows) if x == "size" else rows) if x == "size" or row.latency is not None]
+
+
+def sized(rows: Sequence[ModelRow]) -> list[ModelRow]:
+    """The files with an accuracy, each once: on an accelerator a file is as large as elsewhere."""
+    files: dict[tuple[str, str], ModelRow] = {}
+    for row in rows:
+        if row.accuracy is not None:
+            files.setdefault((row.model, row.precision), row)
+    return list(files.values())
 
 
 def _point(row: ModelRow, x: str) -> dict[str, Any]:
@@ -79,7 +89,8 @@ def accuracy_spec(rows: Sequence[ModelRow], x: str, chosen: str) -> dict[str, An
     known = [value for value in values if value["y"] is not None]
     if len(known) < 2:
         return None
-    _mark(known, chosen, rising=rising)
+    crowded = [value for value in known if _place(value["x"], values) < _ROOM]
+    _mark(known, chosen, crowded, rising=rising)
     foot, axis = _accuracy_axis(known, metric, rising=rising)
     for value in values:
         if value["y"] is None:
@@ -87,8 +98,9 @@ def accuracy_spec(rows: Sequence[ModelRow], x: str, chosen: str) -> dict[str, An
     return vega_lite(_HEIGHT, values, layer=_layers(values, _x_axis(values, x), axis))
 
 
-def _mark(values: list[dict[str, Any]], chosen: str, *, rising: bool) -> None:
-    """Join what no smaller x is better than, of one source; name the ends and the choice."""
+def _mark(values: list[dict[str, Any]], chosen: str, crowded: Sequence[dict[str, Any]], *, rising: bool) -> None:
+    """Join what no smaller x is better than, of one source; name the ends and the choice. Those that are crowded
+    stand near the axis."""
     source = next((value["source"] for value in values if value["name"] == chosen), None)
     source = source or values[0]["source"]
     best: float | None = None
@@ -98,16 +110,36 @@ def _mark(values: list[dict[str, Any]], chosen: str, *, rising: bool) -> None:
         if better and value["source"] == source:
             best, value["line"] = value["y"], True
             line.append(value)
-    for value in (*line[-1:], *(value for value in values if value["name"] == chosen)):
-        value["label"] = value["name"]
-    # Left of the others is room above the line; the first one has none there.
-    for value in line[:1]:
-        value["label"], value["first_label"] = "", value["name"]
+    # Left of the others is room above the line; near the axis there is none, and room for one name below.
+    named = [*line[-1:], *(value for value in values if value["name"] == chosen)]
+    for value in named:
+        value["label"] = "" if value in crowded else value["name"]
+    for value in [*(value for value in reversed(named) if value in crowded), *line[:1]][:1]:
+        value["first_label"] = value["name"]
+
+
+def front_names(spec: Mapping[str, Any]) -> list[str]:
+    """The models that the line of a graph joins, from the left."""
+    joined = [value for value in spec["data"]["values"] if value["line"]]
+    return [value["name"] for value in sorted(joined, key=lambda value: value["x"])]
+
+
+def _place(at: float, values: Sequence[dict[str, Any]]) -> float:
+    """Where a value stands on the axis, from 0 to 1."""
+    places = [value[end] for value in values for end in ("low", "high")]
+    low, high = min(places), max(places)
+    if low >= high:
+        return 1.0
+    return math.log(at / low) / math.log(high / low) if _is_log(places) else (at - low) / (high - low)
+
+
+def _is_log(places: Sequence[float]) -> bool:
+    return min(places) > 0 and max(places) / min(places) > _LOG_FROM
 
 
 def _x_axis(values: Sequence[dict[str, Any]], x: str) -> dict[str, Any]:
     places = [value[end] for value in values for end in ("low", "high")]
-    log = min(places) > 0 and max(places) / min(places) > _LOG_FROM
+    log = _is_log(places)
     scale = log_scale(places) if log else {"zero": False, "nice": True, "padding": 12}
     title = "file size, MB" if x == "size" else "latency, ms"
     return {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.accuracy import value_text
 from hasten.core.codec import to_data
 from hasten.core.units import count, interval_ms, milliseconds, several, size
-from hasten.practices.choose.charts import accuracy_spec, points
+from hasten.practices.choose.charts import accuracy_spec, front_names, points, sized
 from hasten.practices.choose.facts import PRECISIONS, CatalogueFound, ChooseFound, Place, Source
 from hasten.practices.choose.rules import NAME, asked_limits, choice_of, count_kept, finding_of, notes_of
 from hasten.practices.choose.words import BOOK, memory_words
@@ -186,9 +186,10 @@ def _graph(found: ChooseFound, x: str, name: str, table: Table, *, on_terminal: 
     spec = accuracy_spec(found.models, x, "" if chosen is None else chosen.name)
     if spec is None:
         return [table] if on_terminal else []
-    front = [row.name for row in found.models if row.on_front and row.latency is not None]
     told = f"Left is {'faster' if x == 'latency' else 'smaller'}, up is more accurate. {_SHAPES}"
-    told += f" On the Pareto front: {', '.join(front)}." if front else ""
+    told += f" The line joins the Pareto front of the estimates: {', '.join(front_names(spec))}."
+    unsure = [row.name for row in found.models if row.place is Place.POSSIBLE and row.latency is not None]
+    told += f" Undecided: {', '.join(unsure)}." if unsure and x == "latency" else ""
     return [Chart(f"{name}-{x}", _GRAPHS[x], told, spec, table, on_terminal)]
 
 
@@ -246,7 +247,7 @@ def _accuracy(row: ModelRow) -> Cell:
 
 def _sizes(found: ChooseFound, name: str) -> Table:
     headings = columns("model", "#accuracy", "from", "#size")
-    rows = sorted((row for row in found.models if row.accuracy is not None), key=lambda row: row.size_bytes)
+    rows = sorted(sized(found.models), key=lambda row: row.size_bytes)
     cells = tuple(
         (Cell(row.name), _accuracy(row), Cell(row.accuracy_source.value), Cell(size(row.size_bytes), row.size_bytes))
         for row in rows

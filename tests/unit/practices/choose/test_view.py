@@ -203,3 +203,20 @@ def test_a_note_about_some_accuracies_says_whose_it_is() -> None:
     text = terminal_text(view(replace(found, models=tuple(map(with_ties, found.models)))), width=200)
     assert text.count("have equal highest outputs") == 1
     assert f"{', '.join(ties)}: 5.0 % of the samples have equal highest outputs" in text
+
+
+def test_the_graph_of_sizes_tells_its_own_front_and_has_each_file_once() -> None:
+    small = examples.published("small", 0.6, 8.0, 1_000_000, Place.OFF)
+    quick = examples.published("quick", 0.7, 2.0, 9_000_000)
+    elsewhere = replace(quick, name="quick float32, npu", plan=Plan(accelerator="npu"), latency=None)
+    chart = charts(replace(examples.typical(), models=(quick, small, elsewhere)))["choose-size"]
+    assert [value["name"] for value in chart.spec["data"]["values"]] == [quick.name, small.name]
+    assert f"estimates: {small.name}, {quick.name}." in chart.description
+
+
+def test_a_name_near_the_axis_does_not_run_over_it() -> None:
+    rows = [examples.published(f"m{at}", 0.5 + at / 10, ms, 1_000) for at, ms in enumerate((1.0, 1.1, 20.0))]
+    spec = accuracy_spec(rows, "latency", rows[1].name)
+    assert spec is not None
+    shown = {value["name"]: (value["label"], value["first_label"]) for value in spec["data"]["values"]}
+    assert shown == {rows[0].name: ("", ""), rows[1].name: ("", rows[1].name), rows[2].name: (rows[2].name, "")}
