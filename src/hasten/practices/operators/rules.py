@@ -91,6 +91,8 @@ def finding_of(found: OperatorsFound) -> Finding:
             "from_ms": found.latency_ms[0],
             "to_ms": found.latency_ms[1],
             "rewrites": [one.what for one in found.kept if one.is_single] or kept,
+            "path": found.path,
+            "dropped": list(found.dropped_outputs),
         }
         return Finding(NAME, Standing.TO_DO, remark("operators.rewritten", **facts))
     if any(one.comparison is not None and one.comparison.verdict is Verdict.UNDECIDED for one in found.tried):

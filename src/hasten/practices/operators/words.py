@@ -30,7 +30,16 @@ def _phrase(text: str, hint: str = "") -> Phrase:
 def _rewritten(facts: Mapping[str, Any]) -> str:
     times = f"{milliseconds(facts['from_ms'])} → {milliseconds(facts['to_ms'])}"
     names = first_few(facts["rewrites"], _NAMES_TOLD)
-    return f"The rewritten model is {speedup(facts['ratio'], facts['ci95'])}: {times} ({names})."
+    dropped = facts.get("dropped", ())  # sessions from before it was told have none
+    without = f" It lacks {several(len(dropped), 'output')}: {first_few(dropped, _NAMES_TOLD)}." if dropped else ""
+    return f"The rewritten model is {speedup(facts['ratio'], facts['ci95'])}: {times} ({names}).{without}"
+
+
+def _use(facts: Mapping[str, Any]) -> str:
+    if not facts.get("path"):
+        return "Write it with the option -o OUT."
+    told = f"Use {facts['path']} in place of the original"
+    return f"{told} where the application reads none of these." if facts["dropped"] else f"{told}."
 
 
 def _nothing(facts: Mapping[str, Any]) -> str:
@@ -72,9 +81,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Whether rewriting the graph pays is undecided.", "Run hasten operators, or give it more time with --budget."
     ),
     # What a study comes to.
-    "operators.rewritten": Phrase(
-        _rewritten, "Use the rewritten model in place of the original. The option -o OUT writes it."
-    ),
+    "operators.rewritten": Phrase(_rewritten, _use),
     "operators.undecided-all": Phrase(
         lambda facts: f"No rewrite is proven faster. Undecided: {first_few(facts['rewrites'], _NAMES_TOLD)}.",
         "Give it more time with --seconds.",
