@@ -107,6 +107,9 @@ def test_a_model_is_measured_there(environment: dict[str, str], called: Called, 
     found = hasten(*words, "--target", "kitchen", "--json", environment=environment)
     assert found.code == 0, found.errors
     assert found.json()["latency"]["median_ms"] > 0
+    assert found.json()["target"] == "kitchen"
+    text = hasten("bench", "demo", *QUICK, "--target", "kitchen", environment=environment).output
+    assert text.endswith("\nMeasured on kitchen.\n")
     assert list((tmp_path / "kitchen" / "files").glob("*/*.tflite"))
     code, _, errors = called(*words)
     assert code == 2

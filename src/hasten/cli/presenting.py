@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hasten.cli.output import WIDTH, complain, show
 from hasten.core.errors import HastenError, Interrupted
+from hasten.core.printable import printable
 
 if TYPE_CHECKING:
     import argparse
@@ -60,19 +61,22 @@ def present(
 ) -> int:
     """Save and show a record, as text with the options of its view; the exit code.
 
-    Text goes to standard error where standard output is somebody else's.
+    Text goes to standard error where standard output is somebody else's. Another device than this machine is named.
     """
     from hasten import api
     from hasten.cli.options import as_json
 
     keep(session, found)
+    device = getattr(arguments, "target", "")
     if arguments.json:
-        show(as_json(api.document(found)))
+        show(as_json({**api.document(found), **({"target": device} if device else {})}))
     elif on_error_stream:
         with contextlib.suppress(OSError):
             print(f"\n{shown(found, verbose=arguments.verbose, **options)}", file=sys.stderr, flush=True)
     else:
         show(shown(found, verbose=arguments.verbose, **options))
+        if device not in ("", "local"):
+            show(f"\nMeasured on {printable(device)}.")
     return INTERRUPTED if interrupted else 0
 
 

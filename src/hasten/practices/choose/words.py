@@ -210,7 +210,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "choose.own-beaten": Phrase(_own_beaten, lambda facts: f"Tune {facts['name']} in its place."),
     "choose.own-best": Phrase(
         lambda facts: (
-            f"No other model is better: {several(facts['count'], 'candidate')} compared in accuracy and latency."
+            f"No other model is at least as accurate and faster: {several(facts['count'], 'candidate')} compared."
         )
     ),
     "choose.own-rivals": Phrase(_rivals, "Give more samples, or run hasten choose for longer."),
