@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,17 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.data.tensor_forms import forms_as_loaded, numpy_type
+from hasten.measure.seeded_inputs import seeded_inputs
 from hasten.model.edit.outputs import shown_names, with_outputs
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from numpy.typing import NDArray
 
     from hasten.core.plan import Workload
     from hasten.data.tensor_forms import TensorForm
-    from hasten.explanation.inner_tensors import Subject
+    from hasten.explanation.inner_tensors import Inputs, Subject
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
 
@@ -50,38 +52,47 @@ def workload_of_main(graph: Graph, workload: Workload) -> Workload:
 
 
 def recorded_inputs(
-    target: Target, subject: Subject, tensors: Sequence[int], samples: Sequence[Sequence[bytes]]
+    target: Target, subject: Subject, tensors: Sequence[int], samples: Inputs
 ) -> dict[str, NDArray[Any]]:
     """What tensors of the main graph hold on each sample, as arrays of a data file: one row for each sample.
 
     They are called x0, x1, … as a model's inputs in their order are, because a tensor may have any name.
     """
+    rows: list[list[NDArray[Any]]] = []
+    with contextlib.closing(stored_values(target, subject, tensors, samples)) as found:
+        for values in found:
+            rows.append([_array(*values[index]) for index in tensors])
+            if sum(array.nbytes for row in rows for array in row) > _MOST_BYTES or len(rows) == _MOST_SAMPLES:
+                break
+    return {f"x{place}": np.stack([row[place] for row in rows]) for place in range(len(tensors))}
+
+
+def stored_values(
+    target: Target, subject: Subject, tensors: Sequence[int], samples: Inputs | None = None
+) -> Generator[dict[int, tuple[bytes, TensorForm]], None, None]:
+    """What tensors of the main graph hold on each sample, or once on seeded inputs: as they are stored, by index."""
     graph, workload = subject.graph, subject.candidate.workload
     inner = [index for index in tensors if index not in graph.main.inputs]
     signature = graph.signature(workload.signature or None)
     own = list(signature.inputs.values() if signature else graph.main.inputs)
     names = shown_names(graph, inner, 0, workload.signature or None)
-    rows: list[list[NDArray[Any]]] = []
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder, target.start(subject.candidate.plan) as runner:
         copy = Path(folder) / "copy.tflite"
         copy.write_bytes(with_outputs(graph, inner, 0))
         load = runner.load(copy, workload)
         forms = forms_as_loaded(read_graph(copy), workload, load)
         places = {form.name: place for place, form in enumerate(forms.outputs)}
-        for sample in samples:
-            answers = forms.read(runner.evaluate(forms.fed(sample)))
-            rows.append(
-                [
-                    _array(answers[at], forms.outputs[at])
-                    if (at := places.get(names.get(index, ""), -1)) >= 0
-                    else _array(sample[own.index(index)], forms.inputs[own.index(index)])
-                    for index in tensors
-                ]
-            )
-            if sum(values.nbytes for row in rows for values in row) > _MOST_BYTES or len(rows) == _MOST_SAMPLES:
-                break
-    return {f"x{place}": np.stack([row[place] for row in rows]) for place in range(len(tensors))}
+        for given in [seeded_inputs(load.inputs)] if samples is None else map(forms.fed, samples):
+            answers = forms.read(runner.evaluate(given))
+            fed = dict(zip(forms.fed(own), zip(given, forms.fed(forms.inputs), strict=True), strict=True))
+            # Copied while the runner lives: they may be views of its memory.
+            shown = {
+                index: (bytes(answers[places[name]]), forms.outputs[places[name]])
+                for index, name in names.items()
+                if name in places
+            }
+            yield {index: value for index, value in (fed | shown).items() if index in tensors}
 
 
-def _array(data: bytes | memoryview, form: TensorForm) -> NDArray[Any]:
-    return np.frombuffer(bytes(data), numpy_type(form)).reshape(form.shape)
+def _array(data: bytes, form: TensorForm) -> NDArray[Any]:
+    return np.frombuffer(data, numpy_type(form)).reshape(form.shape)

@@ -9,15 +9,16 @@ from hasten.core.errors import ModelError, UsageError
 from hasten.core.failure import RunnerFailed
 from hasten.core.measurement import Model
 from hasten.core.plan import Workload
+from hasten.explanation.recorded_inputs import stored_values
 from hasten.measure.seeded_inputs import seeded_inputs
 from hasten.model.edit.cut import cut_nodes, inputs_of_cut
-from hasten.model.edit.outputs import shown_names, with_outputs
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from hasten.explanation.inner_tensors import Subject
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph
     from hasten.practices.help.minimize.reduction import Nodes
@@ -69,40 +70,21 @@ class InnerValues:
     """What the inputs of a part hold while the whole model runs on the plan that does it right."""
 
     target: Target
-    whole: Candidate
-    graph: Graph
-    folder: Path
+    whole: Subject
 
     def for_part(self, part: Part) -> dict[str, bytes]:
         """Bytes by the name of the part's input; empty where they cannot be read, and noise must do."""
-        if len(part.nodes) == len(self.graph.main.nodes):
+        if len(part.nodes) == len(self.whole.graph.main.nodes):
             return {}
-        tensors = inputs_of_cut(self.whole.path, part.nodes)
-        inner = [index for index in tensors if index not in self.graph.main.inputs]
+        tensors = inputs_of_cut(self.whole.candidate.path, part.nodes)
         try:
-            found = self._read(inner)
+            (found,) = stored_values(self.target, self.whole, tensors)
         except (RunnerFailed, ModelError, UsageError):
             return {}
         names = _input_names(read_graph(part.candidate.path))
         if len(names) != len(tensors):
             return {}
-        return {name: found[index] for name, index in zip(names, tensors, strict=True) if index in found}
-
-    def _read(self, inner: Sequence[int]) -> dict[int, bytes]:
-        copy = self.folder / "shown.tflite"
-        copy.write_bytes(with_outputs(self.graph, inner))
-        with self.target.start(self.whole.plan) as runner:
-            load = runner.load(copy, self.whole.workload)
-            given = seeded_inputs(load.inputs)
-            # Copied while the runner lives: they may be views of its memory.
-            answers = [bytes(output) for output in runner.evaluate(given)]
-        names = shown_names(self.graph, inner, 0, self.whole.workload.signature or None)
-        at = {tensor.name: place for place, tensor in enumerate(load.outputs)}
-        found = {index: answers[at[name]] for index, name in names.items() if name in at}
-        for place, index in enumerate(self.graph.main.inputs):
-            if place < len(given):
-                found[index] = given[place]
-        return found
+        return {name: found[index][0] for name, index in zip(names, tensors, strict=True) if index in found}
 
 
 def _input_names(graph: Graph) -> list[str]:

@@ -10,6 +10,7 @@ from hasten.core.errors import Interrupted, UsageError
 from hasten.core.measurement import Model
 from hasten.core.plan import Workload
 from hasten.core.remark import remark
+from hasten.explanation.inner_tensors import Subject
 from hasten.measure.schedule import Schedule
 from hasten.model.reader import read_graph
 from hasten.practices.help.minimize.facts import CRASH, PROBLEMS, SLOW, Minimized
@@ -103,7 +104,8 @@ def _problem(search: Search, effort: Effort, with_other: bool) -> Problem:
         return Crash(effort.target)
     if search.problem == SLOW:
         return Slow(effort.target, with_other)
-    return Wrong(effort.target, InnerValues(effort.target, search.other, read_graph(search.other.path), search.folder))
+    whole = Subject(search.other, read_graph(search.other.path))
+    return Wrong(effort.target, InnerValues(effort.target, whole))
 
 
 def refuse(search: Search) -> None:
