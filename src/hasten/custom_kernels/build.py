@@ -19,6 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.cache_folder import cache_folder
 from hasten.core.codec import checked_from_data, record, to_data
 from hasten.core.errors import UsageError
 from hasten.core.failure import NOT_INSTALLED, Failure
@@ -205,8 +206,7 @@ def _shipped(*names: str) -> dict[str, bytes]:
 
 def default_folder() -> Path:
     """Where libraries are kept for the next time."""
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(cache) if cache else Path.home() / ".cache") / "hasten" / "kernels"
+    return cache_folder() / "kernels"
 
 
 def _compiled(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from hasten.core.cache_folder import cache_folder
 from hasten.core.codec import to_data
 from hasten.core.errors import DataError, TargetError, UsageError
 from hasten.core.units import several
@@ -208,4 +209,4 @@ def is_loopback(host: str) -> bool:
 
 def default_folder() -> str:
     """Where a worker keeps files between runs."""
-    return str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hasten" / "fleet")
+    return str(cache_folder() / "fleet")

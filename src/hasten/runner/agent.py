@@ -269,6 +269,7 @@ def main() -> None:
 def _folder(named: str) -> Path:
     if named:
         return Path(named).expanduser().absolute()
+    # As core/cache_folder.py has it, which is not on the device.
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hasten" / "device"
 
 
