@@ -1,4 +1,4 @@
-"""What the families share: rounding of channels, activations, inverted residuals with squeeze-and-excite, and heads.
+"""What the families share: names of variants, rounding of channels, activations, inverted residuals, and heads.
 
 As converters do it, batch normalization is folded into the convolutions, and activations are fused where TensorFlow
 Lite has a fused form.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hasten.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,6 +54,14 @@ class Drawn(NamedTuple):
     output: Value
 
 
+def refuse_variant(family: str, variant: str, known: Iterable[str]) -> None:
+    """Say which variants a family has, if this is none of them."""
+    *others, last = known
+    if variant not in (*others, last):
+        choices = f"{', '.join(others)} or {last}"
+        raise UsageError(f"There is no {family} {variant!r}.", f"Choose {choices} as the variant.")
+
+
 def rounded(channels: float, multiple: int = 8) -> int:
     """Round channels to a multiple, but lose no more than a tenth of them (`make_divisible` of the MobileNets)."""
     nearest = max(multiple, int(channels + multiple / 2) // multiple * multiple)
@@ -87,6 +97,14 @@ def blocks_of(stages: Iterable[Stage], channels: int, activation: str, *, output
             reached *= kept
             dilation *= stride // kept
             channels = stage.channels
+
+
+def draw_stages(
+    g: ModelBuilder, x: Value, stem: int, stages: Iterable[Stage], activation: str, *, output_stride: int = 32
+) -> list[Drawn]:
+    """Draw a stem of so many channels, which halves the image, and the blocks of the stages."""
+    y = conv(g, x, stem, 3, 2, activation=activation)
+    return draw_blocks(g, y, blocks_of(stages, stem, activation, output_stride=output_stride))
 
 
 def draw_blocks(g: ModelBuilder, x: Value, blocks: Iterable[Block]) -> list[Drawn]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.errors import UsageError
 from hasten.practices.choose.catalogue.families.blocks import (
     Stage,
-    blocks_of,
     classifier,
     conv,
-    draw_blocks,
+    draw_stages,
+    refuse_variant,
     rounded,
     scaled,
 )
@@ -78,8 +77,7 @@ def efficientnet_lite(g: ModelBuilder, x: Value, settings: Settings) -> dict[str
 
 def mnasnet(g: ModelBuilder, x: Value, settings: Settings) -> dict[str, Value]:
     """Draw MnasNet: "a1" with squeeze-and-excite, "b1" without."""
-    if settings.variant not in _MNASNET:
-        raise UsageError(f"There is no MnasNet {settings.variant!r}.", "Choose a1 or b1 as the variant.")
+    refuse_variant("MnasNet", settings.variant, _MNASNET)
     stages = scaled(_MNASNET[settings.variant], settings.width)
     return _classifier(g, x, stages, (rounded(_STEM * settings.width), _LAST), "relu", settings.classes)
 
@@ -89,6 +87,5 @@ def _classifier(
 ) -> dict[str, Value]:
     """Draw stages between a stem and a last convolution of so many channels."""
     stem, last = ends
-    y = conv(g, x, stem, 3, 2, activation=activation)
-    y = draw_blocks(g, y, blocks_of(stages, stem, activation))[-1].output
+    y = draw_stages(g, x, stem, stages, activation)[-1].output
     return classifier(g, conv(g, y, last, activation=activation), classes)

@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.errors import UsageError
 from hasten.practices.choose.catalogue.families.blocks import (
     Block,
     Stage,
-    blocks_of,
     classifier,
     conv,
     dense,
     draw_blocks,
+    draw_stages,
+    refuse_variant,
     rounded,
     scaled,
 )
@@ -84,7 +84,7 @@ _V3_LAST: Final = {"large": 1280, "small": 1024}
 _V3_LAST_EXPANSION: Final = 6
 # The blocks at the smallest image: detectors halve their channels, segmenters spread their taps in place of a stride.
 V3_LARGE_TAIL: Final = 12
-MINIMALISTIC: Final = "minimalistic"
+_MINIMALISTIC: Final = "minimalistic"
 
 
 def mobilenet_v1(g: ModelBuilder, x: Value, settings: Settings) -> dict[str, Value]:
@@ -107,13 +107,9 @@ def mobilenet_v2(g: ModelBuilder, x: Value, settings: Settings) -> dict[str, Val
 
 def mobilenet_v3(g: ModelBuilder, x: Value, settings: Settings) -> dict[str, Value]:
     """Draw a classifier: "large" or "small", and "minimalistic" behind it for one of plain operators."""
+    refuse_variant("MobileNet V3", settings.variant, [*_V3_TABLES, *(f"{size}-{_MINIMALISTIC}" for size in _V3_TABLES)])
     size, _, kind = settings.variant.partition("-")
-    if size not in _V3_TABLES or kind not in ("", MINIMALISTIC):
-        raise UsageError(
-            f"There is no MobileNet V3 {settings.variant!r}.",
-            "Choose large, small, large-minimalistic or small-minimalistic as the variant.",
-        )
-    plain = kind == MINIMALISTIC
+    plain = kind == _MINIMALISTIC
     activation = "relu" if plain else "hard_swish"
     blocks = v3_blocks(size, settings.width)
     y = draw_blocks(g, v3_stem(g, x, activation), map(_plain, blocks) if plain else blocks)[-1].output
@@ -133,9 +129,7 @@ def v1_features(g: ModelBuilder, x: Value, width: float, *, activation: str = "r
 def v2_features(g: ModelBuilder, x: Value, width: float, *, output_stride: int = 32, multiple: int = 8) -> list[Drawn]:
     """What the blocks compute."""
     stem = rounded(32 * width, multiple)
-    y = g.conv2d(x, stem, 3, 2, activation="relu6")
-    stages = scaled(_V2_STAGES, width, multiple)
-    return draw_blocks(g, y, blocks_of(stages, stem, "relu6", output_stride=output_stride))
+    return draw_stages(g, x, stem, scaled(_V2_STAGES, width, multiple), "relu6", output_stride=output_stride)
 
 
 def v2_last(width: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.errors import UsageError
+from hasten.practices.choose.catalogue.families.blocks import refuse_variant
 
 if TYPE_CHECKING:
     from hasten.model.build import ModelBuilder
@@ -22,8 +22,7 @@ _EXPANSION: Final = 4
 
 def squeezenet(g: ModelBuilder, x: Value, settings: Settings) -> dict[str, Value]:
     """Draw a classifier, whose logits are means over the image."""
-    if settings.variant not in _TABLES:
-        raise UsageError(f"There is no SqueezeNet {settings.variant!r}.", "Choose 1.0 or 1.1 as the variant.")
+    refuse_variant("SqueezeNet", settings.variant, _TABLES)
     (filters, kernel), layers = _TABLES[settings.variant]
     y = g.conv2d(x, filters, kernel, 2, padding="valid", activation="relu")
     for layer in layers:
