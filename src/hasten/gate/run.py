@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
-from hasten.core.errors import Interrupted
-from hasten.core.failure import MEMORY_LIMIT, Failure, RunnerFailed
+from hasten.core.failure import MEMORY_LIMIT, Failure
 from hasten.core.machine import machine_facts
 from hasten.core.remark import each_once, remark
 from hasten.data.tensor_forms import forms_from_graph
@@ -22,6 +21,7 @@ from hasten.gate.facts import CheckFound, GateVerdict, Row
 from hasten.gate.rules import accuracy_row, drop_row, exact_row, limited
 from hasten.gate.timing import DEFAULT_SECONDS, TimedGate
 from hasten.measure.rounds import FailedCandidate
+from hasten.measure.study import outcome_of
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
@@ -49,18 +49,14 @@ class GateSubject:
 
 def run(request: CheckRequest, subject: GateSubject, effort: Effort) -> CheckFound | FailedCandidate:
     """Measure all that the limits ask for; or say which candidate failed, and how."""
-    gate = _Gate(request, subject, effort)
-    try:
-        failed = gate.run()
-    except RunnerFailed as error:
-        return FailedCandidate(subject.candidate, error.failure)
-    except KeyboardInterrupt:
-        raise Interrupted(gate.found(interrupted=True)) from None
-    return failed or gate.found()
+    found = outcome_of(_Gate(request, subject, effort))
+    return FailedCandidate(subject.candidate, found) if isinstance(found, Failure) else found
 
 
 class _Gate:
     """A gate while it is measured."""
+
+    has_answer: Final = True
 
     def __init__(self, request: CheckRequest, subject: GateSubject, effort: Effort) -> None:
         self.request, self.subject, self.effort = request, subject, effort

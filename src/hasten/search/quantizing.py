@@ -14,7 +14,7 @@ import numpy as np
 
 from hasten.core.codec import to_data
 from hasten.core.comparison import Verdict
-from hasten.core.errors import HastenError, Interrupted
+from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import MOST_STRICT_LOOKS, FloorState
 from hasten.core.goal import Goal
@@ -28,6 +28,7 @@ from hasten.measure.bench import bench
 from hasten.measure.profiling import profile_model
 from hasten.measure.race import comparison, result_beside, run_race
 from hasten.measure.rounds import Rounds, no_progress
+from hasten.measure.study import outcome_of
 from hasten.practices.quantize.facts import QuantizeFound
 from hasten.practices.quantize.rules import choose, with_slow_nodes, worth_mixing
 from hasten.practices.quantize.view import session_lines
@@ -66,16 +67,8 @@ _MOST_NAMED: Final = 3
 
 def run(store: VariantStore, seconds: float, progress: Progress = no_progress) -> QuantizeFound | Failure:
     """Search to the end. What was found until then is in the folder, however it ends; after Ctrl-C it is raised."""
-    search = QuantizeSearch(store, seconds, progress)
     try:
-        search.run()
-        return search.found()
-    except RunnerFailed as failed:
-        return failed.failure
-    except KeyboardInterrupt:
-        if not search.trials:
-            raise
-        raise Interrupted(search.found(interrupted=True)) from None
+        return outcome_of(QuantizeSearch(store, seconds, progress))
     finally:
         store.close()
 
@@ -100,6 +93,11 @@ class QuantizeSearch:
     def folder(self) -> SearchFolder:
         """Where everything is kept."""
         return self.store.folder
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether there is a variant, the original included."""
+        return bool(self.trials)
 
     @property
     def trials(self) -> list[Trial]:

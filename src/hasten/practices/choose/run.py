@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.accuracy import is_share
 from hasten.core.codec import from_data
 from hasten.core.comparison import Verdict
-from hasten.core.errors import DataError, HastenError, Interrupted, UsageError
-from hasten.core.failure import RunnerFailed
+from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.measurement import Measurement
 from hasten.core.plan import Plan
 from hasten.core.remark import Remark, each_once, remark
@@ -22,6 +21,7 @@ from hasten.core.session import damage_as_error, merged_rounds
 from hasten.gate.run import above_all, environment_of
 from hasten.measure.rounds import FailedCandidate
 from hasten.measure.schedule import Schedule
+from hasten.measure.study import outcome_of
 from hasten.practices.choose.accuracies import Accuracies
 from hasten.practices.choose.candidates import Contender, Gathering, on_plan
 from hasten.practices.choose.facts import DEFAULT_TASK, ChooseFound, ModelRow, Origin, Place, PlanRow, Trouble
@@ -68,16 +68,7 @@ def run(request: ChooseRequest, workplace: Workplace, effort: Effort) -> ChooseF
 
     Raises Interrupted with what was timed until then.
     """
-    study = _Study(request, workplace, effort)
-    try:
-        failed = study.run()
-    except RunnerFailed as error:
-        return error.failure
-    except KeyboardInterrupt:
-        if not study.has_times:
-            raise
-        raise Interrupted(replace(study.found(), interrupted=True)) from None
-    return failed or study.found()
+    return outcome_of(_Study(request, workplace, effort))
 
 
 @dataclass(slots=True)
@@ -122,7 +113,7 @@ class _Study:
         return next((row.name for row in rows if self.request.own and row.path == self.request.own), "")
 
     @property
-    def has_times(self) -> bool:
+    def has_answer(self) -> bool:
         """Whether anything was timed."""
         return any(entrant.known is not None for entrant in self.race.entrants.values())
 
@@ -139,7 +130,7 @@ class _Study:
             return failed
         self.race.enter(self.contenders, self.earlier)
         self.race.run(0.0 if self.request.plan else _ACCELERATORS_SHARE * self.schedule.seconds)
-        if not self.has_times:
+        if not self.has_answer:
             tracks = [entrant.track for entrant in self.race.entrants.values()]
             return next(FailedCandidate(track.candidate, track.failure) for track in tracks if track.failure)
         self._try_accelerators()
@@ -275,7 +266,7 @@ class _Study:
         self.plans += [] if moved else refused[-1:]
         return moved
 
-    def found(self) -> ChooseFound:
+    def found(self, *, interrupted: bool = False) -> ChooseFound:
         """What is known now."""
         rows = [self._row(contender) for contender in self.contenders]
         if self.workplace.made == self.workplace.built:
@@ -293,6 +284,7 @@ class _Study:
             notes=each_once(self.notes),
             seconds=self.whole.elapsed_s,
             timing_seconds=self.schedule.elapsed_s,
+            interrupted=interrupted,
         )
 
     def _row(self, contender: Contender) -> ModelRow:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from hasten.bundle.code import snippet_in
 from hasten.bundle.record import Bundle
 from hasten.core import doubts
 from hasten.core.block import Block
-from hasten.core.errors import Interrupted
 from hasten.core.failure import CONNECTION_LOST, Failure, RunnerFailed
 from hasten.core.remark import Remark, remark, said
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval, grouped_interval
 from hasten.data.tensor_forms import bundle_tensors
 from hasten.measure.schedule import Schedule
+from hasten.measure.study import outcome_of
 from hasten.measure.warmup import warm_up
 from hasten.practices.copies.facts import BOTH, IN, OUT, CopiesFound, CopyRow, Cycles
 from hasten.practices.copies.rules import THROUGH_RUNNER, measured_row, recommended_way, refused_row
@@ -46,14 +46,7 @@ _INFERENCES: Final = ("host", "unaligned", "locked", "copying", "views")
 
 def run(candidate: Candidate, graph: Graph, language: str, effort: Effort) -> CopiesFound | Failure:
     """Measure every way; a failure only where nothing at all could be timed. Empty language: no code."""
-    study = _Study(candidate, graph, language, effort)
-    try:
-        failure = study.run()
-    except KeyboardInterrupt:
-        if not study.has_blocks:
-            raise
-        raise Interrupted(replace(study.found(), interrupted=True)) from None
-    return failure or study.found()
+    return outcome_of(_Study(candidate, graph, language, effort))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,7 @@ class _Study:
     _settled: bool = True
 
     @property
-    def has_blocks(self) -> bool:
+    def has_answer(self) -> bool:
         return any(block.way in _INFERENCES for block in self.blocks)
 
     def run(self) -> Failure | None:
@@ -97,12 +90,12 @@ class _Study:
         for number in range(_PROCESSES):
             until = whole.seconds * (number + 1) / _PROCESSES
             failure = self._process_or_another(number, whole, until)
-            if failure is not None and not self.has_blocks:
+            if failure is not None and not self.has_answer:
                 return failure
         self.effort.progress(1.0, "done")
-        return None if self.has_blocks else Failure("run", "model", "No way to feed and read this model can be timed.")
+        return None if self.has_answer else Failure("run", "model", "No way to feed and read this model can be timed.")
 
-    def found(self) -> CopiesFound:
+    def found(self, *, interrupted: bool = False) -> CopiesFound:
         samples = self._samples(self._inference(), "run_ns")
         bare_us = samples.latency.estimate * 1e3
         rows = tuple(row for way in WAYS for row in self._rows(way, bare_us))
@@ -119,6 +112,7 @@ class _Study:
             processes=len({block.runner for block in self.blocks}),
             doubts=(*self.candidate.doubts, *samples.doubts(), *([] if self._settled else [remark(doubts.NOT_STEADY)])),
             blocks=tuple(block.cycles() for block in self.blocks),
+            interrupted=interrupted,
         )
 
     def _snippet(self, recommended: str) -> str:

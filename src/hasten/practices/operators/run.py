@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.bundle.kernels import with_kernels_in
 from hasten.core.comparison import FEWEST_WHEN_CLEAR
-from hasten.core.errors import Interrupted, UsageError
+from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
@@ -31,6 +31,7 @@ from hasten.measure.race import comparison, run_race
 from hasten.measure.range_times import RangeTime, range_times
 from hasten.measure.rounds import Candidate, FailedCandidate, Rounds, no_progress
 from hasten.measure.schedule import Schedule, now
+from hasten.measure.study import outcome_of
 from hasten.model.edit.model import EditedModel
 from hasten.model.reader import read_graph
 from hasten.practices.operators.equality import (
@@ -84,14 +85,7 @@ def run(
     inputs: GivenInputs | None = None,
 ) -> OperatorsFound | Failure:
     """Examine a model and try what applies; changed copies, the best among them, are in the folder."""
-    study = _Study(candidate, graph, folder, effort, options, inputs)
-    try:
-        failure = study.run()
-    except KeyboardInterrupt:
-        if not study.has_looked:
-            raise
-        raise Interrupted(replace(study.found(), interrupted=True)) from None
-    return failure or study.found()
+    return outcome_of(_Study(candidate, graph, folder, effort, options, inputs))
 
 
 def write_model(found: OperatorsFound, place: Path | None) -> OperatorsFound:
@@ -152,7 +146,7 @@ class _Study:
     _schedule: Schedule = field(default_factory=lambda: Schedule(SECONDS))
 
     @property
-    def has_looked(self) -> bool:
+    def has_answer(self) -> bool:
         """Whether there is something to tell."""
         return self.profile is not None or self.not_profiled is not None
 
@@ -451,7 +445,7 @@ class _Study:
 
     # -- telling
 
-    def found(self) -> OperatorsFound:
+    def found(self, *, interrupted: bool = False) -> OperatorsFound:
         """What there is by now."""
         tried = tuple(attempt.tried for attempt in self.attempts)
         best, profile = self.best, self.profile
@@ -479,6 +473,7 @@ class _Study:
             else (),
             seconds=self._schedule.elapsed_s,
             doubts=(*self.candidate.doubts, *doubts, *(profile.doubts if profile is not None else ())),
+            interrupted=interrupted,
         )
 
     def _partitions_of(self, best: _Attempt) -> int:

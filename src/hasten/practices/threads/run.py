@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.codec import to_data
-from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.measure.schedule import Schedule
+from hasten.measure.study import outcome_of
 from hasten.practices.threads.facts import (
     LOAD_KINDS,
     QUIET,
@@ -64,16 +64,7 @@ def run(candidate: Candidate, load: str, counts: tuple[int, ...], effort: Effort
 
     The candidate's plan is the one in use now. Without counts: 1 to the number of cores, and one more.
     """
-    study = _Study(candidate, load, counts, effort)
-    try:
-        failure = study.run()
-    except RunnerFailed as failed:
-        return failed.failure
-    except KeyboardInterrupt:
-        if not study.rounds:
-            raise
-        raise Interrupted(replace(study.found(), interrupted=True)) from None
-    return failure or study.found()
+    return outcome_of(_Study(candidate, load, counts, effort))
 
 
 @dataclass(slots=True)
@@ -90,6 +81,10 @@ class _Study:
     _trials: list[_Trials] = field(default_factory=list)
     _schedule: Schedule = field(default_factory=lambda: Schedule(0.0))
 
+    @property
+    def has_answer(self) -> bool:
+        return bool(self.rounds)
+
     def run(self) -> Failure | None:
         self._prepare()
         number = 0
@@ -98,7 +93,7 @@ class _Study:
         self.effort.progress(1.0, "done")
         return None if self.rounds else next(trials.failure for trials in self._trials if trials.failure)
 
-    def found(self) -> ThreadsFound:
+    def found(self, *, interrupted: bool = False) -> ThreadsFound:
         rows = self._rows()
         effects = effects_of_options(rows, self._cores)
         choices = {situation: self._choice(situation, effects) for situation in SITUATIONS}
@@ -113,6 +108,7 @@ class _Study:
             clusters=self._clusters,
             troubles=tuple(self._troubles()),
             seconds=self._schedule.elapsed_s,
+            interrupted=interrupted,
         )
 
     def _prepare(self) -> None:
