@@ -48,11 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
-    data = api.Data(options.data_named(arguments.data), preprocess=arguments.preprocess)
+    data = options.inputs_from(arguments)
     if data.source and arguments.sustained:
         raise UsageError("--data does not go with --sustained.", "Leave one of them out.")
-    if data.preprocess and not data.source:
-        raise UsageError("--preprocess needs --data.", "Add --data, or leave --preprocess out.")
     session = options.session_from(arguments, "bench --sustained" if arguments.sustained else "bench")
     with recorded(session, model), progress_bar("running" if arguments.sustained else "timing") as progress:
         effort = api.Effort(arguments.seconds, target, progress)

@@ -12,7 +12,7 @@ from hasten.cli import options
 from hasten.cli.output import complain, show
 from hasten.cli.presenting import keep, present, recorded, shown
 from hasten.cli.progress import progress_bar
-from hasten.core.errors import HastenError, UsageError
+from hasten.core.errors import HastenError
 
 if TYPE_CHECKING:
     import argparse
@@ -44,30 +44,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain", action="store_true", help="explain the change from A to B, node by node, in time and in numbers"
     )
-    data = parser.add_argument_group("inputs")
-    data.add_argument(
-        "--data", default="", metavar="D", help="a folder, .csv, .npz or module:function; demo: the embedded images"
-    )
-    data.add_argument(
-        "--preprocess", default="", metavar="K=V,…", help="for example mean=127.5,std=127.5 (default: unchanged)"
-    )
-    data.add_argument("--skip-bad", action="store_true", help="leave out samples that cannot be used")
+    options.add_inputs(parser)
     options.add_running(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare and show."""
-    base = options.plan_from(arguments)
-    first = options.model_and_plan(arguments.first, base, trust=arguments.trust_bundle)
-    bundle = options.bundle_named(arguments.first, trust=arguments.trust_bundle)
-    default_model = str(bundle.folder) if bundle else first[0]
-    second = options.model_and_plan(arguments.second, base, default_model=default_model, trust=arguments.trust_bundle)
-    _check_options(arguments)
+    first, second = options.both_models(arguments)
+    data = options.inputs_from(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
     from hasten import api
 
-    data = api.Data(options.data_named(arguments.data), preprocess=arguments.preprocess, skip_bad=arguments.skip_bad)
     # Bad data ends the command before the work, not after.
     inputs = api.explain_inputs(first[0], data, workload) if data.source else None
     session = options.session_from(arguments, "compare")
@@ -98,9 +86,3 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         show(shown(reasons, verbose=arguments.verbose))
     return 0
-
-
-def _check_options(arguments: argparse.Namespace) -> None:
-    for name, given in (("--preprocess", arguments.preprocess), ("--skip-bad", arguments.skip_bad)):
-        if given and not arguments.data:
-            raise UsageError(f"{name} needs --data.", f"Add --data, or leave {name} out.")

@@ -15,7 +15,6 @@ from hasten.cli import options
 from hasten.cli.files import refuse_existing, write_new
 from hasten.cli.presenting import present, recorded
 from hasten.cli.progress import progress_bar
-from hasten.core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -34,14 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("first", metavar="A", help=f"the model to compare with: {options.MODEL_HELP}")
     parser.add_argument("second", metavar="B", help="the same; @accelerator=gpu alone is A's model with that plan")
-    data = parser.add_argument_group("inputs")
-    data.add_argument(
-        "--data", default="", metavar="D", help="a folder, .csv, .npz or module:function; demo: the embedded images"
-    )
-    data.add_argument(
-        "--preprocess", default="", metavar="K=V,…", help="for example mean=127.5,std=127.5 (default: unchanged)"
-    )
-    data.add_argument("--skip-bad", action="store_true", help="leave out samples that cannot be used")
+    options.add_inputs(parser)
     options.add_running(parser)
     exports = parser.add_argument_group("exports")
     exports.add_argument(
@@ -52,24 +44,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, show and export."""
-    base = options.plan_from(arguments)
-    first = options.model_and_plan(arguments.first, base, trust=arguments.trust_bundle)
-    bundle = options.bundle_named(arguments.first, trust=arguments.trust_bundle)
-    default_model = str(bundle.folder) if bundle else first[0]
-    second = options.model_and_plan(arguments.second, base, default_model=default_model, trust=arguments.trust_bundle)
-    for name, given in (("--preprocess", arguments.preprocess), ("--skip-bad", arguments.skip_bad)):
-        if given and not arguments.data:
-            raise UsageError(f"{name} needs --data.", f"Add --data, or leave {name} out.")
+    first, second = options.both_models(arguments)
+    data = options.inputs_from(arguments)
     for model in (first[0], second[0]):
         refuse_existing(arguments.model_explorer, force=arguments.force, model=model)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
 
     from hasten import api
 
-    inputs = None
-    if source := options.data_named(arguments.data):  # bad data ends the command before the work, not after
-        data = api.Data(source, preprocess=arguments.preprocess, skip_bad=arguments.skip_bad)
-        inputs = api.explain_inputs(first[0], data, workload)
+    # Bad data ends the command before the work, not after.
+    inputs = api.explain_inputs(first[0], data, workload) if data.source else None
     session = options.session_from(arguments, "diff")
     with recorded(session, f"{arguments.first} {arguments.second}"), progress_bar("diff") as progress:
         found = api.diff(first, second, workload, inputs=inputs, effort=api.Effort(0.0, target, progress))

@@ -182,6 +182,29 @@ def add_data(parser: argparse.ArgumentParser, *, calibration: bool = True, metri
     group.add_argument("--samples", type=positive_int, metavar="N", help="use at most N samples, drawn at random")
 
 
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Data that two models run on, to be compared."""
+    group = parser.add_argument_group("inputs")
+    group.add_argument(
+        "--data", default="", metavar="D", help="a folder, .csv, .npz or module:function; demo: the embedded images"
+    )
+    group.add_argument(
+        "--preprocess", default="", metavar="K=V,…", help="for example mean=127.5,std=127.5 (default: unchanged)"
+    )
+    group.add_argument("--skip-bad", action="store_true", help="leave out samples that cannot be used")
+
+
+def inputs_from(arguments: argparse.Namespace) -> Data:
+    """The data that models run on, if any is named; without it, there is nothing to prepare."""
+    from hasten.data.request import Data
+
+    skip_bad = getattr(arguments, "skip_bad", False)
+    for name, given in (("--preprocess", arguments.preprocess), ("--skip-bad", skip_bad)):
+        if given and not arguments.data:
+            raise UsageError(f"{name} needs --data.", f"Add --data, or leave {name} out.")
+    return Data(data_named(arguments.data), preprocess=arguments.preprocess, skip_bad=skip_bad)
+
+
 def data_named(text: str, *, calibration: bool = False) -> str:
     """The data that an option names; demo is the embedded one."""
     from hasten.demo import CALIBRATION, DATA
@@ -292,6 +315,15 @@ def model_and_plan(text: str, base: Plan, default_model: str = "", *, trust: boo
         pairs[key.strip()] = value.strip()
     model, base = _with_bundle(path or default_model, base, trust=trust)
     return model, plan_with(base, pairs)
+
+
+def both_models(arguments: argparse.Namespace) -> tuple[tuple[str, Plan], tuple[str, Plan]]:
+    """The models A and B with their plans; a plan alone, as B, is one for A's model."""
+    base, trust = plan_from(arguments), arguments.trust_bundle
+    first = model_and_plan(arguments.first, base, trust=trust)
+    bundle = bundle_named(arguments.first, trust=trust)
+    default_model = str(bundle.folder) if bundle else first[0]
+    return first, model_and_plan(arguments.second, base, default_model=default_model, trust=trust)
 
 
 def bundle_named(text: str, *, trust: bool) -> Bundle | None:
