@@ -114,16 +114,6 @@ def all_types(*allowed: str) -> Rule:
     return rule
 
 
-def output_types(*allowed: str) -> Rule:
-    """Outputs have one of these types."""
-
-    def rule(site: Site) -> Remark | None:
-        wrong = next((tensor.dtype for tensor in site.outputs if tensor.dtype not in allowed), None)
-        return None if wrong is None else remark("refused.type", dtype=wrong, allowed=list(allowed))
-
-    return rule
-
-
 def constant_inputs(*places: int, dtype: str = "") -> Rule:
     """The inputs at these places, if there, are constants (of a type)."""
 
