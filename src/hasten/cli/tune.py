@@ -75,6 +75,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--seed", type=options.seed, default=0, metavar="N", help="seed for the inputs used for timing (default: 0)"
     )
     parser.add_argument("--resume", action="store_true", help="continue the tuning in OUT")
+    _add_what_is_tried(parser)
+    options.add_data(parser)
+    options.add_workload(parser)
+    options.add_target(parser)
+    _add_fleet(parser)
+    options.add_output(parser, session=False)
+
+
+def _add_what_is_tried(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recipe", action="append", default=[], metavar="NAME", help="try only this recipe; may be repeated"
     )
@@ -107,9 +116,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="C",
         help="other models for --also choose: files, folders, bundles, lists or names from the catalogue",
     )
-    options.add_data(parser)
-    options.add_workload(parser)
-    options.add_target(parser)
+
+
+def _add_fleet(parser: argparse.ArgumentParser) -> None:
     options.add_cluster(parser, "tune each device that the workers of this scheduler offer; --budget is that of each")
     parser.add_argument(
         "--device",
@@ -125,7 +134,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=W",
         help="with --cluster: how much a device counts for the choice for all (default: 1); may be repeated",
     )
-    options.add_output(parser, session=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -64,8 +64,54 @@ def front_spec(
     if with_accuracy:
         _show_shares(y, values, shown[0].metric, changes=accuracies.changes)
     x = {**_goal_axis([value["x"] for value in values], goal), "field": "x"}
-    marks = status_color([value["status"] for value in values])
-    area = {"field": "size", "type": "quantitative", "legend": None, "scale": {"range": [70, 700], "zero": True}}
+    lines = [_front_line(x, y, goal), *([] if floor is None else [_floor_line(floor, y)])]
+    bubbles = _bubbles(x, y, [value["status"] for value in values], _told(goal, metric))
+    return vega_lite(380, values, layer=[*lines, *_whiskers(x, y), bubbles, _labels(x, y)])
+
+
+def _front_line(x: dict[str, Any], y: dict[str, Any], goal: Goal) -> dict[str, Any]:
+    line = {
+        "type": "line",
+        "color": "@muted",
+        "strokeDash": [4, 4],
+        "strokeWidth": 1.5,
+        "interpolate": "step-before" if goal.more_is_better else "step-after",
+    }
+    encoding = {"x": x, "y": y, "order": {"field": "x"}}
+    return {"transform": [{"filter": "datum.front"}], "mark": line, "encoding": encoding}
+
+
+def _whiskers(x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+    """The intervals of both axes."""
+    mark = {"type": "rule", "opacity": 0.45, "strokeWidth": 1.2, "color": "@muted"}
+    return [
+        {"mark": mark, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}},
+        {"mark": mark, "encoding": {"x": x, "y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}}},
+    ]
+
+
+def _bubbles(x: dict[str, Any], y: dict[str, Any], statuses: list[str], told: list[dict[str, Any]]) -> dict[str, Any]:
+    """The trials; a click on the legend picks those of one status."""
+    return {
+        "params": [{"name": "picked", "select": {"type": "point", "fields": ["status"]}, "bind": "legend"}],
+        "mark": {"type": "point", "filled": True, "stroke": "@paper", "strokeWidth": 0.8},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "size": {
+                "field": "size",
+                "type": "quantitative",
+                "legend": None,
+                "scale": {"range": [70, 700], "zero": True},
+            },
+            **status_color(statuses),
+            "tooltip": told,
+            "opacity": {"condition": {"param": "picked", "value": 0.85}, "value": 0.08},
+        },
+    }
+
+
+def _told(goal: Goal, metric: str) -> list[dict[str, Any]]:
     told = tooltip(
         name="trial",
         status="status",
@@ -74,44 +120,15 @@ def front_spec(
         told_y=metric,
         told_range="its_95 %_interval",
     )
-    whisker = {"type": "rule", "opacity": 0.45, "strokeWidth": 1.2, "color": "@muted"}
-    return vega_lite(
-        380,
-        values,
-        layer=[
-            {
-                "transform": [{"filter": "datum.front"}],
-                "mark": {
-                    "type": "line",
-                    "color": "@muted",
-                    "strokeDash": [4, 4],
-                    "strokeWidth": 1.5,
-                    "interpolate": "step-before" if goal.more_is_better else "step-after",
-                },
-                "encoding": {"x": x, "y": y, "order": {"field": "x"}},
-            },
-            *([] if floor is None else [_floor_line(floor, y)]),
-            {"mark": whisker, "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y}},
-            {"mark": whisker, "encoding": {"x": x, "y": {**y, "field": "y_low"}, "y2": {"field": "y_high"}}},
-            {
-                "params": [{"name": "picked", "select": {"type": "point", "fields": ["status"]}, "bind": "legend"}],
-                "mark": {"type": "point", "filled": True, "stroke": "@paper", "strokeWidth": 0.8},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "size": area,
-                    **marks,
-                    "tooltip": [*told, {"field": "told_size", "title": "size", "type": "nominal"}],
-                    "opacity": {"condition": {"param": "picked", "value": 0.85}, "value": 0.08},
-                },
-            },
-            {
-                "transform": [{"filter": "datum.label"}],
-                "mark": {"type": "text", "dy": -17, "fontWeight": 600, "limit": 150},
-                "encoding": {"x": x, "y": y, "text": {"field": "label"}},
-            },
-        ],
-    )
+    return [*told, {"field": "told_size", "title": "size", "type": "nominal"}]
+
+
+def _labels(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "transform": [{"filter": "datum.label"}],
+        "mark": {"type": "text", "dy": -17, "fontWeight": 600, "limit": 150},
+        "encoding": {"x": x, "y": y, "text": {"field": "label"}},
+    }
 
 
 def _floor_line(floor: float, y: dict[str, Any]) -> dict[str, Any]:

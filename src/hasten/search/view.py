@@ -43,44 +43,14 @@ def view(found: TuneFound) -> list[Block]:
 
 def document(found: TuneFound) -> dict[str, Any]:
     """The document of `hasten tune --json`; the session keeps the same as its result."""
-    best, original, book = found.best, found.original, phrasebook()
-    times, *interval = found.speedup
+    book = phrasebook()
     return {
         "model": found.model,
         "verdict": verdict_words(found),
         "verdicts": [book.finding_data(finding) for finding in found.findings],
-        "best": {
-            "model": found.path,
-            "variant": best.variant,
-            "plan": asdict(found.plan),
-            "speedup": times,
-            "ci95": [finite(bound) for bound in interval],
-            "confirmed": found.is_confirmed,
-            "latency_ms": finite(best.median_ms),
-            "accuracy": _accuracy(best.accuracy),
-            "accuracy_on": best.accuracy_on,
-            "floor": best.floor.value,
-            "floor_verdict": None if best.floor_verdict is None else to_data(best.floor_verdict),
-            "optimistic": best.optimistic,
-            "original_accuracy": _accuracy(original.accuracy),
-            "size": best.size_bytes,
-            "size_ratio": best.size_bytes / original.size_bytes if original.size_bytes else None,
-            "recipe": best.recipe,
-            "float_nodes": list(best.float_nodes),
-            **_amounts(best),
-        },
+        "best": _best(found),
         "goal": _goal(found),
-        "front": [
-            {
-                "id": trial.id,
-                "latency_ms": finite(trial.median_ms),
-                "accuracy": None if trial.accuracy is None else finite(trial.accuracy.value),
-                "size": trial.size_bytes,
-                "lost": trial.lost,
-                **_amounts(trial),
-            }
-            for trial in found.front
-        ],
+        "front": [_on_front(trial) for trial in found.front],
         "untried": [BOOK.remark_data(one) for one in found.untried],
         "steps": [step_data(step) for step in found.steps],
         "trials": found.trials,
@@ -95,6 +65,43 @@ def document(found: TuneFound) -> dict[str, Any]:
         "command": found.command,
         "max_drop": found.max_drop,
         "floor": dict(found.floor),
+    }
+
+
+def _best(found: TuneFound) -> dict[str, Any]:
+    """What was chosen, and how it compares with the original."""
+    best, original = found.best, found.original
+    times, *interval = found.speedup
+    return {
+        "model": found.path,
+        "variant": best.variant,
+        "plan": asdict(found.plan),
+        "speedup": times,
+        "ci95": [finite(bound) for bound in interval],
+        "confirmed": found.is_confirmed,
+        "latency_ms": finite(best.median_ms),
+        "accuracy": _accuracy(best.accuracy),
+        "accuracy_on": best.accuracy_on,
+        "floor": best.floor.value,
+        "floor_verdict": None if best.floor_verdict is None else to_data(best.floor_verdict),
+        "optimistic": best.optimistic,
+        "original_accuracy": _accuracy(original.accuracy),
+        "size": best.size_bytes,
+        "size_ratio": best.size_bytes / original.size_bytes if original.size_bytes else None,
+        "recipe": best.recipe,
+        "float_nodes": list(best.float_nodes),
+        **_amounts(best),
+    }
+
+
+def _on_front(trial: Trial) -> dict[str, Any]:
+    return {
+        "id": trial.id,
+        "latency_ms": finite(trial.median_ms),
+        "accuracy": None if trial.accuracy is None else finite(trial.accuracy.value),
+        "size": trial.size_bytes,
+        "lost": trial.lost,
+        **_amounts(trial),
     }
 
 

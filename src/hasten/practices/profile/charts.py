@@ -8,7 +8,7 @@ from hasten.core.units import milliseconds, percent
 from hasten.show.charts import CONFIG, LINE_SHAPES, SERIES, log_scale, tooltip, vega_lite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from hasten.core.profile import OperatorTime, Peaks, Profile
 
@@ -70,50 +70,14 @@ def treemap_spec(profile: Profile) -> dict[str, Any]:
     """Each operator as a tile whose area is its time, colored by kind. (Vega: Vega-Lite has no treemap.)"""
     kinds = [kind.op for kind in profile.by_kind()]
     named = [*kinds[:_MOST_KINDS], *(["other"] if len(kinds) > _MOST_KINDS else [])]
-    tiles: list[dict[str, Any]] = [{"id": 0, "parent": None}]
-    operators = sorted(profile.operators, key=lambda operator: -operator.ms)[:_MOST_TILES]
-    for number, operator in enumerate(operators, start=1):
-        tiles.append(
-            {
-                "id": number,
-                "parent": 0,
-                "ms": operator.ms,
-                "op": operator.op,
-                "kind": operator.op if operator.op in kinds[:_MOST_KINDS] else "other",
-                "where": operator.location,
-                "told": milliseconds(operator.ms),
-                "share": percent(operator.share),
-            }
-        )
     width = "isFinite(containerSize()[0]) && containerSize()[0] > 0 ? containerSize()[0] : 760"
-    told = "{operator: datum.op, where: datum.where, time: datum.told, share: datum.share}"
-    label = f"(datum.x1 - datum.x0) > {_TILE_WIDTH} && (datum.y1 - datum.y0) > {_TILE_HEIGHT}"
     return {
         "height": 300,
         "padding": 0,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "config": CONFIG,
         "signals": [{"name": "width", "init": width, "on": [{"events": "window:resize", "update": width}]}],
-        "data": [
-            {
-                "name": "tree",
-                "values": tiles,
-                "transform": [
-                    {"type": "stratify", "key": "id", "parentKey": "parent"},
-                    {
-                        "type": "treemap",
-                        "field": "ms",
-                        "sort": {"field": "value", "order": "descending"},
-                        "round": True,
-                        "method": "squarify",
-                        "ratio": 1.6,
-                        "paddingInner": 1,
-                        "size": [{"signal": "width"}, {"signal": "height"}],
-                    },
-                ],
-            },
-            {"name": "leaves", "source": "tree", "transform": [{"type": "filter", "expr": "datum.parent !== null"}]},
-        ],
+        "data": _tree(_tiles(profile, kinds[:_MOST_KINDS])),
         "scales": [{"name": "kind", "type": "ordinal", "domain": named, "range": list(SERIES[: len(named)])}],
         "legends": [
             {
@@ -124,39 +88,73 @@ def treemap_spec(profile: Profile) -> dict[str, Any]:
                 "columns": {"signal": "width < 400 ? 2 : 3"},
             }
         ],
-        "marks": [
-            {
-                "type": "rect",
-                "from": {"data": "leaves"},
-                "encode": {
-                    "update": {
-                        "x": {"field": "x0"},
-                        "x2": {"field": "x1"},
-                        "y": {"field": "y0"},
-                        "y2": {"field": "y1"},
-                        "fill": {"scale": "kind", "field": "kind"},
-                        "stroke": {"value": "@paper"},
-                        "tooltip": {"signal": told},
-                    }
-                },
-            },
-            {
-                "type": "text",
-                "from": {"data": "leaves"},
-                "interactive": False,
-                "encode": {
-                    "update": {
-                        "x": {"field": "x0", "offset": 6},
-                        "y": {"field": "y0", "offset": 14},
-                        "text": {"signal": f"{label} ? datum.op : ''"},
-                        "fill": {"value": "@inside"},
-                        "limit": {"signal": "max(0, datum.x1 - datum.x0 - 10)"},
-                        "fontSize": {"value": 11},
-                    }
-                },
-            },
-        ],
+        "marks": _tile_marks(),
     }
+
+
+def _tiles(profile: Profile, kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """The root, and a tile below it for each operator; kinds without a color of their own are "other"."""
+    operators = sorted(profile.operators, key=lambda operator: -operator.ms)[:_MOST_TILES]
+    tiles = [
+        {
+            "id": number,
+            "parent": 0,
+            "ms": operator.ms,
+            "op": operator.op,
+            "kind": operator.op if operator.op in kinds else "other",
+            "where": operator.location,
+            "told": milliseconds(operator.ms),
+            "share": percent(operator.share),
+        }
+        for number, operator in enumerate(operators, start=1)
+    ]
+    return [{"id": 0, "parent": None}, *tiles]
+
+
+def _tree(tiles: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    treemap = {
+        "type": "treemap",
+        "field": "ms",
+        "sort": {"field": "value", "order": "descending"},
+        "round": True,
+        "method": "squarify",
+        "ratio": 1.6,
+        "paddingInner": 1,
+        "size": [{"signal": "width"}, {"signal": "height"}],
+    }
+    nested = {"type": "stratify", "key": "id", "parentKey": "parent"}
+    return [
+        {"name": "tree", "values": tiles, "transform": [nested, treemap]},
+        {"name": "leaves", "source": "tree", "transform": [{"type": "filter", "expr": "datum.parent !== null"}]},
+    ]
+
+
+def _tile_marks() -> list[dict[str, Any]]:
+    """Rectangles with tooltips, and labels where there is room."""
+    told = "{operator: datum.op, where: datum.where, time: datum.told, share: datum.share}"
+    has_room = f"(datum.x1 - datum.x0) > {_TILE_WIDTH} && (datum.y1 - datum.y0) > {_TILE_HEIGHT}"
+    tile = {
+        "x": {"field": "x0"},
+        "x2": {"field": "x1"},
+        "y": {"field": "y0"},
+        "y2": {"field": "y1"},
+        "fill": {"scale": "kind", "field": "kind"},
+        "stroke": {"value": "@paper"},
+        "tooltip": {"signal": told},
+    }
+    label = {
+        "x": {"field": "x0", "offset": 6},
+        "y": {"field": "y0", "offset": 14},
+        "text": {"signal": f"{has_room} ? datum.op : ''"},
+        "fill": {"value": "@inside"},
+        "limit": {"signal": "max(0, datum.x1 - datum.x0 - 10)"},
+        "fontSize": {"value": 11},
+    }
+    leaves = {"data": "leaves"}
+    return [
+        {"type": "rect", "from": leaves, "encode": {"update": tile}},
+        {"type": "text", "from": leaves, "interactive": False, "encode": {"update": label}},
+    ]
 
 
 def roofline_spec(profiles: Mapping[str, Profile]) -> dict[str, Any] | None:
