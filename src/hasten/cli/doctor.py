@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--private", action="store_true", help="put random weights and plain names into the bundle")
     parser.add_argument(
         "--versions",
-        type=_releases,
+        type=options.names,
         default=(),
         metavar="V,…",
         help="repeat with these releases of LiteRT, installed into the cache folder",
@@ -109,7 +109,3 @@ def _model(arguments: argparse.Namespace) -> int:
 def _list_bundle(bundle: IssueBundle) -> None:
     """What the archive will hold, on standard error, before it is written."""
     print(printable_lines(shown(bundle, verbose=False)), file=sys.stderr)
-
-
-def _releases(text: str) -> tuple[str, ...]:
-    return tuple(release.strip() for release in text.split(",") if release.strip())

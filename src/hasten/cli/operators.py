@@ -43,7 +43,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--rewrite", action="append", default=[], metavar="NAME", help="try this rewrite only; may be repeated"
     )
     parser.add_argument(
-        "--outputs", type=_names, default=(), metavar="NAME,…", help="keep only these outputs (changes the interface)"
+        "--outputs",
+        type=options.names,
+        default=(),
+        metavar="NAME,…",
+        help="keep only these outputs (changes the interface)",
     )
     parser.add_argument(
         "--cut",
@@ -177,10 +181,6 @@ def _build_delegate(arguments: argparse.Namespace) -> int:
     lines = (str(library), f"Examine it: hasten {shlex.join(words)}")
     show(options.as_json({"delegate": str(library)}) if arguments.json else "\n".join(map(printable, lines)))
     return 0
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _node_range(text: str) -> tuple[int, int]:

@@ -379,6 +379,11 @@ def model_named(text: str) -> str:
     return str(MODEL) if text == "demo" and not Path(text).exists() else text
 
 
+def names(text: str) -> tuple[str, ...]:
+    """What is listed with commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def positive_int(text: str) -> int:
     """A whole number from 1."""
     return int(_required(text, int(text) if text.strip().isdecimal() else math.nan, FROM_ONE))

@@ -110,7 +110,7 @@ def _gather(graph: EditedGraph, operator: Operator) -> Taken | None:
     if not _moves(graph, source) or axis not in (-1, rank - 1) or int(graph.option(operator, "batchDims")) != 0:
         return None
     indices = graph.constant(index)
-    if (indices is None and not _is_filled(graph, index)) or graph.dtype(index) not in ("int16", *_INDEX_DTYPES):
+    if (indices is None and not graph.is_filled(index)) or graph.dtype(index) not in ("int16", *_INDEX_DTYPES):
         return None
     return ((source, index), b"") if indices is None else ((source,), encoded(b"", {1: indices}))
 
@@ -121,7 +121,7 @@ def _floor(graph: EditedGraph, operator: Operator) -> Taken | None:
     if not is_known or max(_rank(graph, a), _rank(graph, b)) > MAX_RANK:
         return None
     constants = {place: values for place, index in enumerate((a, b)) if (values := graph.constant(index)) is not None}
-    filled = tuple(index for index in (a, b) if _is_filled(graph, index))
+    filled = tuple(index for index in (a, b) if graph.is_filled(index))
     return (filled, encoded(b"", constants)) if filled and len(filled) + len(constants) == 2 else None
 
 
@@ -170,15 +170,10 @@ def _rank(graph: EditedGraph, index: int) -> int:
     return len(graph.shape(index))
 
 
-def _is_filled(graph: EditedGraph, index: int) -> bool:
-    """Whether a tensor gets its values when the model runs."""
-    return index in graph.inputs or graph.producer(index) is not None
-
-
 def _moves(graph: EditedGraph, index: int) -> bool:
     """Whether a kernel that only copies can take a tensor."""
     bits = BITS_OF_DTYPE.get(graph.dtype(index))
-    return bits in _MOVABLE_BITS and 1 <= _rank(graph, index) <= MAX_RANK and _is_filled(graph, index)
+    return bits in _MOVABLE_BITS and 1 <= _rank(graph, index) <= MAX_RANK and graph.is_filled(index)
 
 
 def _integers(graph: EditedGraph, index: int, *dtypes: str) -> Array | None:
@@ -190,7 +185,7 @@ def _axis_before_last(graph: EditedGraph, operator: Operator, *dtypes: str) -> A
     """The constant that names an axis of the first input, if that is any but the last."""
     source, index = operator.inputs
     rank, named = _rank(graph, source), _integers(graph, index, *dtypes)
-    if named is None or named.size != 1 or rank > MAX_RANK or not _is_filled(graph, source):
+    if named is None or named.size != 1 or rank > MAX_RANK or not graph.is_filled(source):
         return None
     axis = int(named.reshape(-1)[0])
     return named if 0 <= (axis + rank if axis < 0 else axis) < rank - 1 else None

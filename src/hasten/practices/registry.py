@@ -44,13 +44,6 @@ def practice_named(name: str) -> Practice:
 def phrasebook() -> Phrasebook:
     """The phrases of all practices, for whoever shows what several of them said."""
     # `--help` reads this module, and needs no phrases.
-
-    return _phrasebook(NAMES)
-
-
-@functools.cache
-def _phrasebook(names: tuple[str, ...]) -> Phrasebook:
-    # `--help` reads this module, and needs no phrases.
     from hasten.core import accuracy_notes, doubts
     from hasten.core.phrases import Phrasebook
     from hasten.custom_kernels import words as kernels
@@ -61,6 +54,6 @@ def _phrasebook(names: tuple[str, ...]) -> Phrasebook:
     from hasten.variants import words as variants
 
     others = (step_words, trial_words, variants, kernels, evaluation, retraining, accuracy_notes)
-    tables = [*(practice_named(name).PHRASES for name in names), *(room.PHRASES for room in others)]
+    tables = [*(practice_named(name).PHRASES for name in NAMES), *(room.PHRASES for room in others)]
     # A page holds results of several commands, each with an option of its own for the time.
     return Phrasebook(*tables, doubts.phrases_with(""))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.model.build_bytes import ELEMENT_TYPES, serialized
-from hasten.model.edit.file import constant_bytes, operator_number
+from hasten.model.edit.file import constant_bytes, indices_in, operator_number
 from hasten.variants.bias_correction import LARGEST_BIAS, Layer, is_int8, layers_of, output_columns, own_buffer
 from hasten.variants.quantizer import MOST_THREADS
 
@@ -137,7 +137,7 @@ class _Pass:
     def _last_uses(self) -> dict[int, int]:
         """The last operator that reads each tensor: what no other will read need not be kept."""
         operators = enumerate(self._graph.operators or [])
-        return {index: at for at, operator in operators for index in _indices(operator.inputs)}
+        return {index: at for at, operator in operators for index in indices_in(operator.inputs)}
 
 
 class _CannotRun(Exception):
@@ -157,7 +157,7 @@ class _Island:
         from ai_edge_litert.interpreter import Interpreter
 
         fed = self._fed(values)
-        names = _indices(self.operator.outputs)
+        names = indices_in(self.operator.outputs)
         found: Values = {name: [] for name in names}
         try:
             rows: list[tuple[Array, ...]] = list(zip(*fed.values(), strict=True)) if fed else [()]
@@ -189,8 +189,8 @@ class _Island:
         number = operator_number(self.model.operatorCodes[self.operator.opcodeIndex])
         if number in [getattr(schema.BuiltinOperator, name, -1) for name in _NOT_ALONE]:
             raise _CannotRun
-        computed = [index for index in dict.fromkeys(_indices(self.operator.inputs)) if self._is_computed(index)]
-        if not _indices(self.operator.outputs) or any(index not in values for index in computed):
+        computed = [index for index in dict.fromkeys(indices_in(self.operator.inputs)) if self._is_computed(index)]
+        if not indices_in(self.operator.outputs) or any(index not in values for index in computed):
             raise _CannotRun
         return {index: values[index] for index in computed}
 
@@ -205,7 +205,7 @@ class _Island:
     def _file(self, computed: Sequence[int]) -> bytes:
         from ai_edge_litert import schema_py_generated as schema
 
-        inputs, outputs = _indices(self.operator.inputs), _indices(self.operator.outputs)
+        inputs, outputs = indices_in(self.operator.inputs), indices_in(self.operator.outputs)
         used = list(dict.fromkeys(index for index in (*inputs, *outputs) if index >= 0))
         places = {index: place for place, index in enumerate(used)}
         buffers, tensors = [schema.BufferT()], []
@@ -231,11 +231,6 @@ class _Island:
         return serialized(
             schema.ModelT(version=3, description="", subgraphs=[subgraph], operatorCodes=[code], buffers=buffers)
         )
-
-
-def _indices(vector: Any) -> list[int]:
-    """Indices of tensors; a file may leave an empty list out."""
-    return [] if vector is None else [int(index) for index in vector]
 
 
 def _stored(values: Array, tensor: Any) -> Array:

@@ -146,13 +146,8 @@ def _border(graph: EditedGraph, chosen: Sequence[Any]) -> tuple[list[int], list[
     kept = {id(operator) for operator in chosen}
     outside = [operator for operator in graph.operators if id(operator) not in kept]
     wanted = {index for operator in outside for index in operator.inputs} | set(graph.outputs)
-    inputs = [index for index in read if index not in written and _is_filled(graph, index)]
+    inputs = [index for index in read if index not in written and graph.is_filled(index)]
     return inputs, [index for index in written if index in wanted]
-
-
-def _is_filled(graph: EditedGraph, index: int) -> bool:
-    """Whether somebody else fills it at run time."""
-    return index in graph.inputs or graph.producer(index) is not None
 
 
 def make_private(model: EditedModel, seed: int = 0) -> None:

@@ -91,6 +91,11 @@ def text(name: bytes | str | None) -> str:
     return name.decode("utf-8", errors="replace") if isinstance(name, bytes) else name or ""
 
 
+def indices_in(vector: Any) -> list[int]:
+    """Indices of tensors; a file may leave an empty list out."""
+    return [] if vector is None else [int(index) for index in vector]
+
+
 def constant_bytes(model: Any, tensor: Any) -> np.ndarray[Any, Any] | None:
     """The bytes of a constant; None where the tensor is filled at run time."""
     data = model.buffers[tensor.buffer].data

@@ -15,7 +15,7 @@ import numpy as np
 
 from hasten.core.errors import ModelError
 from hasten.model.build_bytes import ELEMENT_TYPES
-from hasten.model.edit.file import constant_bytes, text
+from hasten.model.edit.file import constant_bytes, indices_in, text
 from hasten.model.graph import STATE_OPERATORS
 from hasten.model.reader import NO_TENSOR
 
@@ -85,11 +85,11 @@ class EditedGraph:
     def __init__(self, parts: Parts, index: int) -> None:
         self.parts, self.index = parts, index
         self.record = parts.record.subgraphs[index]
-        self.record.inputs, self.record.outputs = _indices(self.record.inputs), _indices(self.record.outputs)
+        self.record.inputs, self.record.outputs = indices_in(self.record.inputs), indices_in(self.record.outputs)
         self.record.operators = list(self.record.operators or [])
         self.record.tensors = list(self.record.tensors or [])
         for place, operator in enumerate(self.record.operators):
-            operator.inputs, operator.outputs = _indices(operator.inputs), _indices(operator.outputs)
+            operator.inputs, operator.outputs = indices_in(operator.inputs), indices_in(operator.outputs)
             operator.nodes = (place,)
         for tensor in self.record.tensors:
             # Plain numbers: shapes are asked for more often than anything else.
@@ -202,6 +202,10 @@ class EditedGraph:
     def producer(self, index: int) -> Operator | None:
         """The operator that writes a tensor; None for inputs, constants and a missing input."""
         return self._links.producers.get(index)
+
+    def is_filled(self, index: int) -> bool:
+        """Whether a tensor gets its values when the model runs."""
+        return index in self.inputs or self.producer(index) is not None
 
     def readers(self, index: int) -> list[Operator]:
         """The operators that read a tensor, in their order; each once."""
@@ -467,10 +471,6 @@ class EditedGraph:
 def _stored(values: Array) -> Array:
     """The bytes of an array as a file holds them."""
     return np.frombuffer(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes(), np.uint8)
-
-
-def _indices(vector: Any) -> list[int]:
-    return [] if vector is None else [int(index) for index in vector]
 
 
 def _sizes(vector: Any) -> list[int] | None:
