@@ -58,7 +58,7 @@ from hasten.targets.local import LocalTarget
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hasten.fleet.cluster import FleetOffer
+    from hasten.fleet.offers import FleetOffer
     from hasten.fleet.parcel import Sources
 
 _DEVICES, _TRIALS, _WORKERS = 200, 20, 4

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from commandline import is_runner, start
 
-from hasten.fleet.cluster import Cluster, Tls
+from hasten.fleet.address import Tls
+from hasten.fleet.cluster import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hasten.fleet.cluster import FleetOffer
+    from hasten.fleet.offers import FleetOffer
 
 _PATIENCE_SECONDS: Final = 60.0
 

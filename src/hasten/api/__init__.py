@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hasten.api.sessions import has_charts, read_session, serve_report, session_pictures, session_report
     from hasten.api.views import blocks, document, markdown, session_lines
     from hasten.data.request import Data
-    from hasten.fleet.cluster import Tls
+    from hasten.fleet.address import Tls
     from hasten.fleet.worker import WorkerRequest
     from hasten.practices.accelerators.facts import AcceleratorOptions
     from hasten.practices.choose.facts import ChooseRequest
@@ -70,7 +70,7 @@ _OFFERED: Final = {
     "hasten.api.sessions": ("read_session", "session_report", "session_pictures", "serve_report", "has_charts"),
     # Options.
     "hasten.data.request": ("Data",),
-    "hasten.fleet.cluster": ("Tls",),
+    "hasten.fleet.address": ("Tls",),
     "hasten.fleet.worker": ("WorkerRequest",),
     "hasten.practices.accelerators.facts": ("AcceleratorOptions",),
     "hasten.practices.choose.facts": ("ChooseRequest",),

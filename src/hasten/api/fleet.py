@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from hasten.api.border import Path
     from hasten.core.session import Session
-    from hasten.fleet.cluster import Cluster, Tls
+    from hasten.fleet.address import Tls
+    from hasten.fleet.cluster import Cluster
     from hasten.fleet.facts import FleetFound
     from hasten.fleet.worker import WorkerRequest
     from hasten.practices.help.facts import DevicesFound
@@ -47,7 +48,7 @@ class Fleet:
         devices: Sequence[str] = (),
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        from hasten.fleet.cluster import Tls, check_address
+        from hasten.fleet.address import Tls, check_address
 
         check_kind("cluster", cluster, str, 'cluster="tcp://127.0.0.1:8786"')
         check_kind("tls", tls, (Tls, type(None)), "tls=hasten.api.Tls(ca, certificate, key)")
@@ -62,10 +63,8 @@ class Fleet:
 
     def devices(self) -> DevicesFound:
         """What the workers offer, each with its machine."""
-        from hasten.fleet.devices import devices_of
-
         with self._connected() as cluster:
-            return devices_of(cluster, self._devices)
+            return cluster.devices(self._devices)
 
     @checked
     def tune(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hasten.bundle.record import Bundle
     from hasten.core.session import Keep
     from hasten.data.request import Data
-    from hasten.fleet.cluster import Tls
+    from hasten.fleet.address import Tls
     from hasten.targets.base import Target
 
 MODEL_HELP: Final = "a .tflite file, a bundle or demo; a plan may follow, as in model.tflite@threads=2"
@@ -143,7 +143,7 @@ def add_tls(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
 
 def tls_from(arguments: argparse.Namespace) -> Tls:
     """The certificates that the options name."""
-    from hasten.fleet.cluster import Tls
+    from hasten.fleet.address import Tls
 
     return Tls(arguments.tls_ca, arguments.tls_cert, arguments.tls_key)
 

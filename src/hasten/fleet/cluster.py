@@ -1,7 +1,7 @@
 """The client's side of a cluster: its devices, files for its workers, and jobs whose results come as they are done.
 
-Dask is imported here, in `serving.py` and in `worker.py`, when it is used. All trouble comes out as a HastenError
-before the first job runs, and as a Failure of a job afterwards.
+Dask is imported here, in `address.py`, `serving.py` and `worker.py`, when it is used. All trouble comes out as a
+HastenError before the first job runs, and as a Failure of a job afterwards.
 """
 
 from __future__ import annotations
@@ -13,41 +13,31 @@ import logging
 import math
 import os
 import queue
-import re
 import ssl
 import time
 import uuid
 from collections import deque
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from hasten.core.codec import from_data
 from hasten.core.errors import TargetError, UsageError
 from hasten.core.failure import Failure
-from hasten.core.remark import remark
 from hasten.core.units import several
 from hasten.core.version import VERSION
 from hasten.fleet import serving
+from hasten.fleet.address import Tls, check_address, require_dask, security_of
+from hasten.fleet.offers import DEVICE, HOST, NAME, FleetOffer, device_shown, offer_from
 from hasten.fleet.parcel import messages
 from hasten.fleet.place import Missing
-from hasten.practices.help.facts import Device
-from hasten.targets.base import LOCAL
+from hasten.practices.help.facts import Device, DevicesFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from hasten.fleet.place import Job
 
-SCHEMES: Final = ("tcp", "tls")
-DEVICE: Final = "device:"
-"""What the name of a device's resource begins with."""
-HOST: Final = "host"
-"""The resource of a worker's own cores: timing the machine itself takes it, and so does making variants."""
-NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
-"""The name of a device: it becomes the name of a folder, whoever has chosen it."""
-INSTALL: Final = "Run pip install 'hasten[cluster]'."
 INSTALL_THERE: Final = f"Start dask scheduler in an environment that has hasten[cluster] {VERSION}."
 _CONNECT_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 2.0
@@ -57,95 +47,6 @@ _MOST_ATTEMPTS: Final = 3
 _MOST_SUPPLIES: Final = 5
 # The longest thing between two looks of a job is a round, or a share of an evaluation.
 _STOP_SECONDS: Final = 45.0
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Files in PEM form: who is trusted, who we are, and the key to it. Only their names are kept, never a key."""
-
-    ca: str = ""
-    certificate: str = ""
-    key: str = ""
-
-    def __post_init__(self) -> None:
-        for name in (self.ca, self.certificate, self.key):
-            if name and not Path(name).is_file():
-                raise UsageError(f"There is no file {name}.", "Give a file in PEM form.")
-
-    @property
-    def is_given(self) -> bool:
-        """Whether any of it is given."""
-        return bool(self.ca or self.certificate or self.key)
-
-
-@dataclass(frozen=True, slots=True)
-class FleetOffer:
-    """A device that a worker of the cluster offers."""
-
-    device: Device
-    worker: str
-    """The worker's name."""
-    address: str
-    host: str = ""
-    """The name of the worker's machine."""
-
-    @property
-    def name(self) -> str:
-        """What the cluster calls the device."""
-        return self.device.name
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it is the worker's own machine: nothing else may run there while it is measured."""
-        return self.device.kind == LOCAL
-
-    @property
-    def resources(self) -> dict[str, float]:
-        """What a job on it takes. A device that is the worker's own machine takes its cores as well."""
-        return {f"{DEVICE}{self.name}": 1.0, **({HOST: 1.0} if self.is_local else {})}
-
-
-def check_address(address: str, tls: Tls) -> str:
-    """The address of a scheduler; refuses what is none, and certificates that are incomplete or would not be used."""
-    parts = urlsplit(address)
-    try:
-        is_whole = parts.scheme in SCHEMES and bool(parts.hostname) and parts.port is not None
-    except ValueError:  # a port that is no number
-        is_whole = False
-    if not is_whole:
-        raise UsageError(
-            f"The address {address!r} is not that of a scheduler.", "Give an address such as tcp://127.0.0.1:8786."
-        )
-    if parts.scheme == "tls" and not (tls.ca and tls.certificate and tls.key):
-        raise UsageError(
-            f"The connection to {address} is encrypted, which needs certificates.",
-            "Give --tls-ca, --tls-cert and --tls-key.",
-        )
-    if parts.scheme != "tls" and tls.is_given:
-        raise UsageError(
-            f"The connection to {address} is not encrypted, so the certificates would not be used.",
-            f"Give the address as tls://{parts.netloc}.",
-        )
-    return address
-
-
-def security_of(tls: Tls) -> Any:
-    """Dask's record of certificates; None without any. With them, nothing is sent in the clear."""
-    if not tls.is_given:
-        return None
-    from distributed import Security
-
-    roles = ("client", "worker", "scheduler")
-    own = {f"tls_{role}_cert": tls.certificate for role in roles} | {f"tls_{role}_key": tls.key for role in roles}
-    return Security(tls_ca_file=tls.ca, require_encryption=True, **own)
-
-
-def require_dask() -> None:
-    """Say at once where the extra is not installed."""
-    try:
-        import distributed  # noqa: F401
-    except ImportError:
-        raise UsageError("A cluster needs Dask distributed, which is not installed.", INSTALL) from None
 
 
 def _quiet() -> None:
@@ -281,7 +182,7 @@ class Cluster:
         found: dict[str, FleetOffer] = {}
         for address, description in told.items():
             for entry in description["devices"]:
-                offer = _offer(from_data(Device, entry), workers[address], address, description)
+                offer = offer_from(from_data(Device, entry), workers[address], address, description)
                 if NAME.fullmatch(offer.name):
                     found.setdefault(offer.name, offer)
         return [found[name] for name in sorted(found)]
@@ -306,6 +207,11 @@ class Cluster:
                 f"The cluster offers no device {unknown[0]!r}.", f"Choose from: {', '.join(sorted(known))}."
             )
         return [known[name] for name in dict.fromkeys(names)] if names else offers
+
+    def devices(self, names: Sequence[str] = ()) -> DevicesFound:
+        """What the workers offer. A device that a job is running on is in use; none is disturbed."""
+        busy = self.busy()
+        return DevicesFound(tuple(device_shown(offer, in_use=offer.name in busy) for offer in self.selected(names)))
 
     def know(self, sources: Mapping[str, Path | bytes]) -> None:
         """Remember where contents are that workers may ask for."""
@@ -487,14 +393,6 @@ class Cluster:
         if self.tls.is_given:
             hint = "Check the address, and that the scheduler runs with a certificate of the same authority."
         return TargetError(f"No scheduler answers at {self.address} within {self.connect_seconds:g} s.", hint)
-
-
-def _offer(device: Device, worker: str, address: str, description: dict[str, Any]) -> FleetOffer:
-    theirs = description["hasten"]
-    if theirs != VERSION:
-        why = remark("fleet.other-release", device=device.name, theirs=theirs, ours=VERSION)
-        device = replace(device, why=why)
-    return FleetOffer(device, worker, address, description["host"])
 
 
 def _key(what: str) -> str:

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from hasten.data.dataset import Dataset
     from hasten.data.request import Data
     from hasten.evaluate.evaluation import Evaluation, EvaluationData, Skipped
-    from hasten.fleet.cluster import Cluster, FleetOffer
+    from hasten.fleet.cluster import Cluster
+    from hasten.fleet.offers import FleetOffer
     from hasten.fleet.order import Order
     from hasten.fleet.parcel import Sources
     from hasten.fleet.shared_maker import MadeVariant

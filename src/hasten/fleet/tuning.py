@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from hasten.core.plan import Plan, Workload
     from hasten.core.session import Session
     from hasten.data.request import Data
-    from hasten.fleet.cluster import Cluster, FleetOffer
+    from hasten.fleet.cluster import Cluster
     from hasten.fleet.facts import Choice
+    from hasten.fleet.offers import FleetOffer
     from hasten.fleet.order import Order
     from hasten.fleet.parcel import Sources
     from hasten.fleet.shared_maker import MadeVariant

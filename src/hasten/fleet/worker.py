@@ -24,7 +24,8 @@ from hasten.core.codec import to_data
 from hasten.core.errors import DataError, TargetError, UsageError
 from hasten.core.units import several
 from hasten.core.whole_file import write_whole
-from hasten.fleet.cluster import DEVICE, HOST, NAME, Tls, check_address, require_dask, security_of
+from hasten.fleet.address import Tls, check_address, require_dask, security_of
+from hasten.fleet.offers import DEVICE, HOST, NAME
 from hasten.fleet.place import Site
 from hasten.fleet.serving import SITE
 from hasten.practices.help.run import devices as look_at

@@ -14,8 +14,9 @@ from hasten.core.errors import TargetError, UsageError
 from hasten.core.remark import said
 from hasten.core.version import VERSION
 from hasten.fleet import worker
-from hasten.fleet.cluster import HOST, Cluster, FleetOffer, Tls, check_address, require_dask
-from hasten.fleet.devices import devices_of
+from hasten.fleet.address import Tls, check_address, require_dask
+from hasten.fleet.cluster import Cluster
+from hasten.fleet.offers import HOST, FleetOffer
 from hasten.fleet.place import Site
 from hasten.fleet.worker import WorkerRequest, listening_host, named_devices, resources_of, site_of
 from hasten.practices.help.facts import DevicesFound
@@ -143,14 +144,14 @@ def cluster_of(client: Asked) -> Cluster:
 
 
 def test_devices_of_a_cluster_are_shown_like_others() -> None:
-    found = devices_of(cluster_of(Asked())).devices
+    found = cluster_of(Asked()).devices().devices
     assert [(device.name, device.in_use) for device in found] == [("busy", True), ("free", False)]
     assert found[1] == place("free")
-    assert [device.name for device in devices_of(cluster_of(Asked()), ["free"]).devices] == ["free"]
+    assert [device.name for device in cluster_of(Asked()).devices(["free"]).devices] == ["free"]
     with pytest.raises(UsageError) as caught:
-        devices_of(cluster_of(Asked()), ["mars"])
+        cluster_of(Asked()).devices(["mars"])
     assert "busy, free" in caught.value.hint
-    strange = devices_of(cluster_of(Asked(worker="0.0.9"))).devices
+    strange = cluster_of(Asked(worker="0.0.9")).devices().devices
     assert all(device.machine is None and "0.0.9" in device.why.facts["text"] for device in strange)
 
 

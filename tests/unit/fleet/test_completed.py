@@ -11,7 +11,8 @@ import pytest
 
 from hasten.core.failure import Failure
 from hasten.fleet import cluster as clusters
-from hasten.fleet.cluster import Cluster, FleetOffer
+from hasten.fleet.cluster import Cluster
+from hasten.fleet.offers import FleetOffer
 from hasten.fleet.place import Missing
 from tests.unit.fleet.examples import place
 

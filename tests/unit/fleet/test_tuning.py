@@ -20,9 +20,9 @@ from hasten.core.plan import Plan, Workload
 from hasten.core.session import read_session
 from hasten.core.trial import ORIGINAL, trial_from_data
 from hasten.data.request import Data
-from hasten.fleet.cluster import FleetOffer
 from hasten.fleet.facts import FleetTrial
 from hasten.fleet.jobs import MakeJob, RaceJob, RaceResult, TuneJob, TuneResult
+from hasten.fleet.offers import FleetOffer
 from hasten.fleet.serving import performed as perform
 from hasten.fleet.tuning import FleetRequest, run
 from hasten.search.folder import SESSION
