@@ -1,6 +1,8 @@
-"""The search: plans on the original first, then variants on the plans that paid, then what lies between them.
+"""The search: plans on the original, variants of the kinds that win most often, rewritten graphs, then what lies
+between them.
 
-Nothing is assumed to be fast: the order only decides what is timed first. There is a best entrant at any time.
+Nothing is assumed to be fast: the order only decides what is timed first, so that a short search has a good answer.
+There is a best entrant at any time.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from hasten.search.mixing import Mixer
 from hasten.search.plans import alike_in_speed, cached_plans, first_recipes, numbers_of, plans_to_try
 from hasten.search.refitting import refit
 from hasten.search.rewriting import Rewriter
+from hasten.search.round_ratios import MARGIN
 from hasten.search.variant_store import VariantRequest
 from hasten.targets.base import with_connection
 from hasten.variants.recipes import recipe_from_name
@@ -58,13 +61,15 @@ _FAR_RUN: Final = 10.0
 _PROBED_RUNS: Final = 5
 _HOPELESS_MS: Final = 500.0
 _PLAN_SHARE: Final = 0.3
-_DECIDED_SHARE: Final = 0.4
+_DECIDING_SHARE: Final = 0.1
+# Kinds of recipes that are raced before anything else is tried: the others rarely win.
+_FIRST_KINDS: Final = 3
 _BEST_VARIANTS: Final = 2
 # A recipe that breaks the floor is worth a mix if it would save this share; a mix takes its time.
 _WORTH_A_MIX: Final = 0.05
 _MIX_SECONDS: Final = 45.0
 # Profiles of both models, a variant made by them, and rounds that show what it is worth.
-_SLOW_NODES_SECONDS: Final = 20.0
+_SLOW_NODES_SECONDS: Final = 12.0
 _CACHE: Final = "cache"
 # A rewritten model is written, compared with its source in fresh processes, and needs a few rounds.
 _REWRITE_SECONDS: Final = 10.0
@@ -180,10 +185,14 @@ class Search:
             if entrant.trial.plan.accelerator != "cpu" and not self.candidates.is_timed(entrant) and entrant.is_racing:
                 self._probe(entrant)
         until = min(self.until, self.begin + _PLAN_SHARE * self.budget_s)
-        self.elimination.settle(entrants, until, _PLAN_ROUNDS)
-        # What the guide asks of threads and accelerators is answered by these, whoever wins in the end.
-        asked = [entrant for entrant in entrants if entrant.trial.plan.kernel == "delegate"]
-        self.elimination.decide(asked, min(self.until, self.begin + _DECIDED_SHARE * self.budget_s))
+        self.elimination.settle(entrants, until, _FIRST_ROUNDS)
+
+    def decide_plans(self) -> None:
+        """Rounds for what the guide asks of threads and accelerators, whoever wins in the end."""
+        self.stage = "plans"
+        originals = [one for one in self.candidates.entrants.values() if one.trial.variant == ORIGINAL]
+        asked = [entrant for entrant in originals if entrant.trial.plan.kernel == "delegate"]
+        self.elimination.decide(asked, min(self.until, time.monotonic() + _DECIDING_SHARE * self.budget_s))
 
     def _probe(self, entrant: Entrant) -> None:
         """A look at an accelerator before it enters: one that takes seconds a run would hold up a whole round."""
@@ -223,34 +232,56 @@ class Search:
     def _race_next_to_original(self, made: Trial) -> None:
         plans = self._plans_for_variants()
         pairs = [(self._enter(ORIGINAL, plan), self._enter(made.variant, plan)) for plan in plans]
-        self.elimination.settle([entrant for pair in pairs for entrant in pair], self.until, _PLAN_ROUNDS)
+        entrants = [entrant for pair in pairs for entrant in pair]
+        self.elimination.settle(entrants, self.until, 1)
+        if not any(
+            self.candidates.gap(other, one) < -MARGIN for one, other in pairs if self.candidates.is_timed(other)
+        ):
+            return  # as fast as the original, as most rewritten models are
+        self.elimination.settle(entrants, self.until, _PLAN_ROUNDS)
         found = [self.candidates.compared(one, other) for one, other in pairs]
         verdicts = {one.verdict for one in found if one is not None}
         if Verdict.FASTER in verdicts and Verdict.SLOWER not in verdicts:
             self.store.build_on(made)
 
     def race_variants(self) -> None:
-        """Variants on the plans that paid; where one that would win breaks the floor, its like; then other threads."""
+        """Variants of the first kinds on the plans that paid; where one that would win breaks the floor, its like."""
         if self.store.already != NOTHING:
             return
         self.stage = "variants"
-        plans = self._plans_for_variants()
-        entrants = [self._enter(ORIGINAL, plan) for plan in plans]
-        for name in first_recipes(self.settings.recipes):
-            if time.monotonic() >= self.until:
-                break
-            entrants += self._made(VariantRequest(name), plans)
-        self.elimination.settle(entrants, self.until, _FIRST_ROUNDS)
-        entrants += self.kin(self.until)
-        entrants += self._far_plans(plans)
+        self._race_recipes(first_recipes(self.settings.recipes)[:_FIRST_KINDS])
+
+    def race_more_variants(self) -> None:
+        """Those of the other kinds, of a rewritten model where that is faster, and what lies between: other plans, slow
+        nodes in float, other threads."""
+        if self.store.already != NOTHING:
+            return
+        self.stage = "variants"
+        names = first_recipes(self.settings.recipes)
+        entrants = self._race_recipes(names if self.store.source.variant != ORIGINAL else names[_FIRST_KINDS:])
+        entrants += self._far_plans()
         entrants += self._without_slow_nodes()
         self.elimination.settle(entrants, self.until)
         entrants += self.kin(self.until)
         self.elimination.settle(entrants, self.until)
-        entrants += self._crosses()
+        self._crosses()
         self.elimination.settle(
             [entrant for entrant in self.candidates.entrants.values() if entrant.is_racing], self.until, MOST_ROUNDS
         )
+
+    def _race_recipes(self, names: Sequence[str]) -> list[Entrant]:
+        """What recipes make of the source, next to the original; with their like where the floor is in the way."""
+        plans = self._plans_for_variants()
+        entrants = [self._enter(ORIGINAL, plan) for plan in plans]
+        for name in names:
+            if time.monotonic() >= self.until:
+                break
+            entrants += self._made(VariantRequest(name), plans)
+        # Whoever is refused may have its like at the price of an evaluation: before rounds for those that are slower.
+        self.elimination.settle(entrants, self.until, 1)
+        entrants += self.kin(self.until)
+        self.elimination.settle(entrants, self.until, _FIRST_ROUNDS)
+        return entrants
 
     def race_changed_variants(self) -> None:
         """The fastest variants with their own graphs rewritten, and with kernels where those were asked for."""
@@ -382,8 +413,9 @@ class Search:
         return self.settings.recipes
 
     def _is_recipe(self, trial: Trial) -> bool:
-        """Whether a recipe that was asked for made it, with nothing kept in float."""
-        return trial.purpose is Purpose.RECIPE and trial.recipe in self._recipes
+        """Whether a recipe that was asked for made it of what variants are made of now, with nothing kept in float."""
+        made = trial.purpose is Purpose.RECIPE and trial.recipe in self._recipes
+        return made and trial.source == self.store.source_name
 
     def _entrant(self, variant: str, plan: Plan) -> tuple[Trial, Candidate]:
         """A variant with a plan, of which nothing is known yet."""
@@ -487,14 +519,14 @@ class Search:
         others = [entrant.trial for entrant in self.candidates.entrants.values()]
         return any(other.variant == trial.variant and other.may_be_chosen for other in others)
 
-    def _far_plans(self, plans: Sequence[Plan]) -> list[Entrant]:
+    def _far_plans(self) -> list[Entrant]:
         """The fastest variant on plans that were far off with the original: there it may run on other kernels."""
         timed = [entrant for entrant in self.candidates.entrants.values() if self.candidates.is_timed(entrant)]
         recipes = [entrant for entrant in timed if self._is_recipe(entrant.trial)]
         if not recipes or time.monotonic() >= self.until:
             return []
         fastest = min(recipes, key=self.candidates.order).trial.variant
-        tried = {numbers_of(plan) for plan in plans}
+        tried = {numbers_of(plan) for plan in self._plans_for_variants()}
         families: dict[str, Plan] = {}
         for entrant in self.candidates.entrants.values():
             if entrant.trial.variant == ORIGINAL and entrant.trial.status is not Status.FAILED:

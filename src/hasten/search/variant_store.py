@@ -136,7 +136,7 @@ class VariantStore:
         """The variant that an earlier request has made of the same parts, under whatever name."""
         for trial in self.folder.variants.values():
             same = (trial.recipe, set(trial.float_nodes)) == (request.recipe, set(request.float_nodes))
-            same = same and trial.source == self._source_name and trial.purpose is not Purpose.REWRITE
+            same = same and trial.source == self.source_name and trial.purpose is not Purpose.REWRITE
             if trial.variant == self._name_of(request) if request.pruning else same:
                 return trial
         return None
@@ -153,7 +153,7 @@ class VariantStore:
             recipe=request.recipe,
             purpose=request.purpose,
             parent=request.parent,
-            source=self._source_name,
+            source=self.source_name,
             float_nodes=request.float_nodes,
             status=Status.MADE,
         )
@@ -227,15 +227,16 @@ class VariantStore:
         return () if set(losses) >= set(trial.nodes) else losses
 
     def _name_of(self, request: VariantRequest) -> str:
-        suffix = f"_{self._source_name}" if self._source_name else ""
+        suffix = f"_{self.source_name}" if self.source_name else ""
         if request.pruning is not None:
             return request.pruning.name + suffix
-        made = {name: one.float_nodes for name, one in self.folder.variants.items() if one.source == self._source_name}
+        made = {name: one.float_nodes for name, one in self.folder.variants.items() if one.source == self.source_name}
         taken = {name.removesuffix(suffix): nodes for name, nodes in made.items()}
         return variant_name(recipe_from_name(request.recipe), request.float_nodes, taken) + suffix
 
     @property
-    def _source_name(self) -> str:
+    def source_name(self) -> str:
+        """The name of the rewritten model that variants are made of; empty where that is the original."""
         return "" if self._source is None else self._source.variant
 
     def _calibration(self, recipe: str) -> list[dict[str, Any]] | None:

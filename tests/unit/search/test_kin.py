@@ -61,7 +61,9 @@ def searched(first: Sequence[str], truths: Sequence[Truth] = TRUTHS) -> tuple[Ma
     candidates = Racing(truths, 0.01, 0)
     candidates.update(candidates.base, **KEPT)
     guard = TrueGuard(candidates)
-    store = SimpleNamespace(settings=SearchSettings(tuple(truth.name for truth in truths[1:])), folder=None)
+    store = SimpleNamespace(
+        source_name="", settings=SearchSettings(tuple(truth.name for truth in truths[1:])), folder=None
+    )
     search = MadeUpSearch(cast("VariantStore", store), 60.0, math.inf, no_progress)
     search.elimination = Elimination(candidates, cast("Guard", guard), Limit(), lambda text: None)
     search.elimination.settle([candidates.base, *(candidates.entrant(name) for name in first)], FAR)
