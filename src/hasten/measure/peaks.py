@@ -1,7 +1,8 @@
 """The machine's own peaks, measured through the engine: arithmetic by matrix products, bandwidth by sums of vectors.
 
 A peak from a data sheet would blame the engine for what the machine cannot do, and one from another library for what
-this engine never does. Results are kept in the user's cache folder, by machine, engine and number of threads.
+this engine never does. Results are kept in the user's cache folder, by machine, engine and number of threads; not those
+that were measured while other programs had the cores.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hasten.core import doubts
 from hasten.core.cache_folder import cache_folder
 from hasten.core.codec import checked_from_data, to_data
 from hasten.core.failure import Failure, RunnerFailed
@@ -30,11 +32,13 @@ if TYPE_CHECKING:
     from hasten.measure.effort import Effort
     from hasten.targets.base import Target
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _SECONDS_EACH: Final = 0.35
+_LOUD: Final = (doubts.OTHER_LOAD, doubts.STOLEN_TIME, doubts.THROTTLING)
 # Of a progress bar that then begins anew.
 _PART: Final = 0.3
-_ROWS, _UNITS, _LAYERS = 256, 512, 4
+# A run takes about a millisecond: short enough to fit between the turns of other programs.
+_ROWS, _UNITS, _LAYERS = 256, 512, 1
 _MATMUL_FLOPS: Final = 2 * _LAYERS * _ROWS * _UNITS * _UNITS
 # Bytes that one ADD touches: two vectors read, one written. From well inside a core's own cache to main memory.
 _STREAM_MEGABYTES: Final = (0.0625, 0.25, 1, 4, 32)
@@ -52,9 +56,12 @@ def measure_peaks(target: Target, threads: int, progress: Progress = no_progress
     if known is not None:
         return known
     found = _measure(target, threads, progress)
-    if isinstance(found, Peaks):
-        _write(cache, found)
-    return found
+    if isinstance(found, Failure):
+        return found
+    peaks, quiet = found
+    if quiet:
+        _write(cache, peaks)
+    return peaks
 
 
 def peaks_first(effort: Effort, threads: int) -> Peaks | Failure:
@@ -62,7 +69,8 @@ def peaks_first(effort: Effort, threads: int) -> Peaks | Failure:
     return measure_peaks(effort.target, threads, lambda share, text: effort.progress(share * _PART, text))
 
 
-def _measure(target: Target, threads: int, progress: Progress) -> Peaks | Failure:
+def _measure(target: Target, threads: int, progress: Progress) -> tuple[Peaks, bool] | Failure:
+    """The peaks, and whether the machine was quiet while each of them was measured."""
     loads: dict[str, Callable[[], bytes]] = {
         "float arithmetic": lambda: example_models.matmul_chain(_ROWS, _UNITS, _LAYERS),
         "int8 arithmetic": lambda: example_models.matmul_chain(_ROWS, _UNITS, _LAYERS, dtype="int8"),
@@ -70,6 +78,7 @@ def _measure(target: Target, threads: int, progress: Progress) -> Peaks | Failur
     for size in _STREAM_MEGABYTES:
         loads[f"bandwidth at {size:g} MB"] = lambda size=size: example_models.stream(size)  # type: ignore[misc]
     seconds: dict[str, float] = {}
+    all_quiet = True
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
         for number, (name, build) in enumerate(loads.items()):
             progress(number / len(loads), f"measuring this machine: {name}")
@@ -78,24 +87,29 @@ def _measure(target: Target, threads: int, progress: Progress) -> Peaks | Failur
             result = _quickest_seconds(target, path, threads)
             if isinstance(result, Failure):
                 return result
-            seconds[name] = result
+            seconds[name], quiet = result
+            all_quiet = all_quiet and quiet
     progress(1.0, "measured")
     streams = [seconds[f"bandwidth at {size:g} MB"] for size in _STREAM_MEGABYTES]
     touched = [int(size * 2**20) * _VECTORS for size in _STREAM_MEGABYTES]
-    return Peaks(
+    peaks = Peaks(
         threads=threads,
         float_gflops=_MATMUL_FLOPS / seconds["float arithmetic"] / 1e9,
         int8_gops=_MATMUL_FLOPS / seconds["int8 arithmetic"] / 1e9,
         bandwidth=tuple((size, size / time / 1e9) for size, time in zip(touched, streams, strict=True)),
     )
+    return peaks, all_quiet
 
 
-def _quickest_seconds(target: Target, path: Path, threads: int) -> float | Failure:
-    """A peak is what the machine does when nothing disturbs it, so the quickest run counts, not the usual one."""
+def _quickest_seconds(target: Target, path: Path, threads: int) -> tuple[float, bool] | Failure:
+    """A peak is what the machine does when nothing disturbs it, so the quickest run counts, not the usual one; and
+    whether the machine was quiet."""
     rounds = Rounds(target, [Candidate("peak", path, Model(path.name, 0, ""), Plan(threads=threads))])
     rounds.run_one(_SECONDS_EACH)
     result = rounds.tracks[0].result()
-    return result.samples.min_ms / 1e3 if isinstance(result, Measurement) else result
+    if not isinstance(result, Measurement):
+        return result
+    return result.samples.min_ms / 1e3, not any(doubt.code in _LOUD for doubt in result.doubts)
 
 
 def _cache_file(machine: Machine, threads: int) -> Path:

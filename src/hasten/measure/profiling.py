@@ -45,6 +45,7 @@ _EIGHT_BIT: Final = ("int8", "uint8")
 _LOW_COVERAGE: Final = 0.95
 _DEAR_PROFILING: Final = 0.10
 _SHORTEST_MS: Final = 0.001
+_MATTERS: Final = 0.05
 # What a profile shares with the latency that was measured in between. That one's own noise is no matter of operators.
 _SURROUNDINGS: Final = (
     doubts.FEW_SAMPLES,
@@ -151,6 +152,9 @@ def build_profile(candidate: Candidate, graph: Graph, raw: RawProfile, peaks: Pe
         profiler_ms = sum(timed.ms for timed in events) - sum(timed.ms for timed in bounded)
         operators, partitions = map_events(subgraph, bounded, raw.load.placement)
     invoke_ms = middle([_invoke_us(run) for run in quiet]) / 1e3 - profiler_ms
+    if peaks is not None:
+        rates = [_with_cost(operator, subgraph, shapes, None, invoke_ms) for operator in operators]
+        peaks = _no_lower_than(peaks, rates, subgraph)
     known = [_with_cost(operator, subgraph, shapes, peaks, invoke_ms) for operator in operators]
     profile = Profile(
         model=candidate.model,
@@ -275,6 +279,17 @@ def _with_cost(
     compute_ms, memory_ms = cost.flops / peak / 1e6, moved / peaks.gbs_for(moved) / 1e6
     bound = "compute" if compute_ms >= memory_ms else "memory"
     return replace(known, bound=bound, headroom_ms=max(0.0, operator.ms - max(compute_ms, memory_ms)))
+
+
+def _no_lower_than(peaks: Peaks, operators: Sequence[OperatorTime], subgraph: Subgraph) -> Peaks:
+    """The peaks, raised to what an operator that matters has reached here: measured beside other programs, they are too
+    low, and would leave no operator any headroom."""
+    seen = {True: peaks.int8_gops, False: peaks.float_gflops}
+    for operator in operators:
+        if operator.gflops is not None and operator.macs and operator.share >= _MATTERS:
+            eight_bit = _is_eight_bit(subgraph, subgraph.nodes[operator.index])
+            seen[eight_bit] = max(seen[eight_bit], operator.gflops)
+    return replace(peaks, int8_gops=seen[True], float_gflops=seen[False])
 
 
 def _is_eight_bit(subgraph: Subgraph, node: Node) -> bool:

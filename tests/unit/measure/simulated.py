@@ -62,6 +62,7 @@ class Behaviour:
     peak_memory_mb: float | None = 20.0
     watts: float | None = None
     """What the machine draws while it runs; None for a machine without a counter."""
+    other_cores_busy: float = 0.0
     fails: dict[int, str] = field(default_factory=dict)
     """Process number → stage at which it fails; "block 3" is the third block after the warm-up."""
     code: str = ""
@@ -113,7 +114,9 @@ class SimulatedRunner(RunnerClient):
         times = array("q", [max(1, round(latency_ms * 1e6))] * min(runs, _MOST_KEPT))
         busy = len(times) * latency_ms / 1e3
         joules = None if self.behaviour.watts is None else self.behaviour.watts * busy
-        return Block(runner, at, times, Conditions(wall, busy, 0.0, 0.0, 0, None, None, joules))
+        return Block(
+            runner, at, times, Conditions(wall, busy, self.behaviour.other_cores_busy, 0.0, 0, None, None, joules)
+        )
 
     def profile(self, runs: int) -> list[ProfiledRun]:
         self._fail_at("profile")

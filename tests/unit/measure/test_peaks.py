@@ -39,7 +39,7 @@ def peaks_of(target: SimulatedTarget, threads: int = 1) -> Peaks:
 
 def test_peaks_are_work_over_time(clock: Clock, cache: Path) -> None:
     found = peaks_of(SimulatedTarget(clock, {"0": Behaviour(10.0, block_noise=0), "1": Behaviour(5.0, block_noise=0)}))
-    assert found.float_gflops == pytest.approx(2 * 4 * 256 * 512 * 512 / 10e-3 / 1e9)
+    assert found.float_gflops == pytest.approx(2 * 256 * 512 * 512 / 10e-3 / 1e9)
     assert found.int8_gops == pytest.approx(2 * found.float_gflops)
     sizes = [size for size, _ in found.bandwidth]
     assert sizes == sorted(sizes)
@@ -52,6 +52,13 @@ def test_second_time_is_answered_from_the_cache(clock: Clock, cache: Path) -> No
     again = SimulatedTarget(clock)
     assert peaks_of(again) == first
     assert not again.runners
+
+
+def test_peaks_beside_other_programs_are_not_kept(clock: Clock, cache: Path) -> None:
+    peaks_of(SimulatedTarget(clock, {"0": Behaviour(10.0, other_cores_busy=2.0)}))
+    again = SimulatedTarget(clock)
+    peaks_of(again)
+    assert again.runners
 
 
 def test_other_threads_machine_or_engine_are_measured_anew(clock: Clock, cache: Path) -> None:

@@ -71,7 +71,6 @@ def test_profile_with_peaks(network: Path, tmp_path: Path, monkeypatch: pytest.M
     found = api.profile(network, effort=Effort(0.3))
     assert found.peaks is not None
     assert found.peaks.float_gflops > 0.1
-    assert list((tmp_path / "cache" / "hasten").glob("peaks-*.json"))
     matrix = [op for op in found.operators if op.op == "CONV_2D"]
     assert all(op.headroom_ms is not None and op.headroom_ms >= 0 for op in matrix if op.ms > 0)
 
