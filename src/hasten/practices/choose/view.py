@@ -151,7 +151,11 @@ def _facts(found: ChooseFound) -> tuple[tuple[str, str], ...]:
         told = f", {unsure} of them undecided (front?)" if unsure else ""
         rows.append(("front", f"{several(len(front), 'candidate')}{told}"))
     if found.data:
-        rows.append(("data", found.data))
+        counts = {
+            row.accuracy.samples for row in found.models if row.accuracy and row.accuracy_source is Source.MEASURED
+        }
+        told = f", {several(max(counts), 'sample')}" if counts else ""
+        rows.append(("data", f"{found.data}{told}"))
     rows += [("threads", text) for text in _threads(found.plans)]
     rows += [(row.plan.accelerator, text) for row in found.plans if (text := _accelerator(row))]
     return tuple(rows)
