@@ -121,6 +121,16 @@ def test_wrong_usage_ends_before_any_work(words: list[str], capsys: pytest.Captu
     assert capsys.readouterr().err.startswith("hasten: ")
 
 
+@pytest.mark.parametrize("missing", ["missing.tflite", "no_such_model"])
+def test_a_tuning_does_not_begin_without_its_candidates(
+    missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--also", "choose", "--candidates", missing, "-o", str(tmp_path / "out"))
+    assert main(["tune", "demo", *words]) == 2
+    assert missing in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_of_something_else_is_left_alone(models: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     assert main(["choose", "--candidates", str(models), *QUICK, "-o", str(tmp_path)]) == 2

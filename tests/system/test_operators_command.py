@@ -28,6 +28,15 @@ def test_a_part_and_its_inputs_have_two_files(tmp_path: Path) -> None:
     assert not (tmp_path / "part.npz").exists()
 
 
+def test_what_cannot_be_recorded_or_written_leaves_nothing(tmp_path: Path) -> None:
+    model = small_model(tmp_path / "m.tflite")
+    part = tmp_path / "part.tflite"
+    assert hasten("operators", model, "--cut", "0:1", "--data", "nowhere", "-o", part).code == 3
+    assert not part.exists()
+    denied = hasten("operators", model, "--cut", "0:1", "-o", "/proc/part.tflite")
+    assert (denied.code, "cannot be written" in denied.errors) == (3, True)
+
+
 def test_commands_to_paste_are_quoted(tmp_path: Path) -> None:
     model = small_model(tmp_path / f"{HOSTILE}.tflite")
     cut = hasten("operators", model.name, "--cut", "1", "--private", "-o", f"{HOSTILE}part.tflite", cwd=tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hasten.api.border import or_error
 from hasten.core.errors import ModelError
@@ -16,6 +16,8 @@ from hasten.measure.effort import Effort
 from hasten.measure.opening import open_model
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hasten.api.border import Path
     from hasten.core.comparison import Comparison
     from hasten.explanation.diff.facts import DiffFound
@@ -104,24 +106,24 @@ def cut(
     These are what the tensors hold when the whole model runs on the data, or on seeded inputs. A `private` part has
     random weights, no names and no recorded inputs.
     """
-    from hasten.core.whole_file import write_whole
-    from hasten.explanation.recorded_inputs import PartFound
+    from hasten.explanation.recorded_inputs import PartFound, write_part
     from hasten.model.edit.cut import cut_out, make_private
 
-    place = pathlib.Path(out)
     part = cut_out(pathlib.Path(model), first, last)
     if private:
         make_private(part)
-    write_whole(place, part.to_bytes(), replace=False)
-    found = PartFound(str(place), (first, last))
-    return found if private else _with_recorded_inputs(found, model, data, effort)
+    found = PartFound(str(pathlib.Path(out)), (first, last))
+    arrays: dict[str, NDArray[Any]] = {}
+    if not private:
+        found, arrays = _with_recorded_inputs(found, model, data, effort)
+    write_part(found, part.to_bytes(), arrays)
+    return found
 
 
-def _with_recorded_inputs(part: PartFound, model: Path, data: Data, effort: Effort) -> PartFound:
-    """Record what a part reads; the part stays where that is not possible, with the reason."""
-    import numpy as np
-
-    from hasten.core.whole_file import whole_file
+def _with_recorded_inputs(
+    part: PartFound, model: Path, data: Data, effort: Effort
+) -> tuple[PartFound, dict[str, NDArray[Any]]]:
+    """What a part reads, recorded; no arrays and the reason where that is not possible."""
     from hasten.data.request import open_data
     from hasten.data.tensor_forms import forms_from_graph
     from hasten.explanation.inner_tensors import Subject
@@ -135,15 +137,13 @@ def _with_recorded_inputs(part: PartFound, model: Path, data: Data, effort: Effo
     opened = open_data(data, forms_from_graph(graph, candidate.workload).inputs)
     given = inputs_from_data(graph, candidate.workload, opened.dataset, opened.preprocess, skip_bad=data.skip_bad)
     if not tensors:
-        return part
+        return part, {}
     try:
         arrays = recorded_inputs(effort.target, Subject(candidate, graph), tensors, given.samples)
     except RunnerFailed as failed:
-        return replace(part, why=failed.failure.message)
+        return replace(part, why=failed.failure.message), {}
     except ModelError as error:
-        return replace(part, why=error.message)
+        return replace(part, why=error.message), {}
     place = pathlib.Path(part.path).with_suffix(".npz")
-    with whole_file(place) as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]
     source = "seeded inputs" if given.is_random else given.source
-    return replace(part, inputs=str(place), samples=len(next(iter(arrays.values()))), source=source)
+    return replace(part, inputs=str(place), samples=len(next(iter(arrays.values()))), source=source), arrays

@@ -78,6 +78,7 @@ def tune(
     `settings.resume` goes on with what the folder holds.
     """
     from hasten.core.version import VERSION
+    from hasten.practices.choose.candidates import refuse_missing
     from hasten.search import tuning
     from hasten.search.folder import TUNE, SearchFolder
     from hasten.search.settings import TUNE_SECONDS, SearchSettings, refuse_unmeasurable, tune_settings_data
@@ -90,6 +91,7 @@ def tune(
             refuse_unmeasurable(asked, target.machine())
         except RunnerFailed as failed:
             raise error_of(failed.failure, candidate, target) from failed
+    refuse_missing(asked.candidates)
     seconds = effort.seconds_or(TUNE_SECONDS)
     line = tune_settings_data(candidate, given, asked, target.name, seconds)
     place = SearchFolder(pathlib.Path(folder), TUNE, line, resume=asked.resume, version=VERSION)

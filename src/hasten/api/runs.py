@@ -113,7 +113,10 @@ def sustain(
     from hasten.measure import bench as measure
 
     candidate, _ = open_model(model, plan, workload)
-    found = or_error(measure.sustain(effort.target, candidate, minutes, effort.progress), candidate, effort)
+    try:
+        found = or_error(measure.sustain(effort.target, candidate, minutes, effort.progress), candidate, effort)
+    except Interrupted as interrupted:
+        raise Interrupted(SustainedFound(candidate.model, plan, interrupted.found)) from None
     return SustainedFound(candidate.model, plan, found)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
-from hasten.cli.presenting import present, recorded
+from hasten.cli.presenting import completed, present, recorded
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import UsageError
 
@@ -52,11 +52,14 @@ def run(arguments: argparse.Namespace) -> int:
     if data.source and arguments.sustained:
         raise UsageError("--data does not go with --sustained.", "Leave one of them out.")
     session = options.session_from(arguments, "bench --sustained" if arguments.sustained else "bench")
-    with recorded(session, model), progress_bar("running" if arguments.sustained else "timing") as progress:
+    if arguments.sustained:
+        with progress_bar("running") as progress:
+            effort = api.Effort(arguments.seconds, target, progress)
+            lasting, interrupted = completed(
+                lambda: api.sustain(model, arguments.sustained, plan, workload, effort=effort)
+            )
+        return present(arguments, lasting, session=session, interrupted=interrupted)
+    with recorded(session, model), progress_bar("timing") as progress:
         effort = api.Effort(arguments.seconds, target, progress)
-        found = (
-            api.sustain(model, arguments.sustained, plan, workload, effort=effort)
-            if arguments.sustained
-            else api.bench(model, plan, workload, data=data, effort=effort)
-        )
+        found = api.bench(model, plan, workload, data=data, effort=effort)
     return present(arguments, found, session=session)

@@ -202,6 +202,7 @@ def _tune_fleet(
             lambda: fleet.tune(model, arguments.output, plan, workload, data=data, settings=settings, effort=effort),
             "Continue from here with --resume.",
         )
+    arguments.target = ""  # the result names its devices
     return present(arguments, found, interrupted=interrupted) or (0 if found.usable else TargetError.exit_code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.errors import DataError, UsageError
+from hasten.core.whole_file import write_whole
 from hasten.data.tensor_forms import forms_as_loaded, numpy_type
 from hasten.measure.seeded_inputs import seeded_inputs
 from hasten.model.edit.outputs import shown_names, with_outputs
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,6 +46,26 @@ class PartFound:
     """What the whole model ran on."""
     why: str = ""
     """Why no inputs were recorded."""
+
+
+def write_part(part: PartFound, content: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a part and its inputs: both, or nothing where one of the files is there or cannot be written."""
+    files = {Path(part.path): content}
+    if arrays:
+        stored = io.BytesIO()
+        np.savez(stored, **dict(arrays))  # type: ignore[arg-type]
+        files[Path(part.inputs)] = stored.getvalue()
+    written: list[Path] = []
+    try:
+        for path, own in files.items():
+            write_whole(path, own, replace=False)
+            written.append(path)
+    except OSError as error:
+        for done in written:
+            done.unlink(missing_ok=True)
+        if isinstance(error, FileExistsError):
+            raise UsageError(f"{path} already exists.", "Choose another name.") from None
+        raise DataError(f"{path} cannot be written: {error.strerror}.", "Choose another folder.") from error
 
 
 def workload_of_main(graph: Graph, workload: Workload) -> Workload:

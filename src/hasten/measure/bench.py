@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.errors import Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.sustained import Sustained, sustained_from_blocks
 from hasten.measure.rounds import Candidate, Progress, Rounds, Track, no_progress
@@ -55,9 +56,13 @@ def bench(
 def sustain(
     target: Target, candidate: Candidate, minutes: float, progress: Progress = no_progress
 ) -> Sustained | Failure:
-    """Run one candidate for `minutes`. No warm-up: how the device warms up is what is asked."""
+    """Run one candidate for `minutes`. No warm-up: how the device warms up is what is asked.
+
+    After Ctrl-C, the minutes that there are come as `Interrupted.found`.
+    """
     blocks: list[Block] = []
     cut_short = ""
+    slice_seconds = min(60.0, minutes * 60 / _FEWEST_SLICES)
     try:
         with target.start(candidate.plan) as runner:
             runner.load(candidate.path, candidate.workload)
@@ -69,7 +74,11 @@ def sustain(
         if not blocks:
             return failed.failure
         cut_short = failed.failure.message
-    return replace(sustained_from_blocks(blocks, min(60.0, minutes * 60 / _FEWEST_SLICES)), cut_short=cut_short)
+    except KeyboardInterrupt:
+        if not blocks:
+            raise
+        raise Interrupted(sustained_from_blocks(blocks, slice_seconds)) from None
+    return replace(sustained_from_blocks(blocks, slice_seconds), cut_short=cut_short)
 
 
 def _round_seconds(track: Track, seconds: float, longest: float) -> float:

@@ -10,7 +10,7 @@ from tests import example_models
 from hasten import api
 from hasten.api import Effort
 from hasten.core.comparison import Verdict
-from hasten.core.errors import ModelError, UsageError
+from hasten.core.errors import Interrupted, ModelError, UsageError
 from hasten.core.plan import Plan, Workload
 
 if TYPE_CHECKING:
@@ -64,6 +64,21 @@ def test_sustain(network: Path) -> None:
     found = api.sustain(network, 0.02).sustained
     assert len(found.minutes) >= 5
     assert all(minute.runs > 0 for minute in found.minutes)
+
+
+def test_an_interrupted_sustained_run_gives_what_it_has(network: Path) -> None:
+    calls = 0
+
+    def press(share: float, text: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as caught:
+        api.sustain(network, 0.02, effort=Effort(progress=press))
+    assert caught.value.found.sustained.minutes
+    assert caught.value.found.model.path == str(network)
 
 
 def test_profile_with_peaks(network: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ from hasten.variants.already_quantized import AlreadyQuantizedError, refuse_quan
 from hasten.variants.maker_process import VariantMaker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from hasten.core.plan import Workload
     from hasten.data.request import Data
@@ -147,11 +147,7 @@ class Gathering:
 
         files = [Path(path) for path in self.request.catalogue]
         known = {entry.name: entry for entry in catalogue.entries(None, files)}
-        if unknown := [name for name in named if name not in known]:
-            raise UsageError(
-                f"There is no file and no model of the catalogue called {unknown[0]!r}.",
-                "Check the path, or list the catalogue with hasten choose --list.",
-            )
+        _refuse_unknown(named, known)
         task = self.request.task or DEFAULT_TASK
         of_task = catalogue.entries(task, files) if self.request.with_catalogue else ()
         chosen = [entry for entry in of_task if entry.family and (entry.common or self.request.every)]
@@ -341,6 +337,23 @@ def _sorted_out(candidates: Iterable[str], *, trust_bundle: bool) -> tuple[list[
         else:
             files += found
     return list({listed.path: listed for listed in files}.values()), names
+
+
+def refuse_missing(candidates: Sequence[str]) -> None:
+    """Raise where a candidate is neither a file nor a name of the catalogue: before long work that comes first."""
+    _, named = _sorted_out(candidates, trust_bundle=False)
+    if named:
+        from hasten.practices.choose import catalogue
+
+        _refuse_unknown(named, {entry.name for entry in catalogue.entries(None, [])})
+
+
+def _refuse_unknown(named: Sequence[str], known: Container[str]) -> None:
+    if unknown := [name for name in named if name not in known]:
+        raise UsageError(
+            f"There is no file and no model of the catalogue called {unknown[0]!r}.",
+            "Check the path, or list the catalogue with hasten choose --list.",
+        )
 
 
 def _list_from_file(path: Path) -> list[Listed]:
