@@ -37,6 +37,17 @@ def test_what_cannot_be_recorded_or_written_leaves_nothing(tmp_path: Path) -> No
     assert (denied.code, "cannot be written" in denied.errors) == (3, True)
 
 
+def test_a_file_in_place_of_the_folder_is_left_alone(tmp_path: Path) -> None:
+    model, mine = small_model(tmp_path / "m.tflite"), tmp_path / "mine.txt"
+    mine.write_text("precious")
+    for options in (("-o", mine), ("--kernel-delegate", mine / "x"), ("--new-kernel", mine, "--for", "HARD_SWISH")):
+        shown = hasten("operators", model, *options)
+        assert shown.code in (2, 3, 4), shown.errors
+        assert "mine.txt" in shown.errors
+        assert "XDG_CACHE_HOME" not in shown.errors
+    assert mine.read_text() == "precious"
+
+
 def test_commands_to_paste_are_quoted(tmp_path: Path) -> None:
     model = small_model(tmp_path / f"{HOSTILE}.tflite")
     cut = hasten("operators", model.name, "--cut", "1", "--private", "-o", f"{HOSTILE}part.tflite", cwd=tmp_path)

@@ -51,6 +51,14 @@ def _refuse(path: Path, *, force: bool | None, model: Path) -> None:
         raise DataError(f"{path} cannot be written: permission denied.", "Choose another folder.")
 
 
+def make_folder(path: Path) -> None:
+    """Create a folder for results, or use the one that is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"The folder {path} cannot be used: {error.strerror}.", "Choose another with -o.") from None
+
+
 def write_new(path: Path, content: str | bytes, *, force: bool) -> None:
     """Write a file; an existing one only with --force."""
     with new_file(path, force=force) as stream:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
-from hasten.cli.files import refuse_existing
+from hasten.cli.files import make_folder, refuse_existing
 from hasten.cli.output import complain, show
 from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     files = _kernel_files(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     if arguments.out and arguments.session is None:
-        arguments.out.mkdir(parents=True, exist_ok=True)
+        make_folder(arguments.out)
         arguments.session = arguments.out / "session.jsonl"
     session = options.session_from(arguments, "operators")
     asked = api.OperatorOptions(tuple(arguments.rewrite), arguments.outputs, arguments.kernels, files)

@@ -158,7 +158,9 @@ def build(
         return read_built(place) if (place / BUILD_FILE).is_file() else _built(name, files, place, chosen, compiler)
     except OSError as error:
         message = f"The kernels {name} cannot be written to {folder}: {error.strerror}."
-        return Failure("make", "target", message, "Set XDG_CACHE_HOME to a folder that you may write to.")
+        own = folder.is_relative_to(cache_folder())
+        hint = "Set XDG_CACHE_HOME to a folder that you may write to." if own else "Choose another folder."
+        return Failure("make", "target", message, hint)
 
 
 def _built(
