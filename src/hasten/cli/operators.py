@@ -142,7 +142,7 @@ def _cut(arguments: argparse.Namespace, model: str) -> int:
     words = ("bench", found.path, *(("--data", found.inputs) if found.inputs else ()))
     lines.append(f"Time it:  hasten {shlex.join(words)}")
     told = {"written": found.path, "nodes": list(found.nodes)}
-    recorded = {"inputs": found.inputs, "samples": found.samples, "source": found.source}
+    recorded = {"inputs": found.inputs, "samples": found.samples, "source": found.source, "why": found.why}
     show(options.as_json({**told, **recorded}) if arguments.json else "\n".join(map(printable, lines)))
     return 0
 
