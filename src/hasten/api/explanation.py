@@ -135,15 +135,17 @@ def _with_recorded_inputs(
     candidate = replace(candidate, workload=workload_of_main(graph, candidate.workload))
     tensors = inputs_of_cut(candidate.path, range(part.nodes[0], part.nodes[1] + 1))
     opened = open_data(data, forms_from_graph(graph, candidate.workload).inputs)
-    given = inputs_from_data(graph, candidate.workload, opened.dataset, opened.preprocess, skip_bad=data.skip_bad)
-    if not tensors:
-        return part, {}
     try:
+        given = inputs_from_data(graph, candidate.workload, opened.dataset, opened.preprocess, skip_bad=data.skip_bad)
+        if not tensors:
+            return part, {}
         arrays = recorded_inputs(effort.target, Subject(candidate, graph), tensors, given.samples)
     except RunnerFailed as failed:
         return replace(part, why=failed.failure.message), {}
     except ModelError as error:
         return replace(part, why=error.message), {}
+    except MemoryError:
+        return replace(part, why="There is not enough memory for them."), {}
     place = pathlib.Path(part.path).with_suffix(".npz")
     source = "seeded inputs" if given.is_random else given.source
     return replace(part, inputs=str(place), samples=len(next(iter(arrays.values()))), source=source), arrays

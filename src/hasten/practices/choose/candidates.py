@@ -238,11 +238,12 @@ class Gathering:
             if not out.is_file():
                 self._quantize(contender, graph, out)
         except UsageError as error:  # what makes variants is not installed
-            told = remark("choose.no-quantizer", message=error.message, hint=error.hint)
-            self.notes += [] if told in self.notes else [told]
+            missing = remark("choose.no-quantizer", message=error.message, hint=error.hint)
+            self.notes += [] if missing in self.notes else [missing]
             return
-        except HastenError as error:
-            self.troubles.append(Trouble(f"{contender.row.model} {INT8}", error.message))
+        except (HastenError, MemoryError) as error:
+            told = error.message if isinstance(error, HastenError) else "There is not enough memory to quantize it."
+            self.troubles.append(Trouble(f"{contender.row.model} {INT8}", told))
             return
         candidate, _ = open_model(out, original.plan, self.request.workload)
         row = replace(

@@ -277,6 +277,7 @@ def test_what_an_earlier_run_has_made_is_no_candidate(models: Path, tmp_path: Pa
     [
         (UsageError("The quantizer is not installed.", "Install it."), (["choose.no-quantizer"], [])),
         (ModelError("The quantizer crashed."), ([], ["narrow int8"])),
+        (MemoryError(), ([], ["narrow int8"])),
     ],
 )
 def test_without_a_quantizer_the_float_file_takes_part(
