@@ -6,6 +6,7 @@ with the weights that it belongs to; that of another precision or input size is 
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
@@ -23,6 +24,7 @@ from hasten.core.toml_file import read_toml
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset, random_dataset
 from hasten.data.tensor_forms import forms_from_graph
+from hasten.evaluate.fingerprint import data_fingerprint
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples
 from hasten.measure.opening import open_model
 from hasten.model.cost import stored_shapes, total_macs
@@ -227,9 +229,10 @@ class Gathering:
 
     def _quantized(self, contender: Contender, graph: Graph) -> None:
         """The same model in int8, by the quantizer; a note where that is not installed."""
-        # The content of the original is in the name: a file of an earlier run is of this very model.
+        # What it is made of is in the name: a file of an earlier run is of this very model and calibration.
         original = contender.candidate
-        out = self.made / f"{original.path.stem}_{INT8}_{original.model.sha256[:8]}.tflite"
+        made_of = f"{original.model.sha256[:8]}_{self._calibrated_on(contender)}"
+        out = self.made / f"{original.path.stem}_{INT8}_{made_of}.tflite"
         try:
             refuse_quantized(graph)
         except AlreadyQuantizedError:
@@ -267,6 +270,14 @@ class Gathering:
         finally:
             maker.close()
             making.unlink(missing_ok=True)
+
+    def _calibrated_on(self, contender: Contender) -> str:
+        """What tells the samples of one calibration from those of another: ranges of noise do not suit images."""
+        if (data := contender.data) is None:
+            return "noise"
+        source = data.calibration or data.source
+        asked = (source, data_fingerprint(open_dataset(source)), data.preprocess, data.skip_bad)
+        return hashlib.sha256(repr(asked).encode()).hexdigest()[:8]
 
     def _calibration(self, contender: Contender, graph: Graph) -> list[dict[str, Any]]:
         workload, data = contender.candidate.workload, contender.data

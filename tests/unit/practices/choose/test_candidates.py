@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from hasten.bundle.folder import write_bundle
@@ -207,6 +208,19 @@ def test_a_float_file_is_quantized_once_and_found_again(models: Path, tmp_path: 
     assert maker.made == ["narrow"]
     assert [one.candidate.model.sha256 for one in again] == [one.candidate.model.sha256 for one in first]
     assert not list((tmp_path / "made").glob(".*"))
+
+
+def test_another_calibration_is_another_file(models: Path, tmp_path: Path, maker: type[FakeMaker]) -> None:
+    """A file that an earlier run calibrated on noise must not be judged by images."""
+    for name in ("a", "b"):
+        shape = (8, *read_graph(models / "narrow.tflite").inputs[0].shape[1:])
+        x = np.random.default_rng(0).random(shape, np.float32)
+        np.savez(tmp_path / f"{name}.npz", x=x, y=np.arange(8) % 2)
+    asked = [Data(), Data(str(tmp_path / "a.npz")), Data(str(tmp_path / "a.npz"), skip_bad=True)]
+    asked += [Data(str(tmp_path / "a.npz"), calibration=str(tmp_path / "b.npz")), asked[1]]
+    files = [gathered(tmp_path, models, precisions=BOTH, data=data).contenders[-1].row.path for data in asked]
+    assert len(maker.made) == len(set(files)) == 4
+    assert files[-1] == files[1]
 
 
 def test_each_of_two_files_of_one_name_is_quantized(models: Path, tmp_path: Path, maker: type[FakeMaker]) -> None:
