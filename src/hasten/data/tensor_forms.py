@@ -123,6 +123,8 @@ class _LoadedTensor(Protocol):
     @property
     def name(self) -> str: ...
     @property
+    def dtype(self) -> str: ...
+    @property
     def shape(self) -> tuple[int, ...]: ...
 
 
@@ -191,7 +193,7 @@ def held(values: Array, form: TensorForm) -> Array:
     return real_from_bytes(stored_from_real(values, form, form.name).tobytes(), form)
 
 
-def numpy_type(form: TensorForm) -> np.dtype[Any]:
+def numpy_type(form: TensorForm | _LoadedTensor) -> np.dtype[Any]:
     """The type of stored values."""
     if form.dtype not in _NUMPY_TYPES:
         raise ModelError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from hasten.measure.rounds import Candidate
     from hasten.model.graph import Graph, Subgraph, Tensor
     from hasten.targets.base import Target
-    from hasten.targets.client import LoadReport
+    from hasten.targets.client import LoadReport, RunnerClient
 
     Inputs = Sequence[Sequence[bytes]]
     """For each sample the bytes of each input."""
@@ -57,6 +58,38 @@ class Subject:
         return self.graph.subgraphs[signature.subgraph] if signature else self.graph.main
 
 
+@dataclass(frozen=True, slots=True)
+class RunningCopy:
+    """A copy of a model that shows inner tensors, in a runner."""
+
+    runner: RunnerClient
+    load: LoadReport
+    path: Path
+    places: dict[int, int]
+    """Where its outputs have the tensors, by index; those that the engine does not show are missing."""
+
+
+@contextlib.contextmanager
+def running_copy(target: Target, subject: Subject, tensors: Sequence[int]) -> Iterator[RunningCopy]:
+    """Run the model with these tensors as further outputs."""
+    with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
+        copy = Path(folder) / "copy.tflite"
+        copy.write_bytes(with_outputs(subject.graph, tensors, subject.subgraph.index))
+        with target.start(subject.candidate.plan) as runner:
+            load = runner.load(copy, subject.candidate.workload)
+            yield RunningCopy(runner, load, copy, _places(subject, load, tensors))
+
+
+def _places(subject: Subject, load: LoadReport, tensors: Sequence[int]) -> dict[int, int]:
+    """The classic interface has no names of signatures, but the order of the file."""
+    if load.api == CLASSIC:
+        order = list(dict.fromkeys([*subject.subgraph.outputs, *tensors]))
+        return {index: order.index(index) for index in tensors}
+    at = {tensor.name: place for place, tensor in enumerate(load.outputs)}
+    names = shown_names(subject.graph, tensors, subject.subgraph.index, subject.candidate.workload.signature or None)
+    return {index: at[name] for index, name in names.items() if name in at}
+
+
 @dataclass(slots=True)
 class InnerTensors:
     """Reads tensors of one model; what cannot be read is kept with the reason."""
@@ -76,9 +109,8 @@ class InnerTensors:
         A model that cannot be copied at all is a ModelError.
         """
         found: dict[int, Reals] = {}
-        with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
-            for batch in self._batches(tensors):
-                found.update(self._read_batch(batch, inputs, Path(folder)))
+        for batch in self._batches(tensors):
+            found.update(self._read_batch(batch, inputs))
         return found
 
     def _batches(self, tensors: Sequence[int]) -> Iterator[list[int]]:
@@ -95,49 +127,34 @@ class InnerTensors:
         if batch:
             yield batch
 
-    def _read_batch(self, batch: list[int], inputs: Inputs, folder: Path) -> dict[int, Reals]:
+    def _read_batch(self, batch: list[int], inputs: Inputs) -> dict[int, Reals]:
         if self._failures >= _MOST_FAILURES:
             self.unread.update(dict.fromkeys(batch, remark("explain.many-refusals")))
             return {}
         try:
-            return with_connection(lambda: self._run_copy(batch, inputs, folder))
+            return with_connection(lambda: self._run_copy(batch, inputs))
         except RunnerFailed as failed:
             self._failures += 1
             if len(batch) == 1:
                 self.unread[batch[0]] = said(failed.failure.message)
                 return {}
         middle = len(batch) // 2
-        halves = (self._read_batch(half, inputs, folder) for half in (batch[:middle], batch[middle:]))
+        halves = (self._read_batch(half, inputs) for half in (batch[:middle], batch[middle:]))
         return {index: values for half in halves for index, values in half.items()}
 
-    def _run_copy(self, batch: list[int], inputs: Inputs, folder: Path) -> dict[int, Reals]:
-        copy = folder / "copy.tflite"
-        copy.write_bytes(with_outputs(self.subject.graph, batch, self.subject.subgraph.index))
-        key = self.subject.candidate.workload.signature or None
-        names = shown_names(self.subject.graph, batch, self.subject.subgraph.index, key)
+    def _run_copy(self, batch: list[int], inputs: Inputs) -> dict[int, Reals]:
         found: dict[int, Reals] = {index: [] for index in batch}
-        with self.target.start(self.subject.candidate.plan) as runner:
-            load = runner.load(copy, self.subject.candidate.workload)
-            places = self._places(load, names)
-            own = self._own_outputs(load)
+        with running_copy(self.target, self.subject, batch) as copy:
+            own = self._own_outputs(copy.load)
             for number, sample in enumerate(inputs):
-                answers = runner.evaluate(sample)
-                for index, place in places.items():
-                    tensor = replace(self.subject.subgraph.tensors[index], shape=load.outputs[place].shape)
+                answers = copy.runner.evaluate(sample)
+                for index, place in copy.places.items():
+                    tensor = replace(self.subject.subgraph.tensors[index], shape=copy.load.outputs[place].shape)
                     found[index].append(real_values(answers[place], tensor))
                 for place, form in own.items():
                     self.disturbance.add(self.expected[form.name][number], real_from_bytes(answers[place], form))
-        self.unread.update({index: remark("explain.not-shown") for index in batch if index not in places})
-        return {index: values for index, values in found.items() if index in places}
-
-    def _places(self, load: LoadReport, names: dict[int, str]) -> dict[int, int]:
-        """Where a copy's outputs show these tensors. The classic interface has no names of signatures, but the order of
-        the file."""
-        if load.api == CLASSIC:
-            order = list(dict.fromkeys([*self.subject.subgraph.outputs, *names]))
-            return {index: order.index(index) for index in names}
-        at = {tensor.name: place for place, tensor in enumerate(load.outputs)}
-        return {index: at[name] for index, name in names.items() if name in at}
+        self.unread.update({index: remark("explain.not-shown") for index in batch if index not in copy.places})
+        return {index: values for index, values in found.items() if index in copy.places}
 
     def _own_outputs(self, load: LoadReport) -> dict[int, TensorForm]:
         """The outputs that the model has itself, by their place among those of a copy."""

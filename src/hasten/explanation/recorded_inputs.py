@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hasten.core.errors import DataError, UsageError
+from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.whole_file import write_whole
 from hasten.data.tensor_forms import forms_as_loaded, numpy_type
+from hasten.explanation.inner_tensors import running_copy
 from hasten.measure.seeded_inputs import seeded_inputs
-from hasten.model.edit.outputs import shown_names, with_outputs
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hasten.core.plan import Workload
-    from hasten.data.tensor_forms import TensorForm
     from hasten.explanation.inner_tensors import Inputs, Subject
     from hasten.model.graph import Graph
     from hasten.targets.base import Target
+    from hasten.targets.client import TensorInfo
 
 _MOST_SAMPLES: Final = 8
 _MOST_BYTES: Final = 64 * 2**20
@@ -92,30 +91,22 @@ def recorded_inputs(
 
 def stored_values(
     target: Target, subject: Subject, tensors: Sequence[int], samples: Inputs | None = None
-) -> Generator[dict[int, tuple[bytes, TensorForm]], None, None]:
+) -> Generator[dict[int, tuple[bytes, TensorInfo]], None, None]:
     """What tensors of the main graph hold on each sample, or once on seeded inputs: as they are stored, by index."""
     graph, workload = subject.graph, subject.candidate.workload
-    inner = [index for index in tensors if index not in graph.main.inputs]
+    if subject.subgraph.index:
+        raise ModelError(f"The signature {workload.signature!r} of {graph.path.name} does not run its main graph.")
     signature = graph.signature(workload.signature or None)
     own = list(signature.inputs.values() if signature else graph.main.inputs)
-    names = shown_names(graph, inner, 0, workload.signature or None)
-    with tempfile.TemporaryDirectory(prefix="hasten-") as folder, target.start(subject.candidate.plan) as runner:
-        copy = Path(folder) / "copy.tflite"
-        copy.write_bytes(with_outputs(graph, inner, 0))
-        load = runner.load(copy, workload)
-        forms = forms_as_loaded(read_graph(copy), workload, load)
-        places = {form.name: place for place, form in enumerate(forms.outputs)}
-        for given in [seeded_inputs(load.inputs)] if samples is None else map(forms.fed, samples):
-            answers = forms.read(runner.evaluate(given))
-            fed = dict(zip(forms.fed(own), zip(given, forms.fed(forms.inputs), strict=True), strict=True))
+    with running_copy(target, subject, [index for index in tensors if index not in graph.main.inputs]) as copy:
+        forms = forms_as_loaded(read_graph(copy.path), workload, copy.load)
+        for given in [seeded_inputs(copy.load.inputs)] if samples is None else map(forms.fed, samples):
+            answers = copy.runner.evaluate(given)
+            fed = dict(zip(forms.fed(own), zip(given, copy.load.inputs, strict=True), strict=True))
             # Copied while the runner lives: they may be views of its memory.
-            shown = {
-                index: (bytes(answers[places[name]]), forms.outputs[places[name]])
-                for index, name in names.items()
-                if name in places
-            }
+            shown = {index: (bytes(answers[at]), copy.load.outputs[at]) for index, at in copy.places.items()}
             yield {index: value for index, value in (fed | shown).items() if index in tensors}
 
 
-def _array(data: bytes, form: TensorForm) -> NDArray[Any]:
-    return np.frombuffer(data, numpy_type(form)).reshape(form.shape)
+def _array(data: bytes, tensor: TensorInfo) -> NDArray[Any]:
+    return np.frombuffer(data, numpy_type(tensor)).reshape(tensor.shape)
