@@ -158,16 +158,18 @@ def _kernel_files(arguments: argparse.Namespace) -> tuple[tuple[str, str], ...]:
 
 def _write_kernel(arguments: argparse.Namespace, model: str) -> int:
     from hasten import api
+    from hasten.custom_kernels.new_kernel import fitting_nodes
 
     if len(arguments.replaces) != 1:
         raise UsageError("--new-kernel needs the nodes that it is for.", "Add one --for, for example --for HARD_SWISH.")
     folder, nodes = arguments.new_kernel, arguments.replaces[0]
     effort = api.Effort(on=options.target_from(arguments))
     written = [str(path) for path in api.new_kernel(folder, model, nodes, effort=effort)]
+    fits = fitting_nodes(Path(model), nodes)
     lines = (
         f"{folder}: {', '.join(Path(path).name for path in written)}",
         f"Test it:  {shlex.join(('make', '-C', str(folder), 'test'))}",
-        f"Try it:   hasten {shlex.join(('operators', arguments.model, '--kernel-file', written[0], '--for', nodes))}",
+        f"Try it:   hasten {shlex.join(('operators', arguments.model, '--kernel-file', written[0], '--for', fits))}",
     )
     show(options.as_json({"written": written}) if arguments.json else "\n".join(map(printable, lines)))
     return 0

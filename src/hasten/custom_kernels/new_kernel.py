@@ -66,12 +66,29 @@ class _Subject:
         return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}:{numbers[-1]}"
 
     @property
+    def fits(self) -> str:
+        """What to replace by it: all nodes that were named, if they have the shapes that it is written for."""
+        forms = [_forms(self.graph, group) for group in groups_named(self.graph, self.replaces)]
+        return self.replaces if all(form == forms[0] for form in forms) else self.nodes
+
+    @property
     def command(self) -> str:
-        words = ("operators", self.model.name, "--kernel-file", f"{self.name}.c", "--for", self.replaces)
+        words = ("operators", self.model.name, "--kernel-file", f"{self.name}.c", "--for", self.fits)
         return f"hasten {shlex.join(words)}"
 
     def is_constant(self, index: int) -> bool:
         return index not in self.graph.inputs and self.graph.producer(index) is None
+
+
+def _forms(graph: EditedGraph, group: Sequence[Operator]) -> list[tuple[str, tuple[int, ...]]]:
+    """Types and shapes of what a group of operators reads and writes."""
+    read, written = group_tensors(graph, group)
+    return [(graph.dtype(index), tuple(graph.shape(index))) for index in (*read, *written)]
+
+
+def fitting_nodes(model: Path, replaces: str) -> str:
+    """What a kernel that `write_kernel` has begun for these nodes can replace, as `--for` takes it."""
+    return _subject("kernel", model, replaces).fits
 
 
 def write_kernel(folder: Path, model: Path, replaces: str, target: Target) -> list[Path]:
@@ -79,19 +96,7 @@ def write_kernel(folder: Path, model: Path, replaces: str, target: Target) -> li
 
     The target runs the original nodes, for the outputs that the test expects.
     """
-    graph = EditedModel.read(model).main
-    groups = groups_named(graph, replaces)
-    if not groups:
-        raise UsageError(f"{model.name} has no nodes {replaces}.", "List its nodes with hasten profile.")
-    operators = groups[0]
-    numbers = [node for operator in operators for node in operator.nodes]
-    if max(numbers) - min(numbers) + 1 != len(numbers):
-        raise UsageError(
-            f"Other nodes stand between those that {replaces!r} names.",
-            f"Name a range without gaps, such as {min(numbers)}:{max(numbers)}.",
-        )
-    read, written = group_tensors(graph, operators)
-    subject = _Subject(_identifier(folder.name), model, replaces, graph, operators, read, written)
+    subject = _subject(_identifier(folder.name), model, replaces)
     _refuse_unknown(subject)
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -105,6 +110,22 @@ def write_kernel(folder: Path, model: Path, replaces: str, target: Target) -> li
     except OSError as error:
         raise DataError(f"The kernel cannot be written to {folder}: {error.strerror}.") from error
     return [folder / name for name in texts if not name.startswith("data/")]
+
+
+def _subject(name: str, model: Path, replaces: str) -> _Subject:
+    graph = EditedModel.read(model).main
+    groups = groups_named(graph, replaces)
+    if not groups:
+        raise UsageError(f"{model.name} has no nodes {replaces}.", "List its nodes with hasten profile.")
+    operators = groups[0]
+    numbers = [node for operator in operators for node in operator.nodes]
+    if max(numbers) - min(numbers) + 1 != len(numbers):
+        raise UsageError(
+            f"Other nodes stand between those that {replaces!r} names.",
+            f"Name a range without gaps, such as {min(numbers)}:{max(numbers)}.",
+        )
+    read, written = group_tensors(graph, operators)
+    return _Subject(name, model, replaces, graph, operators, read, written)
 
 
 def _sources(subject: _Subject) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ from hasten.core.errors import UsageError
 from hasten.core.failure import Failure
 from hasten.custom_kernels.build import build_file
 from hasten.custom_kernels.check import CheckRequest, KernelCheck, check_kernel
-from hasten.custom_kernels.new_kernel import write_kernel
+from hasten.custom_kernels.new_kernel import fitting_nodes, write_kernel
 from hasten.targets.local import LocalTarget
 from tests.model_builder import ModelBuilder
 from tests.unit.custom_kernels.kernel_models import user_offers
@@ -96,3 +96,16 @@ def test_nodes_that_are_not_there(model: Path, tmp_path: Path, replaces: str) ->
     with pytest.raises(UsageError, match=f"has no nodes {replaces}"):
         write_kernel(tmp_path / "new", model, replaces, LocalTarget())
     assert not (tmp_path / "new").exists()
+
+
+def test_a_kernel_is_tried_where_its_shapes_are(tmp_path: Path) -> None:
+    def written(name: str, *strides: int) -> Path:
+        g = ModelBuilder()
+        y = g.input("x", (1, 8, 8, 4))
+        for stride in strides:
+            y = g.hard_swish(g.conv2d(y, 4, 1, stride=stride))
+        g.output(y, "y")
+        return g.write(tmp_path / name)
+
+    assert fitting_nodes(written("same.tflite", 1, 1), "HARD_SWISH") == "HARD_SWISH"
+    assert fitting_nodes(written("other.tflite", 1, 2), "HARD_SWISH") == "1"

@@ -100,7 +100,8 @@ def finding_of(found: OperatorsFound) -> Finding:
         return Finding(NAME, Standing.UNDECIDED, remark("operators.undecided-all", rewrites=undecided))
     top = found.places[0] if found.places else None
     share = top.gain_ms / found.invoke_ms if top is not None and found.invoke_ms else 0.0
-    facts = {"tried": sum(one.is_single for one in found.tried), "share": share}
+    single = [one for one in found.tried if one.is_single]
+    facts = {"tried": len(single), "failed": sum(not one.is_equal for one in single), "share": share}
     where = {} if top is None else {"op": top.op, "location": top.location}
     return Finding(NAME, Standing.GOOD, remark("operators.nothing-to-gain", **facts, **where))
 

@@ -44,7 +44,10 @@ def _use(facts: Mapping[str, Any]) -> str:
 
 def _nothing(facts: Mapping[str, Any]) -> str:
     if facts["tried"]:
-        first = f"Nothing to gain by rewriting: {several(facts['tried'], 'rewrite')} applied, none was faster."
+        failed = f", {facts['failed']} failed" if facts.get("failed") else ""
+        all_failed = facts.get("failed") == facts["tried"]
+        came_to = "" if all_failed else ", none was faster" if not failed else ", none of the others was faster"
+        first = f"Nothing to gain by rewriting: {several(facts['tried'], 'rewrite')} applied{failed}{came_to}."
     else:
         first = "Nothing to gain by rewriting: no rewrite applies to this graph."
     if "op" not in facts or facts["share"] <= 0:

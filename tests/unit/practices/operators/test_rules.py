@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from hasten.core.comparison import Comparison, Verdict
+from hasten.core.comparison import Comparison, Verdict, compare_rounds
 from hasten.core.finding import Standing
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, Profile
 from hasten.practices.operators.facts import FASTER_ALONE, TOGETHER, Tried
 from hasten.practices.operators.rules import finding_of, places_of, worth_keeping, worth_proving
+from hasten.practices.operators.words import BOOK
 from tests.unit.practices.operators import examples
 
 
@@ -100,6 +101,29 @@ def test_only_what_is_equal_and_surely_faster_is_kept(
 ) -> None:
     found = Comparison(verdict, 0.8, (0.7, 0.9), 0.05, 5)
     assert worth_keeping(Tried("x", (1,), 1, tolerance, error, 6, found)) is kept
+
+
+@pytest.mark.parametrize(
+    ("equal", "said"),
+    [
+        ((False,), "1 rewrite applied, 1 failed."),
+        ((True,), "1 rewrite applied, none was faster."),
+        ((True, False), "2 rewrites applied, 1 failed, none of the others was faster."),
+    ],
+)
+def test_what_failed_is_not_called_slow(equal: tuple[bool, ...], said: str) -> None:
+    tried = tuple(
+        Tried(
+            f"r{at}",
+            (0,),
+            1,
+            0.0,
+            max_error=0.0 if one else None,
+            comparison=compare_rounds([0.1] * 6) if one else None,
+        )
+        for at, one in enumerate(equal)
+    )
+    assert said in BOOK.text(finding_of(replace(examples.nothing(), tried=tried)).remark)
 
 
 def test_the_verdict_says_what_was_won_or_why_nothing_can_be() -> None:
