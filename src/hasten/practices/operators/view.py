@@ -11,7 +11,7 @@ from hasten.practices.operators.facts import OperatorsFound
 from hasten.practices.operators.rules import NAME, finding_of
 from hasten.practices.operators.words import BOOK
 from hasten.practices.practice import studies_section
-from hasten.show.blocks import Cell, Facts, Table, answer, columns, known, notes
+from hasten.show.blocks import Cell, Facts, Table, answer, columns, known, notes, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ def view(found: OperatorsFound, name: str = NAME) -> list[Block]:
         *([_ranges(found, name)] if found.ranges else []),
         *([_layers(found, name)] if found.layers else []),
         *([_tried(found, name)] if found.tried else []),
+        *sentences(f"{one.what}: {hint}" for one in found.tried if (hint := BOOK.hint(one.why))),
         *notes(found.doubts, BOOK),
     ]
 

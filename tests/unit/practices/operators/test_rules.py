@@ -12,9 +12,13 @@ from hasten.core.finding import Standing
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, Profile
+from hasten.core.remark import remark
+from hasten.custom_kernels.words import WRONG
 from hasten.practices.operators.facts import FASTER_ALONE, TOGETHER, Tried
 from hasten.practices.operators.rules import finding_of, places_of, worth_keeping, worth_proving
+from hasten.practices.operators.view import view
 from hasten.practices.operators.words import BOOK
+from hasten.show.terminal import terminal_text
 from tests.unit.practices.operators import examples
 
 
@@ -135,3 +139,10 @@ def test_the_verdict_says_what_was_won_or_why_nothing_can_be() -> None:
     assert finding_of(open_).standing is Standing.UNDECIDED
     slower = replace(won, final=None, latency_ms=None, tried=won.tried[2:3])
     assert (finding_of(slower).standing, finding_of(slower).remark.facts["tried"]) == (Standing.GOOD, 1)
+
+
+def test_where_the_input_of_a_wrong_kernel_is_stands_below_the_table() -> None:
+    facts = {"kernel": "k", "case": "normal", "place": "0", "output": "y", "got": "1", "expected": "2"}
+    wrong = Tried("kernel-k", (0,), 1, 0.0, why=remark(WRONG, **facts, file="/cache/wrong.npz"))
+    text = terminal_text(view(replace(examples.nothing(), tried=(wrong,))), width=120)
+    assert "kernel-k: Load the input and both outputs with numpy.load('/cache/wrong.npz')." in text
