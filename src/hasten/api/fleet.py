@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hasten.api.border import or_error
-from hasten.api.new_models import companions, opened_with_data
+from hasten.api.new_models import companions, opened_with_data, quantize_store
 from hasten.core.checks import ABOVE_ZERO, check_kind, check_number, text_of
 from hasten.core.errors import UsageError
 from hasten.core.failure import RunnerFailed
@@ -126,22 +126,18 @@ class Fleet:
         """
         from hasten.fleet.spreading import spread
         from hasten.search import quantizing
-        from hasten.search.folder import QUANTIZE, SearchFolder
-        from hasten.search.settings import QUANTIZE_SECONDS, SearchSettings, compared_settings
-        from hasten.search.variant_store import VariantStore
+        from hasten.search.settings import QUANTIZE_SECONDS, SearchSettings
 
-        asked = settings or SearchSettings()
-        candidate, graph, given = opened_with_data(model, plan, workload, data)
+        opened = opened_with_data(model, plan, workload, data)
         with self._connected() as cluster, contextlib.ExitStack() as stack:
-            place = SearchFolder(pathlib.Path(folder), QUANTIZE, compared_settings(candidate, given, asked))
-            store = VariantStore(effort.target, candidate, graph, given, asked, place)
+            store = quantize_store(opened, folder, settings or SearchSettings(), effort)
             stack.callback(store.close)
             try:
                 stack.enter_context(spread(cluster, store, data, self._devices, effort.progress))
             except RunnerFailed as failed:  # the target is asked for its machine
-                raise error_of(failed.failure, candidate, effort.target) from None
+                raise error_of(failed.failure, store.candidate, effort.target) from None
             found = quantizing.run(store, effort.seconds_or(QUANTIZE_SECONDS), effort.progress)
-        return or_error(found, candidate, effort)
+        return or_error(found, store.candidate, effort)
 
     def _connected(self) -> Cluster:
         from hasten.fleet.cluster import Cluster

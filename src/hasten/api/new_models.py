@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from hasten.retraining.facts import RetrainFound
     from hasten.search.facts import TuneFound
     from hasten.search.settings import SearchSettings
+    from hasten.search.variant_store import VariantStore
+
+    Opened = tuple[Candidate, Graph, OpenData]
 
 
 @checked
@@ -46,19 +49,12 @@ def quantize(
     The folder keeps all of it: the same call again goes on from there. `effort.seconds` is for timing.
     """
     from hasten.search import quantizing
-    from hasten.search.folder import QUANTIZE, SearchFolder
-    from hasten.search.settings import QUANTIZE_SECONDS, SearchSettings, compared_settings
-    from hasten.search.variant_store import VariantStore
+    from hasten.search.settings import QUANTIZE_SECONDS, SearchSettings
 
-    asked = settings or SearchSettings()
-    if asked.goal not in (Goal.LATENCY, Goal.SIZE):
-        raise UsageError(
-            f"quantize does not search for {asked.goal.value}.", f"Use hasten tune --for {asked.goal.value}."
-        )
-    candidate, graph, given = opened_with_data(model, plan, workload, data)
-    place = SearchFolder(pathlib.Path(folder), QUANTIZE, compared_settings(candidate, given, asked))
-    store = VariantStore(effort.target, candidate, graph, given, asked, place)
-    return or_error(quantizing.run(store, effort.seconds_or(QUANTIZE_SECONDS), effort.progress), candidate, effort)
+    opened = opened_with_data(model, plan, workload, data)
+    store = quantize_store(opened, folder, settings or SearchSettings(), effort)
+    found = quantizing.run(store, effort.seconds_or(QUANTIZE_SECONDS), effort.progress)
+    return or_error(found, store.candidate, effort)
 
 
 @checked
@@ -122,7 +118,22 @@ def retrain(
     return or_error(found, candidate, effort)
 
 
-def opened_with_data(model: Path, plan: Plan, workload: Workload, data: Data) -> tuple[Candidate, Graph, OpenData]:
+def quantize_store(opened: Opened, folder: Path, asked: SearchSettings, effort: Effort) -> VariantStore:
+    """The variants that `quantize` makes and judges, in their folder."""
+    from hasten.search.folder import QUANTIZE, SearchFolder
+    from hasten.search.settings import compared_settings
+    from hasten.search.variant_store import VariantStore
+
+    if asked.goal not in (Goal.LATENCY, Goal.SIZE):
+        raise UsageError(
+            f"quantize does not search for {asked.goal.value}.", f"Use hasten tune --for {asked.goal.value}."
+        )
+    candidate, graph, given = opened
+    place = SearchFolder(pathlib.Path(folder), QUANTIZE, compared_settings(candidate, given, asked))
+    return VariantStore(effort.target, candidate, graph, given, asked, place)
+
+
+def opened_with_data(model: Path, plan: Plan, workload: Workload, data: Data) -> Opened:
     """A model and the data to judge it by."""
     from hasten.data.request import open_data
     from hasten.data.tensor_forms import forms_from_graph
