@@ -159,10 +159,10 @@ def _hasten(models: Sequence[Path], data: Path, preprocess: str) -> tuple[float,
     # Without labels an evaluation keeps the predicted classes, for others to agree with.
     dataset = replace(open_dataset(str(data)), labelled=False)
     given = EvaluationData(dataset, preprocess_from_text(preprocess), TopK(1), PreparedSamples())
-    predicted = []
+    target, predicted = LocalTarget(), []
     for model in models:
         candidate, graph = open_model(model)
-        result = evaluate(LocalTarget(), candidate, given, graph=graph)
+        result = evaluate(target, candidate, given, graph=graph)
         if isinstance(result, Failure):
             raise result.error(candidate.plan)
         predicted.append([int(str(result.references[position])) for position in result.positions])
