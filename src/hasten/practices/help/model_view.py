@@ -146,7 +146,9 @@ def releases_table(found: ModelFound) -> list[Block]:
         return []
     rows = tuple(_release_row(row) for row in found.releases.rows)
     titles = columns("LiteRT", "status", "shows it", "#latency", "95 % CI", "#SNR")
-    return [Table("releases", "Releases", titles, rows)]
+    failed = [(row.release, row.failure) for row in found.releases.rows if row.failure is not None]
+    told = (f"{release}: {failure.message} {failure.hint}".rstrip() for release, failure in failed)
+    return [Table("releases", "Releases", titles, rows), *sentences(told)]
 
 
 def bundle_blocks(bundle: IssueBundle) -> list[Block]:
