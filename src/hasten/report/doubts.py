@@ -55,7 +55,7 @@ def all_doubts(
     for line in lines:
         if line.kind not in ("trial", "measurement", "variant", "comparison", "failure"):
             found += doubt_rows(at(line.data, "doubts"), f"{line.kind} {short(line.label)}".strip())
-            for entry in (*records(line.data, "rows"), *records(line.data, "models")):
+            for entry in (*records(line.data, "rows"), *records(line.data, "models"), *_fleet_trials(line)):
                 found += doubt_rows(at(entry, "doubts"), f"{line.kind} {_row_name(entry)}".strip())
     together: dict[tuple[str, str], DoubtRow] = {}
     for doubt in found:
@@ -83,9 +83,15 @@ def _usual_hint(code: str) -> str:
     return ""
 
 
+def _fleet_trials(line: Line) -> list[dict[str, Any]]:
+    """What was raced on each device of a fleet; the trials of one tuning have lines of their own."""
+    return list(records(line.data, "trials")) if line.kind == "fleet" else []
+
+
 def _row_name(entry: dict[str, Any]) -> str:
     threads = number(entry, "threads")
-    return text(entry, "name") or ("" if threads is None else f"{threads:.0f} {text(entry, 'load')}")
+    name = text(entry, "name") or f"{text(entry, 'device')} {text(entry, 'choice')}".strip()
+    return name or ("" if threads is None else f"{threads:.0f} {text(entry, 'load')}")
 
 
 def doubts_section(doubts: Sequence[DoubtRow], unreadable: Sequence[str], lost_lines: int) -> Section:

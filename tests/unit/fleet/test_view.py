@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hasten import api
 from hasten.core.codec import from_data, to_data
+from hasten.core.doubts import OTHER_LOAD
+from hasten.core.remark import remark
 from hasten.core.session import Line, Session, SessionWriter, read_session
 from hasten.fleet.facts import FleetFound
 from hasten.fleet.view import document, fleet_in, session_lines, view
@@ -57,6 +60,14 @@ def test_the_page_shows_every_device(make: Callable[[], FleetFound]) -> None:
     assert "The fleet" in page
     text = terminal_text(api.blocks(found), verbose=True)
     assert all(device.name in text for device in found.devices)
+
+
+def test_the_page_lists_the_doubts_of_the_race_on_each_device() -> None:
+    found = examples.typical()
+    doubted = replace(found.trials[0], doubts=(remark(OTHER_LOAD, cores=1.5),))
+    page = html_report(Session({"command": "fleet"}, _lines(replace(found, trials=(doubted, *found.trials[1:])))))
+    assert "No reason was found to doubt" not in page
+    assert f"fleet {doubted.device} {doubted.choice}" in page
 
 
 def test_a_device_has_one_speedup_wherever_it_stands() -> None:
