@@ -63,7 +63,7 @@ def split_samples(labeled: LabeledSamples, share: float, seed: int) -> Split:
             if labeled.multi_label:
                 continue
             raise DataError(
-                f"The class {name!r} has only {several(len(own), 'sample')}.",
+                f"The class {name!r} has only {several(len(own), 'different sample')}.",
                 "Give at least 2 samples of each class: one to learn from, one to test with.",
             )
         kept.update(own[: min(len(own) - 1, max(1, round(share * len(own))))])

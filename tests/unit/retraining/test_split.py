@@ -87,7 +87,7 @@ def test_copies_are_on_one_side_whatever_they_are_called() -> None:
 
 def test_one_sample_of_a_class_is_too_few() -> None:
     known = numbered([0] * 9 + [1])
-    with pytest.raises(DataError, match="only 1 sample"):
+    with pytest.raises(DataError, match="only 1 different sample"):
         split_samples(known, 0.2, 0)
 
 
