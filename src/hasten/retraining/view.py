@@ -97,7 +97,7 @@ def _facts(found: RetrainFound) -> Facts:
             ("same predictions", f"{written.same} of {written.samples}: the written file against embeddings and head"),
         ]
     if found.preprocess:
-        rows.append(("input", found.preprocess))
+        rows.append(("input", found.preprocess.replace(",", ", ")))  # a terminal breaks lines at spaces
     parts = f"features {found.embedding_seconds:.1f} s, fit {found.fit_seconds:.1f} s"
     return Facts((*rows, ("time", f"{duration(found.seconds)} ({parts})")))
 

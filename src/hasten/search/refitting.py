@@ -101,6 +101,9 @@ class _Refit:
         if old is None and fewest < _FEWEST_OF_A_CLASS:
             return remark("quantize.refit-needs-samples", fewest=fewest, needed=_FEWEST_OF_A_CLASS)
         head, right = self._fitted(embedded, old)
+        before = int(right.sum()) if old is None else _count_right(old, embedded)
+        if right.sum() < before:
+            return remark("quantize.refit-worse", right=int(right.sum()), before=before, samples=len(right))
         told = telling_range(head.logits(embedded.part.features), multi_label=False)
         new = NewHead(head, samples.classes, told)
         made = self._written(ending, new, embedded)
@@ -187,3 +190,9 @@ class _Refit:
             choosing=Accuracy(original.metric.name, value.estimate, value.low, value.high, len(own), source),
             drop=verdict.drop,
         )
+
+
+def _count_right(head: Head, embedded: Embedded) -> int:
+    """How many samples the layer that is there has right, on the features of the variant."""
+    part = embedded.part
+    return int((head.logits(part.features).argmax(axis=1) == part.targets.argmax(axis=1)).sum())

@@ -15,6 +15,7 @@ from hasten.core.remark import Remark
 from hasten.core.trial import CHOOSING, Purpose, Status, Trial
 from hasten.model.edit.model import EditedModel
 from hasten.model.reader import read_graph
+from hasten.retraining.softmax import CrossValidation, Head, Samples
 from hasten.search.refitting import refit, to_refit
 from hasten.search.variant_store import VariantRequest
 from tests.unit.retraining.heads import CLASSES, dense, samples_of
@@ -97,6 +98,28 @@ def test_a_shifted_head_is_mended(place: Path, tmp_path: Path) -> None:
         assert found.choosing is not None
         assert found.choosing.value > 0.8
         assert found.choosing.samples == len(search.store.judge.original(CHOOSING).positions)
+    finally:
+        search.store.close()
+
+
+def test_a_layer_that_is_worse_on_unseen_samples_is_not_written(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def useless(samples: Samples, folds: object) -> tuple[Head, CrossValidation]:
+        shape = samples.targets.shape[1], samples.features.shape[1]
+        return Head(np.zeros(shape), np.zeros(shape[0])), CrossValidation(
+            (1.0,), (9.0,), 1.0, np.zeros(samples.targets.shape)
+        )
+
+    monkeypatch.setattr("hasten.search.refitting.fit_by_cross_validation", useless)
+    search = begun(place / "model.tflite", tmp_path / "out", Data(str(place / "data.npz")), settings())
+    try:
+        search._prepare()
+        found = refit(search.store, search.attempt(VariantRequest("static_int8")))
+        assert isinstance(found, Remark), found
+        assert found.code == "quantize.refit-worse"
+        assert found.facts["right"] < found.facts["before"]
+        assert not list((tmp_path / "out").rglob("*head*"))
     finally:
         search.store.close()
 

@@ -185,6 +185,11 @@ PHRASES: Final[dict[str, Phrase]] = {
         "The last layer was not fitted again: a class has only {fewest:count sample} to choose by.",
         "Give at least {needed} of each class.",
     ),
+    "quantize.refit-worse": Phrase(
+        "The last layer was not fitted again: a new one is right on {right} of {samples} samples that it had not seen,"
+        " the one that is there on {before}.",
+        "Give more labeled samples of each class.",
+    ),
     "quantize.skipped": Phrase(_skipped),
     "search.resumed": Phrase("This run continued the search in {folder}."),
     "search.content-not-recorded": Phrase(
