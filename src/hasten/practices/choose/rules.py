@@ -245,7 +245,7 @@ def notes_of(found: ChooseFound) -> list[Remark]:
         if choice.row.rivals:
             notes.append(remark("choose.rivals", name=choice.row.name, rivals=list(choice.row.rivals)))
     compared = choice.row or choice.nearest
-    notes += [_cost(name, limits[name], row, compared) for name, row in choice.costs]
+    notes += [_cost(name, limits[name], row, compared, choice.goal) for name, row in choice.costs]
     notes += _unknown(found, choice.row, limits)
     if found.basis is Source.PUBLISHED:
         notes.append(remark("choose.published"))
@@ -273,9 +273,9 @@ def _ends(row: ModelRow, limit: str) -> list[float | None]:
     return [end if math.isfinite(end) else None for end in interval]
 
 
-def _cost(limit: str, asked: float, without: ModelRow, compared: ModelRow | None) -> Remark:
+def _cost(limit: str, asked: float, without: ModelRow, compared: ModelRow | None, goal: Goal) -> Remark:
     """What could be taken without a limit, and what that would change."""
-    facts = row_facts(without)
+    facts = {**row_facts(without), "goal": goal.value}
     if compared is not None and compared.name != without.name:
         facts["ratio"] = {"ratio": without.median_ms / compared.median_ms}
         if compared.accuracy is not None and without.accuracy is not None:

@@ -250,6 +250,7 @@ class _Study:
         far, is seen at little cost. Where it pays for none, the last one says why."""
         moved: list[Contender] = []
         refused: list[PlanRow] = []
+        failures = 0
         for entrant in entrants:
             measured = self.race.measured(entrant.name)
             if measured is None or not self._has_time_to_try():
@@ -261,7 +262,8 @@ class _Study:
                 moved.append(found)
                 continue
             refused.append(found)
-            if found.latency is None or found.latency.estimate > _HOPELESS * latency_ms:
+            failures += found.latency is None  # of one model alone, it may be the model's
+            if failures > 1 or (found.latency is not None and found.latency.estimate > _HOPELESS * latency_ms):
                 break
         self.plans += [] if moved else refused[-1:]
         return moved

@@ -24,6 +24,7 @@ _LIMITS: Final = {
 }
 _TIMES: Final = ("latency", "p95", "init")
 _MOST_NAMED: Final = 3
+_WITHOUT: Final = {"fastest": "the fastest would be", "most accurate": "the most accurate would be"}
 _GOALS: Final = {
     "fastest": "It is the fastest of {kept} that {keep} {limits}.",
     "most accurate": "It is the most accurate of {kept} that {keep} {limits}.",
@@ -112,7 +113,8 @@ def _cost(facts: Mapping[str, Any]) -> str:
     if "ratio" in facts:
         changes.append(speedup(facts["ratio"]["ratio"]))
     told = f" ({', '.join(changes)})" if changes else ""
-    return f"Without the limit {limit_words(facts['limit'])}, take {facts['name']}: {row_words(facts)}{told}."
+    best = _WITHOUT.get(facts.get("goal", ""), "take")
+    return f"Without the limit {limit_words(facts['limit'])}, {best} {facts['name']}: {row_words(facts)}{told}."
 
 
 def _unproven(facts: Mapping[str, Any]) -> str:

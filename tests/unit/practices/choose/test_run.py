@@ -24,8 +24,8 @@ from hasten.gate.facts import Limits
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import FailedCandidate
 from hasten.practices.choose.candidates import Contender
-from hasten.practices.choose.facts import ChooseFound, ChooseRequest, ModelRow, Place, Source
-from hasten.practices.choose.plans import Threads, settle_threads, thread_counts
+from hasten.practices.choose.facts import ChooseFound, ChooseRequest, ModelRow, Place, PlanRow, Source
+from hasten.practices.choose.plans import Threads, probe, settle_threads, thread_counts
 from hasten.practices.choose.rules import choice_of, finding_of
 from hasten.practices.choose.run import Workplace, run
 from hasten.practices.choose.view import document, session_lines, view
@@ -199,6 +199,24 @@ def test_an_accelerator_that_is_slow_by_far_is_looked_at_once(clock: Clock) -> N
     found = chosen(target)
     assert [row.model for row in found.plans if row.plan.accelerator == "npu"] == ["small"]
     assert sum(runner.plan.accelerator == "npu" for runner in target.runners) == 1
+
+
+def test_a_model_that_an_accelerator_refuses_does_not_speak_for_all(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def refusing(contender: Contender, accelerator: str, latency_ms: float, effort: Effort) -> Contender | PlanRow:
+        asked.append(contender.row.model)
+        if contender.row.model == "small":
+            return PlanRow("small", Plan(accelerator=accelerator), trouble="It keeps state.")
+        return probe(contender, accelerator, latency_ms, effort)
+
+    monkeypatch.setattr("hasten.practices.choose.run.probe", refusing)
+    found = chosen(Machine(clock, npu=0.5))
+    assert {row.model for row in found.models if row.plan.accelerator == "npu"} == {"middle", "large"}
+    gone = [row.model for row in found.plans if row.plan.accelerator == "gpu"]
+    assert len(gone) == 1, "where two in a row do not run, no other is tried"
 
 
 def test_what_was_timed_is_shown_after_an_interruption(clock: Clock) -> None:
