@@ -30,7 +30,7 @@ from hasten.search.facts import TuneFound, front_of
 from hasten.search.folder import SESSION, TUNE
 from hasten.search.full_practices import FullPractices
 from hasten.search.search import Search
-from hasten.search.untried import left_untried, undecided_at_the_end
+from hasten.search.untried import left_untried, undecided_at_the_end, without_chosen
 from hasten.search.view import document
 from hasten.targets.base import with_connection
 
@@ -137,6 +137,7 @@ class Tuning:
         search.skipped += undecided_at_the_end(search)
         self._confirmation = Confirmation(search, began + budget)
         self._chosen = self._confirmation.choose(proof_s)
+        search.skipped = without_chosen(search.skipped, self._chosen.trial.id)
         self._show()
         self.save(final=True)
         self.progress(1.0, "done")

@@ -5,7 +5,7 @@ Nothing here measures. `--resume` goes on with what time was lacking for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import NOTHING, Purpose, Status
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hasten.core.trial import Trial
     from hasten.search.candidates import Entrant
     from hasten.search.search import Search
+
+_CLOSE: Final = "untried.undecided"
 
 
 def left_untried(search: Search, practices: Sequence[str] = ()) -> tuple[Remark, ...]:
@@ -36,7 +38,16 @@ def left_untried(search: Search, practices: Sequence[str] = ()) -> tuple[Remark,
 def undecided_at_the_end(search: Search) -> list[Remark]:
     """Candidates of the race that more rounds might have made the choice. A confirmation gives the winner figures from
     other rounds, so that this is asked before it."""
-    return _named("untried.undecided", search.elimination.undecided(list(search.candidates.entrants.values())))
+    return _named(_CLOSE, search.elimination.undecided(list(search.candidates.entrants.values())))
+
+
+def without_chosen(skipped: Sequence[Remark], chosen: str) -> list[Remark]:
+    """The remarks, where what a confirmation has chosen in the end did not merely come close to the best."""
+    found: list[Remark] = []
+    for told in skipped:
+        others = [name for name in told.facts["trials"] if name != chosen] if told.code == _CLOSE else []
+        found += [remark(_CLOSE, trials=others)] if others else [told] if told.code != _CLOSE else []
+    return found
 
 
 def _untimed(entrants: Sequence[Entrant]) -> list[Remark]:

@@ -21,7 +21,7 @@ from hasten.search.candidates import NOT_CONFIRMED, Candidates
 from hasten.search.facts import BestSoFar
 from hasten.search.folder import SESSION, TUNE, SearchFolder
 from hasten.search.search import Search
-from hasten.search.untried import left_untried, undecided_at_the_end
+from hasten.search.untried import left_untried, undecided_at_the_end, without_chosen
 from hasten.search.words import BOOK
 from tests.unit.search.simulated_race import BROKEN, FAR, Truth, raced
 
@@ -145,3 +145,10 @@ def test_the_best_is_saved_when_it_is_news(tmp_path: Path) -> None:
     ]
     assert lines[0].data["amount"]["value"] == pytest.approx(1.0, rel=0.1)
     assert told == ["better"], "a figure that has moved needs no other bundle"
+
+
+def test_what_is_chosen_in_the_end_did_not_merely_come_close() -> None:
+    other, close = remark("untried.rewrites"), remark("untried.undecided", trials=["a@cpu", "b@cpu"])
+    assert without_chosen([other, close], "a@cpu") == [other, remark("untried.undecided", trials=["b@cpu"])]
+    assert without_chosen([other, close], "c@cpu") == [other, close]
+    assert without_chosen([remark("untried.undecided", trials=["a@cpu"])], "a@cpu") == []
