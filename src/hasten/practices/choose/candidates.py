@@ -372,6 +372,8 @@ def _list_from_file(path: Path) -> list[Listed]:
     """Models with how each wants its inputs. Paths in it are relative to the list."""
     content = read_toml(path, "list of models")
     known = {item.name for item in fields(Listed)}
+    if "models" not in content:
+        raise DataError(f"{path} lists no models.", _LIST_HINT)
     try:
         found = [checked_from_data(Listed, entry) for entry in content["models"]]
         unknown = sorted({name for entry in content["models"] for name in entry} - known)
@@ -379,8 +381,11 @@ def _list_from_file(path: Path) -> list[Listed]:
         raise DataError(f"{path} is not a list of models: {error}.", _LIST_HINT) from None
     if unknown:
         raise DataError(f"{path}: A model has no {unknown[0]!r}.", f"Known names: {', '.join(sorted(known))}.")
-    for listed in found:
-        preprocess_from_text(listed.preprocess)  # a mistake in it is one of the list
+    try:
+        for listed in found:
+            preprocess_from_text(listed.preprocess)
+    except UsageError as error:  # a mistake in it is one of the list
+        raise DataError(f"{path}: {error.message}", error.hint) from None
     return [replace(listed, path=str(path.parent / listed.path)) for listed in found]
 
 

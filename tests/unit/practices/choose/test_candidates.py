@@ -140,7 +140,7 @@ def test_a_list_says_how_each_model_is_fed(models: Path, tmp_path: Path) -> None
 def test_a_wrong_list_ends_in_a_sentence_that_names_it(tmp_path: Path, text: str) -> None:
     path = tmp_path / "list.toml"
     path.write_text(text)
-    with pytest.raises((DataError, UsageError)):
+    with pytest.raises((DataError, UsageError), match=r"list\.toml"):
         files_of(str(path))
 
 
