@@ -80,7 +80,7 @@ def accuracy_from_data(data: Mapping[str, Any]) -> Accuracy:
 
 def is_share(metric: str) -> bool:
     """Whether a metric is known to be a share of something."""
-    return metric.startswith("top-") or metric == "miou"
+    return metric.startswith("top-") or metric in ("miou", "map")
 
 
 def value_text(metric: str, value: float) -> str:

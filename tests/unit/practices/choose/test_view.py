@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hasten.core.accuracy import Accuracy
+from hasten.core.accuracy import Accuracy, value_text
 from hasten.core.accuracy_notes import TIES
 from hasten.core.codec import to_data
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.core.session import Line
 from hasten.core.statistics import Interval
+from hasten.practices.choose.candidates import listed_catalogue
 from hasten.practices.choose.charts import accuracy_spec, points
 from hasten.practices.choose.facts import ChooseFound, ModelRow, Place, PlanRow, Source
 from hasten.practices.choose.rules import choice_of, row_facts, why_of
@@ -220,3 +221,9 @@ def test_a_name_near_the_axis_does_not_run_over_it() -> None:
     assert spec is not None
     shown = {value["name"]: (value["label"], value["first_label"]) for value in spec["data"]["values"]}
     assert shown == {rows[0].name: ("", ""), rows[1].name: ("", rows[1].name), rows[2].name: (rows[2].name, "")}
+
+
+def test_every_published_metric_is_written_as_a_share() -> None:
+    for row in listed_catalogue("", []).models:
+        for accuracy in row.accuracies.values():
+            assert value_text(accuracy.metric, accuracy.value).endswith(" %"), (row.name, accuracy.metric)
