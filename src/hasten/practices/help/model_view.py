@@ -95,7 +95,12 @@ def document(found: ModelFound) -> dict[str, Any]:
 
 
 def hint_of(check: Check, found: ModelFound) -> str:
-    """What to do about a check, with the model's own path in the command."""
+    """What to do about a check, with the model's own path in the command.
+
+    What a delegate refuses is looked into by commands that run the model: no advice where it does not run.
+    """
+    if found.failure is not None and check.finding.code == "delegate.partial":
+        return ""
     return BOOK.hint(with_model(check.finding, found.model.path))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,13 @@ def test_advice_names_the_model() -> None:
     told = document(examples.model_troubled())
     advice = {check["name"]: check["what_to_do"] for check in told["checks"]}
     assert "hasten operators net.tflite --cut 0:29" in advice["unused weights"]
+
+
+def test_a_model_that_does_not_run_is_not_to_be_run_by_other_commands() -> None:
+    troubled = examples.model_troubled()
+    for found, advised in ((troubled, False), (replace(troubled, failure=None), True)):
+        advice = {check["name"]: check["what_to_do"] for check in document(found)["checks"]}
+        assert bool(advice["NNAPI"]) is advised
 
 
 def test_findings_are_as_bad_as_the_worst_check() -> None:
