@@ -2,7 +2,7 @@
 
 A worker joins a Dask scheduler (start one with: dask scheduler) and runs whole jobs on its devices, one at a time on
 each. It keeps models and data by their content, and starts again when it dies. It listens on this machine only, unless
---host gives another address: whoever reaches it can run code here, so use TLS outside of a trusted network.
+--host gives another address: anyone who reaches it can run code here, so use TLS outside of a trusted network.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def serve(request: WorkerRequest, tell: Callable[[str], None]) -> None:
         if machine := device.machine:
             tell(f"Offering {name}: {machine.cpu}, {several(machine.cores, 'core')}, {machine.architecture}.")
     if not is_loopback(host) and not request.tls.is_given:
-        tell(f"Whoever reaches {host} can run code on this machine. Use TLS outside of a trusted network.")
+        tell(f"Anyone who reaches {host} can run code on this machine. Use TLS outside of a trusted network.")
     serve_site(request, site, host)
 
 
