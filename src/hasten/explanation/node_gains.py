@@ -69,9 +69,11 @@ class Gains:
         return {node: max(0.0, gain.gain_ms) / self.invoke_ms for node, gain in self.nodes.items()}
 
 
-def measure_gains(target: Target, original: Subject, variant: Subject, progress: Progress) -> Gains | None:
-    """Profile both in turns; None where one of them cannot be profiled."""
-    turns = profile_in_turns(target, (original, variant), SECONDS, None, progress)
+def measure_gains(
+    target: Target, original: Subject, variant: Subject, progress: Progress, seconds: float = SECONDS
+) -> Gains | None:
+    """Profile both in turns for about so long, start-up of their processes apart; None where one cannot be profiled."""
+    turns = profile_in_turns(target, (original, variant), seconds, None, progress)
     if isinstance(turns, FailedCandidate):
         return None
     sides = SideBySide(match_nodes(original.subgraph, variant.subgraph), turns.whole, turns.rounds)

@@ -41,8 +41,10 @@ if TYPE_CHECKING:
 _MOST_SETBACKS: Final = 3
 _SECONDS_EACH: Final = 0.4
 _FEWEST: Final = 3
-_MOST_ROUNDS: Final = 15
+_MOST_ROUNDS: Final = 25
 _LIKELY_GAIN: Final = 0.97
+# What is less than this is not worth waiting for.
+_WORTH_PATIENCE: Final = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def prove(
 
 
 def _is_likely(found: Comparison) -> bool:
-    return found.verdict is Verdict.UNDECIDED and found.ratio < _LIKELY_GAIN
+    return found.verdict is Verdict.UNDECIDED and found.ratio < _WORTH_PATIENCE
 
 
 def _is_sure(found: Comparison) -> bool:

@@ -22,6 +22,7 @@ from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval
 from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial
 from hasten.core.version import VERSION
+from hasten.explanation.node_gains import SECONDS as PROFILE_SECONDS
 from hasten.search.candidates import Candidates, slower
 from hasten.search.elimination import MOST_ROUNDS, Elimination
 from hasten.search.facts import BestSoFar
@@ -68,8 +69,10 @@ _BEST_VARIANTS: Final = 2
 # A recipe that breaks the floor is worth a mix if it would save this share; a mix takes its time.
 _WORTH_A_MIX: Final = 0.05
 _MIX_SECONDS: Final = 45.0
-# Profiles of both models, a variant made by them, and rounds that show what it is worth.
-_SLOW_NODES_SECONDS: Final = 12.0
+# Profiles of both models, a variant made by them, and rounds that show what it is worth. Where little time is left,
+# profiles are short: fewer nodes are then sure to be slow, and what they cost is measured all the same.
+_SLOW_NODES_SECONDS: Final = 8.0
+_PROFILE_SHARE: Final = 0.2
 _CACHE: Final = "cache"
 # A rewritten model is written, compared with its source in fresh processes, and needs a few rounds.
 _REWRITE_SECONDS: Final = 10.0
@@ -245,11 +248,13 @@ class Search:
             self.store.build_on(made)
 
     def race_variants(self) -> None:
-        """Variants of the first kinds on the plans that paid; where one that would win breaks the floor, its like."""
+        """Variants of the first kinds on the plans that paid; where one that would win breaks the floor, its like; then
+        the fastest with slow nodes in float."""
         if self.store.already != NOTHING:
             return
         self.stage = "variants"
-        self._race_recipes(first_recipes(self.settings.recipes)[:_FIRST_KINDS])
+        entrants = self._race_recipes(first_recipes(self.settings.recipes)[:_FIRST_KINDS])
+        self.elimination.settle([*entrants, *self._without_slow_nodes()], self.until, _FIRST_ROUNDS)
 
     def race_more_variants(self) -> None:
         """Those of the other kinds, of a rewritten model where that is faster, and what lies between: other plans, slow
@@ -561,10 +566,12 @@ class Search:
         for known in self.folder.variants.values():
             if (known.parent, known.purpose) == (request.parent, request.purpose):
                 return self._made(replace(request, float_nodes=known.float_nodes), [trial.plan])
-        if self.until - time.monotonic() < _SLOW_NODES_SECONDS:
+        left = self.until - time.monotonic()
+        if left < _SLOW_NODES_SECONDS:
             self.skipped.append(remark("untried.slow-nodes", variant=trial.variant))
             return []
-        nodes = self.store.slow_nodes(self.store.variant(trial.variant), trial.plan)
+        seconds = min(PROFILE_SECONDS, _PROFILE_SHARE * left)
+        nodes = self.store.slow_nodes(self.store.variant(trial.variant), trial.plan, seconds)
         return self._made(replace(request, float_nodes=nodes), [trial.plan]) if nodes else []
 
     def _crosses(self) -> list[Entrant]:

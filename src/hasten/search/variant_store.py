@@ -14,6 +14,7 @@ from hasten.core.remark import said
 from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial
 from hasten.engine.model_file import file_hash
 from hasten.explanation.inner_tensors import Subject
+from hasten.explanation.node_gains import SECONDS as PROFILE_SECONDS
 from hasten.explanation.node_gains import measure_gains
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
@@ -209,20 +210,20 @@ class VariantStore:
         model = Model(trial.path, trial.size_bytes, trial.sha256)
         return replace(self.candidate, label=label or trial.variant, path=Path(trial.path), model=model, plan=plan)
 
-    def gains_of(self, trial: Trial, plan: Plan) -> Gains | None:
-        """What each node gains by a variant on a plan, by profiles of both; measured once for each."""
+    def gains_of(self, trial: Trial, plan: Plan, seconds: float = PROFILE_SECONDS) -> Gains | None:
+        """What each node gains by a variant on a plan, by profiles of both; measured once for each, for so long."""
         if (trial.variant, plan) not in self._gains:
             self.tell(f"profiling {trial.variant} and the {self.source.variant}")
             original = Subject(self.candidate_of(self.source, plan), self.source_graph)
             with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
                 path = self._with_float_io(trial, Path(folder))
                 variant = Subject(self.candidate_of(replace(trial, path=str(path)), plan), read_graph(path))
-                self._gains[trial.variant, plan] = measure_gains(self.target, original, variant, no_progress)
+                self._gains[trial.variant, plan] = measure_gains(self.target, original, variant, no_progress, seconds)
         return self._gains[trial.variant, plan]
 
-    def slow_nodes(self, trial: Trial, plan: Plan) -> tuple[int, ...]:
+    def slow_nodes(self, trial: Trial, plan: Plan, seconds: float = PROFILE_SECONDS) -> tuple[int, ...]:
         """The nodes that this variant's integers slow down on this plan; none where all lose."""
-        gains = self.gains_of(trial, plan)
+        gains = self.gains_of(trial, plan, seconds)
         losses = () if gains is None else gains.losses
         return () if set(losses) >= set(trial.nodes) else losses
 

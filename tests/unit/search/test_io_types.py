@@ -183,7 +183,7 @@ def test_gains_are_measured_on_a_variant_whose_border_has_conversions(
 ) -> None:
     seen = []
 
-    def look(target: Any, original: Any, variant: Any, progress: Any) -> None:
+    def look(target: Any, original: Any, variant: Any, progress: Any, seconds: float) -> None:
         seen.append((types_of(variant.candidate.path), len(variant.graph.main.nodes)))
 
     monkeypatch.setattr(variant_store, "measure_gains", look)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
+
+import pytest
 
 from hasten.core.limits import Limit
 from hasten.core.plan import Plan
@@ -103,9 +106,22 @@ def test_slow_nodes_of_dynamic_ranges_are_left_float_only_where_static_ones_brea
         store = cast("Any", search.store)
         store.folder = SimpleNamespace(variants={})
         store.variant = lambda name: name
-        store.slow_nodes = lambda name, plan: asked.append(name)
+        store.slow_nodes = lambda name, plan, seconds: asked.append(name)
         assert search._without_slow_nodes() == []
         return list(asked)
 
     assert improved(["static_int8", "dynamic_int8"], drop=0.0) == ["static_int8"]
     assert improved(["static_int8", "dynamic_int8"], drop=0.2) == ["dynamic_int8"]
+
+
+def test_a_short_time_gets_a_short_profile_and_a_shorter_one_none() -> None:
+    search, _ = searched(["static_int8"], (Truth(ORIGINAL, 1.0), Truth("static_int8", 0.4)))
+    store, profiled = cast("Any", search.store), []
+    store.folder = SimpleNamespace(variants={})
+    store.variant = lambda name: name
+    store.slow_nodes = lambda name, plan, seconds: profiled.append(seconds)
+    for left in (3.0, 12.0, 300.0):
+        search.until = time.monotonic() + left
+        search._without_slow_nodes()
+    assert profiled == [pytest.approx(2.4, abs=0.2), 6.0]
+    assert [one.code for one in search.skipped] == ["untried.slow-nodes"]
