@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Result = dict[str, Any]
     Row = tuple[str, str, str]
-    """What was measured, what was found, what was wanted."""
+    """What was measured, what was found, what was wanted; marked where it is known to be missed."""
 
 ROOT: Final = Path(__file__).parents[1]
 README: Final = ROOT / "README.md"
@@ -35,6 +35,7 @@ _NAMES: Final = {
     "05": "visual wake words",
     "06": "LSTM",
 }
+_MISSED: Final = " **(missed)**"
 _RIVALS: Final = ("litert_defaults", "litert_cli", "openvino", "hasten")
 
 
@@ -76,8 +77,9 @@ def _numbers(results: Results) -> str:
         if (result := results.of(name)) is None:
             continue
         told = list(rows(result))
+        is_told = result["passed"] or any(wanted.endswith(_MISSED) for _, _, wanted in told)
         for place, (what, found, wanted) in enumerate(told):
-            missed = " **(missed)**" if not result["passed"] and place == len(told) - 1 else ""
+            missed = _MISSED if not is_told and place == len(told) - 1 else ""
             lines.append(f"| {what} | {found} | {wanted}{missed} | {run_of(result)} |")
     return _table(lines)
 
@@ -367,6 +369,27 @@ def _choose_trained(result: Result) -> Iterator[Row]:
     )
 
 
+def _retraining(result: Result) -> Iterator[Row]:
+    sets, int8 = list(result["sets"].values()), result["int8"]
+    better = sum(found["test"] > found["neighbors"] for found in sets)
+    same = [found["same_predictions"] for found in sets]
+    yield (
+        f"`retrain`: a new head on {len(sets)} sets, against 5 nearest neighbors",
+        f"better on {better}; the file predicts what embeddings and head predict for {percent(min(same))} or more",
+        "better on all; 100 % in float, 98.5 % quantized",
+    )
+    yield (
+        "`retrain --to int8`: MobileNet v1 0.25 with a head for CIFAR-10",
+        f"{percent(int8['static_int8_sequential'])} where float has {percent(int8['float'])}",
+        "at most 2 points less",
+    )
+    yield (
+        "`retrain`: fitting 2,000 samples of 1,280 features; 500 photos to a tuned int8 bundle",
+        f"{result['fit_seconds']:.1f} s; {result['photos_to_bundle_seconds']} s",
+        "under 5 s; under 180 s",
+    )
+
+
 def _catalogue(result: Result) -> Iterator[Row]:
     pairs = [entry for entry in result.values() if isinstance(entry, dict) and "verdict" in entry]
     same = sum(entry["verdict"] == "same" for entry in pairs)
@@ -438,8 +461,10 @@ def _operators(result: Result) -> Iterator[Row]:
         "drawn": "at most 0.25, 0.40, 0.75",
     }
     for part, (what, names) in parts.items():
+        missed = any(one.startswith(f"{name}:") for one in result["missed"] for name in names)
         if found := ratios(part, names):
-            yield f"`operators`, {what}: time of the rewritten model over the original's", found, wanted[part]
+            what = f"`operators`, {what}: time of the rewritten model over the original's"
+            yield what, found, wanted[part] + (_MISSED if missed else "")
 
 
 def _operators_cases(result: Result) -> Iterator[Row]:
@@ -487,6 +512,7 @@ _ROWS: Final[dict[str, Callable[[Result], Iterator[Row]]]] = {
     "tune_rewrites": _tune_rewrites,
     "choose": _choose,
     "choose_trained": _choose_trained,
+    "retraining": _retraining,
     "catalogue": _catalogue,
     "evaluation": _evaluation,
     "app_faults": _app_faults,
