@@ -31,6 +31,7 @@ CLOCK_BACKWARDS: Final = "clock-backwards"
 OUTLIERS: Final = "outliers"
 DISTURBED: Final = "disturbed"
 PROCESSES_DIFFER: Final = "processes-differ"
+ONE_PROCESS: Final = "one-process"
 NOT_STEADY: Final = "not-steady"
 FALLBACK: Final = "fallback"
 PARTIAL: Final = "partial"
@@ -39,7 +40,7 @@ PROFILING: Final = "profiling"
 MORE_CORES: Final = "more-cores"
 OPEN_SHAPE: Final = "open-shape"
 HELD_BACK: Final = "held-back"
-OF_LATENCIES_ONLY: Final = (NOISY, PROCESSES_DIFFER, OUTLIERS)
+OF_LATENCIES_ONLY: Final = (NOISY, PROCESSES_DIFFER, ONE_PROCESS, OUTLIERS)
 """Noise of single latencies, which is no doubt of their ratio: that is taken within rounds."""
 
 
@@ -193,6 +194,10 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Fresh processes differ by {spread:percent}.",
         "Memory layout or other load can cause this. The confidence interval covers it.",
     ),
+    ONE_PROCESS: Phrase(
+        "All runs are from one process. The confidence interval does not cover how fresh processes differ.",
+        "Measure longer (--seconds).",
+    ),
     NOT_STEADY: Phrase("The latency was still falling when the warm-up ended.", "Measure longer (--seconds)."),
     FALLBACK: Phrase(
         "The plan asks for {asked:count thread}, but the engine used {seen}.",
@@ -227,5 +232,6 @@ def phrases_with(time_option: str) -> dict[str, Phrase]:
         NOISY: f"Measure longer{told}, or close other programs.",
         FEW_SAMPLES: f"Measure longer{told}.",
         NOT_STEADY: f"Measure longer{told}.",
+        ONE_PROCESS: f"Measure longer{told}.",
     }
     return {**PHRASES, **{code: Phrase(PHRASES[code].text, hint) for code, hint in longer.items()}}

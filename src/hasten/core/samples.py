@@ -213,6 +213,7 @@ class Samples:
             self._disturbed(),
             self._outliers(),
             self._processes(),
+            self._single(),
             self._coarse(),
             self._backwards(),
             *self._surroundings(),
@@ -253,6 +254,10 @@ class Samples:
         if len(medians) < 2 or spread <= max(_PROCESS_SPREAD, 3 * inside):
             return None
         return remark(doubts.PROCESSES_DIFFER, spread=spread)
+
+    def _single(self) -> Remark | None:
+        known = math.isfinite(self.latency.high)  # else the doubt is that there is no interval at all
+        return remark(doubts.ONE_PROCESS) if self.processes < 2 and known else None
 
     def _coarse(self) -> Remark | None:
         if self.median_ms * 1e6 >= _CLOCK_STEPS * self.timer_step_ns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hasten.core.block import Block
+from hasten.core.doubts import NOISY, ONE_PROCESS
 from hasten.core.levels import contrast, latency_of, place
 from hasten.core.samples import Samples
 
@@ -108,3 +110,13 @@ def test_a_disturbed_block_does_not_move_the_round() -> None:
 
 def test_a_clock_that_does_not_move_gives_no_error() -> None:
     assert contrast(samples({0: [0, 0]}).levels, samples({0: [0, 0]}).levels) is not None
+
+
+def test_an_interval_of_one_process_is_a_doubt() -> None:
+    """Its blocks agree with each other, and say nothing of the next process."""
+    blocks = [Block(0, 0.0, array("q", [10**6 + place] * 9)) for place in range(5)]
+    assert ONE_PROCESS in {doubt.code for doubt in Samples(tuple(blocks)).doubts()}
+    both = Samples((*blocks, *(replace(block, runner=1) for block in blocks)))
+    assert ONE_PROCESS not in {doubt.code for doubt in both.doubts()}
+    only = Samples((blocks[0],))
+    assert [doubt.code for doubt in only.doubts() if doubt.code in (ONE_PROCESS, NOISY)] == [NOISY]
