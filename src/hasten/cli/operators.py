@@ -2,13 +2,15 @@
 
 A rewrite is kept only if the outputs stay equal on your data (or on seeded noise) and a race shows that it is faster
 on this device. "Nothing to gain" is a usual answer. With -o, the folder gets the rewritten model and the session.
+
+Exit code 1: a kernel of --kernel-file fails, or computes other results than the operators that it replaces.
 """
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hasten.cli import options
 from hasten.cli.files import make_folder, refuse_existing
@@ -32,6 +34,7 @@ hasten operators model.tflite --kernels -o faster/
 hasten operators model.tflite --new-kernel mykernel --for HARD_SWISH
 hasten operators model.tflite --kernel-file k/k.c --for HARD_SWISH
 """
+_KERNEL_REFUSED: Final = 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +121,8 @@ def run(arguments: argparse.Namespace) -> int:
         found, interrupted = completed(
             lambda: api.operators(model, plan, workload, options=asked, data=data, out=out, effort=effort)
         )
-    return present(arguments, found, session=session, interrupted=interrupted)
+    code = present(arguments, found, session=session, interrupted=interrupted)
+    return code or (_KERNEL_REFUSED if found.refused_kernels else 0)
 
 
 def _cut(arguments: argparse.Namespace, model: str) -> int:

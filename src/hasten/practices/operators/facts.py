@@ -76,6 +76,8 @@ class Tried:
     """Its latency against the original's."""
     kept: bool = False
     why: Remark = sentence(default=Remark(""))
+    of_user: bool = False
+    """Whether it is a kernel of the user's own."""
 
     @property
     def is_single(self) -> bool:
@@ -91,6 +93,11 @@ class Tried:
     def is_faster(self) -> bool:
         """Whether that is proven."""
         return self.comparison is not None and self.comparison.verdict is Verdict.FASTER
+
+    @property
+    def is_faulty(self) -> bool:
+        """Whether it was seen to compute something else, or to fail; what was not compared yet was not."""
+        return bool(self.why.code) and (not self.is_equal or self.comparison is None)
 
 
 @record
@@ -134,3 +141,8 @@ class OperatorsFound:
     def kept(self) -> tuple[Tried, ...]:
         """What the result has."""
         return tuple(one for one in self.tried if one.kept)
+
+    @property
+    def refused_kernels(self) -> tuple[str, ...]:
+        """Kernels of the user's own that fail or compute something else: their author has to mend them."""
+        return tuple(one.what for one in self.tried if one.of_user and one.is_faulty)

@@ -36,6 +36,8 @@ class Kernels:
 
     kernels: Mapping[str, KernelRewrite] = field(default_factory=dict)
     libraries: Mapping[str, str] = field(default_factory=dict)
+    of_user: frozenset[str] = frozenset()
+    """Those that the user wrote."""
 
     @property
     def rewrites(self) -> tuple[Rewrite, ...]:
@@ -68,6 +70,7 @@ def build_kernels(options: OperatorOptions, model: Path, target: Target) -> Kern
     """Build what was asked for; a Failure where a compiler is missing or does not take a source."""
     folder, toolchain = default_folder(), toolchain_for(target)
     made: list[tuple[KernelRewrite, str]] = []
+    of_user: list[str] = []
     if options.kernels:
         built = build_own(folder, toolchain)
         if isinstance(built, Failure):
@@ -81,7 +84,9 @@ def build_kernels(options: OperatorOptions, model: Path, target: Target) -> Kern
             if not list(kernel.find(EditedModel.read(model).main)):
                 raise UsageError(f"{model.name} has no nodes that {Path(file).name} could replace.", NODES_HINT)
         made += found
-    return Kernels({kernel.name: kernel for kernel, _ in made}, {kernel.name: library for kernel, library in made})
+        of_user += [kernel.name for kernel, _ in found]
+    kernels = {kernel.name: kernel for kernel, _ in made}
+    return Kernels(kernels, {kernel.name: library for kernel, library in made}, frozenset(of_user))
 
 
 def _of_user(

@@ -95,6 +95,8 @@ def finding_of(found: OperatorsFound) -> Finding:
             "dropped": list(found.dropped_outputs),
         }
         return Finding(NAME, Standing.TO_DO, remark("operators.rewritten", **facts))
+    if found.refused_kernels:
+        return Finding(NAME, Standing.TO_DO, kernels_refused(found))
     if any(one.comparison is not None and one.comparison.verdict is Verdict.UNDECIDED for one in found.tried):
         undecided = [one.what for one in found.tried if one.comparison is not None and not one.is_faster]
         return Finding(NAME, Standing.UNDECIDED, remark("operators.undecided-all", rewrites=undecided))
@@ -104,6 +106,11 @@ def finding_of(found: OperatorsFound) -> Finding:
     facts = {"tried": len(single), "failed": sum(not one.is_equal for one in single), "share": share}
     where = {} if top is None else {"op": top.op, "location": top.location}
     return Finding(NAME, Standing.GOOD, remark("operators.nothing-to-gain", **facts, **where))
+
+
+def kernels_refused(found: OperatorsFound) -> Remark:
+    """That kernels of the user's own are wrong."""
+    return remark("operators.kernels-refused", kernels=list(found.refused_kernels))
 
 
 def verdict(known: Evidence) -> Finding:

@@ -271,6 +271,7 @@ class _Study:
             nodes=tuple(sorted({node for change in flat for node in change.nodes})),
             places=len(flat),
             tolerance=max((rewrite.tolerance for rewrite in rewrites if rewrite.name in changes), default=0.0),
+            of_user=what in self._kernels.of_user,
         )
         plan = self.candidate.plan
         plan = replace(plan, kernels=(*plan.kernels, *self._kernels.libraries_of(tuple(changes))))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hasten.core.codec import finite, to_data
 from hasten.core.units import first_few, milliseconds, percent, ratio_interval, several, size
 from hasten.practices.operators.facts import OperatorsFound
-from hasten.practices.operators.rules import NAME, finding_of
+from hasten.practices.operators.rules import NAME, finding_of, kernels_refused
 from hasten.practices.operators.words import BOOK
 from hasten.practices.practice import studies_section
 from hasten.show.blocks import Cell, Facts, Table, answer, columns, known, notes, sentences
@@ -16,6 +16,7 @@ from hasten.show.blocks import Cell, Facts, Table, answer, columns, known, notes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.core.remark import Remark
     from hasten.core.session import Line
     from hasten.practices.operators.facts import Place, Tried
     from hasten.show.blocks import Block, Section
@@ -35,7 +36,7 @@ def view(found: OperatorsFound, name: str = NAME) -> list[Block]:
         *([_layers(found, name)] if found.layers else []),
         *([_tried(found, name)] if found.tried else []),
         *sentences(f"{one.what}: {hint}" for one in found.tried if (hint := BOOK.hint(one.why))),
-        *notes(found.doubts, BOOK),
+        *notes([*_refused(found), *found.doubts], BOOK),
     ]
 
 
@@ -47,6 +48,7 @@ def document(found: OperatorsFound) -> dict[str, Any]:
         "model": found.path or found.model.path,
         "original": data["model"],
         "tried": [_tried_data(one) for one in found.tried],
+        "refused_kernels": list(found.refused_kernels),
         "finding": BOOK.finding_data(finding_of(found)),
     }
 
@@ -59,6 +61,11 @@ def session_lines(found: OperatorsFound) -> list[tuple[str, str, dict[str, Any]]
 def sections(lines: Sequence[Line]) -> list[Section]:
     """The section of a report."""
     return studies_section(OperatorsFound, NAME, lines, view)
+
+
+def _refused(found: OperatorsFound) -> list[Remark]:
+    """What the answer does not say already: a gain of other rewrites mends no kernel."""
+    return [kernels_refused(found)] if found.refused_kernels and found.final is not None else []
 
 
 def _tried_data(one: Tried) -> dict[str, Any]:

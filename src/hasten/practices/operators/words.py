@@ -55,6 +55,13 @@ def _nothing(facts: Mapping[str, Any]) -> str:
     return f"{first} The largest headroom of one kind is {percent(facts['share'])} of a run: {_where(facts)}."
 
 
+def _refused(facts: Mapping[str, Any]) -> str:
+    names = first_few(facts["kernels"], _NAMES_TOLD)
+    if len(facts["kernels"]) == 1:
+        return f"{names} is refused: it fails, or it computes other results than the operators that it replaces."
+    return f"{names} are refused: they fail, or they compute other results than the operators that they replace."
+
+
 def _error(facts: Mapping[str, Any]) -> str:
     allowed = f"{facts['tolerance']:.0e} is allowed" if facts["tolerance"] else "they must be equal"
     return f"Outputs differ by {facts['error']:.1e} of the largest output; {allowed}."
@@ -90,6 +97,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Give it more time with --seconds.",
     ),
     "operators.nothing-to-gain": Phrase(_nothing),
+    "operators.kernels-refused": Phrase(_refused, "Correct what the table says, and run the command again."),
     # Why something that was tried is kept or not.
     "operators.faster": Phrase("It is faster."),
     "operators.slower": Phrase("It is slower."),

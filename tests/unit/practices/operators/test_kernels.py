@@ -91,6 +91,8 @@ def test_a_wrong_kernel_is_refused_with_the_input(model: Path, tmp_path: Path) -
     tried = with_file(model, tmp_path, "y[i] = x[i] < 2.0f ? tanhf(x[i]) : 1.0f;")
     assert not tried.kept
     assert tried.why.code == "kernel.wrong"
+    assert tried.of_user
+    assert tried.is_faulty
     assert tried.comparison is None, "it was not even timed"
     shown = np.load(tried.why.facts["file"])
     assert {"input_0", "expected_0", "got_0"} <= set(shown)
