@@ -20,7 +20,7 @@ NAME: Final = "retraining"
 
 
 def finding_of(found: RetrainFound) -> Finding:
-    """Whether the head is better than to name the most common class always; and how it stands beside neighbors."""
+    """Whether the head is better than chance and than the most common class; and how it stands beside neighbors."""
     accuracy = found.accuracy
     facts = {
         "metric": accuracy.metric,
@@ -33,6 +33,8 @@ def finding_of(found: RetrainFound) -> Finding:
     majority = changes.get("majority")
     if majority is not None and majority.change is not Change.BETTER:
         return Finding(NAME, Standing.UNDECIDED, remark(words.BY_MAJORITY, **facts))
+    if not found.multi_label and accuracy.interval[0] <= 1 / max(1, len(found.classes)):
+        return Finding(NAME, Standing.UNDECIDED, remark(words.BY_CHANCE, **facts, classes=len(found.classes)))
     against = {name: change.as_data() for name, change in changes.items() if name != "majority"}
     told = {name: {"difference": one["difference"], "ci95": one["ci95"]} for name, one in against.items()}
     return Finding(NAME, Standing.IMPROVED, remark(words.FITS, **facts, against=told))

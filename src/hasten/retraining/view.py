@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data, to_data
+from hasten.core.finding import Standing
 from hasten.core.units import duration, size
 from hasten.retraining.facts import HEAD, RetrainFound
 from hasten.retraining.rules import NAME, finding_of, lost_by_integers, more_samples, way_remarks
@@ -267,7 +268,15 @@ def _decays(found: RetrainFound, name: str) -> list[Block]:
 
 
 def _next(found: RetrainFound) -> list[Block]:
-    """The command that makes the new model fast, judged on samples that it has not learned from."""
+    """The command that makes the new model fast, judged on samples that it has not learned from.
+
+    What has not learned its classes is not worth that: other models to begin with come first.
+    """
+    if finding_of(found).standing is not Standing.IMPROVED:
+        return [
+            Prose("Next: give more samples, or choose another backbone from the catalogue."),
+            Snippet("hasten choose --list", "sh"),
+        ]
     data = shlex.quote(found.held_out) if found.held_out else "TEST_DATA"
     command = f"hasten tune {shlex.quote(found.model.path)} --data {data} -o tuned"
     return [Prose("Next: make it fast, and judge it on the test part."), Snippet(command, "sh")]

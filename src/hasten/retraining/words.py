@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 FITS: Final = "retrain.fits"
 BY_MAJORITY: Final = "retrain.by-majority"
+BY_CHANCE: Final = "retrain.by-chance"
 REPEATED: Final = "retrain.repeated"
 SHARED: Final = "retrain.shared"
 FEW_TESTED: Final = "retrain.few-tested"
@@ -65,6 +66,10 @@ def _by_majority(facts: Mapping[str, Any]) -> str:
     return f"{_accuracy(facts)}, which is not proven better than {RIVALS['majority']}."
 
 
+def _by_chance(facts: Mapping[str, Any]) -> str:
+    return f"{_accuracy(facts)}, which is not proven better than chance ({share(1 / facts['classes'])})."
+
+
 def _differs(facts: Mapping[str, Any]) -> str:
     return (
         f"The written file predicts {facts['samples']} of {several(facts['total'], 'test sample')}"
@@ -72,9 +77,13 @@ def _differs(facts: Mapping[str, Any]) -> str:
     )
 
 
+_LEARN_MORE: Final = (
+    "Do not ship it: give more samples of each class, check the labels and --preprocess, or use another backbone."
+)
 PHRASES: Final[dict[str, Phrase]] = {
     FITS: Phrase(_fits),
-    BY_MAJORITY: Phrase(_by_majority, "Check the labels and --preprocess, or give more samples."),
+    BY_MAJORITY: Phrase(_by_majority, _LEARN_MORE),
+    BY_CHANCE: Phrase(_by_chance, _LEARN_MORE),
     REPEATED: Phrase("The data holds copies ({samples:count sample}); hasten keeps copies in the same part."),
     SHARED: Phrase(
         lambda facts: (
