@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
-from hasten.core.codec import from_data
 from hasten.core.comparison import Verdict, compare_levels
 from hasten.core.contention import BEYOND_LOAD
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
 from hasten.core.trial import NOTHING, Purpose
-from hasten.show.blocks import Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from hasten.core.phrases import Phrase
     from hasten.core.profile import Profile
     from hasten.core.remark import Remark
     from hasten.core.session import Line
     from hasten.core.trial import Step, Trial
-    from hasten.show.blocks import Block
-
-T = TypeVar("T")
+    from hasten.show.blocks import Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +92,3 @@ def not_examined(practice: str) -> Finding:
 def no_sections(lines: Sequence[Line]) -> list[Section]:
     """Those of a practice whose finding stands with the other verdicts, and that has nothing else to show."""
     return []
-
-
-def studies_section(
-    record: type[T], kind: str, lines: Sequence[Line], view: Callable[[T, str], list[Block]]
-) -> list[Section]:
-    """The studies of one kind in a session, each with a name for its charts; a later one of a label replaces it."""
-    found = {line.label: from_data(record, line.data) for line in lines if line.kind == kind}
-    names = (f"{kind}-{place}" if place else kind for place in range(len(found)))
-    blocks = [block for study, name in zip(found.values(), names, strict=True) for block in view(study, name)]
-    return [Section(kind, kind.capitalize(), tuple(blocks))] if blocks else []

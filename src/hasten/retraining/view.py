@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.codec import from_data, to_data
+from hasten.core.codec import to_data
 from hasten.core.finding import Standing
 from hasten.core.units import duration, size
 from hasten.retraining.facts import HEAD, RetrainFound
@@ -19,7 +19,6 @@ from hasten.show.blocks import (
     Detail,
     Facts,
     Prose,
-    Section,
     Snippet,
     Table,
     answer,
@@ -27,6 +26,7 @@ from hasten.show.blocks import (
     columns,
     known,
     notes,
+    studies_section,
 )
 from hasten.show.charts import from_zero, tooltip, vega_lite
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hasten.core.session import Line
-    from hasten.show.blocks import Block
+    from hasten.show.blocks import Block, Section
 
 # Beyond so many classes a matrix is unreadable; the list of confusions says the same.
 _MOST_IN_MATRIX: Final = 20
@@ -75,11 +75,7 @@ def session_lines(found: RetrainFound) -> list[tuple[str, str, dict[str, Any]]]:
 
 def sections(lines: Sequence[Line]) -> list[Section]:
     """The section of a report: the last retraining of each file."""
-    found = {line.label: from_data(RetrainFound, line.data) for line in lines if line.kind == NAME}
-    blocks = [
-        block for place, one in enumerate(found.values()) for block in view(one, f"{NAME}-{place}" if place else NAME)
-    ]
-    return [Section(NAME, "Retraining", tuple(blocks))] if blocks else []
+    return studies_section(RetrainFound, NAME, lines, view)
 
 
 def _facts(found: RetrainFound) -> Facts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from hasten.core.codec import from_data
 from hasten.core.doubts import gravest
 from hasten.core.units import first_few
 
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from hasten.core.finding import Finding
     from hasten.core.phrases import Phrasebook
     from hasten.core.remark import Remark
+    from hasten.core.session import Line
 
 
 N = TypeVar("N", int, float)
+T = TypeVar("T")
 _MOST_NAMES: Final = 3
 
 
@@ -148,6 +151,16 @@ class Section:
     name: str
     title: str
     blocks: tuple[Block, ...]
+
+
+def studies_section(
+    record: type[T], kind: str, lines: Sequence[Line], view: Callable[[T, str], list[Block]]
+) -> list[Section]:
+    """The studies of one kind in a session, each with a name for its charts; a later one of a label replaces it."""
+    found = {line.label: from_data(record, line.data) for line in lines if line.kind == kind}
+    names = (f"{kind}-{place}" if place else kind for place in range(len(found)))
+    blocks = [block for study, name in zip(found.values(), names, strict=True) for block in view(study, name)]
+    return [Section(kind, kind.capitalize(), tuple(blocks))] if blocks else []
 
 
 def columns(*titles: str) -> tuple[Column, ...]:

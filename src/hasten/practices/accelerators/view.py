@@ -12,8 +12,7 @@ from hasten.core.units import interval_ms, milliseconds, percent, size
 from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFound, Status
 from hasten.practices.accelerators.rules import NAME, comparison_of_outputs, finding_of, ladder_remarks, recommend
 from hasten.practices.accelerators.words import BOOK
-from hasten.practices.practice import studies_section
-from hasten.show.blocks import Cell, Chart, Facts, Table, answer, columns, doubt_notes, known
+from hasten.show.blocks import Cell, Chart, Facts, Table, answer, columns, doubt_notes, known, studies_section
 from hasten.show.charts import Bar, interval_bars, status_of
 
 if TYPE_CHECKING:

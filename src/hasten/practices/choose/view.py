@@ -13,8 +13,19 @@ from hasten.practices.choose.charts import accuracy_spec, front_names, points, s
 from hasten.practices.choose.facts import PRECISIONS, CatalogueFound, ChooseFound, Place, Source
 from hasten.practices.choose.rules import NAME, asked_limits, choice_of, count_kept, finding_of, notes_of
 from hasten.practices.choose.words import BOOK, memory_words
-from hasten.practices.practice import studies_section
-from hasten.show.blocks import Cell, Chart, Facts, Table, answer, columns, doubt_notes, known, notes, sentences
+from hasten.show.blocks import (
+    Cell,
+    Chart,
+    Facts,
+    Table,
+    answer,
+    columns,
+    doubt_notes,
+    known,
+    notes,
+    sentences,
+    studies_section,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,8 +12,20 @@ from hasten.core.units import cost_interval_ms, interval_ms, milliseconds, perce
 from hasten.practices.copies.facts import BOTH, IN, OUT, CopiesFound, CopyRow
 from hasten.practices.copies.rules import NAME, finding_of, recommended_way
 from hasten.practices.copies.words import BOOK, WAY_NAMES
-from hasten.practices.practice import studies_section
-from hasten.show.blocks import Cell, Chart, Detail, Facts, Prose, Snippet, Table, answer, columns, notes, sentences
+from hasten.show.blocks import (
+    Cell,
+    Chart,
+    Detail,
+    Facts,
+    Prose,
+    Snippet,
+    Table,
+    answer,
+    columns,
+    notes,
+    sentences,
+    studies_section,
+)
 from hasten.show.charts import Bar, interval_bars
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from hasten.core.units import first_few, milliseconds, percent, ratio_interval, 
 from hasten.practices.operators.facts import OperatorsFound
 from hasten.practices.operators.rules import NAME, finding_of, kernels_refused
 from hasten.practices.operators.words import BOOK
-from hasten.practices.practice import studies_section
-from hasten.show.blocks import Cell, Facts, Table, answer, columns, known, notes, sentences
+from hasten.show.blocks import Cell, Facts, Table, answer, columns, known, notes, sentences, studies_section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

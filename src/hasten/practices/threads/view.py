@@ -12,7 +12,6 @@ from hasten.core.measurement import Measurement
 from hasten.core.remark import Remark, remark
 from hasten.core.session import merged_rounds
 from hasten.core.units import interval_ms, milliseconds, percent, size
-from hasten.practices.practice import studies_section
 from hasten.practices.threads.facts import Condition, Option, Row, ThreadsFound, option_of
 from hasten.practices.threads.rules import NAME, doubts_of, finding_of, row_from_measurement
 from hasten.practices.threads.words import BOOK, condition_words, option_words
@@ -29,6 +28,7 @@ from hasten.show.blocks import (
     doubt_notes,
     notes,
     sentences,
+    studies_section,
 )
 from hasten.show.charts import LINE_SHAPES, SERIES, drawn_ends, tooltip, vega_lite
 
