@@ -93,35 +93,35 @@ def diff_overlay(found: DiffFound) -> str:
 
 def cut(
     model: Path,
-    first: int,
-    last: int,
+    nodes: tuple[int, int],
     out: Path,
+    plan: Plan = Plan(),
     *,
     private: bool = False,
     data: Data = Data(),
     effort: Effort = Effort(),
 ) -> PartFound:
-    """Write the nodes `first` to `last` of a model as one of their own, with recorded inputs beside it (`.npz`).
+    """Write the nodes from the first to the last as a model of their own, with recorded inputs beside it (`.npz`).
 
-    These are what the tensors hold when the whole model runs on the data, or on seeded inputs. A `private` part has
-    random weights, no names and no recorded inputs.
+    These are what the tensors hold when the whole model runs with the plan on the data, or on seeded inputs. A
+    `private` part has random weights, no names and no recorded inputs.
     """
     from hasten.explanation.recorded_inputs import PartFound, write_part
     from hasten.model.edit.cut import cut_out, make_private
 
-    part = cut_out(pathlib.Path(model), first, last)
+    part = cut_out(pathlib.Path(model), *nodes)
     if private:
         make_private(part)
-    found = PartFound(str(pathlib.Path(out)), (first, last))
+    found = PartFound(str(pathlib.Path(out)), nodes)
     arrays: dict[str, NDArray[Any]] = {}
     if not private:
-        found, arrays = _with_recorded_inputs(found, model, data, effort)
+        found, arrays = _with_recorded_inputs(found, (model, plan), data, effort)
     write_part(found, part.to_bytes(), arrays)
     return found
 
 
 def _with_recorded_inputs(
-    part: PartFound, model: Path, data: Data, effort: Effort
+    part: PartFound, whole: tuple[Path, Plan], data: Data, effort: Effort
 ) -> tuple[PartFound, dict[str, NDArray[Any]]]:
     """What a part reads, recorded; no arrays and the reason where that is not possible."""
     from hasten.data.request import open_data
@@ -131,7 +131,7 @@ def _with_recorded_inputs(
     from hasten.explanation.recorded_inputs import recorded_inputs, workload_of_main
     from hasten.model.edit.cut import inputs_of_cut
 
-    candidate, graph = open_model(model)
+    candidate, graph = open_model(*whole)
     candidate = replace(candidate, workload=workload_of_main(graph, candidate.workload))
     tensors = inputs_of_cut(candidate.path, range(part.nodes[0], part.nodes[1] + 1))
     opened = open_data(data, forms_from_graph(graph, candidate.workload).inputs)

@@ -68,14 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     model, _ = options.model_and_plan(arguments.model, Plan(), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
+    data = options.inputs_from(arguments)
     session = options.session_from(arguments, "accelerators")
     asked = api.AcceleratorOptions(
-        tuple(arguments.delegate),
-        options.data_named(arguments.data),
-        arguments.preprocess,
-        arguments.cache,
-        arguments.pays_from,
-        arguments.all,
+        tuple(arguments.delegate), data.source, data.preprocess, arguments.cache, arguments.pays_from, arguments.all
     )
     with progress_bar("accelerators") as progress:
         effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))

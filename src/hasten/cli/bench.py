@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from hasten.cli import options
 from hasten.cli.presenting import completed, present, recorded
 from hasten.cli.progress import progress_bar
-from hasten.core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -49,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     data = options.inputs_from(arguments)
-    if data.source and arguments.sustained:
-        raise UsageError("--data does not go with --sustained.", "Leave one of them out.")
+    if arguments.sustained:
+        options.refuse_beside("--sustained", {"--data": data.source})
     session = options.session_from(arguments, "bench --sustained" if arguments.sustained else "bench")
     if arguments.sustained:
         with progress_bar("running") as progress:

@@ -96,9 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten import api
     from hasten.practices.choose.facts import PRECISIONS
 
+    timed = {"--candidates": arguments.candidates, "--data": arguments.data, "--limit": arguments.limit}
     if arguments.get:
+        options.refuse_beside("--get", {"--list": arguments.list, **timed})
         return _get(arguments)
     if arguments.list:
+        options.refuse_beside("--list", timed)
         found = api.catalogue(arguments.task, arguments.catalogue)
         show(options.as_json(api.document(found)) if arguments.json else shown(found, verbose=arguments.verbose))
         return 0

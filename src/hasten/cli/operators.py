@@ -24,6 +24,8 @@ from hasten.core.units import several
 if TYPE_CHECKING:
     import argparse
 
+    from hasten.core.plan import Plan
+
 EXAMPLES = """
 hasten operators model.tflite
 hasten operators model.tflite --data images/ -o rewritten/
@@ -100,21 +102,20 @@ def run(arguments: argparse.Namespace) -> int:
 
     model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
     if arguments.cut:
-        return _cut(arguments, model)
+        return _cut(arguments, model, plan)
     if arguments.private:
         raise UsageError("--private goes with --cut only.", "Give --cut A:B as well.")
     if arguments.new_kernel:
         return _write_kernel(arguments, model)
     if arguments.kernel_delegate:
         return _build_delegate(arguments)
-    files = _kernel_files(arguments)
+    files, data = _kernel_files(arguments), options.inputs_from(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     if arguments.out and arguments.session is None:
         make_folder(arguments.out)
         arguments.session = arguments.out / "session.jsonl"
     session = options.session_from(arguments, "operators")
     asked = api.OperatorOptions(tuple(arguments.rewrite), arguments.outputs, arguments.kernels, files)
-    data = api.Data(options.data_named(arguments.data), preprocess=arguments.preprocess)
     out = arguments.out or ""
     with progress_bar("operators") as progress:
         effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))
@@ -125,19 +126,31 @@ def run(arguments: argparse.Namespace) -> int:
     return code or (_KERNEL_REFUSED if found.refused_kernels else 0)
 
 
-def _cut(arguments: argparse.Namespace, model: str) -> int:
+def _cut(arguments: argparse.Namespace, model: str, plan: Plan) -> int:
     from hasten import api
 
+    beside = {
+        "--shape": arguments.shape,
+        "--signature": arguments.signature,
+        "--rewrite": arguments.rewrite,
+        "--outputs": arguments.outputs,
+        "--kernels": arguments.kernels,
+        "--kernel-file": arguments.kernel_file,
+        "--for": arguments.replaces,
+        "--session": arguments.session,
+    }
+    # Nodes are those of the main graph, in the shapes that the file has.
+    options.refuse_beside("--cut", beside)
     if not arguments.out:
         raise UsageError("--cut needs a file to write.", "Give -o part.tflite.")
     if arguments.private and arguments.data:
         raise UsageError("--private keeps no data.", "Leave --data out.")
     inputs = None if arguments.private else arguments.out.with_suffix(".npz")
     refuse_existing(arguments.out, inputs, force=None, model=model)
-    data = api.Data(options.data_named(arguments.data), preprocess=arguments.preprocess)
+    data = options.inputs_from(arguments)
     effort = api.Effort(on=options.target_from(arguments))
     first, last = arguments.cut
-    found = api.cut(model, first, last, arguments.out, private=arguments.private, data=data, effort=effort)
+    found = api.cut(model, (first, last), arguments.out, plan, private=arguments.private, data=data, effort=effort)
     if found.why:
         complain(f"No inputs were recorded: {found.why}", "")
     lines = [f"{found.path}: nodes {first} to {last} of {Path(model).name}"]

@@ -20,7 +20,7 @@ from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, 
 from hasten.core.session import TARGET, SessionWriter, keep_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hasten.api import Fleet
     from hasten.bundle.record import Bundle
@@ -203,6 +203,12 @@ def inputs_from(arguments: argparse.Namespace) -> Data:
         if given and not arguments.data:
             raise UsageError(f"{name} needs --data.", f"Add --data, or leave {name} out.")
     return Data(data_named(arguments.data), preprocess=arguments.preprocess, skip_bad=skip_bad)
+
+
+def refuse_beside(action: str, given: Mapping[str, object]) -> None:
+    """Refuse options that the action would ignore."""
+    for name in (name for name, value in given.items() if value):
+        raise UsageError(f"{name} does not go with {action}.", "Leave one of them out.")
 
 
 def data_named(text: str, *, calibration: bool = False) -> str:

@@ -10,6 +10,7 @@ from litert_run import invoke, loaded
 
 from hasten import api
 from hasten.core.errors import HastenError
+from hasten.core.plan import Plan
 from hasten.model.build_graph import Spec
 from hasten.model.reader import read_graph
 from tests import example_models
@@ -27,7 +28,7 @@ def test_a_part_on_its_recorded_inputs_gives_what_the_whole_gives(dtype: str, tm
     given = np.random.default_rng(1).normal(0, 40, (3, *form.shape)).astype(form.dtype)
     np.savez(tmp_path / "data.npz", x=given)
     last = len(read_graph(model).main.nodes) - 1
-    found = api.cut(model, 4, last, tmp_path / "part.tflite", data=api.Data(str(tmp_path / "data.npz")))
+    found = api.cut(model, (4, last), tmp_path / "part.tflite", data=api.Data(str(tmp_path / "data.npz")))
     assert (found.samples, found.why) == (3, "")
     recorded = np.load(found.inputs)
     assert [values.shape[0] for values in recorded.values()] == [3] * len(recorded)
@@ -44,7 +45,7 @@ def test_inputs_of_the_model_are_recorded_in_the_order_of_the_part(tmp_path: Pat
     g.output(g.concatenation([g.tanh(a), g.relu(z)]), "y")
     model = g.write(tmp_path / "m.tflite")
     np.savez(tmp_path / "data.npz", z=np.full((1, 1, 4), 4.0, np.float32), a=np.full((1, 1, 2), -9.0, np.float32))
-    found = api.cut(model, 1, 2, tmp_path / "part.tflite", data=api.Data(str(tmp_path / "data.npz")))
+    found = api.cut(model, (1, 2), tmp_path / "part.tflite", data=api.Data(str(tmp_path / "data.npz")))
     signature = read_graph(tmp_path / "part.tflite").signature()
     assert signature is not None
     values = dict(zip(signature.inputs, np.load(found.inputs).values(), strict=True))
@@ -53,12 +54,19 @@ def test_inputs_of_the_model_are_recorded_in_the_order_of_the_part(tmp_path: Pat
     np.testing.assert_allclose(inner, np.full((1, 1, 2), -1.0), atol=1e-3)
 
 
+def test_inputs_are_recorded_with_the_plan_that_was_asked_for(tmp_path: Path) -> None:
+    model = tmp_path / "m.tflite"
+    model.write_bytes(example_models.mobilenet_like())
+    found = api.cut(model, (2, 5), tmp_path / "part.tflite", Plan(delegate="/nowhere/lib.so"))
+    assert (found.inputs, "/nowhere/lib.so" in found.why) == ("", True)
+
+
 def test_without_data_seeded_inputs_are_recorded_and_a_private_part_has_none(tmp_path: Path) -> None:
     model = tmp_path / "m.tflite"
     model.write_bytes(example_models.mobilenet_like())
-    found = api.cut(model, 2, 5, tmp_path / "part.tflite")
+    found = api.cut(model, (2, 5), tmp_path / "part.tflite")
     assert (found.source, found.samples > 0) == ("seeded inputs", True)
-    private = api.cut(model, 2, 5, tmp_path / "private.tflite", private=True)
+    private = api.cut(model, (2, 5), tmp_path / "private.tflite", private=True)
     assert (private.inputs, private.samples) == ("", 0)
     assert not (tmp_path / "private.npz").exists()
 
