@@ -93,6 +93,11 @@ class Listed:
     preprocess: str = ""
     label_offset: int = 0
 
+    @property
+    def model(self) -> str:
+        """What the model is called."""
+        return self.name or Path(self.path).stem
+
 
 @dataclass(slots=True)
 class Gathering:
@@ -108,6 +113,8 @@ class Gathering:
     troubles: list[Trouble] = field(default_factory=list)
     errors: list[HastenError] = field(default_factory=list)
     notes: list[Remark] = field(default_factory=list)
+    _folders: dict[Path, str] = field(default_factory=dict)
+    """The folders of files that share their name with another one."""
 
     def run(self) -> list[Contender]:
         """All of them. A UsageError or the first trouble where there are none."""
@@ -117,9 +124,10 @@ class Gathering:
                 "--data needs trained models, and those of the catalogue have random weights.",
                 "Name trained files with --candidates, or get some with hasten choose --get NAME.",
             )
+        made = self.made.resolve()  # what an earlier run has made is not a candidate of its own
+        files = [listed for listed in files if made not in Path(listed.path).resolve().parents]
+        self._folders = _folders_of_namesakes(files)
         for listed in files:
-            if self.made.resolve() in Path(listed.path).resolve().parents:
-                continue  # what an earlier run has made is not a candidate of its own
             self._attempt(listed.path, partial(self._file, listed))
         entries = self._entries(named)
         ground = _common_ground(entries)
@@ -183,10 +191,9 @@ class Gathering:
     def _file(self, listed: Listed) -> None:
         path = Path(listed.path)
         candidate, graph = open_model(path, self.request.plan or _DEFAULT_PLAN, self.request.workload)
-        model = listed.name or path.stem
         row = ModelRow(
             "",
-            model,
+            listed.model,
             precision_of(graph),
             candidate.model.size_bytes,
             Origin.FILE,
@@ -212,10 +219,11 @@ class Gathering:
         )
 
     def _named(self, row: ModelRow, original: Candidate) -> ModelRow:
-        """The row with a name of its own: of two files of one name, with the folder, or else with the content."""
+        """The row with a name of its own: of files of one name, each with its folder, or else with the content."""
         name = f"{row.model} {row.precision}"
-        others = f"{original.path.parent.name}/{name}", f"{name} {original.model.sha256[:8]}"
-        return replace(row, name=self._name(name, *others))
+        folder = self._folders.get(original.path.resolve(), "")
+        names = (f"{folder}/{name}",) if folder else (name, f"{original.path.parent.name}/{name}")
+        return replace(row, name=self._name(*names, f"{name} {original.model.sha256[:8]}"))
 
     def _name(self, *names: str) -> str:
         """The first of these names that no other contender has."""
@@ -349,6 +357,24 @@ def _sorted_out(candidates: Iterable[str], *, trust_bundle: bool) -> tuple[list[
         else:
             files += found
     return list({listed.path: listed for listed in files}.values()), names
+
+
+def _folders_of_namesakes(files: Sequence[Listed]) -> dict[Path, str]:
+    """The folders of files that share their name with another one: as many of them as tell all of these apart."""
+    alike: dict[str, list[Path]] = {}
+    for listed in files:
+        paths, path = alike.setdefault(listed.model, []), Path(listed.path).resolve()
+        if path not in paths:
+            paths.append(path)
+    found: dict[Path, str] = {}
+    for paths in (paths for paths in alike.values() if len(paths) > 1):
+        deepest = max(len(path.parent.parts) for path in paths)
+        for depth in range(1, deepest + 1):
+            folders = [str(Path(*path.parent.parts[-depth:])) for path in paths]
+            if len(set(folders)) == len({path.parent for path in paths}):
+                break
+        found |= dict(zip(paths, folders, strict=True))
+    return found
 
 
 def refuse_missing(candidates: Sequence[str]) -> None:

@@ -67,12 +67,15 @@ def test_two_files_of_one_name_are_told_apart(models: Path, tmp_path: Path) -> N
     other.parent.mkdir()
     other.write_bytes(mobilenet_like(8, 2))
     found = gathered(tmp_path, models / "narrow.tflite", other).contenders
-    assert [one.name for one in found] == ["narrow float32", "other/narrow float32"]
+    assert [one.name for one in found] == ["models/narrow float32", "other/narrow float32"]
     third = tmp_path / "more" / "other" / "narrow.tflite"
     third.parent.mkdir(parents=True)
     third.write_bytes(mobilenet_like(8, 3))
     names = [one.name for one in gathered(tmp_path, models / "narrow.tflite", other, third).contenders]
-    assert len(names) == len(set(names)) == 3
+    above = tmp_path.name
+    assert names == [f"{above}/{folder}/narrow float32" for folder in ("models", "other")] + [
+        "more/other/narrow float32"
+    ]
 
 
 def test_a_model_that_cannot_be_read_is_a_trouble_and_the_others_take_part(models: Path, tmp_path: Path) -> None:
@@ -229,8 +232,8 @@ def test_each_of_two_files_of_one_name_is_quantized(models: Path, tmp_path: Path
     other.write_bytes(mobilenet_like(8, 2))
     found = gathered(tmp_path, models / "narrow.tflite", other, precisions=BOTH).contenders
     assert [(one.name, one.row.reference) for one in found] == [
-        ("narrow float32", ""),
-        ("narrow int8", "narrow float32"),
+        ("models/narrow float32", ""),
+        ("models/narrow int8", "models/narrow float32"),
         ("other/narrow float32", ""),
         ("other/narrow int8", "other/narrow float32"),
     ]
