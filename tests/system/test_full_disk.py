@@ -21,8 +21,8 @@ COMMANDS = {
     "report.html": ("report", SESSION, "-o", "report.html"),
     "report.md": ("report", SESSION, "-o", "report.md"),
     "trace.json": ("trace", "demo", *QUICK, "-o", "trace.json"),
-    "profile.csv": ("profile", "demo", *QUICK, "--csv", "profile.csv"),
-    "nodes.json": ("profile", "demo", *QUICK, "--model-explorer", "nodes.json"),
+    "profile.csv": ("profile", "demo", *QUICK, "--no-roofline", "--csv", "profile.csv"),
+    "nodes.json": ("profile", "demo", *QUICK, "--no-roofline", "--model-explorer", "nodes.json"),
     "summary.md": ("check", "demo", *QUICK, "--limit", "size=1 GB", "--markdown", "summary.md"),
     "threads.svg": ("report", SESSION, "--format", "svg", "-o", "."),
 }

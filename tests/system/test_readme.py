@@ -33,8 +33,8 @@ _SHORT = {
     "quantize": ("--seconds", "5"),
     "tune": ("--budget", "20s"),
 }
-# These take half a minute however short they are asked to be.
-_LONG = ("hasten quantize", "--for size")
+# These take long however short they are asked to be.
+_LONG = ("hasten quantize", "--for size", "hasten accelerators", "hasten diff")
 _PYTHON = re.findall(r"^```python\n(.*?)^```$", _README, flags=re.MULTILINE | re.DOTALL)
 
 

@@ -103,7 +103,7 @@ def test_it_draws_everything_and_asks_for_nothing(browser: Browser, report: Path
             assert size["height"] > 60, name
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_nothing_serious(browser: Browser, short_report: Path, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     with Visit(browser, short_report.as_uri(), 1280, scheme) as visit:

@@ -159,7 +159,7 @@ def _kill_and_resume(place: Path, out: Path, lines: int) -> None:
     assert done.json()["trials"] >= len([levels for levels in before.values() if levels])
 
 
-@pytest.mark.parametrize("lines", [3, 14])
+@pytest.mark.parametrize("lines", [3, pytest.param(14, marks=pytest.mark.slow)])
 def test_killed_it_goes_on(place: Path, tmp_path: Path, lines: int) -> None:
     _kill_and_resume(place, tmp_path / "out", lines)
 

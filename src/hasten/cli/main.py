@@ -45,6 +45,7 @@ _ROOM: Final = "Make room there, or set TMPDIR to a folder that has some."
 _REFUSALS: Final = {
     errno.ENOSPC: _ROOM,
     errno.EDQUOT: _ROOM,
+    errno.EFBIG: "Raise the limit of a file's size: ulimit -f unlimited",
     errno.EROFS: "Set TMPDIR to a folder that can be written.",
     errno.EMFILE: "Raise the limit of open files: ulimit -n 4096",
     errno.ENFILE: "Close other programs.",

@@ -1,8 +1,8 @@
 """The machine's own peaks, measured through the engine: arithmetic by matrix products, bandwidth by sums of vectors.
 
 A peak from a data sheet would blame the engine for what the machine cannot do, and one from another library for what
-this engine never does. Results are kept in the user's cache folder, by machine, engine and number of threads; not those
-that were measured while other programs had the cores.
+this engine never does. Results are kept in the user's cache folder, by machine, engine and number of threads: for good
+if the machine was quiet, else for minutes, as it may become so.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import contextlib
 import hashlib
 import json
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core import doubts
 from hasten.core.cache_folder import cache_folder
-from hasten.core.codec import checked_from_data, to_data
+from hasten.core.codec import checked_from_data, record, to_data
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from hasten.measure.effort import Effort
     from hasten.targets.base import Target
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 _SECONDS_EACH: Final = 0.35
+_DOUBTFUL_SECONDS: Final = 600.0
 _LOUD: Final = (doubts.OTHER_LOAD, doubts.STOLEN_TIME, doubts.THROTTLING)
 # Of a progress bar that then begins anew.
 _PART: Final = 0.3
@@ -45,6 +47,15 @@ _STREAM_MEGABYTES: Final = (0.0625, 0.25, 1, 4, 32)
 _VECTORS: Final = 3
 
 
+@record
+class _Measured:
+    """Peaks as they are kept."""
+
+    peaks: Peaks
+    quiet: bool
+    """Whether nothing else had the cores while each of them was measured."""
+
+
 def measure_peaks(target: Target, threads: int, progress: Progress = no_progress) -> Peaks | Failure:
     """The peaks of the target's machine, from the cache if they are known."""
     try:
@@ -54,14 +65,12 @@ def measure_peaks(target: Target, threads: int, progress: Progress = no_progress
     cache = _cache_file(machine, threads)
     known = _read(cache)
     if known is not None:
-        return known
+        return known.peaks
     found = _measure(target, threads, progress)
     if isinstance(found, Failure):
         return found
-    peaks, quiet = found
-    if quiet:
-        _write(cache, peaks)
-    return peaks
+    _write(cache, found)
+    return found.peaks
 
 
 def peaks_first(effort: Effort, threads: int) -> Peaks | Failure:
@@ -69,8 +78,7 @@ def peaks_first(effort: Effort, threads: int) -> Peaks | Failure:
     return measure_peaks(effort.target, threads, lambda share, text: effort.progress(share * _PART, text))
 
 
-def _measure(target: Target, threads: int, progress: Progress) -> tuple[Peaks, bool] | Failure:
-    """The peaks, and whether the machine was quiet while each of them was measured."""
+def _measure(target: Target, threads: int, progress: Progress) -> _Measured | Failure:
     loads: dict[str, Callable[[], bytes]] = {
         "float arithmetic": lambda: example_models.matmul_chain(_ROWS, _UNITS, _LAYERS),
         "int8 arithmetic": lambda: example_models.matmul_chain(_ROWS, _UNITS, _LAYERS, dtype="int8"),
@@ -98,7 +106,7 @@ def _measure(target: Target, threads: int, progress: Progress) -> tuple[Peaks, b
         int8_gops=_MATMUL_FLOPS / seconds["int8 arithmetic"] / 1e9,
         bandwidth=tuple((size, size / time / 1e9) for size, time in zip(touched, streams, strict=True)),
     )
-    return peaks, all_quiet
+    return _Measured(peaks, all_quiet)
 
 
 def _quickest_seconds(target: Target, path: Path, threads: int) -> tuple[float, bool] | Failure:
@@ -118,17 +126,18 @@ def _cache_file(machine: Machine, threads: int) -> Path:
     return cache_folder() / f"peaks-{key}.json"
 
 
-def _read(path: Path) -> Peaks | None:
-    """Peaks from the cache; None if it has none, or was damaged."""
+def _read(path: Path) -> _Measured | None:
+    """Peaks from the cache; None if it has none, has had doubtful ones for too long, or was damaged."""
     with contextlib.suppress(OSError, ValueError):
-        peaks = checked_from_data(Peaks, json.loads(path.read_text()))
-        rates = (peaks.float_gflops, peaks.int8_gops, *(gbs for _, gbs in peaks.bandwidth))
-        return peaks if peaks.bandwidth and min(rates) > 0 else None
+        known = checked_from_data(_Measured, json.loads(path.read_text()))
+        rates = (known.peaks.float_gflops, known.peaks.int8_gops, *(gbs for _, gbs in known.peaks.bandwidth))
+        is_fresh = known.quiet or time.time() - path.stat().st_mtime < _DOUBTFUL_SECONDS
+        return known if known.peaks.bandwidth and min(rates) > 0 and is_fresh else None
     return None
 
 
-def _write(path: Path, peaks: Peaks) -> None:
+def _write(path: Path, found: _Measured) -> None:
     """A cache that cannot be written costs time, nothing else."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(to_data(peaks)))
+        write_whole(path, json.dumps(to_data(found)))

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 LIFELINE: Final = "HASTEN_LIFELINE"
 """The variable that names this end of the pipe to the parent; without it a program notices between requests only."""
+LOG_END: Final = "hasten: this request failed"
+"""The last line in the log of a request that failed. From a device, answer and log come by two ways."""
 START_FAILED: Final = 71
 """The exit status of a program that failed before it looked at its first request."""
 _SHARE_OF_MEMORY: Final = 0.75
@@ -64,7 +66,9 @@ def serve(create_answer: Callable[[], Answer], memory_mb: int, lifeline: str = "
 
 
 def failed(failure: Failure) -> Message:
-    """The answer of a program that failed; the parent has its log."""
+    """The answer of a program that failed; the parent has its log, and sees where that ends."""
+    with contextlib.suppress(OSError):
+        os.write(sys.stderr.fileno(), f"\n{LOG_END}\n".encode())
     return Message({"ok": False, "failure": {key: value for key, value in asdict(failure).items() if key != "log"}})
 
 

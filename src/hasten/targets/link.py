@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.runner.agent import memory_kills
 from hasten.runner.protocol import Message, ProtocolError, decode, encode, whole
-from hasten.runner.serving import LIFELINE
+from hasten.runner.serving import LIFELINE, LOG_END
 from hasten.runner.shared_memory import create_shared_memory
 from hasten.targets.diagnosis import diagnosed
 from hasten.targets.exit_cause import cause_of_death
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LOG_LINES: Final = 20
 _LOG_TAIL_BYTES: Final = 65_536
+_SECONDS_FOR_LOG: Final = 1.0
 _SECONDS_TO_CLOSE: Final = 2.0
 _PIECE_BYTES: Final = 1 << 20
 # A program on a device writes this first: what a login prints may come before it.
@@ -132,11 +133,14 @@ class ProcessLink:
         """Send a request and wait for its answer; RunnerFailed if there is none in time, or if it is a failure."""
         if self._is_closed:
             raise RunnerFailed(Failure(stage, "target", f"This {self._name} is closed."))
-        patience = _Patience(seconds)
+        patience, logged = _Patience(seconds), os.fstat(self._log.fileno()).st_size
         try:
             self._send(request, patience)
             reply = decode(lambda count: whole(lambda most: self._read(most, patience), count))
-            failure = None if reply.body.pop("ok", False) else Failure(**reply.body["failure"], log=self.log_tail())
+            failure = None
+            if not reply.body.pop("ok", False):
+                self._wait_for_log(logged)
+                failure = Failure(**reply.body["failure"], log=self.log_tail())
         except TimeoutError:
             self.kill()
             raise RunnerFailed(self._hang(stage, seconds)) from None
@@ -266,13 +270,23 @@ class ProcessLink:
             pause = min(2 * pause, 0.02)
         return True
 
+    def _wait_for_log(self, start: int) -> None:
+        """Wait until the log of a failed request is here, from a place on: ssh may bring the answer before it."""
+        deadline = time.monotonic() + _SECONDS_FOR_LOG
+        while LOG_END.encode() not in os.pread(self._log.fileno(), _LOG_TAIL_BYTES, self._tail_start(start)):
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(0.005)
+
+    def _tail_start(self, start: int = 0) -> int:
+        return max(start, os.fstat(self._log.fileno()).st_size - _LOG_TAIL_BYTES)
+
     def _log_lines(self) -> tuple[str, ...]:
         # The child shares the file's position, so it must not be moved: read from a place, do not seek.
         if self._log.closed:
             return ()
-        descriptor = self._log.fileno()
-        start = max(0, os.fstat(descriptor).st_size - _LOG_TAIL_BYTES)
-        lines = os.pread(descriptor, _LOG_TAIL_BYTES, start).decode(errors="replace").splitlines()
+        tail = os.pread(self._log.fileno(), _LOG_TAIL_BYTES, self._tail_start())
+        lines = [line for line in tail.decode(errors="replace").splitlines() if line != LOG_END]
         if self._device is not None and self._pid_there is None:  # what came in place of the program's own output
             lines += self._unread[-_LOG_TAIL_BYTES:].decode(errors="replace").splitlines()
         return tuple(line.rstrip() for line in lines if line.strip())

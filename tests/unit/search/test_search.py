@@ -67,6 +67,7 @@ def test_a_mix_that_is_judged_on_another_plan_is_judged_again(search: Search) ->
     assert other.attempt(request).plan == Plan(threads=2)
 
 
+@pytest.mark.slow
 def test_without_time_nothing_is_mixed(search: Search) -> None:
     work = search.store
     assert search._mixes_of(search._mixer(Plan(), -math.inf), work.make(VariantRequest(RECIPE))) == []

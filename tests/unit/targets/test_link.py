@@ -257,6 +257,22 @@ def test_what_a_login_prints_is_skipped(noise: str) -> None:
     assert (device.ended, device.released) == ([], 1)
 
 
+def test_a_log_that_comes_after_its_answer_is_waited_for() -> None:
+    code = (
+        "import os, time; from hasten.runner.protocol import *; from hasten.runner.serving import LOG_END\n"
+        "decode(lambda count: os.read(0, count))\n"
+        "failure = {'stage': 'load', 'kind': 'engine', 'message': 'failed'}\n"
+        "os.write(1, b''.join(encode(Message({'ok': False, 'failure': failure}))))\n"
+        "time.sleep(0.1)\n"
+        "os.write(2, f'Encountered unresolved custom op: Polish.\\n{LOG_END}\\n'.encode())\n"
+        "os.read(0, 1)\n"
+    )
+    with linked(*python(code)) as link:
+        failure = failure_of(link)
+    assert failure.kind == "model"
+    assert failure.log == ("Encountered unresolved custom op: Polish.",)
+
+
 def test_a_preamble_is_read_once_and_before_requests() -> None:
     program = Program(answering(first="assert read(5) == b'first'"), device=PlantedDevice(), preamble=b"first")
     link = ProcessLink(program)

@@ -142,6 +142,7 @@ def test_what_is_equal_and_faster_is_kept_and_written(tmp_path: Path) -> None:
         api.operators(tmp_path / "m.tflite", out=tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_usual_network_has_nothing_to_gain(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(mobilenet_like())
@@ -151,6 +152,7 @@ def test_a_usual_network_has_nothing_to_gain(tmp_path: Path) -> None:
     assert found.invoke_ms > 0
 
 
+@pytest.mark.slow
 def test_an_open_batch_is_compared_with_several_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rewrite that settles the batch is equal with a batch of 1 only."""
     path = tmp_path / "m.tflite"
