@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -73,3 +75,10 @@ def require_dask() -> None:
         import distributed  # noqa: F401
     except ImportError:
         raise UsageError("A cluster needs Dask distributed, which is not installed.", INSTALL) from None
+
+
+def quiet_dask() -> None:
+    """Keep Dask from logging what is told in a sentence here; HASTEN_DEBUG=1 shows it."""
+    if not os.environ.get("HASTEN_DEBUG"):
+        for name in ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import logging
 import math
-import os
 import queue
 import ssl
 import time
@@ -26,7 +24,7 @@ from hasten.core.failure import Failure
 from hasten.core.units import several
 from hasten.core.version import VERSION
 from hasten.fleet import serving
-from hasten.fleet.address import Tls, check_address, require_dask, security_of
+from hasten.fleet.address import Tls, check_address, quiet_dask, require_dask, security_of
 from hasten.fleet.offers import DEVICE, HOST, NAME, FleetOffer, device_shown, offer_from
 from hasten.fleet.parcel import messages
 from hasten.fleet.place import Missing
@@ -47,13 +45,6 @@ _MOST_ATTEMPTS: Final = 3
 _MOST_SUPPLIES: Final = 5
 # The longest thing between two looks of a job is a round, or a share of an evaluation.
 _STOP_SECONDS: Final = 45.0
-
-
-def _quiet() -> None:
-    """Keep Dask from logging tracebacks of what is told in a sentence here; HASTEN_DEBUG=1 shows them."""
-    if not os.environ.get("HASTEN_DEBUG"):
-        for name in ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @dataclass(slots=True)
@@ -149,7 +140,7 @@ class Cluster:
         require_dask()
         from distributed import Client
 
-        _quiet()
+        quiet_dask()
         try:
             self._client = Client(
                 self.address,

@@ -24,7 +24,7 @@ from hasten.core.codec import to_data
 from hasten.core.errors import DataError, TargetError, UsageError
 from hasten.core.units import several
 from hasten.core.whole_file import write_whole
-from hasten.fleet.address import Tls, check_address, require_dask, security_of
+from hasten.fleet.address import Tls, check_address, quiet_dask, require_dask, security_of
 from hasten.fleet.offers import DEVICE, HOST, NAME
 from hasten.fleet.place import Site
 from hasten.fleet.serving import SITE
@@ -40,10 +40,12 @@ _OTHER_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
 # Files come and descriptions are asked for while every device is busy.
 _SPARE_THREADS: Final = 2
 _JOIN_SECONDS: Final = 60
+# For the worker's process, which begins with Dask's own settings for logs.
+_SILENT: Final = {} if os.environ.get("HASTEN_DEBUG") else {"DASK_LOGGING__DISTRIBUTED": "critical"}
 # A worker shares its machine with what is measured there: it must not wake more often than it has to, and runners must
 # not inherit what Dask sets for workers that compute (one OpenMP thread, another allocator's threshold).
 _QUIET: Final[Mapping[str, Any]] = {
-    "distributed.nanny.pre-spawn-environ": {},
+    "distributed.nanny.pre-spawn-environ": _SILENT,
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "2s",
     "distributed.admin.tick.limit": "1h",
@@ -104,6 +106,7 @@ async def _serve(request: WorkerRequest, site: Site, host: str, told: Path) -> N
     from distributed import Nanny
 
     dask.config.set(_QUIET)  # the nanny hands it on to the process that it starts
+    quiet_dask()  # the nanny lets Dask log again before it has ended
     this = asyncio.current_task()
     assert this is not None, "a coroutine runs in a task"
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
@@ -142,16 +145,18 @@ async def _serve(request: WorkerRequest, site: Site, host: str, told: Path) -> N
 def site_of(request: WorkerRequest, tell: Callable[[str], None]) -> Site:
     """The devices that answer. One that does not is told and left out; where none does, there is nothing to offer."""
     named = named_devices(request.devices, request.name or platform.node())
+    targets = tuple(dict.fromkeys(named.values()))
+    seen = dict(zip(targets, look_at(targets).devices, strict=True))
     found = {}
-    for name, device in zip(named, look_at(list(named.values())).devices, strict=True):
+    for name, device in ((name, seen[target]) for name, target in named.items()):
         if device.machine is None:
             tell(f"Not offering {name}: {BOOK.text(device.why)}")
         else:
             found[name] = replace(device, name=name)
     if not found:
         raise TargetError("None of the devices can be used.", "Look at them with hasten devices.")
-    targets = {name: named[name] for name in found}
-    return Site(Path(request.folder or default_folder()).resolve(), found, targets, request.limits)
+    offered = {name: named[name] for name in found}
+    return Site(Path(request.folder or default_folder()).resolve(), found, offered, request.limits)
 
 
 def named_devices(texts: Sequence[str], worker: str) -> dict[str, str]:

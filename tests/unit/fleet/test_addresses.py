@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,31 @@ def test_certificates_and_address_must_agree(tmp_path: Path) -> None:
         check_address("tcp://lab:8786", whole)
     with pytest.raises(UsageError, match="There is no file"):
         Tls(ca=str(tmp_path / "missing.pem"))
+
+
+class Unreachable:
+    """In place of Dask's nanny: it logs, as the real one does at its end, and joins nobody."""
+
+    logs = False
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        Unreachable.logs = logging.getLogger("distributed.nanny").isEnabledFor(logging.WARNING)
+
+    def __await__(self) -> Any:
+        raise OSError("no scheduler")
+
+
+def test_a_worker_lets_no_line_of_dask_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed, "Nanny", Unreachable)
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    try:
+        with pytest.raises(TargetError, match="cannot join"):
+            worker.serve_site(WorkerRequest(LOCAL), Site(tmp_path, {}, {}))
+        assert not Unreachable.logs
+    finally:
+        logger.setLevel(before)
 
 
 def test_without_dask_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

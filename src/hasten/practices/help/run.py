@@ -81,7 +81,7 @@ def set_up(name: str, progress: Progress = no_progress) -> DevicesFound | Failur
 
 
 def _asked(names: Sequence[str]) -> Sequence[KnownDevice]:
-    return [device_named(name) for name in names] if names else known_devices()
+    return [device_named(name) for name in dict.fromkeys(names)] if names else known_devices()
 
 
 def _each(work: Callable[[KnownDevice], T], asked: Sequence[KnownDevice], progress: Progress) -> list[T]:
