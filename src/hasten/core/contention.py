@@ -60,9 +60,10 @@ def allowed_by_load(
 ) -> Comparison:
     """The comparison; without its verdict where other programs may have made it.
 
-    A file is as large next to other programs as alone. An energy counter counts what they take as well.
+    A file is as large next to other programs as alone. An energy counter counts what they take as well. No load
+    explains a latency that is many times another.
     """
-    if goal is Goal.SIZE:
+    if goal is Goal.SIZE or (goal is Goal.LATENCY and is_beyond_load(found.ratio)):
         return found
     busy = max(busy_cores(first), busy_cores(second))
     counted = goal is Goal.ENERGY and busy > BUSY_CORES and found.verdict is not Verdict.UNDECIDED
@@ -71,6 +72,11 @@ def allowed_by_load(
     if goal is Goal.LATENCY and not _quickest_agree(found.verdict, first, second):
         return replace(found, verdict=Verdict.UNDECIDED, contention=max(busy, BUSY_CORES))
     return found
+
+
+def is_beyond_load(ratio: float) -> bool:
+    """Whether latencies of this ratio differ by more than load on the machine explains."""
+    return ratio <= 0 or max(ratio, 1 / ratio) > BEYOND_LOAD
 
 
 def _is_for_the_load(verdict: Verdict, first: Measurement, second: Measurement) -> bool:

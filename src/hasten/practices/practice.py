@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from hasten.core.comparison import Verdict, compare_levels
-from hasten.core.contention import BEYOND_LOAD
+from hasten.core.contention import is_beyond_load
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import remark
 from hasten.core.trial import NOTHING, Purpose
@@ -64,7 +64,7 @@ class Evidence:
         if trial.id == than.id:
             return Verdict.SAME
         ratio = trial.median_ms / than.median_ms if than.median_ms else math.inf
-        if max(ratio, 1 / ratio) > BEYOND_LOAD:
+        if is_beyond_load(ratio):
             return Verdict.SLOWER if ratio > 1 else Verdict.FASTER
         contended = any(one.against is not None and one.against.contention for one in (trial, than))
         found = None if contended else compare_levels(than.levels, trial.levels, self.base.levels)

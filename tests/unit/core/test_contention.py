@@ -88,6 +88,10 @@ def test_a_plan_that_is_faster_in_spite_of_the_load_is_faster() -> None:
     assert verdicts((2.0, 0.6), (1.05, 2.0), 1.0, busy=1.0)[Verdict.FASTER] >= 54
 
 
+def test_no_load_explains_a_latency_that_is_many_times_another() -> None:
+    assert verdicts((2.0, 682.0), (1.05, 1.5), 1.0, busy=1.0)[Verdict.SLOWER] == 60
+
+
 def test_the_reason_is_kept_with_the_comparison() -> None:
     one, two = simulated(np.random.default_rng(1), (2.0, 1.2), (1.05, 2.5), 1.0)
     found = compare_measurements(measured(1, one, 1.0), measured(2, two, 1.0))

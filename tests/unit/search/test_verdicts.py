@@ -214,6 +214,17 @@ def test_one_round_decides_nothing() -> None:
     assert verdicts([BASE, int8])["quantize"].standing is Standing.UNDECIDED
 
 
+def test_what_is_far_slower_is_not_said_to_be_undecided() -> None:
+    gpu = one_round(trial(ORIGINAL, 1364.0, Plan(accelerator="gpu")), 1364.0)
+    contended = Comparison(Verdict.UNDECIDED, 341.0, (300.0, 380.0), 0.05, 5, contention=1.0)
+    alone = verdicts([BASE, replace(gpu, against=contended)])["accelerators"]
+    assert (alone.standing, alone.remark.code) == (Standing.GOOD, "accelerators.none-faster")
+    beside = verdicts([BASE, gpu, one_round(trial(ORIGINAL, 5.0, NPU), 5.0)])["accelerators"]
+    assert beside.standing is Standing.UNDECIDED
+    assert beside.remark.facts["undecided"] == ["npu"]
+    assert BOOK.text(beside.remark).startswith("Whether the NPU beats the chosen plan is undecided.")
+
+
 def test_enough_rounds_decide() -> None:
     assert verdicts([BASE, trial(ORIGINAL, 4.7)])["threads"].standing is Standing.GOOD
     assert verdicts([BASE, trial(ORIGINAL, 5.0, NPU)])["accelerators"].standing is Standing.GOOD

@@ -238,7 +238,8 @@ def verdict(known: Evidence) -> Finding:
         return Finding(NAME, Standing.TO_DO, remark("accelerators.no-data", **facts))
     if any(trial.is_refused for trial in faster):
         return Finding(NAME, Standing.GOOD, remark("accelerators.none-accurate", **facts))
-    if Verdict.UNDECIDED in verdicts.values():
+    if undecided := [trial.plan.accelerator for trial in ran if verdicts.get(trial.id) is Verdict.UNDECIDED]:
+        facts["undecided"] = undecided
         return Finding(NAME, Standing.UNDECIDED, remark("accelerators.undecided", **facts))
     return Finding(NAME, Standing.GOOD, remark("accelerators.none-faster", **facts))
 

@@ -179,6 +179,14 @@ def _beaten(facts: Mapping[str, Any]) -> str:
     return "the CPU" if "threads" in facts else "the chosen plan"
 
 
+def _open(facts: Mapping[str, Any]) -> str:
+    """Which of them is undecided, where others are decided; sessions from before it was told have all in one."""
+    names = [f"the {name.upper()}" for name in facts.get("undecided", ())]
+    if not names or len(names) == len(facts["rows"]):
+        return "an accelerator beats"
+    return f"{' or '.join(names)} beats"
+
+
 def _against_best(ratio: float) -> str:
     """`22 % slower`, `3.1× slower`, `1.60× faster`."""
     return f"{percent(ratio - 1)} slower" if 1 < ratio < _CLEARLY_SLOWER else speedup(ratio)
@@ -241,7 +249,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         lambda facts: f"No accelerator beats {_beaten(facts)} and keeps the accuracy. {_raced(facts)}"
     ),
     "accelerators.undecided": Phrase(
-        lambda facts: f"Whether an accelerator beats {_beaten(facts)} is undecided. {_raced(facts)}",
+        lambda facts: f"Whether {_open(facts)} {_beaten(facts)} is undecided. {_raced(facts)}",
         "Run hasten accelerators on an idle machine, or raise --budget.",
     ),
     "accelerators.none-faster": Phrase(lambda facts: f"No accelerator beats {_beaten(facts)}. {_raced(facts)}"),
