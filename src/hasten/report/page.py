@@ -12,7 +12,7 @@ from hasten.core.units import several
 from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
 from hasten.show.charts import PALETTES, colored
-from hasten.show.html import Html, element, joined, script_json, section_html
+from hasten.show.html import Html, element, heading, joined, script_json, section_html
 
 if TYPE_CHECKING:
     from hasten.core.session import Session
@@ -95,7 +95,7 @@ def _header(summary: Summary, *, without_charts: bool) -> Html:
     notes += [MISSING] if without_charts else []
     inside = [
         element("p", "hasten report for ", element("strong", summary.title), class_="kicker"),
-        element("h1", summary.headline),
+        element("h1", heading(summary.headline)),
         *(element("p", note, class_="notice") for note in notes),
     ]
     if summary.facts:

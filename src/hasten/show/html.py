@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import several
@@ -21,6 +22,12 @@ _MANY_WORDS, _SENTENCES = 24, 90
 # More would make the list of statuses longer than what it filters.
 _MOST_STATUSES: Final = 8
 _UNPRINTABLE: Final = "\N{REPLACEMENT CHARACTER}"
+# Where a line must not end: between a number and its unit, and inside of "95 % CI", "top-1" and a range of numbers.
+_NO_BREAK: Final = {
+    re.compile(r"(?<=\d) (?=(?:%|[mµ]?s|min|[kMG]?B|pp|[mµ]?J|dB)(?!\w))|(?<=\d %) (?=CI\b)"): "\N{NO-BREAK SPACE}",
+    re.compile(r"(?<=\btop)-(?=\d)"): "\N{NON-BREAKING HYPHEN}",
+    re.compile(r"(?<=\d)–(?=\d)"): "–\N{WORD JOINER}",
+}
 _VOID: Final = frozenset({"meta", "link", "input", "br"})
 
 
@@ -38,6 +45,14 @@ def escaped(value: object) -> Html:
     if not text.isprintable():
         text = "".join(char if char in "\n\t" or char.isprintable() else _UNPRINTABLE for char in text)
     return Html(html.escape(text, quote=True))
+
+
+def heading(text: str) -> Html:
+    """Text in large letters, which has few words a line: numbers stay with their units."""
+    found = str(escaped(text))
+    for place, whole in _NO_BREAK.items():
+        found = place.sub(whole, found)
+    return Html(found)
 
 
 def element(tag: str, *children: object, **attributes: object) -> Html:
@@ -67,15 +82,17 @@ def script_json(data: Any) -> str:
 
 def section_html(section: Section, names: set[str], *, charts: bool) -> Html:
     """A section with its heading; `names` are those of all sections, so that one can link to another."""
-    heading = f"{section.name}-heading"
-    inside = [element("h2", section.title, id=heading)]
+    name = f"{section.name}-heading"
+    inside = [element("h2", heading(section.title), id=name)]
     inside += [_block(block, names, charts=charts) for block in section.blocks]
-    return element("section", joined(inside), id=section.name, aria_labelledby=heading)
+    return element("section", joined(inside), id=section.name, aria_labelledby=name)
 
 
 def _block(block: Block, names: set[str], *, charts: bool) -> Html:
-    if isinstance(block, Headline | Prose):
-        return element("p", block.text, class_="headline" if isinstance(block, Headline) else "lead")
+    if isinstance(block, Headline):
+        return element("p", heading(block.text), class_="headline")
+    if isinstance(block, Prose):
+        return element("p", block.text, class_="lead")
     if isinstance(block, Table):
         return table_html(block)
     if isinstance(block, Chart):
@@ -94,7 +111,7 @@ def _block(block: Block, names: set[str], *, charts: bool) -> Html:
 def _chart(chart: Chart, *, charts: bool) -> Html:
     """The drawing, what it shows in words, and the same numbers as a table."""
     title = f"{chart.name}-title"
-    words = [element("h3", chart.title, id=title), element("p", chart.description, id=f"{chart.name}-words")]
+    words = [element("h3", heading(chart.title), id=title), element("p", chart.description, id=f"{chart.name}-words")]
     table = element(
         "details",
         element("summary", f"The numbers as a table ({several(len(chart.table.rows), 'row')})"),

@@ -65,7 +65,9 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
+        """As a person reads it."""
+        plain = str.maketrans({"\N{NON-BREAKING HYPHEN}": "-", "\N{WORD JOINER}": ""})
+        return " ".join(" ".join(self.words).translate(plain).split())
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for found, attributes in self.tags if found == tag]

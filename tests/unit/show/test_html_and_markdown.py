@@ -23,7 +23,7 @@ from hasten.show.blocks import (
     charts_of,
     columns,
 )
-from hasten.show.html import section_html
+from hasten.show.html import heading, section_html
 from hasten.show.markdown import block_lines, plain, section_lines
 from tests.unit.show.hostile import HOSTILE
 
@@ -99,3 +99,17 @@ def test_markdown_shows_details_too() -> None:
 
 def test_charts_are_found_inside_details() -> None:
     assert [chart.name for chart in charts_of([section("x")])] == ["chart"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("2.3× faster (95 % CI 2.0–2.5)", "2.3× faster (95\u00a0%\u00a0CI 2.0–\u20602.5)"),
+        ("top-1 of 92.1 % in 3.07 ms", "top\u20111 of 92.1\u00a0% in 3.07\u00a0ms"),
+        ("14.0 MB and 5 models, sea-level", "14.0\u00a0MB and 5 models, sea-level"),
+        ("<b>1 s</b>", "&lt;b&gt;1\u00a0s&lt;/b&gt;"),
+    ],
+)
+def test_a_heading_keeps_numbers_with_their_units(text: str, shown: str) -> None:
+    assert heading(text) == shown
+    assert shown in section_html(Section("x", text, (Headline(text),)), {"x"}, charts=False)
