@@ -35,6 +35,7 @@ from hasten.data.sources import open_dataset
 from hasten.evaluate.evaluation import EvaluationData
 from hasten.evaluate.prepared import PreparedSamples
 from hasten.evaluate.run import evaluate
+from hasten.evaluate.runner_pool import IdleRunners
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples
 from hasten.measure.opening import open_model
 from hasten.targets.local import LocalTarget
@@ -158,14 +159,16 @@ def _hasten(models: Sequence[Path], data: Path, preprocess: str) -> tuple[float,
     begin = time.perf_counter()
     # Without labels an evaluation keeps the predicted classes, for others to agree with.
     dataset = replace(open_dataset(str(data)), labelled=False)
-    given = EvaluationData(dataset, preprocess_from_text(preprocess), TopK(1), PreparedSamples())
     target, predicted = LocalTarget(), []
+    idle = IdleRunners(target)
+    given = EvaluationData(dataset, preprocess_from_text(preprocess), TopK(1), PreparedSamples(), idle)
     for model in models:
         candidate, graph = open_model(model)
         result = evaluate(target, candidate, given, graph=graph)
         if isinstance(result, Failure):
             raise result.error(candidate.plan)
         predicted.append([int(str(result.references[position])) for position in result.positions])
+    idle.close()
     return time.perf_counter() - begin, predicted
 
 

@@ -298,7 +298,7 @@ def test_a_model_beyond_the_memory_limit_is_out_of_memory(
     assert (failure.stage, failure.kind, failure.code) == (stage, "out of memory", MEMORY_LIMIT)
 
 
-def test_a_runner_holds_one_model(target: Target, write_model: WriteModel) -> None:
+def test_a_runner_holds_one_model_at_a_time(target: Target, write_model: WriteModel) -> None:
     path = write_model(example_models.one_operator())
     with target.start(Plan()) as runner:
         with pytest.raises(RunnerFailed, match="has not loaded a model"):
@@ -307,6 +307,13 @@ def test_a_runner_holds_one_model(target: Target, write_model: WriteModel) -> No
         with pytest.raises(RunnerFailed, match="has loaded a model already"):
             runner.load(path, Workload())
         assert len(runner.block(0.0, 1).nanoseconds) == 1
+        runner.unload()
+        with pytest.raises(RunnerFailed, match="has not loaded a model"):
+            runner.evaluate([bytes(16)])
+        other = runner.load(write_model(example_models.no_signature()), Workload())
+        values = np.arange(4, dtype=np.float32)
+        (answer,) = runner.evaluate([values.data])
+        assert np.frombuffer(answer, np.float32).tolist() == (2 * values).tolist(), other
 
 
 @pytest.mark.parametrize("name", ["model_float.tflite", "model_int8.tflite"])

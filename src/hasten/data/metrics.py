@@ -97,7 +97,7 @@ class TopK(_Mean):
     def _tied(self, scores: Array) -> bool:
         if len(scores) <= self.k:
             return False
-        last = np.partition(scores, -self.k)[-self.k]
+        last = scores.max() if self.k == 1 else np.partition(scores, -self.k)[-self.k]
         return bool(np.count_nonzero(scores >= last) > self.k)
 
 

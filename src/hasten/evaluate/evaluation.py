@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hasten.data.dataset import Dataset, Label
     from hasten.data.metrics import Metric
     from hasten.evaluate.prepared import PreparedSamples
+    from hasten.evaluate.runner_pool import IdleRunners
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class EvaluationData:
     """None for the one that suits the labels and the output."""
     prepared: PreparedSamples | None = None
     """Where samples are kept for the next model, if there will be one."""
+    idle: IdleRunners | None = None
+    """Where runners wait for the next model, if there will be one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ R = TypeVar("R", covariant=True)
 _MOST_SAMPLES_A_REQUEST: Final = 64
 # Few and large requests: around each one the runner waits for its next, and the parent for the interpreter's lock.
 _MOST_BYTES_A_REQUEST: Final = 16 * 2**20
-# For each runner, so that none waits long for the last one.
+# For each runner, so that a floor is decided soon, and an interruption heard.
 _ROUNDS: Final = 16
 # Long enough to make a request cheap, short enough for a bar that moves and for an interruption.
 _MOST_MS_A_REQUEST: Final = 500.0
@@ -82,6 +82,8 @@ def with_runners(
         candidate, runners = _spread(target, candidate, options)
     except RunnerFailed as failed:
         return failed.failure
+    if data.prepared is not None:
+        data.prepared.open()
     forms = forms_from_graph(graph, candidate.workload).inputs
     prefetch = Prefetch(
         data.dataset,
@@ -92,7 +94,7 @@ def with_runners(
         seed=options.seed,
         threads=runners,
     )
-    with RunnerPool(target, candidate, runners) as pool:
+    with RunnerPool(target, candidate, runners, data.idle) as pool:
         try:
             load = pool.open()
             prefetch.end()
@@ -148,7 +150,9 @@ class Feeding(Generic[T]):
         pending: deque[Future[list[T | Skipped]]] = deque()
         pool = ThreadPoolExecutor(threads, thread_name_prefix="evaluate")
         try:
-            while batch := list(islice(samples, self.batch_size)):
+            left = self.total
+            while batch := list(islice(samples, self._next_size(left))):
+                left = None if left is None else left - len(batch)
                 pending.append(pool.submit(self._process, batch))
                 if len(pending) > threads + 1:
                     yield pending.popleft().result()
@@ -157,6 +161,10 @@ class Feeding(Generic[T]):
         finally:
             self._stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _next_size(self, left: int | None) -> int:
+        """Fewer samples a request towards the end, so that no runner waits long for the last one."""
+        return self.batch_size if left is None else max(1, min(self.batch_size, left // (2 * self._pool.size)))
 
     def _process(self, batch: list[tuple[int, Sample]]) -> list[T | Skipped]:
         """Prepare, predict and score. A bad sample is left out of the request, but keeps its place in the results."""
@@ -187,11 +195,9 @@ class Feeding(Generic[T]):
         if known is not None:
             return known
         arrays = self._prefetch.take(position) if self._prefetch is not None else None
-        if shelf is None:
-            return arrays if arrays is not None else self.preparer.prepare(sample, self._buffers(place))
-        arrays = arrays if arrays is not None else self.preparer.prepare(sample)
-        shelf.put(position, arrays)
-        return arrays
+        if arrays is None:
+            arrays = self.preparer.prepare(sample, self._buffers(place))
+        return arrays if shelf is None else shelf.put(position, arrays)
 
     def _buffers(self, place: int) -> tuple[Array, ...]:
         """Memory for one sample of a batch; each thread has its own, and is done with it when its batch is."""

@@ -1,10 +1,17 @@
-"""Samples prepared once for all models that take the same inputs: to read an image costs as much as to run it."""
+"""Samples prepared once for all models that take the same inputs: to read an image costs as much as to run it.
+
+They lie in memory that runners on this machine can read, so that no evaluation but the first copies them there.
+"""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hasten.runner.shared_memory import create_common_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,6 +20,7 @@ if TYPE_CHECKING:
     from hasten.data.dataset import Array, Dataset
     from hasten.data.preprocess import Preprocess
     from hasten.data.tensor_forms import TensorForm
+    from hasten.runner.shared_memory import CommonMemory
 
     _Key = tuple[int, tuple[TensorForm, ...], tuple[Preprocess, ...]]
 
@@ -35,17 +43,21 @@ class Shelf:
         """The inputs of a sample, not to be changed; None where they are not there."""
         return self._found.get(position)
 
-    def put(self, position: int, arrays: tuple[Array, ...]) -> None:
-        """Keep the inputs of a sample, if there is room."""
-        if self.store.take_room(sum(array.nbytes for array in arrays)):
-            self._found[position] = arrays
+    def put(self, position: int, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Keep a copy of a sample's inputs, if there is room; the copy, or the inputs themselves."""
+        kept = self.store.copied(arrays)
+        if kept is None:
+            return arrays
+        self._found[position] = kept
+        return kept
 
 
 class PreparedSamples:
     """Shelves by data, form of the inputs and preparation. Safe to use from several threads."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._left = most_bytes
+        self._left, self._most = most_bytes, most_bytes
+        self._memory: CommonMemory | None = None
         self._lock = threading.Lock()
         self._shelves: dict[_Key, tuple[object, Shelf]] = {}
 
@@ -59,15 +71,29 @@ class PreparedSamples:
             _, shelf = self._shelves.setdefault(key, (dataset.samples, Shelf(self)))
             return shelf
 
+    def open(self) -> None:
+        """Have the memory ready before runners start that are to see it."""
+        with self._lock:
+            if self._memory is None:
+                self._memory = create_common_memory(self._most)
+
     def has(self, dataset: Dataset, forms: Sequence[TensorForm]) -> bool:
         """Whether samples of this data are there in this form, so that none need to be prepared ahead."""
         with self._lock:
             keys = [key for key, (_, shelf) in self._shelves.items() if len(shelf)]
         return any(key[:2] == (id(dataset.samples), tuple(forms)) for key in keys)
 
-    def take_room(self, wanted: int) -> bool:
-        """Whether so many bytes still fit; they count from then on."""
+    def copied(self, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
+        """A copy of these in memory that runners see, where there is such memory; None where there is no room."""
+        wanted = sum(array.nbytes for array in arrays)
         with self._lock:
-            fits = wanted <= self._left
-            self._left -= wanted if fits else 0
-            return fits
+            if wanted > self._left:
+                return None
+            self._left -= wanted
+        return tuple(self._copy(array) for array in arrays)
+
+    def _copy(self, array: Array) -> Array:
+        place = self._memory.take(array.nbytes) if self._memory is not None else None
+        kept = np.empty_like(array) if place is None else np.frombuffer(place, array.dtype).reshape(array.shape)
+        kept[...] = array
+        return kept

@@ -226,7 +226,8 @@ class RaceJob(_OfAnOrder):
             trials += self._timed(group, rounds.tracks)
         judge = _Judge(place, opened, self)
         known = {trial.choice: trial for trial in trials}  # the device's best is in every group: the last one counts
-        judged = tuple(judge.judged(entry, known[entry.id], candidates[entry.id]) for entry in self.entries)
+        with contextlib.closing(judge):
+            judged = tuple(judge.judged(entry, known[entry.id], candidates[entry.id]) for entry in self.entries)
         return RaceResult(self.device, judged, tuple(kept))
 
     def _groups(self) -> Iterator[list[Entry]]:
@@ -280,6 +281,10 @@ class _Judge:
             lambda text: place.stream.progress(1.0, text),
             lambda note: None,
         )
+
+    def close(self) -> None:
+        """End the runners that wait for another choice."""
+        self._judge.close()
 
     def judged(self, entry: Entry, timed: FleetTrial, candidate: Candidate) -> FleetTrial:
         """The trial with its state against the floor here."""

@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 VERSION: Final = 2
+UNLOAD: Final = "unload"
+"""The request after which a runner knows of no model: what it wrote before is about another one."""
 _LENGTH: Final = struct.Struct("<Q")
 # A request or an answer is small; tensors travel as frames. More than this is not a message of ours.
 _MOST_JSON_BYTES: Final = 64 * 1024 * 1024
@@ -54,7 +57,9 @@ def decode(read_exactly: Callable[[int], bytes]) -> Message:
         sizes = [_frame_size(size) for size in body.pop("frames")]
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise ProtocolError(f"its output is no message ({error})") from error
-    return Message(body, tuple(read_exactly(size) for size in sizes))
+    # In one piece: a read for each would cost more than many a frame. Copies, as each must begin where numbers may.
+    data = read_exactly(sum(sizes))
+    return Message(body, tuple(data[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)))
 
 
 def whole(read: Callable[[int], bytes], count: int) -> bytes:

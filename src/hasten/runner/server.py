@@ -1,4 +1,4 @@
-"""Answers requests: hello, load, block, profile, evaluate (one sample or many), close. One loaded model a process."""
+"""Answers requests: hello, load, block, profile, evaluate (one sample or many), unload, close. One model at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hasten.engine.model_file import check_model_file
 from hasten.engine.profiler import Profiler
 from hasten.runner.kept_samples import KeptSamples
 from hasten.runner.machine import ConditionsMeter, MemoryMeter, describe_machine, keep_to_cores
-from hasten.runner.protocol import VERSION, Message
+from hasten.runner.protocol import UNLOAD, VERSION, Message
 from hasten.runner.serving import failed
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Server:
             "block": ("run", self._block),
             "profile": ("profile", self._profile),
             "layers": ("profile", self._layers),
+            UNLOAD: ("load", self._unload),
             "evaluate": ("evaluate", self._evaluate),
             "evaluate_many": ("evaluate", self._evaluate_many),
             "copies": ("load", self._copies),
@@ -115,6 +116,13 @@ class Server:
                 "outputs": [_describe(tensor) for tensor in self._model.outputs],
             }
         )
+
+    def _unload(self, _request: Message) -> Message:
+        """Let the model go, so that an evaluation of the next one needs no other process. Timings have fresh ones."""
+        self._loaded().close()
+        self._model = None
+        self._profiler = self._copy_ways = None
+        return Message({})
 
     def _block(self, request: Message) -> Message:
         model = self._loaded()

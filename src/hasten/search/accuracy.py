@@ -23,6 +23,7 @@ from hasten.evaluate.intervals import interval_of_scores
 from hasten.evaluate.other_outputs import RUINED, SAMPLES, OtherOutputs
 from hasten.evaluate.prepared import PreparedSamples
 from hasten.evaluate.run import evaluate
+from hasten.evaluate.runner_pool import IdleRunners
 from hasten.evaluate.scoring import check_labels, metric_by_labels
 from hasten.evaluate.split import CALIBRATION_SAMPLES, calibration_samples, parts
 from hasten.evaluate.sufficiency import commonest_label, data_sufficiency, doubt_by_chance
@@ -78,7 +79,11 @@ class AccuracyJudge:
         self._few: list[dict[str, Any]] = []
         self._outputs = forms_from_graph(self._graph, self._candidate.workload).outputs
         self._others: Evaluation | None = None
-        self._shelves = PreparedSamples()
+        self._shelves, self._idle = PreparedSamples(), IdleRunners(target)
+
+    def close(self) -> None:
+        """End the runners that wait for another candidate."""
+        self._idle.close()
 
     def part(self, name: str) -> Dataset:
         """One part of the data; always the same samples."""
@@ -272,7 +277,8 @@ class AccuracyJudge:
     ) -> Evaluation:
         graph = read_graph(candidate.path)
         by_scale = inputs_by_scale(self._graph, graph, candidate.workload)
-        data = EvaluationData(dataset, replace(self._data.preprocess, by_scale=by_scale), metric, self._shelves)
+        preprocess = replace(self._data.preprocess, by_scale=by_scale)
+        data = EvaluationData(dataset, preprocess, metric, self._shelves, self._idle)
         found = self.evaluate(self._target, candidate, data, options=options, against=against, graph=graph)
         if isinstance(found, Failure):
             raise error_of(found, candidate, self._target)

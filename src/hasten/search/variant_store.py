@@ -125,8 +125,9 @@ class VariantStore:
         self._gains.clear()
 
     def close(self) -> None:
-        """End the process that makes variants, and leave the folder."""
+        """End the processes that make and evaluate variants, and leave the folder."""
         self.maker.close()
+        self.judge.close()
         self.folder.close()
 
     def variant(self, name: str) -> Trial:

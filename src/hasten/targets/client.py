@@ -14,7 +14,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.machine import Machine
 from hasten.core.placement import Placement
 from hasten.core.remark import remark_from_data
-from hasten.runner.protocol import VERSION, Message
+from hasten.runner.protocol import UNLOAD, VERSION, Message
 from hasten.targets.sent_samples import FEWEST_BYTES, byte_count, sample_key
 
 if TYPE_CHECKING:
@@ -100,6 +100,10 @@ class RunnerClient:
         """Load a model and run it once."""
         body = self._ask("load", "load", **self._on_device(path, workload), profiling=profiling).body
         return from_data(LoadReport, {**body, "init_ms": sum(body["load_times"].values())})
+
+    def unload(self) -> None:
+        """Let the model go, so that the runner can load another one, for whatever plan of its kind."""
+        self._ask("load", UNLOAD)
 
     def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
         """Time runs until the seconds are over or `most` runs are done, after `lead` runs that do not count."""

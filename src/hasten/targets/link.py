@@ -15,9 +15,9 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.runner.agent import memory_kills
-from hasten.runner.protocol import Message, ProtocolError, decode, encode, whole
+from hasten.runner.protocol import UNLOAD, Message, ProtocolError, decode, encode, whole
 from hasten.runner.serving import LIFELINE, LOG_END
-from hasten.runner.shared_memory import create_shared_memory
+from hasten.runner.shared_memory import common_memories, create_shared_memory
 from hasten.targets.diagnosis import diagnosed
 from hasten.targets.exit_cause import cause_of_death
 
@@ -101,11 +101,14 @@ class ProcessLink:
         self._name, self._device, self._preamble = program.name, program.device, program.preamble
         self._pid_there: int | None = None
         self._unread = b""
+        self._log_start = 0
         self._kills_before = memory_kills() if program.is_here else None
         self._is_closed = False
         self._memory = create_shared_memory() if program.is_here else None
         runners_end, self._lifeline = os.pipe()
-        inherited = (runners_end,) if self._memory is None else (runners_end, self._memory.descriptor)
+        self._common = common_memories() if self._memory is not None else ()
+        own = () if self._memory is None else (self._memory.descriptor,)
+        inherited = (runners_end, *own, *(memory.descriptor for memory in self._common))
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
             self._process = program.start(self._log, inherited=inherited, more={LIFELINE: str(runners_end)})
@@ -151,6 +154,8 @@ class ProcessLink:
             raise RunnerFailed(self._stranger(stage, error)) from None
         if failure is not None:
             raise RunnerFailed(diagnosed(failure, self._log_lines()))
+        if request.body.get("request") == UNLOAD:
+            self._log_start = os.fstat(self._log.fileno()).st_size
         return reply
 
     def tell(self, request: Message, seconds: float) -> bool:
@@ -174,8 +179,15 @@ class ProcessLink:
         if self._preamble:
             self._write(self._preamble, patience)
             self._preamble = b""
-        for piece in encode(request if self._memory is None else self._memory.take_over(request)):
+        for piece in encode(self._with_shared_frames(request)):
             self._write(piece, patience)
+
+    def _with_shared_frames(self, request: Message) -> Message:
+        """The request, its frames in memory that the runner has, too, where there is such memory."""
+        if self._memory is None or not request.frames:
+            return request
+        found = next(filter(None, (memory.refer(request) for memory in self._common)), None)
+        return found or self._memory.take_over(request)
 
     def close(self) -> None:
         """End the runner, kindly if it listens. Safe to call more than once."""
@@ -208,6 +220,7 @@ class ProcessLink:
             self._process.wait()
 
     def _close_memory(self) -> None:
+        self._common = ()
         if self._memory is not None:
             self._memory.close()
 
@@ -285,7 +298,7 @@ class ProcessLink:
         # The child shares the file's position, so it must not be moved: read from a place, do not seek.
         if self._log.closed:
             return ()
-        tail = os.pread(self._log.fileno(), _LOG_TAIL_BYTES, self._tail_start())
+        tail = os.pread(self._log.fileno(), _LOG_TAIL_BYTES, self._tail_start(self._log_start))
         lines = [line for line in tail.decode(errors="replace").splitlines() if line != LOG_END]
         if self._device is not None and self._pid_there is None:  # what came in place of the program's own output
             lines += self._unread[-_LOG_TAIL_BYTES:].decode(errors="replace").splitlines()
