@@ -17,6 +17,8 @@ TOGETHER: Final = "together"
 """All rewrites that apply, at once: one may open the way for another."""
 FASTER_ALONE: Final = "faster-alone"
 """All rewrites that are faster alone, at once."""
+NOT_ALONE: Final = "operators.not-alone"
+"""Why a rewrite has no time of its own: there was none to race it alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ class Tried:
     @property
     def is_faulty(self) -> bool:
         """Whether it was seen to compute something else, or to fail; what was not compared yet was not."""
-        return bool(self.why.code) and (not self.is_equal or self.comparison is None)
+        told = self.why.code not in ("", NOT_ALONE)
+        return told and (not self.is_equal or self.comparison is None)
 
 
 @record

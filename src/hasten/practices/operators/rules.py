@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.comparison import Verdict
+from hasten.core.comparison import FEWEST_WHEN_CLEAR, Verdict
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import Purpose
-from hasten.practices.operators.facts import OperatorsFound, Place
+from hasten.practices.operators.facts import NOT_ALONE, OperatorsFound, Place
 from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
@@ -75,6 +75,16 @@ def worth_proving(tried: Tried) -> bool:
     return tried.is_equal and tried.comparison is not None and tried.comparison.leaning is Verdict.FASTER
 
 
+def hides_gains(together: Tried) -> bool:
+    """Whether all rewrites together lose, so that one of them may win all the same; or do not run."""
+    return together.comparison is None or together.comparison.leaning is Verdict.SLOWER
+
+
+def has_time_alone(rewrites: int, each_s: float, left_s: float) -> bool:
+    """Whether each rewrite and the original get as many rounds in this time as a clear difference needs."""
+    return FEWEST_WHEN_CLEAR * each_s * (rewrites + 1) <= left_s
+
+
 def reason_of(found: Comparison) -> Remark:
     """Why something that was timed is not kept; or that it is faster."""
     facts = {"ratio": found.ratio, "ci95": found.ci95, "rounds": found.rounds}
@@ -103,7 +113,12 @@ def finding_of(found: OperatorsFound) -> Finding:
     top = found.places[0] if found.places else None
     share = top.gain_ms / found.invoke_ms if top is not None and found.invoke_ms else 0.0
     single = [one for one in found.tried if one.is_single]
-    facts = {"tried": len(single), "failed": sum(not one.is_equal for one in single), "share": share}
+    facts = {
+        "tried": len(single),
+        "failed": sum(not one.is_equal for one in single),
+        "only_together": any(one.why.code == NOT_ALONE for one in single),
+        "share": share,
+    }
     where = {} if top is None else {"op": top.op, "location": top.location}
     return Finding(NAME, Standing.GOOD, remark("operators.nothing-to-gain", **facts, **where))
 

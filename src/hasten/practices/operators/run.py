@@ -42,9 +42,16 @@ from hasten.practices.operators.equality import (
     other_batches,
     own_rounding,
 )
-from hasten.practices.operators.facts import FASTER_ALONE, TOGETHER, OperatorOptions, OperatorsFound, Tried
+from hasten.practices.operators.facts import FASTER_ALONE, NOT_ALONE, TOGETHER, OperatorOptions, OperatorsFound, Tried
 from hasten.practices.operators.kernels import Kernels, build_kernels, fault_folder
-from hasten.practices.operators.rules import places_of, reason_of, worth_keeping, worth_proving
+from hasten.practices.operators.rules import (
+    has_time_alone,
+    hides_gains,
+    places_of,
+    reason_of,
+    worth_keeping,
+    worth_proving,
+)
 from hasten.rewrites.registry import rewrites_for, rewrites_named
 from hasten.rewrites.rewrite import Change, Rewrite, apply
 
@@ -67,6 +74,8 @@ _PROFILE_S: Final = 4.0
 _LATENCY_S: Final = 0.5
 _SHARE_OF_PROFILE: Final = 0.2
 _SHARE_OF_RACE: Final = 0.8
+# What all rewrites together get of the time for racing before each is raced alone; they rarely need it all.
+_SHARE_OF_TOGETHER: Final = 0.6
 # Several pairs of fresh processes, without which there is no verdict.
 _LEAST_PROOF_S: Final = 6.0
 _MOST_PROOF_S: Final = 20.0
@@ -158,7 +167,7 @@ class _Study:
         self._make()
         self._check(self.attempts)
         self._put_together()
-        self._race(self.attempts, _SHARE_OF_RACE * self._schedule.seconds)
+        self._race_all(_SHARE_OF_RACE * self._schedule.seconds)
         self._conclude()
         self.effort.progress(1.0, "done")
         return None
@@ -376,24 +385,50 @@ class _Study:
 
     # -- racing
 
-    def _race(self, attempts: Sequence[_Attempt], until_s: float) -> None:
-        """Those that are equal against the original, in turns, until that time of the study."""
+    def _race_all(self, until_s: float) -> None:
+        """All rewrites together first, and the user's kernels; then each alone, if there is time or a need.
+
+        A slow model has time for enough rounds of two candidates, and not of twenty.
+        """
+        equal = [attempt for attempt in self.attempts if attempt.tried.is_equal]
+        first = [one for one in equal if one.tried.what == TOGETHER or one.tried.of_user]
+        alone = [one for one in equal if one not in first]
+        together = next((one for one in first if one.tried.what == TOGETHER), None)
+        if together is None:
+            self._race(equal, until_s)
+            return
+        begun_s = self._schedule.elapsed_s
+        each_s = self._race(first, begun_s + _SHARE_OF_TOGETHER * (until_s - begun_s))
+        left_s = until_s - self._schedule.elapsed_s
+        if hides_gains(together.tried) or has_time_alone(len(alone), each_s, left_s):
+            self._race(alone, until_s)
+            return
+        for attempt in alone:
+            attempt.tried = replace(attempt.tried, why=remark(NOT_ALONE))
+
+    def _race(self, attempts: Sequence[_Attempt], until_s: float) -> float:
+        """Those that are equal against the original, in turns, until that time of the study.
+
+        Returns the seconds that a round took for each of them.
+        """
         racing = [attempt for attempt in attempts if attempt.tried.is_equal]
         if not racing:
-            return
+            return 0.0
         rounds = Rounds(self.effort.target, [self.candidate, *(attempt.candidate for attempt in racing)])
 
         def tell(state: str) -> None:
             left = several(len(rounds.alive) - 1, "rewrite")
             self.effort.progress(min(self._schedule.share, 0.95), f"{state}: {left}")
 
-        until = now() + max(0.0, until_s - self._schedule.elapsed_s)
+        begun = now()
+        until = begun + max(0.0, until_s - self._schedule.elapsed_s)
         fewest = FEWEST_WHEN_CLEAR
         run_race(rounds, until, base=lambda rounds: rounds.tracks[0], fewest=fewest, tell=tell, keep=self.effort.keep)
         for attempt, track in zip(racing, rounds.tracks[1:], strict=True):
             found = comparison(rounds.tracks[0], track)
             why = reason_of(found) if found is not None else remark("operators.failed", message=_message(track.failure))
             attempt.tried = replace(attempt.tried, comparison=found, why=why)
+        return (now() - begun) / max(1, sum(len(track.rounds) for track in rounds.tracks))
 
     # -- concluding
 

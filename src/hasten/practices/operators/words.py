@@ -42,11 +42,17 @@ def _use(facts: Mapping[str, Any]) -> str:
     return f"{told} where the application reads none of these." if facts["dropped"] else f"{told}."
 
 
+def _came_to(facts: Mapping[str, Any]) -> str:
+    if facts.get("only_together"):  # sessions from before it was told have none
+        return ", together they are no faster" if not facts.get("failed") else ", together the others are no faster"
+    return ", none was faster" if not facts.get("failed") else ", none of the others was faster"
+
+
 def _nothing(facts: Mapping[str, Any]) -> str:
     if facts["tried"]:
         failed = f", {facts['failed']} failed" if facts.get("failed") else ""
         all_failed = facts.get("failed") == facts["tried"]
-        came_to = "" if all_failed else ", none was faster" if not failed else ", none of the others was faster"
+        came_to = "" if all_failed else _came_to(facts)
         first = f"Nothing to gain by rewriting: {several(facts['tried'], 'rewrite')} applied{failed}{came_to}."
     else:
         first = "Nothing to gain by rewriting: no rewrite applies to this graph."
@@ -103,6 +109,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "operators.slower": Phrase("It is slower."),
     "operators.same": Phrase("It is no faster."),
     "operators.undecided": Phrase("Its effect is undecided after {rounds:count round}."),
+    "operators.not-alone": Phrase("It was timed only together with the others."),
     "operators.not-equal": Phrase(_error),
     "operators.failed": Phrase("The rewritten model does not run. {message}"),
     "operators.not-confirmed": Phrase("Fresh processes do not confirm it ({verdict})."),

@@ -14,7 +14,7 @@ from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, Profile
 from hasten.core.remark import remark
 from hasten.custom_kernels.words import WRONG
-from hasten.practices.operators.facts import FASTER_ALONE, TOGETHER, Tried
+from hasten.practices.operators.facts import FASTER_ALONE, NOT_ALONE, TOGETHER, Tried
 from hasten.practices.operators.rules import finding_of, places_of, worth_keeping, worth_proving
 from hasten.practices.operators.view import view
 from hasten.practices.operators.words import BOOK
@@ -128,6 +128,14 @@ def test_what_failed_is_not_called_slow(equal: tuple[bool, ...], said: str) -> N
         for at, one in enumerate(equal)
     )
     assert said in BOOK.text(finding_of(replace(examples.nothing(), tried=tried)).remark)
+
+
+def test_what_was_timed_only_together_is_said_so() -> None:
+    one = Tried("r", (0,), 1, 0.0, max_error=0.0, why=remark(NOT_ALONE), of_user=True)
+    all_ = replace(one, what=TOGETHER, comparison=compare_rounds([0.0] * 6), why=remark("operators.same"))
+    found = replace(examples.nothing(), tried=(one, all_))
+    assert "1 rewrite applied, together they are no faster." in BOOK.text(finding_of(found).remark)
+    assert found.refused_kernels == ()
 
 
 def test_the_verdict_says_what_was_won_or_why_nothing_can_be() -> None:

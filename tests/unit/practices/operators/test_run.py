@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from hasten import api
-from hasten.core.comparison import Verdict
+from hasten.core.comparison import Comparison, Verdict, compare_rounds
 from hasten.core.errors import UsageError
 from hasten.core.finding import Standing
 from hasten.core.plan import Plan
+from hasten.core.remark import remark
+from hasten.demo import MODEL
+from hasten.explanation.inner_tensors import Subject
 from hasten.measure.opening import open_model
+from hasten.measure.schedule import Schedule
 from hasten.model.reader import read_graph
 from hasten.practices.operators import run as study
+from hasten.practices.operators.facts import TOGETHER, Tried
 from hasten.practices.operators.rules import finding_of
 from hasten.rewrites.dead_code import DEAD_CODE
 from hasten.rewrites.registry import GPU_REWRITES, REWRITES
@@ -23,12 +30,13 @@ from tests.example_models import dynamic_batch, mobilenet_like
 from tests.model_builder import ModelBuilder
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from hasten.model.edit.graph import EditedGraph
     from hasten.practices.operators.facts import OperatorsFound
 
 SHORT = api.Effort(4.0)
+SAME, FASTER, SLOWER = (compare_rounds([log_ratio] * 6) for log_ratio in (0.0, -0.3, 0.3))
 
 
 def roundabout(folder: Path) -> Path:
@@ -190,3 +198,48 @@ def test_outputs_are_dropped_on_request_only(tmp_path: Path) -> None:
     assert list(signature.outputs) == ["small"]
     with pytest.raises(UsageError, match="has no output 'medium'"):
         api.operators(model, options=api.OperatorOptions(outputs=("medium",)), effort=SHORT)
+
+
+def raced_by(
+    monkeypatch: pytest.MonkeyPatch, together: Comparison | None, each_s: float, *, of_user: bool = False
+) -> tuple[list[list[str]], dict[str, str]]:
+    """Which rewrites were raced together, in which order, and why each stands as it does; ten of them apply."""
+    candidate, graph = open_model(MODEL)
+    asked = study._Study(candidate, graph, Path(), api.Effort(40.0), api.OperatorOptions(), None)
+    clock, races = [10.0], list[list[str]]()
+    asked._schedule = Schedule(40.0, clock=lambda: clock[0])
+    clock[0] += 10.0
+    for what in [*(f"r{number}" for number in range(10)), TOGETHER]:
+        tried = Tried(what, (0,), 1, 0.0, max_error=0.0, of_user=of_user and what == "r0")
+        asked.attempts.append(study._Attempt(tried, Subject(candidate, graph), frozenset({what})))
+
+    def race(self: study._Study, attempts: Sequence[study._Attempt], until_s: float) -> float:
+        races.append([one.tried.what for one in attempts])
+        clock[0] += 5 * each_s * (len(attempts) + 1)
+        for one in attempts:
+            found = together if one.tried.what == TOGETHER else SAME
+            one.tried = replace(one.tried, comparison=found, why=remark("operators.same"))
+        return each_s
+
+    monkeypatch.setattr(study._Study, "_race", race)
+    asked._race_all(32.0)
+    return races, {one.tried.what: one.tried.why.code for one in asked.attempts}
+
+
+@pytest.mark.parametrize(
+    ("together", "each_s", "alone"),
+    [(SAME, 0.3, True), (SAME, 1.2, False), (FASTER, 1.2, False), (SLOWER, 1.2, True), (None, 1.2, True)],
+    ids=["a quick model", "a slow one", "a slow one, faster", "a slow one, slower", "a slow one, failed"],
+)
+def test_rewrites_are_raced_together_first_and_alone_if_that_can_tell_something(
+    together: Comparison | None, each_s: float, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    races, why = raced_by(monkeypatch, together, each_s)
+    singles = [f"r{number}" for number in range(10)]
+    assert races == [[TOGETHER], singles] if alone else [[TOGETHER]]
+    assert {why[name] for name in singles} == {"operators.same" if alone else "operators.not-alone"}
+
+
+def test_a_kernel_of_the_user_has_a_time_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    races, _ = raced_by(monkeypatch, SAME, 1.2, of_user=True)
+    assert races == [["r0", TOGETHER]]
