@@ -11,7 +11,7 @@ from commandline import QUICK, hasten, model_file
 
 from hasten.core.codec import from_data
 from hasten.core.measurement import Measurement
-from hasten.core.session import read_session
+from hasten.core.session import merged_rounds, read_session
 from hasten.demo import MODEL
 
 if TYPE_CHECKING:
@@ -153,8 +153,9 @@ def test_a_session_holds_the_raw_samples_of_what_was_printed(tmp_path: Path) -> 
     printed = [hasten("bench", MODEL, *QUICK, "--json", "--session", session).json() for _ in range(2)]
     kept = read_session(session)
     assert kept.lost_lines == 0
-    assert [trial.kind for trial in kept.lines] == ["measurement", "measurement"]
-    for trial, shown in zip(kept.lines, printed, strict=True):
+    whole = merged_rounds(kept.lines)
+    assert [trial.kind for trial in whole] == ["measurement", "measurement"]
+    for trial, shown in zip(whole, printed, strict=True):
         samples = from_data(Measurement, trial.data).samples
         assert samples.count == shown["latency"]["samples"] == len(samples.milliseconds)
         assert samples.median_ms == pytest.approx(shown["latency"]["median_ms"])

@@ -46,12 +46,14 @@ def bench(
     It runs on a sample of the data, or on seeded inputs.
     """
     from hasten.measure import bench as measure
+    from hasten.measure.race import keep_round
 
     so_far: list[Measurement] = []
 
     def tell(track: Track) -> None:
         found = track.result()
         so_far[:] = [] if isinstance(found, Failure) else [found]
+        keep_round(track, effort.keep, str(candidate.path))
 
     candidate = _fed_candidate(model, plan, workload, data)
     seconds = effort.seconds_or(measure.DEFAULT_SECONDS)

@@ -5,6 +5,7 @@ The latency is the median of undisturbed runs: those within 15 % of the fastest 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
                 lambda: api.sustain(model, arguments.sustained, plan, workload, effort=effort)
             )
         return present(arguments, lasting, session=session, interrupted=interrupted)
-    with recorded(session, model), progress_bar("timing") as progress:
-        effort = api.Effort(arguments.seconds, target, progress)
+    with recorded(session, str(Path(model))), progress_bar("timing") as progress:
+        effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))
         found = api.bench(model, plan, workload, data=data, effort=effort)
     return present(arguments, found, session=session)

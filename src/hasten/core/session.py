@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from hasten.core.errors import DataError, HastenError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     Keep = Callable[[str, str, dict[str, Any]], None]
@@ -227,7 +227,10 @@ def _impossible(text: str) -> Any:
 
 
 def merged_rounds(lines: Iterable[Line]) -> list[Line]:
-    """The lines, with a measurement that was saved round by round as one line that has the blocks of all rounds."""
+    """The lines, with a measurement that was saved round by round as one line that has the blocks of all rounds.
+
+    One that was saved as a whole in the end takes the place of its rounds.
+    """
     merged: list[Line] = []
     growing: dict[str, int] = {}
     for line in lines:
@@ -238,8 +241,22 @@ def merged_rounds(lines: Iterable[Line]) -> list[Line]:
             continue
         if turn is not None:
             growing[line.label] = len(merged)
+        elif line.kind == "measurement" and _holds(line, merged, growing.get(line.label)):
+            merged[growing.pop(line.label)] = line
+            continue
         merged.append(line)
     return merged
+
+
+def _holds(whole: Line, merged: Sequence[Line], rounds: int | None) -> bool:
+    """Whether a measurement begins with the blocks of these rounds."""
+    if rounds is None:
+        return False
+    try:
+        known, blocks = (line.data["samples"]["blocks"] for line in (merged[rounds], whole))
+        return bool(blocks[: len(known)] == known)
+    except (KeyError, TypeError):  # whoever reads the line says what is wrong with it
+        return False
 
 
 def _joined(before: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from hasten.core.codec import from_data
 from hasten.core.contention import busy_cores, is_contended
 from hasten.core.measurement import Measurement
 from hasten.core.remark import Remark, remark
-from hasten.core.session import UNREADABLE
+from hasten.core.session import UNREADABLE, merged_rounds
 from hasten.core.statistics import student_quantile
 from hasten.gate.facts import GateVerdict, Row
 from hasten.gate.rules import CONFIDENCE
@@ -49,7 +49,7 @@ def baseline_runs(session: Session) -> list[BaselineRun]:
     """All measurements of a session, each with the environment that was written before it."""
     environment: dict[str, Any] = {}
     runs = []
-    for trial in session.lines:
+    for trial in merged_rounds(session.lines):
         if trial.kind == "environment":
             environment = trial.data
         elif trial.kind == "measurement" and not trial.data.get("interrupted"):

@@ -47,7 +47,7 @@ def run_race(
             rounds.run_one(_SECONDS_EACH)
         for track, count in zip(rounds.tracks, counts, strict=True):
             if len(track.rounds) > count:
-                _keep_round(track, keep)
+                keep_round(track, keep, track.candidate.label)
         if _is_over(rounds, base(rounds), fewest, schedule.rounds):
             break
 
@@ -82,10 +82,11 @@ def _is_over(rounds: Rounds, base: Track | None, fewest: int, done: int) -> bool
     return all(track is base for track in rounds.alive)
 
 
-def _keep_round(track: Track, keep: Keep) -> None:
+def keep_round(track: Track, keep: Keep, label: str) -> None:
+    """Save the last round of a candidate."""
     latest = track.latest_round()
     if not isinstance(latest, Failure):
-        keep("measurement", track.candidate.label, {**to_data(latest), "round": len(track.rounds)})
+        keep("measurement", label, {**to_data(latest), "round": len(track.rounds)})
 
 
 def _median_ms(track: Track) -> float:

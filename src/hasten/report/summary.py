@@ -333,8 +333,11 @@ def _comparisons(lines: Iterable[Line]) -> list[ComparedPair]:
 def _events(lines: Sequence[Line], tried: Sequence[TrialRow]) -> tuple[Event, ...]:
     measured = {row.name: row for row in tried if row.kind == "measurement"}
     start = next((moment for line in lines if (moment := _moment(line.at))), None)
+    whole = {line.label for line in lines if line.kind == "measurement" and "round" not in line.data}
     events = []
     for line in lines:
+        if line.kind == "measurement" and "round" in line.data and line.label in whole:
+            continue  # the line of the whole measurement tells it
         moment = _moment(line.at)
         seconds = (moment - start).total_seconds() if moment and start else 0.0
         row = measured.get(line.label) if line.kind == "measurement" else None
