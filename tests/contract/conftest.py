@@ -203,6 +203,14 @@ def loads(target: Target) -> Callable[..., LoadReport]:
     return load
 
 
+@pytest.fixture(autouse=True)
+def only_where_libraries_run(request: pytest.FixtureRequest) -> None:
+    """There is no compiler for the emulated system."""
+    needed = {"place", "build_library"} <= set(request.fixturenames)
+    if needed and request.getfixturevalue("place") == "arm64":
+        pytest.skip("libraries are built for this machine's processor")
+
+
 @pytest.fixture(scope="session")
 def build_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """A shared library from C code."""
@@ -226,8 +234,6 @@ def planted_here(build_library: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
-def planted(request: pytest.FixtureRequest, planted_here: Path) -> Path:
+def planted(planted_here: Path) -> Path:
     """The delegate that adds, and strikes on request."""
-    if "place" in request.fixturenames and request.getfixturevalue("place") == "arm64":
-        pytest.skip("the delegate is built for this machine's processor")
     return planted_here

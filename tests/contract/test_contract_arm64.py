@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from hasten.core.failure import Failure
+from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
 from hasten.demo import MODEL
@@ -69,6 +69,13 @@ def test_outputs_are_those_of_this_machine(target: Target, write_model: WriteMod
             found.append(np.frombuffer(output, load.outputs[0].dtype).astype(float))
     # Kernels of another machine round differently, by a step of the quantized values now and then.
     np.testing.assert_allclose(found[0], found[1], atol=2 if load.outputs[0].dtype == "int8" else 0.02)
+
+
+def test_a_library_for_another_processor_is_told(target: Target, write_model: WriteModel, planted_here: Path) -> None:
+    path = write_model(example_models.one_operator())
+    told = pytest.raises(RunnerFailed, match=r"is built for x86_64, and this device is aarch64")
+    with target.start(Plan(delegate=str(planted_here))) as runner, told:
+        runner.load(path, Workload())
 
 
 def profiled(target: Target, path: Path) -> Profile:

@@ -1,4 +1,5 @@
-"""Shared libraries that are not whole: to load one that was cut off ends the process, so it is looked at before."""
+"""What the header of a shared library tells before it is loaded: whether it is whole, as one that was cut off ends the
+process, and which processor it is for, as the system says "no such file" of another one's."""
 
 from __future__ import annotations
 
@@ -14,6 +15,21 @@ REINSTALL: Final = "Install it again: pip install --force-reinstall ai-edge-lite
 _ELF_64: Final = b"\x7fELF\x02\x01"
 # Where the table of sections is, which is the end of the file, the size of an entry, and how many there are.
 _SECTIONS: Final = struct.Struct("<40xQ10xHH")
+
+_PROCESSOR: Final = struct.Struct("<18xH")
+_PROCESSORS: Final = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
+
+
+def processor_of(path: Path) -> str:
+    """The processor that a library for Linux is built for; empty where that is not known."""
+    try:
+        with path.open("rb") as stream:
+            header = stream.read(_PROCESSOR.size)
+    except OSError:
+        return ""
+    if len(header) < _PROCESSOR.size or not header.startswith(_ELF_64[:4]):
+        return ""
+    return _PROCESSORS.get(_PROCESSOR.unpack(header)[0], "")
 
 
 def is_cut_off(path: Path) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes as c
+import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.core.errors import AcceleratorError
 from hasten.core.failure import NOT_INSTALLED
-from hasten.core.shared_library import is_cut_off
+from hasten.core.shared_library import is_cut_off, processor_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,11 @@ def open_library(path: str, name: str, kind: str, exports: Sequence[str]) -> c.C
     try:
         library = c.CDLL(str(Path(path).resolve()))
     except OSError as error:
+        built_for, here = processor_of(Path(path)), platform.machine()
+        if built_for and built_for != here:
+            raise AcceleratorError(
+                f"The {name} {path} is built for {built_for}, and this device is {here}.", f"Build it for {here}."
+            ) from error
         raise AcceleratorError(
             f"The {name} does not load: {error}.",
             "Build it for this system, and install the libraries that it links to.",
