@@ -26,7 +26,7 @@ def test_a_measurement_and_its_report(tmp_path: Path) -> None:
     measured = hasten("bench", "demo", *QUICK, "--session", session, "--json")
     done = hasten("report", session, "-o", page, "--json")
     assert done.code == 0
-    assert done.json()["lines"] == 1
+    assert done.json()["lines"] >= 2  # each round, and the whole
     assert f"{measured.json()['latency']['median_ms']:.2f}"[:3] in page.read_text()
     before = page.read_bytes()
     assert hasten("report", session, "-o", page).code == 2
