@@ -253,8 +253,7 @@ class Search:
         if self.store.already != NOTHING:
             return
         self.stage = "variants"
-        entrants = self._race_recipes(first_recipes(self.settings.recipes)[:_FIRST_KINDS])
-        self.elimination.settle([*entrants, *self._without_slow_nodes()], self.until, _FIRST_ROUNDS)
+        self._race_recipes(first_recipes(self.settings.recipes)[:_FIRST_KINDS])
 
     def race_more_variants(self) -> None:
         """Those of the other kinds, of a rewritten model where that is faster, and what lies between: other plans, slow
@@ -265,7 +264,6 @@ class Search:
         names = first_recipes(self.settings.recipes)
         entrants = self._race_recipes(names if self.store.source.variant != ORIGINAL else names[_FIRST_KINDS:])
         entrants += self._far_plans()
-        entrants += self._without_slow_nodes()
         self.elimination.settle(entrants, self.until)
         entrants += self.kin(self.until)
         self.elimination.settle(entrants, self.until)
@@ -275,16 +273,19 @@ class Search:
         )
 
     def _race_recipes(self, names: Sequence[str]) -> list[Entrant]:
-        """What recipes make of the source, next to the original; with their like where the floor is in the way."""
+        """What recipes make of the source, next to the original; with their like where the floor is in the way, and the
+        fastest with slow nodes in float."""
         plans = self._plans_for_variants()
         entrants = [self._enter(ORIGINAL, plan) for plan in plans]
         for name in names:
             if time.monotonic() >= self.until:
                 break
             entrants += self._made(VariantRequest(name), plans)
-        # Whoever is refused may have its like at the price of an evaluation: before rounds for those that are slower.
+        # Whoever is refused may have its like at the price of an evaluation, and slow nodes one profile: both come
+        # before rounds for those that are close.
         self.elimination.settle(entrants, self.until, 1)
         entrants += self.kin(self.until)
+        entrants += self._without_slow_nodes()
         self.elimination.settle(entrants, self.until, _FIRST_ROUNDS)
         return entrants
 
