@@ -237,9 +237,8 @@ class Search:
         pairs = [(self._enter(ORIGINAL, plan), self._enter(made.variant, plan)) for plan in plans]
         entrants = [entrant for pair in pairs for entrant in pair]
         self.elimination.settle(entrants, self.until, 1)
-        if not any(
-            self.candidates.gap(other, one) < -MARGIN for one, other in pairs if self.candidates.is_timed(other)
-        ):
+        timed = [pair for pair in pairs if self.candidates.is_timed(pair[1])]
+        if not any(self.candidates.gap(other, one) < -MARGIN for one, other in timed):
             return  # as fast as the original, as most rewritten models are
         self.elimination.settle(entrants, self.until, _PLAN_ROUNDS)
         found = [self.candidates.compared(one, other) for one, other in pairs]
@@ -262,7 +261,7 @@ class Search:
             return
         self.stage = "variants"
         names = first_recipes(self.settings.recipes)
-        entrants = self._race_recipes(names if self.store.source.variant != ORIGINAL else names[_FIRST_KINDS:])
+        entrants = self._race_recipes(names if self.store.source_name else names[_FIRST_KINDS:])
         entrants += self._far_plans()
         self.elimination.settle(entrants, self.until)
         entrants += self.kin(self.until)
@@ -414,13 +413,9 @@ class Search:
                 return [mix]
         return []
 
-    @property
-    def _recipes(self) -> tuple[str, ...]:
-        return self.settings.recipes
-
     def _is_recipe(self, trial: Trial) -> bool:
         """Whether a recipe that was asked for made it of what variants are made of now, with nothing kept in float."""
-        made = trial.purpose is Purpose.RECIPE and trial.recipe in self._recipes
+        made = trial.purpose is Purpose.RECIPE and trial.recipe in self.settings.recipes
         return made and trial.source == self.store.source_name
 
     def _entrant(self, variant: str, plan: Plan) -> tuple[Trial, Candidate]:
@@ -511,7 +506,7 @@ class Search:
             if not self._is_recipe(entrant.trial) or self._keeps_floor_elsewhere(entrant.trial):
                 continue
             for name in alike_in_speed(entrant.trial.recipe):
-                if name not in self._recipes or time.monotonic() >= until:
+                if name not in self.settings.recipes or time.monotonic() >= until:
                     continue
                 if self.candidates.gap(entrant, self.best) >= 0:
                     break
