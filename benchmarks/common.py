@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "benchmarks" / "results"
-# What the benchmarks and the README's generators write themselves is no change of the code.
-_WRITTEN: Final = (":!benchmarks/results", ":!README.md", ":!docs/report.png")
+# What is measured: neither words and tests, nor what the benchmarks write themselves, are a change of it.
+_MEASURED: Final = ("src", "benchmarks", "pyproject.toml", ":!benchmarks/results")
 _MOST_SHOWN: Final = 2000
 # Each benchmark is a process of its own that imports this first.
 _BEGIN: Final = time.monotonic()
@@ -44,10 +44,10 @@ def hasten(*arguments: str) -> dict[str, Any]:
 
 @functools.cache
 def code_version() -> str:
-    """The commit that is measured; with `+` and a digest where files differ from it."""
-    commit = _git("rev-parse", "--short=10", "HEAD").strip()
-    changed = _git("diff", "HEAD", "--", ".", *_WRITTEN)
-    added = _git("ls-files", "--others", "--exclude-standard", "--", ".", *_WRITTEN)
+    """The last commit that changed what is measured; with `+` and a digest where files differ from it."""
+    commit = _git("log", "-1", "--abbrev=10", "--format=%h", "--", *_MEASURED).strip()
+    changed = _git("diff", "HEAD", "--", *_MEASURED)
+    added = _git("ls-files", "--others", "--exclude-standard", "--", *_MEASURED)
     if not changed + added:
         return commit
     return f"{commit}+{hashlib.sha256((changed + added).encode()).hexdigest()[:8]}"

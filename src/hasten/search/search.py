@@ -236,7 +236,7 @@ class Search:
         plans = self._plans_for_variants()
         pairs = [(self._enter(ORIGINAL, plan), self._enter(made.variant, plan)) for plan in plans]
         entrants = [entrant for pair in pairs for entrant in pair]
-        self.elimination.settle(entrants, self.until, 1)
+        self.elimination.settle(entrants, self.until, _FIRST_ROUNDS)
         timed = [pair for pair in pairs if self.candidates.is_timed(pair[1])]
         if not any(self.candidates.gap(other, one) < -MARGIN for one, other in timed):
             return  # as fast as the original, as most rewritten models are

@@ -28,26 +28,32 @@ def test_a_part_of_a_benchmark_is_not_kept(tmp_path: Path, monkeypatch: pytest.M
     assert not list(tmp_path.iterdir())
 
 
-def test_what_benchmarks_write_themselves_is_no_change_of_the_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_code_is_a_change_of_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(common, "ROOT", tmp_path)
     (tmp_path / "benchmarks" / "results").mkdir(parents=True)
-    code = tmp_path / "code.py"
+    (tmp_path / "src").mkdir()
+    code = tmp_path / "src" / "code.py"
     code.write_text("a = 1\n")
     (tmp_path / "README.md").write_text("old\n")
     common._git("init", "-q")
-    common._git("add", ".")
-    common._git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
+    _commit_all("first")
     clean = common.code_version.__wrapped__()
+    assert clean
     (tmp_path / "README.md").write_text("new\n")
     (tmp_path / "benchmarks" / "results" / "thin.json").write_text("{}")
+    assert common.code_version.__wrapped__() == clean
+    _commit_all("what came out")
     assert common.code_version.__wrapped__() == clean
     code.write_text("a = 2\n")
     changed = common.code_version.__wrapped__()
     assert changed.startswith(f"{clean}+")
     code.write_text("a = 3\n")
     assert common.code_version.__wrapped__() != changed
+
+
+def _commit_all(subject: str) -> None:
+    common._git("add", ".")
+    common._git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", subject)
 
 
 @pytest.mark.parametrize("name", NAMES)
