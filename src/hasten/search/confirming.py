@@ -26,6 +26,7 @@ from hasten.measure.rounds import Rounds
 from hasten.measure.schedule import Schedule
 from hasten.practices.quantize.rules import origin
 from hasten.search.candidates import NOT_CONFIRMED
+from hasten.search.mix_stages import MixStages
 from hasten.search.view import step_data
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class Confirmation:
                 break
             until = min(self.until, time.monotonic() + proof_s)
             if entrant.trial.is_refused and search.settings.mix:
-                search.mix_further(entrant.trial, until)
+                MixStages(search).further(entrant.trial, until)
             search.kin(until)  # they enter the race again with all that had dropped out
             search.elimination.revive(until)
         self._keeps_floor(search.candidates.base)

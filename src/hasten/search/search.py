@@ -1,5 +1,4 @@
-"""The search: plans on the original, variants of the kinds that win most often, rewritten graphs, then what lies
-between them.
+"""The search: plans on the original, variants of the kinds that win most often, then what lies between them.
 
 Nothing is assumed to be fast: the order only decides what is timed first, so that a short search has a good answer.
 There is a best entrant at any time.
@@ -28,11 +27,7 @@ from hasten.search.elimination import MOST_ROUNDS, Elimination
 from hasten.search.facts import BestSoFar
 from hasten.search.floor_guard import Guard
 from hasten.search.folder import environment_data
-from hasten.search.mixing import Mixer
 from hasten.search.plans import alike_in_speed, cached_plans, first_recipes, numbers_of, plans_to_try
-from hasten.search.refitting import refit
-from hasten.search.rewriting import Rewriter
-from hasten.search.round_ratios import MARGIN
 from hasten.search.variant_store import VariantRequest
 from hasten.targets.base import with_connection
 from hasten.variants.recipes import recipe_from_name
@@ -54,9 +49,8 @@ if TYPE_CHECKING:
 _FAR_PLAN: Final = math.log(2.0)
 _FAR_KERNELS: Final = math.log(1.5)
 _NEAR_PLAN: Final = math.log(1.15)
-_PLAN_ROUNDS: Final = 4
 # Enough to see which variants are worth a closer look, before time goes to those that are alike.
-_FIRST_ROUNDS: Final = 2
+FIRST_ROUNDS: Final = 2
 # The first run of an accelerator may be slow for good reasons, a single one by chance, but not five by this factor.
 _FAR_RUN: Final = 10.0
 _PROBED_RUNS: Final = 5
@@ -65,17 +59,12 @@ _PLAN_SHARE: Final = 0.3
 _DECIDING_SHARE: Final = 0.1
 # Kinds of recipes that are raced before anything else is tried: the others rarely win.
 _FIRST_KINDS: Final = 3
-_BEST_VARIANTS: Final = 2
-# A recipe that breaks the floor is worth a mix if it would save this share; a mix takes its time.
-_WORTH_A_MIX: Final = 0.05
-_MIX_SECONDS: Final = 45.0
+BEST_VARIANTS: Final = 2
 # Profiles of both models, a variant made by them, and rounds that show what it is worth. Where little time is left,
 # profiles are short: fewer nodes are then sure to be slow, and what they cost is measured all the same.
 _SLOW_NODES_SECONDS: Final = 8.0
 _PROFILE_SHARE: Final = 0.2
 _CACHE: Final = "cache"
-# A rewritten model is written, compared with its source in fresh processes, and needs a few rounds.
-_REWRITE_SECONDS: Final = 10.0
 
 
 @dataclass(slots=True)
@@ -90,16 +79,12 @@ class Search:
     begin: float = field(default_factory=time.monotonic)
     machine: Machine = field(init=False)
     elimination: Elimination = field(init=False)
-    rewriter: Rewriter = field(init=False)
     stage: str = "starting"
     skipped: list[Remark] = field(default_factory=list)
     """What was not begun, and why."""
     on_best: Callable[[], None] = lambda: None
     """Called when another trial has become the best."""
     _told: BestSoFar | None = None
-
-    def __post_init__(self) -> None:
-        self.rewriter = Rewriter(self.store)
 
     @property
     def settings(self) -> SearchSettings:
@@ -132,10 +117,6 @@ class Search:
         )
         guard = Guard(self.store, candidates, self.has_data)
         self.elimination = Elimination(candidates, guard, self.settings.limit, self.tell)
-        if self.settings.kernels:
-            self.rewriter.build_kernels()
-            if not self.rewriter.kernels_for(self.store.original):
-                self.folder.note(remark("search.no-kernel-applies"))
         if not candidates.base.trial.levels:
             candidates.run_round([], 0.15)
             failure = candidates.base.track.result()
@@ -183,12 +164,12 @@ class Search:
         plans = plans_to_try(self.machine, self.store.candidate.plan)
         if self.settings.measures_start and self.store.target.capabilities.host_paths:
             plans += cached_plans(plans, self.store.candidate.plan, str(self.folder.path.resolve() / _CACHE))
-        entrants = [self._enter(ORIGINAL, plan) for plan in plans]
+        entrants = [self.enter(ORIGINAL, plan) for plan in plans]
         for entrant in entrants:
             if entrant.trial.plan.accelerator != "cpu" and not self.candidates.is_timed(entrant) and entrant.is_racing:
                 self._probe(entrant)
         until = min(self.until, self.begin + _PLAN_SHARE * self.budget_s)
-        self.elimination.settle(entrants, until, _FIRST_ROUNDS)
+        self.elimination.settle(entrants, until, FIRST_ROUNDS)
 
     def decide_plans(self) -> None:
         """Rounds for what the guide asks of threads and accelerators, whoever wins in the end."""
@@ -219,33 +200,6 @@ class Search:
             why = slower(ratio, self.candidates.base)
             self.candidates.drop(entrant, why, latency=Interval(run_ms, -math.inf, math.inf), against=seen)
 
-    def race_rewritten(self) -> None:
-        """The rewritten model next to the original; variants are made of it where it is faster, and slower nowhere.
-        Then the faster of them with kernels, where those were asked for."""
-        self.stage = "rewrites"
-        made = self._equal(self.rewriter.rewritten(self.store.original)) if self.settings.rewrites else None
-        if made is not None and time.monotonic() >= self.until:
-            self.skipped.append(remark("untried.rewrites"))
-        elif made is not None:
-            self._race_next_to_original(made)
-        if self.settings.kernels:
-            alike = [one for one in self._fastest(kernels=True) if one.trial.computes_as_original]
-            self._race_pairs(self._with_kernels(alike[:1]))
-
-    def _race_next_to_original(self, made: Trial) -> None:
-        plans = self._plans_for_variants()
-        pairs = [(self._enter(ORIGINAL, plan), self._enter(made.variant, plan)) for plan in plans]
-        entrants = [entrant for pair in pairs for entrant in pair]
-        self.elimination.settle(entrants, self.until, _FIRST_ROUNDS)
-        timed = [pair for pair in pairs if self.candidates.is_timed(pair[1])]
-        if not any(self.candidates.gap(other, one) < -MARGIN for one, other in timed):
-            return  # as fast as the original, as most rewritten models are
-        self.elimination.settle(entrants, self.until, _PLAN_ROUNDS)
-        found = [self.candidates.compared(one, other) for one, other in pairs]
-        verdicts = {one.verdict for one in found if one is not None}
-        if Verdict.FASTER in verdicts and Verdict.SLOWER not in verdicts:
-            self.store.build_on(made)
-
     def race_variants(self) -> None:
         """Variants of the first kinds on the plans that paid; where one that would win breaks the floor, its like; then
         the fastest with slow nodes in float."""
@@ -274,8 +228,8 @@ class Search:
     def _race_recipes(self, names: Sequence[str]) -> list[Entrant]:
         """What recipes make of the source, next to the original; with their like where the floor is in the way, and the
         fastest with slow nodes in float."""
-        plans = self._plans_for_variants()
-        entrants = [self._enter(ORIGINAL, plan) for plan in plans]
+        plans = self.plans_for_variants()
+        entrants = [self.enter(ORIGINAL, plan) for plan in plans]
         for name in names:
             if time.monotonic() >= self.until:
                 break
@@ -285,135 +239,10 @@ class Search:
         self.elimination.settle(entrants, self.until, 1)
         entrants += self.kin(self.until)
         entrants += self._without_slow_nodes()
-        self.elimination.settle(entrants, self.until, _FIRST_ROUNDS)
+        self.elimination.settle(entrants, self.until, FIRST_ROUNDS)
         return entrants
 
-    def race_changed_variants(self) -> None:
-        """The fastest variants with their own graphs rewritten, and with kernels where those were asked for."""
-        self.stage = "rewrites"
-        pairs: list[tuple[Entrant, Entrant]] = []
-        if self.settings.rewrites:
-            for entrant in self._fastest_variants():
-                if self.until - time.monotonic() > _REWRITE_SECONDS:
-                    pairs += self._entered(entrant, [self.rewriter.rewritten(self._variant_of(entrant))])
-        if self.settings.kernels:
-            pairs += self._with_kernels(self._fastest_variants(kernels=True))
-        self._race_pairs(pairs)
-
-    def _with_kernels(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Entrant]]:
-        """Each with those that are made of it by kernels."""
-        found: list[tuple[Entrant, Entrant]] = []
-        for entrant in entrants:
-            if self.until - time.monotonic() < _REWRITE_SECONDS:
-                self.skipped.append(remark("untried.kernels", variant=entrant.trial.variant))
-            else:
-                found += self._entered(entrant, self.rewriter.with_kernels(self._variant_of(entrant)))
-        return found
-
-    def _entered(self, entrant: Entrant, made: Sequence[Trial | None]) -> list[tuple[Entrant, Entrant]]:
-        """An entrant with each that was made of its variant, on the same plan."""
-        equal = [one for one in map(self._equal, made) if one is not None]
-        return [(entrant, self._enter(one.variant, entrant.trial.plan)) for one in equal]
-
-    def _race_pairs(self, pairs: Sequence[tuple[Entrant, Entrant]]) -> None:
-        if pairs:
-            entrants = [self.best, *(entrant for pair in pairs for entrant in pair)]
-            self.elimination.settle(list({one.trial.id: one for one in entrants}.values()), self.until)
-
-    def _variant_of(self, entrant: Entrant) -> Trial:
-        return self.store.variant(entrant.trial.variant)
-
-    def _fastest_variants(self, *, kernels: bool = False) -> list[Entrant]:
-        """The fastest variants with other numbers than the original's, in graphs that were not changed yet."""
-        found = [one for one in self._fastest(kernels=kernels) if not one.trial.computes_as_original]
-        return [one for one in found if one.trial.purpose is not Purpose.REWRITE][:_BEST_VARIANTS]
-
-    def _fastest(self, *, kernels: bool) -> list[Entrant]:
-        """Each variant on its fastest plan, the fastest first; only plans that take kernels, if that is asked."""
-        racing = [one for one in self.candidates.entrants.values() if one.is_racing and self.candidates.is_timed(one)]
-        found: dict[str, Entrant] = {}
-        for entrant in sorted(racing, key=self.candidates.relative):
-            if entrant.trial.plan.takes_kernels or not kernels:
-                found.setdefault(entrant.trial.variant, entrant)
-        return list(found.values())
-
-    def _equal(self, made: Trial | None) -> Trial | None:
-        """A rewritten model, unless its outputs are not its source's; that is noted."""
-        if made is None or made.floor is not FloorState.FAILED:
-            return made
-        self.folder.note(remark("search.rewriting-refused", variant=made.variant, why=to_data(made.why)))
-        return None
-
-    def mix(self) -> None:
-        """Mixed precision, where a broken recipe promises more than the best and there is time for it."""
-        self.stage = "mixed precision"
-        wanted = [
-            entrant for entrant in self.elimination.promising_refused(_WORTH_A_MIX) if self._is_recipe(entrant.trial)
-        ]
-        left = self.until - time.monotonic()
-        if not wanted or not self.has_data:
-            return
-        if not self.settings.mix or left < _MIX_SECONDS:
-            why = "untried.mix" if self.settings.mix else "untried.mix-option"
-            self.skipped.append(remark(why, variant=wanted[0].trial.variant))
-            return
-        plan = wanted[0].trial.plan
-        mixer = self._mixer(plan, self.until - left / 4)
-        found = self._mixes_of(mixer, self.store.variant(wanted[0].trial.variant))
-        if found:
-            self.elimination.settle([self.best, *(self._enter_judged(mix, plan) for mix in found)], self.until)
-        elif mixer.is_out_of_time:
-            self.folder.note(remark("search.mix-out-of-time", variant=wanted[0].trial.variant))
-
-    def refit_head(self) -> None:
-        """The fastest int8 variant that broke the floor once more, with its last layer fitted to labels, if allowed."""
-        if not self.settings.refit_head or not self.has_data or time.monotonic() >= self.until:
-            return
-        self.stage = "last layer"
-        refused = [entrant.trial for entrant in self.elimination.promising_refused(0.0)]
-        wanted = [one for one in refused if self._is_recipe(one) and recipe_from_name(one.recipe).is_static_int8]
-        if not wanted:
-            return
-        plan = wanted[0].plan
-        found = refit(self.store, replace(self.store.variant(wanted[0].variant), plan=plan))
-        if isinstance(found, Remark):
-            self.folder.note(found)
-        elif found.path:
-            self.elimination.settle([self.best, self._enter_judged(found, plan)], self.until)
-
-    def mix_further(self, trial: Trial, until: float) -> list[Entrant]:
-        """A mix that keeps more nodes in float than one that has broken the floor on the reporting part of the data."""
-        mix = self._mixer(trial.plan, until).further(self.store.variant(trial.variant)) if trial.is_step else None
-        return [self._enter_judged(mix, trial.plan)] if mix is not None and mix.path else []
-
-    def _mixer(self, plan: Plan, until: float) -> Mixer:
-        def attempt(request: VariantRequest) -> Trial:
-            known = self.store.known(request)
-            if known is not None and known.plan != plan:  # judged elsewhere, if at all
-                self.folder.variants[known.variant] = replace(known, floor=FloorState.NOT_JUDGED)
-            return self.store.attempt(request, plan)
-
-        return Mixer(self.store, plan, attempt, until)
-
-    def _mixes_of(self, mixer: Mixer, variant: Trial) -> list[Trial]:
-        """Mixes of a refused variant that may be chosen: without the nodes that integers slow down here if that is
-        enough, else with as many more nodes in float as it takes."""
-        entrant = self.candidates.entrant_of(variant.variant, mixer.plan)
-        broken = [replace(variant, drop=None if entrant is None else entrant.trial.drop)]
-        if recipe_from_name(variant.recipe).is_static_int8:
-            nodes = self.store.slow_nodes(variant, mixer.plan)
-            if nodes and not mixer.is_out_of_time:
-                slow = mixer.attempt(VariantRequest(variant.recipe, nodes, Purpose.SLOW_NODES, variant.variant))
-                if slow.may_be_chosen:
-                    return [slow]
-                broken = [slow, *broken] if slow.is_refused else broken
-        for trial in broken:
-            mix = mixer.search(trial)
-            if mix is not None and mix.path:
-                return [mix]
-        return []
-
-    def _is_recipe(self, trial: Trial) -> bool:
+    def is_recipe(self, trial: Trial) -> bool:
         """Whether a recipe that was asked for made it of what variants are made of now, with nothing kept in float."""
         made = trial.purpose is Purpose.RECIPE and trial.recipe in self.settings.recipes
         return made and trial.source == self.store.source_name
@@ -434,7 +263,8 @@ class Search:
         )
         return fresh, self.store.candidate_of(made, plan, fresh.id)
 
-    def _enter(self, variant: str, plan: Plan) -> Entrant:
+    def enter(self, variant: str, plan: Plan) -> Entrant:
+        """The entrant of a variant with a plan, which takes part from here on."""
         known = self.candidates.entrant_of(variant, plan)
         if known is not None:
             return known
@@ -456,9 +286,9 @@ class Search:
         except RunnerFailed as failed:
             self.candidates.fail(entrant, failed.failure.message)
 
-    def _enter_judged(self, variant: Trial, plan: Plan) -> Entrant:
+    def enter_judged(self, variant: Trial, plan: Plan) -> Entrant:
         """The entrant of a variant that was judged on this plan when it was made."""
-        entrant = self._enter(variant.variant, plan)
+        entrant = self.enter(variant.variant, plan)
         self.elimination.guard.take(variant, entrant)
         return entrant
 
@@ -471,9 +301,9 @@ class Search:
             return []
         if made.floor is FloorState.FAILED or not made.path:
             return []
-        return [self._enter(made.variant, plan) for plan in plans]
+        return [self.enter(made.variant, plan) for plan in plans]
 
-    def _plans_for_variants(self) -> list[Plan]:
+    def plans_for_variants(self) -> list[Plan]:
         """The best thread count, and what else came near the best with the original."""
         timed = [
             entrant
@@ -503,7 +333,7 @@ class Search:
         """
         found: list[Entrant] = []
         for entrant in self.elimination.promising_refused(0.0):
-            if not self._is_recipe(entrant.trial) or self._keeps_floor_elsewhere(entrant.trial):
+            if not self.is_recipe(entrant.trial) or self._keeps_floor_elsewhere(entrant.trial):
                 continue
             for name in alike_in_speed(entrant.trial.recipe):
                 if name not in self.settings.recipes or time.monotonic() >= until:
@@ -523,16 +353,16 @@ class Search:
     def _far_plans(self) -> list[Entrant]:
         """The fastest variant on plans that were far off with the original: there it may run on other kernels."""
         timed = [entrant for entrant in self.candidates.entrants.values() if self.candidates.is_timed(entrant)]
-        recipes = [entrant for entrant in timed if self._is_recipe(entrant.trial)]
+        recipes = [entrant for entrant in timed if self.is_recipe(entrant.trial)]
         if not recipes or time.monotonic() >= self.until:
             return []
         fastest = min(recipes, key=self.candidates.order).trial.variant
-        tried = {numbers_of(plan) for plan in self._plans_for_variants()}
+        tried = {numbers_of(plan) for plan in self.plans_for_variants()}
         families: dict[str, Plan] = {}
         for entrant in self.candidates.entrants.values():
             if entrant.trial.variant == ORIGINAL and entrant.trial.status is not Status.FAILED:
                 families.setdefault(numbers_of(entrant.trial.plan), entrant.trial.plan)
-        entrants = [self._enter(fastest, plan) for family, plan in families.items() if family not in tried]
+        entrants = [self.enter(fastest, plan) for family, plan in families.items() if family not in tried]
         for entrant in entrants:
             if entrant.trial.plan.accelerator != "cpu" and not self.candidates.is_timed(entrant) and entrant.is_racing:
                 self._probe(entrant)
@@ -546,11 +376,11 @@ class Search:
         entrants = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if self._is_recipe(entrant.trial) and self.candidates.is_timed(entrant) and not entrant.trial.is_refused
+            if self.is_recipe(entrant.trial) and self.candidates.is_timed(entrant) and not entrant.trial.is_refused
         ]
         fastest: dict[Kernels, Trial] = {}
         # Dynamic ranges cost time in each run: no match for static ones that keep the floor.
-        static = self._is_recipe(self.best.trial) and recipe_from_name(self.best.trial.recipe).is_static_int8
+        static = self.is_recipe(self.best.trial) and recipe_from_name(self.best.trial.recipe).is_static_int8
         for entrant in sorted(entrants, key=self.candidates.order):
             recipe = recipe_from_name(entrant.trial.recipe)
             if entrant.trial.plan.runs_on_cpu and (recipe.is_static_int8 or (recipe.is_int8 and not static)):
@@ -578,7 +408,7 @@ class Search:
             if entrant.is_racing and not entrant.trial.computes_as_original
         ]
         kept = sorted((entrant for entrant in kept if self.candidates.is_timed(entrant)), key=self.candidates.order)
-        variants = list(dict.fromkeys(entrant.trial.variant for entrant in kept))[:_BEST_VARIANTS]
+        variants = list(dict.fromkeys(entrant.trial.variant for entrant in kept))[:BEST_VARIANTS]
         originals = [
             entrant
             for entrant in self.candidates.entrants.values()
@@ -586,7 +416,7 @@ class Search:
         ]
         best = min(self.candidates.on_plan(entrant) for entrant in originals)
         near = [entrant.trial.plan for entrant in originals if self.candidates.on_plan(entrant) < best + _NEAR_PLAN]
-        return [self._enter(variant, plan) for variant in variants for plan in near]
+        return [self.enter(variant, plan) for variant in variants for plan in near]
 
 
 def _quickest_ms(runner: RunnerClient, enough_ms: float) -> float:

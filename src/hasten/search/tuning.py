@@ -29,6 +29,8 @@ from hasten.search.confirming import Confirmation
 from hasten.search.facts import TuneFound, front_of
 from hasten.search.folder import SESSION, TUNE
 from hasten.search.full_practices import FullPractices
+from hasten.search.graph_stages import GraphStages
+from hasten.search.mix_stages import MixStages
 from hasten.search.search import Search
 from hasten.search.untried import left_untried, undecided_at_the_end, without_chosen
 from hasten.search.view import document
@@ -121,6 +123,8 @@ class Tuning:
         until = began + max(budget - proof_s - rest_s - also_s, 0.3 * budget)
         search = Search(self.store, budget, until, self.progress, began, on_best=self._save_best)
         self.store.tell = search.tell
+        graphs, mixes = GraphStages(search), MixStages(search)
+        graphs.build_kernels()
         search.open()
         self._search = search
         self._extras = FullPractices(self.store.target, self.folder, began + budget, search.tell)
@@ -128,12 +132,12 @@ class Tuning:
         self.save()
         search.race_variants()
         search.decide_plans()
-        search.race_rewritten()
+        graphs.race_original()
         search.race_more_variants()
-        search.race_changed_variants()
+        graphs.race_variants()
         self.save()
-        search.mix()
-        search.refit_head()
+        mixes.mix()
+        mixes.refit_head()
         search.skipped += undecided_at_the_end(search)
         self._confirmation = Confirmation(search, began + budget)
         self._chosen = self._confirmation.choose(proof_s)

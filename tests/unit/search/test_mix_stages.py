@@ -17,6 +17,7 @@ from hasten.core.trial import Purpose
 from hasten.explanation import node_gains
 from hasten.measure.rounds import no_progress
 from hasten.model.example_models import mobilenet_like
+from hasten.search.mix_stages import MixStages
 from hasten.search.search import Search
 from hasten.search.variant_store import VariantRequest
 from tests.unit.search.searching import store
@@ -29,7 +30,7 @@ RECIPE = "weight_only_int4"
 
 
 @pytest.fixture
-def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
+def mixes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MixStages]:
     """Random weights hardly suffer; the floor that no sample may differ makes int4 break it."""
     monkeypatch.setattr(node_gains, "SECONDS", 0.6)
     (tmp_path / "tiny.tflite").write_bytes(mobilenet_like(8, 1, 16))
@@ -39,16 +40,16 @@ def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
     found = Search(work, 60.0, math.inf, no_progress)
     raced: Any = SimpleNamespace(candidates=SimpleNamespace(entrant_of=lambda *_: None))
     found.elimination = raced
-    yield found
+    yield MixStages(found)
     work.close()
 
 
 @pytest.mark.slow
-def test_a_mix_that_keeps_the_floor_is_found_in_the_folder_of_the_tuning(search: Search) -> None:
-    work = search.store
+def test_a_mix_that_keeps_the_floor_is_found_in_the_folder_of_the_tuning(mixes: MixStages) -> None:
+    work = mixes.search.store
     broken = work.make(VariantRequest(RECIPE))
     assert work.judge.judged(broken, work.candidate_of(broken, Plan())).floor is FloorState.BROKEN
-    (mix,) = search._mixes_of(search._mixer(Plan(), math.inf), broken)
+    (mix,) = mixes._mixes_of(mixes._mixer(Plan(), math.inf), broken)
     assert mix.floor is FloorState.KEPT
     assert (mix.recipe, mix.parent, mix.purpose) == (RECIPE, RECIPE, Purpose.FLOOR)
     assert mix.variant == f"weights-int4+float{len(mix.float_nodes)}"
@@ -56,18 +57,18 @@ def test_a_mix_that_keeps_the_floor_is_found_in_the_folder_of_the_tuning(search:
     kept = {path.stem for path in (work.folder.path / "variants").iterdir()}
     assert kept == {RECIPE, mix.variant}, "steps on the way leave no file"
     assert "sensitivity" in {line.kind for line in read_session(work.folder.path / "session.jsonl").lines}
-    further = search._mixer(Plan(), math.inf).further(mix)
+    further = mixes._mixer(Plan(), math.inf).further(mix)
     assert further is None or set(further.float_nodes) > set(mix.float_nodes)
 
 
-def test_a_mix_that_is_judged_on_another_plan_is_judged_again(search: Search) -> None:
-    mixer, other = search._mixer(Plan(), math.inf), search._mixer(Plan(threads=2), math.inf)
+def test_a_mix_that_is_judged_on_another_plan_is_judged_again(mixes: MixStages) -> None:
+    mixer, other = mixes._mixer(Plan(), math.inf), mixes._mixer(Plan(threads=2), math.inf)
     request = VariantRequest(RECIPE, (0,), Purpose.FLOOR, RECIPE)
     assert mixer.attempt(request).plan == Plan()
     assert other.attempt(request).plan == Plan(threads=2)
 
 
 @pytest.mark.slow
-def test_without_time_nothing_is_mixed(search: Search) -> None:
-    work = search.store
-    assert search._mixes_of(search._mixer(Plan(), -math.inf), work.make(VariantRequest(RECIPE))) == []
+def test_without_time_nothing_is_mixed(mixes: MixStages) -> None:
+    work = mixes.search.store
+    assert mixes._mixes_of(mixes._mixer(Plan(), -math.inf), work.make(VariantRequest(RECIPE))) == []
