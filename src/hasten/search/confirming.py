@@ -200,6 +200,9 @@ class Confirmation:
         search = self.search
         for _ in range(MOST_STRICT_LOOKS if search.settings.strict else _MOST_SETBACKS):
             entrant = search.best
+            if entrant is search.candidates.base:
+                # The original needs no proof: that time is for whoever may be faster.
+                entrant = search.elimination.challenger or entrant
             if self._keeps_floor(entrant) and self._is_confirmed(entrant, proof_s):
                 return self._simplest(entrant)
             if time.monotonic() > self.until:

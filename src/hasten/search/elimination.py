@@ -136,6 +136,14 @@ class Elimination:
         found = [one for one in others if self.fits(one) and not self._is_worse(one, best)]
         return [one for one in found if not are_alike(*self.candidates.levels_for(one, best)[:2])]
 
+    @property
+    def challenger(self) -> Entrant | None:
+        """The best of those that may be chosen and look better than the best without having shown it."""
+        best = self.best
+        waiting = [one for one in self.undecided(list(self.candidates.entrants.values())) if one.trial.may_be_chosen]
+        better = [one for one in waiting if self.candidates.gap(one, best) < -MARGIN]
+        return min(better, key=self.candidates.order, default=None)
+
     def _close(self, entrants: Sequence[Entrant], leader: Entrant | None, most_rounds: int) -> list[Entrant]:
         """Those that more rounds could still make the choice, the best first; what is clearly worse drops out."""
         found = []

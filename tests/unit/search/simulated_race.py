@@ -22,7 +22,7 @@ from hasten.core.plan import Plan
 from hasten.core.trial import ORIGINAL, Status, Trial
 from hasten.measure.rounds import Candidate, Track
 from hasten.search.candidates import Candidates, Entrant
-from hasten.search.elimination import Elimination
+from hasten.search.elimination import MOST_ROUNDS, Elimination
 from hasten.search.round_ratios import log_ratios
 
 if TYPE_CHECKING:
@@ -149,13 +149,19 @@ class TrueGuard:
 
 
 def raced(
-    truths: Sequence[Truth], noise: float = 0.01, seed: int = 0, limit: Limit = NO_LIMIT, goal: Goal = Goal.LATENCY
+    truths: Sequence[Truth],
+    noise: float = 0.01,
+    seed: int = 0,
+    limit: Limit = NO_LIMIT,
+    goal: Goal = Goal.LATENCY,
+    *,
+    most_rounds: int = MOST_ROUNDS,
 ) -> tuple[Elimination, TrueGuard]:
-    """A race to its end; the original is the first of the truths."""
+    """A race to its end, or to so many rounds; the original is the first of the truths."""
     entrants = SimulatedCandidates(truths, noise, seed, goal)
     guard = TrueGuard(entrants)
     elimination = Elimination(entrants, cast("Guard", guard), limit, lambda text: None)
     entrants.update(entrants.base, **KEPT)
     entered = [entrants.entrant(truth.name) for truth in truths if truth.name != ORIGINAL]
-    elimination.settle([entrants.base, *entered], FAR)
+    elimination.settle([entrants.base, *entered], FAR, most_rounds)
     return elimination, guard

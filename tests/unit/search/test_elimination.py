@@ -50,6 +50,17 @@ def test_among_equals_the_simpler_one_is_the_answer() -> None:
     assert chosen == {ORIGINAL}
 
 
+def test_who_may_be_faster_than_the_best_and_has_not_shown_it_is_the_challenger() -> None:
+    truths = [Truth(ORIGINAL, 1.0), Truth("broken", 0.9, drop=0.5), Truth("likely", 0.98), Truth("slow", 1.5)]
+    elimination, _ = raced(truths, noise=0.0, most_rounds=1)
+    assert elimination.best.trial.variant == ORIGINAL, "a round that shows two percent proves nothing"
+    assert elimination.challenger is not None
+    assert elimination.challenger.trial.variant == "likely"
+    for alike in (0.995, 1.0, 1.02):
+        elimination, _ = raced([Truth(ORIGINAL, 1.0), Truth("alike", alike)], noise=0.0, most_rounds=1)
+        assert elimination.challenger is None
+
+
 def test_a_size_that_is_asked_for_makes_a_slower_one_welcome_and_the_smallest_is_the_nearest() -> None:
     truths = [Truth(ORIGINAL, 1.0, size=100), Truth("small", 1.5, size=30), Truth("broken", 0.9, drop=0.5, size=20)]
     elimination, _ = raced(truths, limit=Limit(size_bytes=50))
