@@ -42,8 +42,12 @@ _MOST_SAMPLES_A_REQUEST: Final = 64
 _MOST_BYTES_A_REQUEST: Final = 16 * 2**20
 # For each runner, so that a floor is decided soon, and an interruption heard.
 _ROUNDS: Final = 16
+# Where only its end will tell.
+_SAMPLES_OF_A_STREAM: Final = 2048
 # Long enough to make a request cheap, short enough for a bar that moves and for an interruption.
 _MOST_MS_A_REQUEST: Final = 500.0
+# What it takes to ask and to answer is little beside this.
+_FEWEST_MS_A_REQUEST: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,8 @@ class Feeding(Generic[T]):
         self._reader = reader
         self.total = dataset.count if options.samples is None else min(options.samples, dataset.count or 2**62)
         """How many samples there are to come; None where only the end of a stream will tell."""
-        self.batch_size = _batch_size(model.load, self.total, pool.size)
+        self._load = model.load
+        self.batch_size = _batch_size(model.load, self.total, _ROUNDS * pool.size)
         self._stop = threading.Event()
         self._of_thread = threading.local()
 
@@ -141,6 +146,10 @@ class Feeding(Generic[T]):
             self._shelf.notes |= {note.code: note for note in found}
             found = list(self._shelf.notes.values())
         return each_once(found)
+
+    def answer_sooner(self) -> None:
+        """Ask for fewer samples at a time: what is under way when a decision falls is wasted."""
+        self.batch_size = _batch_size(self._load, self.total, 4 * _ROUNDS * self._pool.size)
 
     def batches(self) -> Iterator[list[T | Skipped]]:
         """The results, batch by batch."""
@@ -229,9 +238,11 @@ def _spread(target: Target, candidate: Candidate, options: EvaluationOptions) ->
     return candidate, options.runners or target.machine().cores
 
 
-def _batch_size(load: LoadReport, total: int | None, runners: int) -> int:
+def _batch_size(load: LoadReport, total: int | None, requests: int) -> int:
+    """How many samples a request has, so that there are about so many requests."""
     sample_bytes = sum(tensor.bytes for tensor in (*load.inputs, *load.outputs))
     by_bytes = _MOST_BYTES_A_REQUEST // max(1, sample_bytes)
-    by_time = int(_MOST_MS_A_REQUEST / max(load.first_run_ms, 1e-3))
-    by_count = (total or _MOST_SAMPLES_A_REQUEST * _ROUNDS * runners) // (_ROUNDS * runners)
-    return max(1, min(_MOST_SAMPLES_A_REQUEST, by_bytes, by_time, by_count))
+    run_ms = max(load.first_run_ms, 1e-3)
+    by_count = (total or _SAMPLES_OF_A_STREAM) // requests
+    wanted = max(by_count, int(_FEWEST_MS_A_REQUEST / run_ms))
+    return max(1, min(_MOST_SAMPLES_A_REQUEST, by_bytes, int(_MOST_MS_A_REQUEST / run_ms), wanted))

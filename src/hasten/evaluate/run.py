@@ -102,8 +102,7 @@ class _Work:
         skipped: list[Skipped] = []
         feeding, total = self._feeding, self._feeding.total
         if baseline is not None:
-            # What is under way when the decision falls is wasted.
-            feeding.batch_size = max(1, feeding.batch_size // 4)
+            feeding.answer_sooner()
         guard = FloorGuard(baseline, self._scorer.metric, self._dataset) if baseline else None
         for batch in feeding.batches():
             scores += [entry for entry in batch if isinstance(entry, Score)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
-import selectors
+import select
 import signal
 import subprocess
 import tempfile
@@ -227,7 +228,7 @@ class ProcessLink:
     def _write(self, data: bytes | memoryview, patience: _Patience) -> None:
         view = memoryview(data)
         while view:
-            patience.wait(self._input, selectors.EVENT_WRITE)
+            patience.wait(self._input, select.POLLOUT)
             view = view[os.write(self._input.fileno(), view[:_PIECE_BYTES]) :]
 
     def _read(self, most: int, patience: _Patience) -> bytes:
@@ -239,7 +240,7 @@ class ProcessLink:
         return self._receive(most, patience)
 
     def _receive(self, most: int, patience: _Patience) -> bytes:
-        patience.wait(self._output, selectors.EVENT_READ)
+        patience.wait(self._output, select.POLLIN)
         return os.read(self._output.fileno(), min(most, _PIECE_BYTES))
 
     def _skip_noise(self, patience: _Patience) -> None:
@@ -338,18 +339,18 @@ class _Patience:
 
     def wait(self, stream: IO[bytes], event: int) -> None:
         """Wait until the stream can be used; TimeoutError once the time is spent."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, event)
-            while True:
-                piece = min(max(self._left, 0.0), _WAIT_SECONDS)
-                begin = time.monotonic()
-                ready = selector.select(piece)
-                # Time that was slept through counts as what was asked for.
-                self._left -= min(max(time.monotonic() - begin, 0.0), piece) if ready else piece
-                if ready:
-                    return
-                if self._left <= 0:
-                    raise TimeoutError
+        ready = select.poll()
+        ready.register(stream, event)
+        while True:
+            piece = min(max(self._left, 0.0), _WAIT_SECONDS)
+            begin = time.monotonic()
+            found = ready.poll(math.ceil(piece * 1000))
+            # Time that was slept through counts as what was asked for.
+            self._left -= min(max(time.monotonic() - begin, 0.0), piece) if found else piece
+            if found:
+                return
+            if self._left <= 0:
+                raise TimeoutError
 
 
 def _enlarge(pipe: IO[bytes]) -> None:
