@@ -135,10 +135,14 @@ class Profile:
         return self.seen >= _MOSTLY
 
     @property
+    def told_ms(self) -> float:
+        """What single operators take, without partitions that the engine does not look into."""
+        return sum(operator.ms for operator in self.operators if operator.index >= 0)
+
+    @property
     def told(self) -> float:
-        """Which part of a run single operators add up to, without partitions that the engine does not look into."""
-        opaque_ms = sum(operator.ms for operator in self.operators if operator.index < 0)
-        return self.seen * (1 - opaque_ms / self.seen_ms) if self.seen_ms else 0.0
+        """Which part of a run that is."""
+        return self.seen * self.told_ms / self.seen_ms if self.seen_ms else 0.0
 
     @property
     def tells_operators(self) -> bool:

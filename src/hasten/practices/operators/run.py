@@ -492,7 +492,7 @@ class _Study:
             places=tuple(places_of(profile, tried)) if profile is not None else (),
             tried=tried,
             invoke_ms=profile.invoke_ms if profile is not None else 0.0,
-            seen=profile.told if profile is not None else 0.0,
+            seen=profile.share(profile.told_ms) if profile is not None else 0.0,
             ranges=self.ranges,
             layers=self.layers,
             partitions=(_partitions(profile) if profile is not None else 0, self._partitions_after),

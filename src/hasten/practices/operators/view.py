@@ -81,8 +81,7 @@ def _tried_data(one: Tried) -> dict[str, Any]:
 def _facts(found: OperatorsFound) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("model", f"{PurePath(found.model.path).name}, {found.plan.describe()}")]
     if found.invoke_ms:
-        seen = percent(min(1.0, found.seen))  # what only profiling takes may be more than what is unseen
-        rows.append(("profiled", f"{milliseconds(found.invoke_ms)} a run, {seen} of it in operators"))
+        rows.append(("profiled", f"{milliseconds(found.invoke_ms)} a run, {percent(found.seen)} of it in operators"))
     if found.layers:
         counted = sum(layer.ms for layer in found.layers)
         rows.append(("counted", f"{milliseconds(counted)} in {several(len(found.layers), 'layer')}, by OpenVINO"))

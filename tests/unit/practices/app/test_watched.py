@@ -228,3 +228,16 @@ def test_a_model_loaded_after_the_last_use_is(story: Story) -> None:
     (fault,) = story.told(110).found().findings
     assert fault.rule == "model loaded again"
     assert fault.cost_ms == pytest.approx(9 * (4 + 3 - 1))
+
+
+def test_what_each_load_costs_adds_up_to_the_cost_of_all(story: Story) -> None:
+    for number in range(2, 12):
+        story.line(kind="object", number=number, model="m.tflite", key="m", type="Interpreter")
+    for number in range(1, 11):
+        length = 2 if number % 3 else 6  # the mean is above the median
+        story.call(LOAD, 20 * number, 20 * number + length, number=number)
+        story.call(RUN, 20 * number + 10, 20 * number + 11, number=number)
+        story.call(RUN, 20 * number + 12, 20 * number + 13, number=number)
+    (fault,) = story.told(220).found().findings
+    facts = fault.evidence.facts
+    assert facts["loads"] * facts["each_ms"] == pytest.approx(fault.cost_ms)

@@ -89,7 +89,7 @@ def _loaded_again(subject: Subject) -> Iterator[Fault]:
     again = _loaded_later(subject)
     if len(again) >= _FEWEST_AGAIN:
         times = [sum(call.ms for call in loading) for loading in again]
-        facts = {"loads": len(again), "each_ms": median(times)}
+        facts = {"loads": len(again), "each_ms": sum(times) / len(again)}
         yield subject.fault(LOADED_AGAIN, again[0][0], sum(times), "app.loaded-again", **facts)
 
 
