@@ -158,8 +158,10 @@ class MixSearch:
         if not open_counts:
             return None
         if self.evaluations >= _MOST_TRIES:
+            if found:
+                return None
             middle = (max(self._broken) + 1 + self._all) // 2
-            return None if found or middle == self._all else middle
+            return None if middle == self._all else middle
         promises = {count: self._chance(count) * self._saved(count) for count in open_counts}
         best = max(open_counts, key=lambda count: (promises[count], count))
         return None if found and promises[best] <= WORTH else best

@@ -154,3 +154,11 @@ def test_of_two_that_take_as_long_the_one_with_fewer_weights_goes_back_first() -
         Sensitivity("r", (node,), "CONV_2D", "", 0.1, 0.02, "time", share) for node, share in ((0, 0), (1, 0.5))
     )
     assert small.cost > large.cost
+
+
+def test_the_search_ends_after_eight_mixes_that_all_keep_the_floor() -> None:
+    search = MixSearch([group(number, 0.1, 0.05) for number in range(200)], 0.5, 0.01)
+    for count in range(190, 182, -1):
+        search.tell(count, True, 0.0)
+    assert search.next is None
+    assert search.enough == 183
