@@ -171,12 +171,13 @@ def comparable(rows: Sequence[TrialRow]) -> Accuracies:
 
 
 def _with_envelope(values: list[dict[str, Any]], *, upward: bool, rightward: bool = False) -> list[dict[str, Any]]:
-    """The points with those marked that none with a better x is better than in what the chart's other axis shows."""
+    """The points with those of the front marked that none of it with a better x is better than in what the chart's
+    other axis shows: a line through all of a front in three respects would go up and down."""
     best = None
     signs = -1 if rightward else 1, -1 if upward else 1
     for value in sorted(values, key=lambda value: (signs[0] * value["x"], signs[1] * value["y"])):
         better = best is None or (value["y"] > best if upward else value["y"] < best)
-        value["front"] = better and not value["refused"] and value["status"] not in ("broken", "failed")
+        value["front"] = value["front"] and better
         best = value["y"] if value["front"] else best
     return values
 
@@ -263,7 +264,7 @@ def _point(row: TrialRow, goal: Goal, *, with_accuracy: bool, changes: bool = Fa
         "told_y": change_text(y, row.metric) if accuracy and changes else accuracy_text(row.accuracy, row.metric),
         "told_size": size_text(row.size) if row.size else "",
         "variant": row.variant,
-        "refused": row.refused,
+        "front": row.on_front,
         "label": "chosen" if row.status == "chosen" else "",
     }
 

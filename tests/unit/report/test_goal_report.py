@@ -23,7 +23,7 @@ from hasten.report.page import html_report
 from hasten.report.steps import steps_of, steps_section
 from hasten.report.summary import summarize
 from hasten.report.trial_charts import front_spec, timeline_spec
-from hasten.search.facts import BestSoFar
+from hasten.search.facts import BestSoFar, front_of
 from hasten.show.blocks import Chart
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 def searched(goal: Goal, values: dict[str, float]) -> Session:
     """A session with a trial for each of these figures of the goal, and the best over time."""
     lines: list[Line] = [("settings", "tune", {"model": "m.tflite", "budget_s": 60.0, "goal": goal.value})]
+    trials = []
     for place, (name, value) in enumerate(values.items()):
         trial = Trial(
             name,
@@ -43,11 +44,13 @@ def searched(goal: Goal, values: dict[str, float]) -> Session:
             amounts={goal.value: Amount(value, (0.9 * value, 1.1 * value))},
             elapsed_s=10.0 * place,
         )
+        trials.append(trial)
         lines.append(("trial", trial.id, trial_data(trial)))
         best = BestSoFar(trial.id, goal, Amount(value, (0.9 * value, 1.1 * value)), 10.0 * place, place == 2)
         lines.append(("best", trial.id, to_data(best)))
     untried = {"text": "1 recipe was not tried for lack of time: float16.", "hint": "Continue with --resume."}
     result = {"model": "m.tflite", "verdict": "Better.", "goal": {"name": goal.value}, "untried": [untried]}
+    result["front"] = [{"id": trial.id} for trial in front_of(trials, [goal])]
     lines.append(("result", "tune", result))
     return session_of(lines)
 
@@ -117,6 +120,26 @@ def test_the_front_is_drawn_by_the_goal(goal: Goal, title: str) -> None:
     best = "original" if goal.more_is_better else "best"
     if goal is not Goal.LATENCY:  # all have the same
         assert f"{best}@cpu, 1 thread" in marked
+
+
+def test_the_line_of_the_front_leaves_out_what_the_result_leaves_out() -> None:
+    """Without data, the accuracy of quantized variants is unknown: they may not be chosen, however fast they are."""
+    kept, unknown = FloorState.KEPT, FloorState.UNKNOWN
+    trials = [
+        Trial(name, plan, status=Status.TIMED, floor=floor, latency=Interval(ms, ms, ms), size_bytes=size)
+        for name, plan, floor, ms, size in (
+            ("original", Plan(), kept, 5.0, 1000),
+            ("original", Plan(threads=2), kept, 3.0, 1000),
+            ("static_int8", Plan(threads=2), unknown, 1.0, 300),
+        )
+    ]
+    front = [one.id for one in front_of(trials, [Goal.LATENCY])]
+    lines = [("trial", one.id, trial_data(one)) for one in trials]
+    session = session_of([*lines, ("result", "tune", {"front": [{"id": name} for name in front]})])
+    spec = front_spec(summarize(session).trials)
+    assert spec is not None
+    assert [value["name"] for value in spec["data"]["values"] if value["front"]] == front
+    assert front == ["original@cpu, 2 threads"]
 
 
 def test_no_other_plan_is_called_the_original_where_the_original_is_chosen() -> None:
