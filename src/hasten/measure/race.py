@@ -7,8 +7,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.codec import to_data
-from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict
-from hasten.core.contention import compare_measurements
+from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Comparison, Verdict
+from hasten.core.contention import BEYOND_LOAD, compare_measurements
 from hasten.core.failure import Failure
 from hasten.core.session import keep_nothing
 from hasten.measure.schedule import Schedule, now
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hasten.core.session import Keep
     from hasten.measure.rounds import Rounds, Track
 
-# Twice as slow as the base in whole rounds is nothing that more rounds would mend.
+# Twice as slow as another is out, as soon as its rounds prove that it is slower.
 OUT_OF_THE_RACE: Final = 2.0
 _SECONDS_EACH: Final = 0.3
 _MOST_ROUNDS: Final = 12
@@ -76,9 +76,11 @@ def _is_over(rounds: Rounds, base: Track | None, fewest: int, done: int) -> bool
     for track in rounds.alive:
         if track is base or len(track.rounds) < fewest:
             continue
-        compared = comparison(base, track) if len(track.rounds) >= FEWEST_ROUNDS else None
+        own_ms, base_ms = _median_ms(track), _median_ms(base)
+        needed = FEWEST_WHEN_CLEAR if own_ms > OUT_OF_THE_RACE * base_ms else FEWEST_ROUNDS
+        compared = comparison(base, track) if len(track.rounds) >= needed else None
         decided = compared is not None and compared.verdict is not Verdict.UNDECIDED
-        track.retired = decided or _median_ms(track) > OUT_OF_THE_RACE * _median_ms(base)
+        track.retired = decided or own_ms > BEYOND_LOAD * base_ms
     return all(track is base for track in rounds.alive)
 
 

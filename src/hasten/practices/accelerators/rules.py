@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
 from hasten.core.comparison import Verdict
+from hasten.core.contention import BEYOND_LOAD
 from hasten.core.doubts import MORE_CORES
 from hasten.core.finding import Finding, Standing
 from hasten.core.floor import FloorState
@@ -141,7 +142,9 @@ def recommend(rows: Sequence[AcceleratorRow]) -> tuple[str | None, Remark]:
     if best is not base:
         facts = {**_speed(best), "more_cores": _more_cores(best), "conditional": conditional}
         return best.name, remark("accelerators.use", name=best.name, **facts)
-    return BASE, remark("accelerators.stay", tried=[row.name for row in tried], conditional=conditional)
+    undecided = [{"name": row.name, **_speed(row)} for row in tried if _may_be_faster(row)]
+    facts = {"tried": [row.name for row in tried], "conditional": conditional}
+    return BASE, remark("accelerators.stay", **facts, **({"undecided": undecided} if undecided else {}))
 
 
 def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
@@ -159,7 +162,7 @@ def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
         absent = [row for row in beyond if row.status in (Status.MISSING, Status.FAILED)]
         told = [{"name": row.name, "code": row.why.code, "facts": dict(row.why.facts)} for row in absent]
         return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-here", rows=told))
-    return Finding(NAME, Standing.GOOD, why)
+    return Finding(NAME, Standing.UNDECIDED if "undecided" in why.facts else Standing.GOOD, why)
 
 
 def _without_base(rows: Sequence[AcceleratorRow], base: AcceleratorRow | None) -> tuple[str | None, Remark]:
@@ -218,6 +221,14 @@ def _is_an_option(row: AcceleratorRow) -> bool:
 
 def _is_faster(row: AcceleratorRow) -> bool:
     return row.against_cpu is not None and row.against_cpu.verdict is Verdict.FASTER
+
+
+def _may_be_faster(row: AcceleratorRow) -> bool:
+    """Whether it could be of use, and its rounds do not tell if it is faster."""
+    against = row.against_cpu
+    if row.status is Status.WRONG or against is None or against.verdict is not Verdict.UNDECIDED:
+        return False
+    return against.ratio < BEYOND_LOAD
 
 
 def verdict(known: Evidence) -> Finding:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import doubts
 from hasten.core.comparison import Verdict
+from hasten.core.contention import BEYOND_LOAD
 from hasten.core.phrases import Phrase, Phrasebook, as_sentence, filled
 from hasten.core.remark import Remark, remark_from_data
 from hasten.core.units import count, first_few, milliseconds, percent, several, speedup, times
@@ -20,8 +21,9 @@ _KERNELS: Final = {"reference": "the reference kernels", "builtin": "the built-i
 _FAR: Final = 10.0
 _REFUSED_NAMED: Final = 4
 _LONGEST_MESSAGE: Final = 240
-# From this ratio on, a few rounds tell as much as many.
-_CLEARLY_SLOWER: Final = 2.0
+_LONGER: Final = "Measure longer (--seconds)."
+# From this ratio on, a factor reads better than a percentage.
+_SHOWN_AS_FACTOR: Final = 2.0
 
 
 def error_words(error: float) -> str:
@@ -86,7 +88,7 @@ def _speed_words(facts: Mapping[str, Any]) -> str:
         return "as fast as XNNPACK"
     if verdict is not Verdict.UNDECIDED:
         return f"{speedup(ratio, ends)} than XNNPACK"
-    if ratio > _CLEARLY_SLOWER:
+    if ratio > BEYOND_LOAD:
         return f"about {times(ratio)} slower than XNNPACK"
     return f"undecided, so far {speedup(ratio)} than XNNPACK"
 
@@ -99,8 +101,8 @@ def _repaid(facts: Mapping[str, Any]) -> str:
 
 def _speed(facts: Mapping[str, Any]) -> str:
     said = _speed_words(facts)
-    unsure = Verdict(facts["verdict"]) is Verdict.UNDECIDED and facts["ratio"]["ratio"] <= _CLEARLY_SLOWER
-    return f"{said[:1].upper()}{said[1:]}.{_repaid(facts)}" + (" Measure longer (--seconds)." if unsure else "")
+    unsure = Verdict(facts["verdict"]) is Verdict.UNDECIDED and facts["ratio"]["ratio"] <= BEYOND_LOAD
+    return f"{said[:1].upper()}{said[1:]}.{_repaid(facts)}" + (f" {_LONGER}" if unsure else "")
 
 
 def _use(facts: Mapping[str, Any]) -> str:
@@ -125,8 +127,9 @@ def _to_do(facts: Mapping[str, Any]) -> str:
     """The options of what is recommended; or how to test what is faster, but perhaps not good enough."""
     if facts.get("error") is None and "settings" in facts:
         return f"Run the model with {facts['settings']}."
-    tested = facts.get("conditional") or facts.get("error") is not None
-    return "Test its accuracy with labeled data: hasten tune MODEL --data DATA." if tested else ""
+    if facts.get("conditional") or facts.get("error") is not None:
+        return "Test its accuracy with labeled data: hasten tune MODEL --data DATA."
+    return _LONGER if facts.get("undecided") else ""
 
 
 def _stay(facts: Mapping[str, Any]) -> str:
@@ -134,7 +137,13 @@ def _stay(facts: Mapping[str, Any]) -> str:
     names = ", ".join(facts.get("untrusted", ()))  # how an older release told of them
     untrusted = f" Faster, but test their accuracy first: {names}." if names else ""
     proven = "proven both faster and right" if facts.get("conditional") or names else "proven faster"
-    return f"Stay with XNNPACK on the CPU: nothing else is {proven}.{tried}{untrusted}{_conditional(facts)}"
+    stay = f"Stay with XNNPACK on the CPU: nothing else is {proven}.{_undecided(facts)}"
+    return f"{stay}{tried}{untrusted}{_conditional(facts)}"
+
+
+def _undecided(facts: Mapping[str, Any]) -> str:
+    rows = [f"{row['name']} (so far {speedup(row['ratio']['ratio'])})" for row in facts.get("undecided", ())]
+    return f" Undecided: {', '.join(rows)}." if rows else ""
 
 
 def _without_base(text: Template) -> Phrase:
@@ -189,7 +198,7 @@ def _open(facts: Mapping[str, Any]) -> str:
 
 def _against_best(ratio: float) -> str:
     """`22 % slower`, `3.1× slower`, `1.60× faster`."""
-    return f"{percent(ratio - 1)} slower" if 1 < ratio < _CLEARLY_SLOWER else speedup(ratio)
+    return f"{percent(ratio - 1)} slower" if 1 < ratio < _SHOWN_AS_FACTOR else speedup(ratio)
 
 
 def _vendor(facts: Mapping[str, Any]) -> str:

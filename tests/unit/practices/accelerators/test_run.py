@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 
 from hasten.core import doubts
 from hasten.core.codec import from_data
-from hasten.core.comparison import Verdict
+from hasten.core.comparison import Comparison, Verdict
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Standing
 from hasten.core.measurement import Measurement
@@ -20,7 +21,7 @@ from hasten.measure.effort import Effort
 from hasten.model.reader import read_graph
 from hasten.practices.accelerators.break_even_size import climb
 from hasten.practices.accelerators.facts import Status
-from hasten.practices.accelerators.rules import finding_of, pays_from, recommend
+from hasten.practices.accelerators.rules import finding_of, pays_from, recommend, why_of
 from hasten.practices.accelerators.run import plans_to_examine
 from hasten.practices.accelerators.words import BOOK
 from tests.example_models import counting_loop
@@ -69,10 +70,12 @@ def test_everything_that_runs_is_placed_compared_and_timed(examined: Examination
     assert BOOK.text(rows["ynnpack"].why) == "This release of LiteRT was built without YNNPACK."
 
 
-def test_what_is_twice_as_slow_is_retired_after_a_round(examined: Examination) -> None:
+def test_what_is_slower_by_far_is_retired_after_a_round_and_by_less_when_proven(examined: Examination) -> None:
     rows = examined(backs())
     starts = examined.machine.starts
-    assert starts["reference"] == starts["builtin"] == 2, "one to check, one to time"
+    assert starts["reference"] == 2, "one to check, one to time"
+    assert starts["builtin"] == 4, "three times as slow could be load: one to check, three to prove"
+    assert facts_of(rows["builtin"], "accelerators.speed")["verdict"] == "slower"
     assert starts["gpu"] > 5
     assert rows["reference"].latency is not None
     assert facts_of(rows["reference"], "accelerators.speed")["ratio"]["ratio"] == pytest.approx(30, rel=0.05)
@@ -130,6 +133,22 @@ def test_too_few_rounds_recommend_nothing(examined: Examination) -> None:
     assert facts_of(rows["npu"], "accelerators.speed")["verdict"] == "undecided"
     assert rows["npu"].break_even_runs is None
     assert recommend(examined.rows)[0] == "xnnpack"
+    finding = finding_of(examined.rows)
+    assert finding.standing is Standing.UNDECIDED
+    assert "Undecided: " in BOOK.text(finding.remark)
+    assert "npu (so far 2.0× faster)" in BOOK.text(finding.remark)
+    assert "Measure longer" in BOOK.hint(finding.remark)
+
+
+@pytest.mark.parametrize(("ratio", "standing"), [(2.1, Standing.UNDECIDED), (8.0, Standing.GOOD)])
+def test_one_round_tells_only_what_no_load_explains(examined: Examination, ratio: float, standing: Standing) -> None:
+    """Beyond four times, load is no explanation; twice as long may be a busy core."""
+    rows = [row for row in examined(backs(npu=Back(0.5, placement=NPU))).values() if row.name in ("xnnpack", "npu")]
+    seen = Comparison(Verdict.UNDECIDED, ratio, (0.0, math.inf), math.inf, 1)
+    rows = [replace(row, against_cpu=seen) if row.name == "npu" else row for row in rows]
+    assert finding_of(rows).standing is standing
+    told = BOOK.text(why_of(rows[1], chooses=False))
+    assert ("ndecided" in told) is (standing is Standing.UNDECIDED)
 
 
 def test_the_quickest_of_several_is_recommended(examined: Examination) -> None:
