@@ -53,10 +53,6 @@ _LEAST_LOAD: Final = 0.4
 _FAR_APART: Final = 100_000  # numbers of rounds under different conditions never meet
 
 
-# What a step was refused for that says nothing against it.
-_OPEN: Final = (Refusal.CONTENDED, Refusal.FEW_ROUNDS)
-
-
 @dataclass(frozen=True, slots=True)
 class Round:
     """Blocks of all options that alternated under one condition."""
@@ -175,7 +171,7 @@ class _Race:
 def _judged(found: Contrast | None, needed: float, *, has_effect: bool, is_slower_beside: bool) -> tuple[Refusal, bool]:
     """Why an option does not take the lead, if it does not, and whether more rounds would hardly change that."""
     if found is None:
-        return Refusal.NEVER_MET, True
+        return Refusal.NEVER_MET, False
     if not has_effect:
         return Refusal.NO_EFFECT, True
     if found.rounds < FEWEST_ROUNDS:
@@ -306,12 +302,15 @@ def finding_of(found: ThreadsFound) -> Finding:
     # A recommendation for an idle device that was not idle says so itself, wherever it is shown.
     load = next((doubt for doubt in doubts_of(found) if doubt.code == doubts.OTHER_LOAD), None)
     busy = {} if load is None else {"others": load.facts.get("cores", 0.0)}
+    facts = {**choice.why.facts, **busy}
+    # What took the lead is proven; what did not may only lack rounds.
+    unsure = [step.option for step in choice.steps if not step.sure and not step.took_the_lead]
+    if found.current in unsure or (choice.option == found.current and unsure):
+        return Finding(NAME, Standing.UNDECIDED, Remark(choice.why.code, facts))
     if choice.option == found.current:
-        is_open = any(step.refused in _OPEN for step in choice.steps)
-        standing = Standing.UNDECIDED if is_open else Standing.GOOD
-        return Finding(NAME, standing, Remark(choice.why.code, {**choice.why.facts, **busy}))
-    facts = {**choice.why.facts, **busy, "use": choice.option.plan_text()}
-    return Finding(NAME, Standing.TO_DO, Remark(choice.why.code, facts))
+        return Finding(NAME, Standing.GOOD, Remark(choice.why.code, facts))
+    told = Remark(choice.why.code, {**facts, "use": choice.option.plan_text()})
+    return Finding(NAME, Standing.TO_DO, told)
 
 
 def verdict(known: Evidence) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.core.block import Block, Conditions
-from hasten.practices.threads.facts import LOAD_KINDS, SITUATIONS, Choice, Condition, Effect, Option, Row
-from hasten.practices.threads.rules import Round, choose_threads, effects_of_options
+from hasten.core.finding import Standing
+from hasten.core.measurement import Model
+from hasten.core.plan import Plan
+from hasten.practices.threads.facts import LOAD_KINDS, SITUATIONS, Choice, Condition, Effect, Option, Row, ThreadsFound
+from hasten.practices.threads.rules import Round, choose_threads, effects_of_options, finding_of
 from hasten.practices.threads.words import BOOK, PHRASES, condition_words
 from hasten.runner.background_load import KINDS
 
@@ -119,6 +122,39 @@ def test_too_few_rounds_prove_nothing_and_say_so() -> None:
     assert not choice.sure
     assert choice.why.code == "threads.few-rounds"
     assert choice.why.facts["rounds"] == 3
+
+
+def standing(made: list[Round], current: int = 1) -> Standing:
+    by_load = {"quiet": chosen(made)}
+    found = ThreadsFound(Model("m", 1, ""), Plan(threads=current), "quiet", (), by_load, (), _CORES)
+    return finding_of(found).standing
+
+
+def spread(log_ratios: Sequence[float]) -> list[Round]:
+    """Rounds in which two threads take these logarithms more than one."""
+    made = []
+    for number, ratio in enumerate(log_ratios):
+        one, two = (round(1e7 * math.exp(sign * ratio / 2)) for sign in (-1, 1))
+        blocks = {Option(n): [Block(number, 0.0, array("q", [ns] * 20))] for n, ns in ((1, one), (2, two))}
+        made.append(Round(Condition("quiet", "", 0), blocks))
+    return made
+
+
+def test_what_rounds_leave_open_is_undecided_and_what_they_exclude_is_good() -> None:
+    open_rounds = spread((-0.1, 0.04, -0.12, 0.05, -0.09))
+    assert chosen(open_rounds).why.code == "threads.not-proven"
+    assert not chosen(open_rounds).sure
+    assert standing(open_rounds) is Standing.UNDECIDED
+    assert standing(open_rounds, current=2) is Standing.UNDECIDED, "nothing speaks against two"
+    assert standing(rounds({1: 10.0, 2: 9.9}, noise=0.002)) is Standing.GOOD, "no gain of 5 % is possible"
+    assert standing(rounds({1: 10.0, 2: 12.0})) is Standing.GOOD
+    assert standing(rounds({1: 10.0, 2: 5.0}), current=2) is Standing.GOOD
+
+
+def test_options_that_never_met_are_undecided() -> None:
+    apart = [*rounds({1: 10.0}), *rounds({2: 5.0})]
+    assert not chosen(apart).sure
+    assert standing(apart) is Standing.UNDECIDED
 
 
 def test_more_threads_than_cores_are_never_recommended() -> None:
