@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.contention import BEYOND_LOAD
 from hasten.core.finding import Finding, Standing
 from hasten.core.pareto import pareto_front
 from hasten.core.remark import Remark, remark
@@ -336,12 +337,19 @@ def _own_finding(found: ChooseFound, own: ModelRow) -> Finding:
 
 
 def _own_by_speed(own: ModelRow, others: Sequence[ModelRow]) -> Finding:
-    assert own.latency is not None
-    low = own.latency.low if math.isfinite(own.latency.low) else own.latency.estimate
-    faster = sorted((row for row in others if row.latency and row.latency.high < low), key=lambda row: row.median_ms)
+    faster = sorted((row for row in others if _is_faster(row, own)), key=lambda row: row.median_ms)
     if not faster:
-        return Finding(NAME, Standing.GOOD, remark("choose.own-fastest", name=own.name, count=len(others)))
+        unsure = [row.name for row in others if not _is_faster(own, row)]
+        told = remark("choose.own-fastest", name=own.name, count=len(others), undecided=unsure)
+        return Finding(NAME, Standing.UNDECIDED if unsure else Standing.GOOD, told)
     # Of those that are faster, the one with the highest published accuracy is the first to try.
     best = max(faster, key=lambda row: (row.merit, -row.median_ms))
     told = remark("choose.own-slower", own=own.name, own_ms=own.median_ms, count=len(faster), **row_facts(best))
     return Finding(NAME, Standing.UNDECIDED, told)
+
+
+def _is_faster(row: ModelRow, than: ModelRow) -> bool:
+    """Whether the intervals prove it; one round, which has none, proves what no load on the machine explains."""
+    if row.latency is None or than.latency is None:
+        return False
+    return row.latency.high < than.latency.low or row.median_ms * BEYOND_LOAD < than.median_ms

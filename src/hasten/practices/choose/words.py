@@ -171,6 +171,16 @@ def _own_beaten(facts: Mapping[str, Any]) -> str:
     return f"Another model is better: {_dominated(facts)}"
 
 
+def _own_fastest(facts: Mapping[str, Any]) -> str:
+    unsure = facts.get("undecided", ())
+    timed = f"No other model is proven faster: {several(facts['count'], 'candidate')} timed."
+    return f"{timed} Undecided: {first_few(unsure, _MOST_NAMED)}." if unsure else timed
+
+
+def _run_longer(facts: Mapping[str, Any]) -> str:
+    return "Run hasten choose for longer." if facts.get("undecided") else ""
+
+
 def _own_slower(facts: Mapping[str, Any]) -> str:
     faster = f"{several(facts['count'], 'model')} of the catalogue {'is' if facts['count'] == 1 else 'are'} faster"
     accurate = f"The most accurate of them is {facts['name']}: {row_words(facts)}."
@@ -216,9 +226,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         )
     ),
     "choose.own-rivals": Phrase(_rivals, "Give more samples, or run hasten choose for longer."),
-    "choose.own-fastest": Phrase(
-        lambda facts: f"No other model is proven faster: {several(facts['count'], 'candidate')} timed."
-    ),
+    "choose.own-fastest": Phrase(_own_fastest, _run_longer),
     "choose.own-slower": Phrase(
         _own_slower,
         "Their accuracy on your data is not known. Give trained files with --candidates, or retrain one of them.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -169,6 +170,10 @@ def test_the_knee_is_a_model_of_the_front(models: list[tuple[float, float]]) -> 
     )
 
 
+def once(ms: float) -> Interval:
+    return Interval(ms, -math.inf, math.inf)
+
+
 @pytest.mark.parametrize(
     ("mine", "standing", "code"),
     [
@@ -177,6 +182,10 @@ def test_the_knee_is_a_model_of_the_front(models: list[tuple[float, float]]) -> 
         ("on", Standing.GOOD, "choose.own-best"),
         ("published", Standing.UNDECIDED, "choose.own-slower"),
         ("fastest", Standing.GOOD, "choose.own-fastest"),
+        ("near", Standing.UNDECIDED, "choose.own-fastest"),
+        ("one round", Standing.UNDECIDED, "choose.own-fastest"),
+        ("one round, others faster", Standing.UNDECIDED, "choose.own-fastest"),
+        ("one round, others far", Standing.GOOD, "choose.own-fastest"),
     ],
 )
 def test_how_the_model_in_use_stands(mine: str, standing: Standing, code: str) -> None:
@@ -188,6 +197,10 @@ def test_how_the_model_in_use_stands(mine: str, standing: Standing, code: str) -
         "on": (other, own),
         "published": (FAST, LARGE, own),
         "fastest": (LARGE, own),
+        "near": (replace(LARGE, latency=Interval(8.2, 7.9, 8.5)), own),
+        "one round": (replace(LARGE, latency=once(12.0)), replace(own, latency=once(8.0))),
+        "one round, others faster": (replace(LARGE, latency=Interval(6.0, 5.9, 6.1)), replace(own, latency=once(8.0))),
+        "one round, others far": (replace(LARGE, latency=once(80.0)), replace(own, latency=once(8.0))),
     }
     finding = finding_of(replace(found(rows=worlds[mine]), own="mine"))
     assert (finding.standing, finding.remark.code) == (standing, code)
