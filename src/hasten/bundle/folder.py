@@ -18,6 +18,7 @@ from hasten.bundle.record import FORMAT, MALFORMED, MARK, MODEL_FILE, Bundle, bu
 from hasten.bundle.trust import kept_plan, opened_plan
 from hasten.core.checks import path_text
 from hasten.core.errors import DataError, HastenError, ModelError, UsageError
+from hasten.core.regular_file import open_regular
 from hasten.core.whole_file import whole_file, write_whole
 from hasten.engine.model_file import file_hash
 
@@ -108,7 +109,7 @@ def refuse_foreign_folder(folder: Path) -> None:
         if (folder / PLAN_FILE).exists():
             ours = _read_json(folder / PLAN_FILE).get(MARK) is not None
         else:
-            with (folder / SESSION_FILE).open("rb") as stream:
+            with open_regular(folder / SESSION_FILE) as stream:
                 ours = _SESSION_MARK in stream.readline(1 << 20) and not (folder / MODEL_FILE).exists()
     except FileNotFoundError:
         ours = False
@@ -122,7 +123,7 @@ def refuse_foreign_folder(folder: Path) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             content = stream.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         raise DataError(f"{path.parent} is not a bundle: it has no {PLAN_FILE}.") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -72,13 +73,19 @@ def bundle_from_data(folder: Path, data: dict[str, Any]) -> Bundle:
     for name, shape in bundle.workload.shapes:
         if min(shape, default=1) < 1:
             raise ValueError(f"the shape of {name!r} is {list(shape)}")
+    for name in (bundle.plan.delegate, bundle.plan.cache, *bundle.plan.kernels):
+        if b"\0" in os.fsencode(name):  # which raises a ValueError itself for half of a character
+            raise ValueError(f"{name!r} is not the name of a file")
     inside(folder, bundle.model_file)  # a plan must not point at other files of the machine
     return replace(bundle, folder=folder)
 
 
 def inside(folder: Path, name: str) -> Path:
     """The path of a file in the folder; a ValueError for one outside, whether by its name or by a symbolic link."""
-    place, root = (folder / name).resolve(), folder.resolve()
+    try:
+        place, root = (folder / name).resolve(), folder.resolve()
+    except RuntimeError as error:  # links in a circle, before Python 3.13
+        raise ValueError(str(error)) from error
     if not name or place == root or not place.is_relative_to(root):
         raise ValueError(f"{name!r} is outside the bundle")
     return place

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.bundle.record import inside
 from hasten.core.errors import DataError
+from hasten.core.plan import OPTION_KEY
 from hasten.engine.model_file import file_hash
 
 if TYPE_CHECKING:
@@ -43,9 +44,12 @@ def kept_plan(folder: Path, plan: Plan) -> Plan:
 
 def code_descriptions(plan: Plan) -> tuple[str, ...]:
     """The libraries that a plan loads, each with its SHA-256."""
+    return tuple(f"{kind} library {_with_hash(Path(path))}" for kind, path in _libraries(plan))
+
+
+def _libraries(plan: Plan) -> list[tuple[str, str]]:
     delegates = (_library(plan),) if plan.delegate else ()
-    named = [("delegate", path) for path in delegates] + [("kernel", path) for path in plan.kernels]
-    return tuple(f"{kind} library {_with_hash(Path(path))}" for kind, path in named)
+    return [("delegate", path) for path in delegates] + [("kernel", path) for path in plan.kernels]
 
 
 def _with_hash(path: Path) -> str:
@@ -56,10 +60,11 @@ def _with_hash(path: Path) -> str:
 
 
 def _refuse_code(folder: Path, plan: Plan) -> None:
-    for description in code_descriptions(_with_full_paths(folder, plan)):
-        raise DataError(f"The bundle {folder} loads the {description}, which can run any code.", _HINT)
+    for kind, path in _libraries(_with_full_paths(folder, plan)):
+        described = _with_hash(Path(path)) if _is_inside(folder, path) else f"{path} (outside its folder)"
+        raise DataError(f"The bundle {folder} loads the {kind} library {described}, which can run any code.", _HINT)
     for key, value in plan.options:
-        if not _NAMES_NO_FILE.fullmatch(value):
+        if not (_NAMES_NO_FILE.fullmatch(value) and OPTION_KEY.fullmatch(key)):
             raise DataError(f"The bundle {folder} sets the engine option {key} to {value}, which may be a path.", _HINT)
 
 
@@ -73,6 +78,14 @@ def _refuse_outside(folder: Path, plan: Plan) -> None:
         raise DataError(f"The bundle {folder} keeps its cache in {plan.cache}, outside its folder.", _HINT) from None
     if link is not None:
         raise DataError(f"The cache of the bundle {folder} contains the symbolic link {link.name}.", _HINT)
+
+
+def _is_inside(folder: Path, name: str) -> bool:
+    try:
+        inside(folder, name)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _with_full_paths(folder: Path, plan: Plan) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
@@ -14,6 +15,8 @@ from hasten.core.errors import UsageError
 ACCELERATORS: Final = ("cpu", "gpu", "npu")
 KERNELS: Final = ("delegate", "builtin", "reference")
 PRECISIONS: Final = ("default", "fp16", "fp32")
+OPTION_KEY: Final = re.compile(r"[A-Za-z0-9_.]+")
+"""The key of an engine option. It becomes the left side of a line, in which `=`, quotes or `#` would write another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import DataError, HastenError, UsageError
+from hasten.core.regular_file import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -278,7 +279,7 @@ def _refuse_other_target(path: Path, before: dict[str, Any], now: dict[str, Any]
 def _header_of(path: Path) -> dict[str, Any]:
     """The first line of a session, if the file is one."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             header: dict[str, Any] = json.loads(stream.readline(1 << 20))
             version = header[_MARK]
     except OSError as error:

@@ -12,6 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import ModelError
+from hasten.core.regular_file import open_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,8 +46,8 @@ def check_model_file(path: Path) -> None:
 
 
 def file_hash(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as stream:
+    """The SHA-256 of a file; an OSError for a folder, a pipe or a device."""
+    with open_regular(path) as stream:
         digest = hashlib.sha256()
         while chunk := stream.read(1 << 20):
             digest.update(chunk)

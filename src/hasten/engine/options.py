@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import UsageError
+from hasten.core.plan import OPTION_KEY
 from hasten.engine import abi, accelerators
 from hasten.engine.cache import WEIGHTS
 
@@ -81,7 +82,7 @@ def option_texts(plan: Plan, *, profiling: bool) -> dict[str, str]:
     for dotted, value in plan.options:
         room, _, key = dotted.partition(".")
         _check_option(room, key, dotted)
-        if not (dotted + value).isprintable():  # a line break would begin another option
+        if not value.isprintable():  # a line break would begin another option
             raise UsageError(f"The engine option {dotted!r} is not one line of text: {value!r}.", "Correct its value.")
         tables.setdefault(IDENTIFIERS[room], {})[key] = value
     return {name: "".join(f"{key} = {value}\n" for key, value in table.items()) for name, table in tables.items()}
@@ -92,7 +93,7 @@ def _check_option(room: str, key: str, dotted: str) -> None:
     if room not in IDENTIFIERS or not key:
         known = ", ".join(f"{name}.…" for name in IDENTIFIERS)
         raise UsageError(f"LiteRT has no option group for {dotted!r}.", f"Start the option with one of: {known}.")
-    if key.split(".")[0] not in OPTION_KEYS[room]:
+    if key.split(".")[0] not in OPTION_KEYS[room] or not OPTION_KEY.fullmatch(key):
         raise UsageError(f"LiteRT has no option {dotted!r}.", f"Choose one of: {', '.join(OPTION_KEYS[room])}.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import pytest
 import hasten
 from hasten.bundle.folder import read_bundle, write_bundle
 from hasten.bundle.record import Bundle
-from hasten.core.errors import DataError, UsageError
-from hasten.core.plan import Plan
+from hasten.bundle.trust import code_descriptions
+from hasten.core.errors import DataError, HastenError, UsageError
+from hasten.core.plan import OPTION_KEY, Plan
 from hasten.demo import MODEL
-from hasten.engine.options import option_texts
+from hasten.engine.options import OPTION_KEYS, option_texts
 
 OUTSIDE = "/somewhere/else"
 
@@ -51,6 +53,47 @@ def test_the_hash_of_the_library_is_told(folder: Path) -> None:
     poison(folder, delegate="evil.so")
     with pytest.raises(DataError, match=hashlib.sha256(b"code").hexdigest()):
         read_bundle(folder)
+
+
+@pytest.mark.parametrize("library", ["/dev/zero", "/dev/stdin", "zero", "pipe", "../outside.so", "circle"])
+@pytest.mark.parametrize("setting", ["delegate", "kernels"])
+def test_only_files_inside_are_read_to_refuse_them(folder: Path, library: str, setting: str) -> None:
+    (folder.parent / "outside.so").write_bytes(b"code")
+    (folder / "zero").symlink_to("/dev/zero")
+    (folder / "circle").symlink_to("circle")
+    os.mkfifo(folder / "pipe")
+    poison(folder, **{setting: library if setting == "delegate" else [library]})
+    with pytest.raises(DataError, match="can run any code") as caught:
+        read_bundle(folder)
+    assert "SHA-256" not in caught.value.message
+    assert "SHA-256" not in "".join(code_descriptions(Plan(kernels=("/dev/zero", str(folder / "pipe")))))
+
+
+@pytest.mark.parametrize("file", ["model.tflite", "plan.json"])
+def test_a_pipe_in_place_of_a_file_is_refused(folder: Path, file: str) -> None:
+    (folder / file).unlink()
+    os.mkfifo(folder / file)
+    with pytest.raises(HastenError, match="Not a regular file"):
+        read_bundle(folder)
+
+
+@pytest.mark.parametrize("name", ["\0", "a\0b", "\ud800"])
+@pytest.mark.parametrize("setting", ["delegate", "cache", "kernels"])
+def test_what_cannot_be_the_name_of_a_file_is_damage(folder: Path, setting: str, name: str) -> None:
+    poison(folder, **{setting: [name] if setting == "kernels" else name})
+    for trust in (False, True):
+        with pytest.raises(DataError, match="is damaged"):
+            read_bundle(folder, trust_bundle=trust)
+
+
+@pytest.mark.parametrize("name", ["circle", "circle/model.tflite", "\0", "\ud800"])
+def test_a_model_that_cannot_be_found_is_damage(folder: Path, name: str) -> None:
+    (folder / "circle").symlink_to("circle")
+    content = json.loads((folder / "plan.json").read_text()) | {"model": name}
+    (folder / "plan.json").write_text(json.dumps(content))
+    with pytest.raises(HastenError) as caught:
+        read_bundle(folder)
+    assert caught.value.exit_code == 3
 
 
 @pytest.mark.parametrize("kernel", ["evil.so", "evil.so:evil.py", "/bin/true", "../evil.so"])
@@ -126,6 +169,8 @@ def test_a_cache_inside_is_used_there(folder: Path, tmp_path: Path, monkeypatch:
         ("gpu.serialization_dir", f'"{OUTSIDE}"'),
         ("gpu.model_cache_key", '"../../x"'),
         ("npu.configs_map.CACHE_DIR", f'"{OUTSIDE}"'),
+        (f'npu.configs_map.CACHE_DIR = "{OUTSIDE}" #', "1"),
+        (f'npu.configs_map."x" = "{OUTSIDE}" #', "1"),
         ("cpu.flags", f'1\nweight_cache_file_path = "{OUTSIDE}"'),
     ],
 )
@@ -143,11 +188,21 @@ def test_engine_options_that_are_numbers_need_none(folder: Path, value: str) -> 
 
 
 @pytest.mark.parametrize(
-    "option", [("cpu.flags", '1\nweight_cache_file_path = "x"'), ("npu.graph.0\nconfigs_map", "1")]
+    "option",
+    [
+        ("cpu.flags", '1\nweight_cache_file_path = "x"'),
+        ("npu.graph.0\nconfigs_map", "1"),
+        ('npu.configs_map.CACHE_DIR = "/elsewhere" #', "1"),
+        ("npu.configs_map.a b", "1"),
+    ],
 )
 def test_no_option_begins_another(option: tuple[str, str]) -> None:
-    with pytest.raises(UsageError, match="one line"):
+    with pytest.raises(UsageError, match=r"one line|has no option"):
         option_texts(Plan(options=(option,)), profiling=False)
+
+
+def test_every_option_of_the_engine_has_a_plain_key() -> None:
+    assert all(OPTION_KEY.fullmatch(key) for keys in OPTION_KEYS.values() for key in keys)
 
 
 def test_a_bundle_made_here_keeps_its_library_wherever_it_is_opened_from(
