@@ -93,7 +93,8 @@ class SearchFolder:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(path)
             # An empty session is what is left of a run that was killed as it began.
-            empty = [SESSION] if (path / SESSION).is_file() and not (path / SESSION).stat().st_size else []
+            session = path / SESSION
+            empty = [SESSION] if session.is_file() and not (session.is_symlink() or session.stat().st_size) else []
             present = sorted(one.name for one in path.iterdir() if one.name not in empty and not _is_litter(one.name))
         except OSError as error:
             raise DataError(f"The folder {path} cannot be used: {error.strerror}.", "Choose another with -o.") from None
@@ -241,9 +242,7 @@ class SearchFolder:
                 f"{self.path} already holds a session.",
                 f"Add {option} to continue it, or choose another folder with -o.",
             )
-        for inside in (self.path / name for name in present):
-            if inside.is_symlink() and inside.is_dir():  # files would be written and removed elsewhere
-                raise DataError(f"{inside} is a link to another folder.", _NOTHING_CHANGED)
+        _refuse_links(self.path, present)
         if self.resumed:
             session = read_session(self.path / SESSION)
             self._compare_settings(session, settings)
@@ -385,6 +384,7 @@ def session_folder(path: Path, command: str, version: str) -> Iterator[tuple[Ses
     try:
         if present and SESSION not in present:
             raise UsageError(f"{path} holds {present[0]}, which is not part of a session.", _NOTHING_CHANGED)
+        _refuse_links(path, present)
         found = read_session(session) if begun else None
         if found is not None and found.header.get("command") != command:
             raise UsageError(f"{path} holds the session of another command.", "Choose another folder with -o.")
@@ -393,6 +393,17 @@ def session_folder(path: Path, command: str, version: str) -> Iterator[tuple[Ses
     finally:
         writer.close()
         lock.release()
+
+
+def _refuse_links(folder: Path, names: Iterable[str]) -> None:
+    """Refuse links, pipes and devices under these names: a folder can come from anybody, and what a search writes to
+    its own files would end up elsewhere."""
+    for top in (folder / name for name in names):
+        for path in (top, *top.rglob("*")):  # which does not follow links
+            if path.is_symlink():
+                raise DataError(f"{path} is a symbolic link.", _NOTHING_CHANGED)
+            if not (path.is_file() or path.is_dir()):
+                raise DataError(f"{path} is neither a file nor a folder.", _NOTHING_CHANGED)
 
 
 def environment_data(machine: Machine, version: str) -> dict[str, Any]:

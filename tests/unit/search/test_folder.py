@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from contextlib import closing
 from dataclasses import replace
@@ -19,7 +20,7 @@ from hasten.core.trial import Purpose, Trial, trial_data, trial_from_data
 from hasten.engine.model_file import file_hash
 from hasten.measure.rounds import Candidate
 from hasten.search.candidates import Candidates
-from hasten.search.folder import QUANTIZE, SESSION, TUNE, FolderRules, SearchFolder
+from hasten.search.folder import QUANTIZE, SESSION, TUNE, FolderRules, SearchFolder, session_folder
 from hasten.targets.local import LocalTarget
 
 SETTINGS: dict[str, Any] = {"model": "m.tflite", "compared": {"model": "aa", "seed": 0}}
@@ -155,5 +156,52 @@ def test_a_folder_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
     begun(tmp_path / "out")
     (tmp_path / "precious").mkdir()
     (tmp_path / "out" / "variants").symlink_to(tmp_path / "precious")
-    with pytest.raises(DataError, match="link to another folder"):
+    with pytest.raises(DataError, match="symbolic link"):
         SearchFolder(tmp_path / "out", TUNE, SETTINGS, resume=True)
+
+
+@pytest.mark.parametrize("rules", [QUANTIZE, TUNE], ids=lambda rules: rules.command)
+@pytest.mark.parametrize(
+    "name", [SESSION, ".making.tflite", "chosen.tflite", "variants/int8.tflite", "cache/a/weights"]
+)
+def test_a_file_that_leads_elsewhere_is_refused(tmp_path: Path, rules: FolderRules, name: str) -> None:
+    precious, folder = tmp_path / "precious", tmp_path / "out"
+    (folder / name).parent.mkdir(parents=True)
+    precious.write_text("mine")
+    if name == SESSION:
+        precious.write_text(json.dumps({"hasten_session": 1, "command": rules.command}) + "\n")
+    else:
+        (folder / SESSION).write_text(json.dumps({"hasten_session": 1, "command": rules.command}) + "\n")
+    before = precious.read_bytes()
+    (folder / name).symlink_to(precious)
+    with pytest.raises(DataError, match="symbolic link"):
+        SearchFolder(folder, rules, SETTINGS, resume=True)
+    assert precious.read_bytes() == before
+
+
+def test_an_empty_file_elsewhere_is_no_session_that_begins(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "precious").touch()
+    (tmp_path / "out" / SESSION).symlink_to(tmp_path / "precious")
+    with pytest.raises(DataError, match="symbolic link"):
+        SearchFolder(tmp_path / "out", TUNE, SETTINGS, resume=True)
+    assert not (tmp_path / "precious").stat().st_size
+
+
+@pytest.mark.parametrize("name", [SESSION, "models/model_int8.tflite", "models"])
+def test_a_choice_does_not_follow_links_either(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "out"
+    (folder / name).parent.mkdir(parents=True)
+    (folder / SESSION).write_text(json.dumps({"hasten_session": 1, "command": "choose"}) + "\n")
+    precious = (folder / SESSION).rename(tmp_path / "precious") if name == SESSION else tmp_path / "precious"
+    (folder / name).symlink_to(precious)
+    with pytest.raises(DataError, match="symbolic link"), session_folder(folder, "choose", ""):
+        pass
+
+
+def test_a_pipe_in_a_folder_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / SESSION)
+    with pytest.raises(DataError, match="neither a file nor a folder"):
+        SearchFolder(tmp_path, TUNE, SETTINGS, resume=True)
+    with pytest.raises(DataError, match="neither a file nor a folder"), session_folder(tmp_path, "choose", ""):
+        pass
