@@ -84,9 +84,11 @@ def interval_of_scores(statistics: Floats, metric: Metric, seed: int = 0) -> Int
     count = len(statistics)
     if count == 0:
         raise ValueError("no samples")
-    if metric.proportion:
+    if counts_samples(metric, statistics):
         return wilson_interval(round(float(statistics[:, 0].sum())), count, _CONFIDENCE)
     estimate = metric.value(statistics.sum(axis=0), count)
+    if isinstance(metric, FunctionMetric) and _is_constant(statistics):
+        return _of_alike(estimate, count, float(np.abs(statistics).max()))
     return _bootstrap(estimate, count, lambda weights: metric.value(weights @ statistics, count), seed)
 
 
@@ -97,20 +99,38 @@ def compare_scores(
     count = len(first)
     if count == 0 or first.shape != second.shape or len(names) != count:
         raise ValueError(f"{first.shape} and {second.shape} scores of {len(names)} samples cannot be paired")
-    if metric.proportion or _is_right_or_wrong(metric, first, second):
+    if counts_samples(metric, first, second):
         return _compare_hits(metric, names, first[:, 0] > 0.5, second[:, 0] > 0.5)
 
     def difference(weights: Floats) -> float:
         return metric.value(weights @ second, count) - metric.value(weights @ first, count)
 
-    found = _bootstrap(difference(np.ones(count)), count, difference, seed)
+    estimate = difference(np.ones(count))
+    if isinstance(metric, FunctionMetric) and _is_constant(second - first):
+        found = _of_alike(estimate, count, float(np.abs((first, second)).max()))
+    else:
+        found = _bootstrap(estimate, count, difference, seed)
     return PairedAccuracy(metric.name, count, found.estimate, found.low, found.high, metric.higher_is_better)
 
 
-def _is_right_or_wrong(metric: Metric, first: Floats, second: Floats) -> bool:
-    """Whether a function of the user's own scores every sample with 0 or 1. Where no sample changed, resampling them
-    would claim to be certain."""
-    return isinstance(metric, FunctionMetric) and set(np.unique((first, second)).tolist()) == {0.0, 1.0}
+def counts_samples(metric: Metric, *statistics: Floats) -> bool:
+    """Whether each sample is right or wrong: by the metric, or as a function of the user's own scores them all with 0
+    or 1."""
+    own = isinstance(metric, FunctionMetric)
+    return metric.proportion or (own and all(np.isin(scores, (0.0, 1.0)).all() for scores in statistics))
+
+
+def _is_constant(scores: Floats) -> bool:
+    return bool(np.ptp(scores) == 0)
+
+
+def _of_alike(estimate: float, count: int, scale: float) -> Interval:
+    """Where all samples score alike, resampling them would claim to be certain. As many others as Wilson's interval
+    leaves room for may differ, by about as much as scores of the user's own function are large."""
+    if count == 1:
+        return Interval(estimate, -math.inf, math.inf)
+    beyond = scale * wilson_interval(0, count, _CONFIDENCE).high
+    return Interval(estimate, estimate - beyond, estimate + beyond)
 
 
 def _compare_hits(

@@ -174,12 +174,12 @@ def memory_row(peaks_mb: Sequence[float], limit: float, fewest: int = FEWEST_WHE
     return Row("memory", "MB", high, (low, high), limit, verdict, why)
 
 
-def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Row:
-    """The accuracy of the model, of which the data are a sample."""
-    verdict = _accuracy_verdict(found, limit, higher_is_better=higher_is_better)
+def accuracy_row(found: Accuracy, limit: float, *, counted: bool) -> Row:
+    """The accuracy of the model, of which the data are a sample; `counted` where each sample is right or wrong."""
+    verdict = _accuracy_verdict(found, limit, counted=counted)
     why = remark("gate.accuracy", metric=found.metric, samples=found.samples)
     if verdict is GateVerdict.UNDECIDED:
-        needed = samples_to_decide(found, limit)
+        needed = samples_to_decide(found, limit, counted=counted)
         why = remark("gate.accuracy-undecided", metric=found.metric, samples=found.samples, needed=needed)
     return Row(
         "accuracy",
@@ -189,28 +189,23 @@ def accuracy_row(found: Accuracy, limit: float, *, higher_is_better: bool) -> Ro
         limit,
         verdict,
         why,
-        at_least=higher_is_better,
+        at_least=found.higher_is_better,
         confidence=_SHOWN,
     )
 
 
-def _accuracy_verdict(found: Accuracy, limit: float, *, higher_is_better: bool) -> GateVerdict:
+def _accuracy_verdict(found: Accuracy, limit: float, *, counted: bool) -> GateVerdict:
     """By the 95 % interval. That of a share is too narrow for a handful of samples: there the exact test must agree."""
-    if _counts_samples(found):
+    if counted:
         if not _decides(round(found.value * found.samples), found.samples, limit):
             return GateVerdict.UNDECIDED
     elif found.samples < FEWEST_SAMPLES:
         return GateVerdict.UNDECIDED
-    worst, best = (found.low, found.high) if higher_is_better else (-found.high, -found.low)
-    least = limit if higher_is_better else -limit
+    worst, best = (found.low, found.high) if found.higher_is_better else (-found.high, -found.low)
+    least = limit if found.higher_is_better else -limit
     if worst >= least:
         return GateVerdict.PASSED
     return GateVerdict.FAILED if best < least else GateVerdict.UNDECIDED
-
-
-def _counts_samples(found: Accuracy) -> bool:
-    """Whether the value is the share of samples that are right."""
-    return found.metric.startswith("top-")
 
 
 def _decides(right: int, samples: int, limit: float) -> bool:
@@ -224,12 +219,12 @@ def _decides(right: int, samples: int, limit: float) -> bool:
     return binomial_cdf(right, samples, limit) <= tail
 
 
-def samples_to_decide(found: Accuracy, limit: float) -> int | None:
+def samples_to_decide(found: Accuracy, limit: float, *, counted: bool) -> int | None:
     """About how many samples would decide, if the value stays; None where the value is the limit itself, or nearly."""
     away = abs(found.value - limit)
     if not away or not math.isfinite(found.value):
         return None
-    if not _counts_samples(found):
+    if not counted:
         needed = max(FEWEST_SAMPLES, found.samples * ((found.high - found.low) / 2 / away) ** 2)
         return math.ceil(needed) if needed <= _MOST_SAMPLES else None
     count = found.samples

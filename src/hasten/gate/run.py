@@ -13,6 +13,7 @@ from hasten.core.remark import each_once, remark
 from hasten.data.tensor_forms import forms_from_graph
 from hasten.evaluate.evaluation import EvaluationOptions, compare_evaluations
 from hasten.evaluate.floor import floor_of_original
+from hasten.evaluate.intervals import counts_samples
 from hasten.evaluate.run import evaluate
 from hasten.evaluate.scoring import check_labels
 from hasten.evaluate.sufficiency import doubt_by_chance
@@ -158,10 +159,10 @@ class _Gate:
         self.effort.keep("accuracy", str(self.candidate.path), found.as_data())
         self._notes += found.accuracy.notes
         if limits.accuracy is not None:
-            higher = found.metric.higher_is_better
             if found.metric.proportion and limits.accuracy > 1:
                 return FailedCandidate(self.candidate, above_all(limits.accuracy))
-            self._evaluated.append(accuracy_row(found.accuracy, limits.accuracy, higher_is_better=higher))
+            counted = counts_samples(found.metric, found.statistics)
+            self._evaluated.append(accuracy_row(found.accuracy, limits.accuracy, counted=counted))
         if before is not None:
             self._evaluated.append(self._drop_row(before, found))
         return None

@@ -106,6 +106,23 @@ def test_a_metric_of_ones_own_that_is_right_or_wrong_is_never_certain() -> None:
     assert found.low < 0.03 < found.high
 
 
+@pytest.mark.parametrize("score", [0.0, 0.5, 1.0, -4.0])
+@pytest.mark.parametrize("count", [1, 2, 10, 300])
+def test_scores_of_ones_own_that_are_all_alike_are_never_certain(score: float, count: int) -> None:
+    own, scores = FunctionMetric("mine:score", lambda outputs, label: 1.0), np.full((count, 1), score)
+    change, value = compare_scores(own, ["x"] * count, scores, scores), interval_of_scores(scores, own)
+    assert change.low < 0 < change.high
+    if score in (0.0, 1.0):
+        unchanged = paired_difference_interval(0, 0, count)
+        assert (change.low, change.high) == (unchanged.low, unchanged.high)
+        assert value == wilson_interval(round(score * count), count)
+    else:
+        assert value.low < score < value.high
+        assert (value.high - score > 0.2 * abs(score)) is (count <= 10)
+    shift = compare_scores(own, ["x"] * count, scores + 3, scores + 2.5)
+    assert shift.low < -0.5 < shift.high
+
+
 # -- scores of samples
 
 

@@ -43,3 +43,18 @@ def test_an_error_may_grow_by_a_part_of_the_older_models(tmp_path: Path, allowed
     assert floor["kind"] == "relative"
     assert row.limit == pytest.approx(floor["allowed"], rel=1e-3)
     assert "worse than old.tflite's 0.1" in BOOK.text(row.why)
+
+
+@pytest.mark.parametrize("samples", [2, 10])
+def test_a_handful_of_right_answers_by_ones_own_metric_decides_nothing(
+    tmp_path: Path, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = shifted(tmp_path / "old.tflite", 0.1), shifted(tmp_path / "new.tflite", 0.105)
+    (tmp_path / "my_scores.py").write_text("def right(outputs, label):\n    return 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    x = np.random.default_rng(0).random((samples, 4), np.float32)
+    np.savez(tmp_path / "data.npz", x=x, y=x)
+    request = CheckRequest(data=Data(str(tmp_path / "data.npz"), metric="my_scores:right"), baseline_model=str(old))
+    found = check(new, request.with_limits({"accuracy": "99 %", "max_slowdown": "900 %"}), effort=Effort(0.1))
+    assert [row.verdict.value for row in found.rows[1:]] == ["undecided", "undecided"]
+    assert found.rows[1].why.facts["needed"] > 100

@@ -196,23 +196,23 @@ def test_memory_is_judged_by_every_process(peaks: list[float], fewest: int, verd
 )
 def test_accuracy_is_judged_by_its_interval(limit: float, verdict: GateVerdict) -> None:
     found = Accuracy("top-1", 0.96, 0.94, 0.98, 600, "data.npz")
-    row = accuracy_row(found, limit, higher_is_better=True)
+    row = accuracy_row(found, limit, counted=True)
     assert row.verdict is verdict
     assert ("samples would decide" in BOOK.text(row.why)) is (verdict is UNDECIDED)
 
 
 @pytest.mark.parametrize(("limit", "verdict"), [(2.4, FAILED), (2.9, UNDECIDED), (3.4, UNDECIDED), (3.5, PASSED)])
 def test_an_error_is_limited_from_above(limit: float, verdict: GateVerdict) -> None:
-    error = Accuracy("mae", 3.0, 2.5, 3.5, 600, "data.npz")
-    row = accuracy_row(error, limit, higher_is_better=False)
+    error = Accuracy("mae", 3.0, 2.5, 3.5, 600, "data.npz", higher_is_better=False)
+    row = accuracy_row(error, limit, counted=False)
     assert (row.verdict, row.at_least, row.unit) == (verdict, False, "value")
-    alone = accuracy_row(Accuracy("mae", 3.0, -math.inf, math.inf, 1, "d"), limit, higher_is_better=False)
+    alone = accuracy_row(replace(error, low=-math.inf, high=math.inf, samples=1), limit, counted=False)
     assert (alone.verdict, alone.why.facts["needed"]) == (UNDECIDED, None)
 
 
 def test_one_right_sample_is_no_pass() -> None:
     one = wilson_interval(1, 1)
-    row = accuracy_row(Accuracy("top-1", 1.0, one.low, one.high, 1, "d"), 0.5, higher_is_better=True)
+    row = accuracy_row(Accuracy("top-1", 1.0, one.low, one.high, 1, "d"), 0.5, counted=True)
     assert row.verdict is UNDECIDED
     assert row.why.facts["needed"] == 6  # 6 right of 6: by chance in 1.6 % of cases
 
@@ -222,13 +222,13 @@ def test_the_samples_that_would_decide_do_decide(samples: int, right: int, limit
     right = min(right, samples)
     found = wilson_interval(right, samples)
     accuracy = Accuracy("top-1", found.estimate, found.low, found.high, samples, "d")
-    needed = samples_to_decide(accuracy, limit)
-    row = accuracy_row(accuracy, limit, higher_is_better=True)
+    needed = samples_to_decide(accuracy, limit, counted=True)
+    row = accuracy_row(accuracy, limit, counted=True)
     if row.verdict is UNDECIDED and needed is not None:
         assert needed > samples
         then = wilson_interval(round(right / samples * needed), needed)
         more = Accuracy("top-1", then.estimate, then.low, then.high, needed, "d")
-        assert accuracy_row(more, limit, higher_is_better=True).verdict is not UNDECIDED
+        assert accuracy_row(more, limit, counted=True).verdict is not UNDECIDED
 
 
 @pytest.mark.parametrize("samples", [1, 10, 50, 200, 1000])
@@ -239,7 +239,7 @@ def test_wrong_verdicts_on_accuracy_are_rare(samples: int, limit: float) -> None
     for right in source.binomial(samples, limit, 1000).tolist():
         share = wilson_interval(right, samples)
         accuracy = Accuracy("top-1", share.estimate, share.low, share.high, samples, "d")
-        found[accuracy_row(accuracy, limit, higher_is_better=True).verdict] += 1
+        found[accuracy_row(accuracy, limit, counted=True).verdict] += 1
     assert found[PASSED] <= 50
     assert found[FAILED] <= 50
 
