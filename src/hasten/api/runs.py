@@ -128,7 +128,6 @@ def check(model: Path, limits: Path | Mapping[str, Any] | CheckRequest, *, effor
 
     That a limit is broken is no error; that the model does not run is one.
     """
-    from hasten.core.session import read_session
     from hasten.evaluate.evaluation import EvaluationOptions
     from hasten.gate.baseline import baseline_runs
     from hasten.gate.request import CheckRequest
@@ -142,7 +141,7 @@ def check(model: Path, limits: Path | Mapping[str, Any] | CheckRequest, *, effor
     subject = GateSubject(
         candidate,
         baseline,
-        baseline_runs(read_session(session)) if asked.baseline_session else None,
+        baseline_runs(session) if asked.baseline_session else None,
         _evaluation_data(asked.data) if asked.data.source else None,
         EvaluationOptions(asked.data.samples, skip_bad=asked.data.skip_bad, label_offset=asked.data.label_offset),
     )

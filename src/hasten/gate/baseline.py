@@ -16,15 +16,14 @@ from hasten.core.codec import from_data
 from hasten.core.contention import busy_cores, is_contended
 from hasten.core.measurement import Measurement
 from hasten.core.remark import Remark, remark
-from hasten.core.session import UNREADABLE, merged_rounds
+from hasten.core.session import UNREADABLE, damage_as_error, merged_rounds, read_session
 from hasten.core.statistics import student_quantile
 from hasten.gate.facts import GateVerdict, Row
 from hasten.gate.rules import CONFIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from hasten.core.session import Session
+    from pathlib import Path
 
 # What must be alike for two times to be comparable at all.
 _ALIKE: Final = ("cpu", "architecture", "cores", "litert")
@@ -45,21 +44,30 @@ class BaselineRun:
     environment: dict[str, Any]
 
 
-def baseline_runs(session: Session) -> list[BaselineRun]:
+def baseline_runs(path: Path) -> list[BaselineRun]:
     """All measurements of a session, each with the environment that was written before it."""
+    with damage_as_error(str(path)):
+        lines = merged_rounds(read_session(path).lines)
     environment: dict[str, Any] = {}
     runs = []
-    for trial in merged_rounds(session.lines):
+    for trial in lines:
         if trial.kind == "environment":
             environment = trial.data
         elif trial.kind == "measurement" and not trial.data.get("interrupted"):
             try:
                 run = BaselineRun(from_data(Measurement, trial.data), environment)
-                if run.measurement.samples.median_ms > 0:
+                if _can_be_compared(run):
                     runs.append(run)
             except UNREADABLE:
                 continue  # a measurement of a later hasten: one that cannot be read cannot be compared
     return runs
+
+
+def _can_be_compared(run: BaselineRun) -> bool:
+    """Whether there is a latency. All else that a verdict takes is looked at once: what has another form raises."""
+    found = run.measurement
+    hash((_file(run), found.model.sha256, is_contended(found), _standard_error(found)))
+    return found.samples.median_ms > 0
 
 
 def session_row(name: str, runs: Sequence[BaselineRun], now: BaselineRun, margin: float) -> Row:
@@ -91,6 +99,7 @@ def _like_runs(runs: Sequence[BaselineRun], now: BaselineRun) -> Sequence[Baseli
 
 
 def _compared(name: str, runs: Sequence[BaselineRun], found: Measurement, margin: float) -> Row:
+    runs = [run for run in runs if not is_contended(run.measurement)] or runs
     before = np.log([run.measurement.samples.median_ms for run in runs])
     difference = math.log(found.samples.median_ms) - float(before.mean())
     allowance, spread = _allowance(runs, before, found)
@@ -101,6 +110,9 @@ def _compared(name: str, runs: Sequence[BaselineRun], found: Measurement, margin
         verdict, why = GateVerdict.UNDECIDED, remark("gate.contended", cores=busy_cores(found))
     elif ends[0] > 1 + margin:
         verdict, why = GateVerdict.FAILED, remark("gate.session-slower", by=ratio - 1, spread=spread, runs=counted)
+    elif ends[1] <= 1 + margin and is_contended(runs[0].measurement):  # then all of them are
+        cores = max(busy_cores(run.measurement) for run in runs)
+        verdict, why = GateVerdict.UNDECIDED, remark("gate.session-contended", cores=cores)
     elif ends[1] <= 1 + margin:
         verdict, why = GateVerdict.PASSED, remark("gate.session-kept", spread=spread, runs=counted)
     else:

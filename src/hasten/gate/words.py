@@ -185,6 +185,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     "gate.session-other-plan": Phrase("The session holds no measurement with this plan.", _OLDER_MODEL),
     "gate.session-other-models": Phrase("The session holds several models, and none of this name.", _OLDER_MODEL),
     "gate.session-unlike": Phrase(_unlike, _OLDER_MODEL),
+    "gate.session-contended": Phrase(
+        "Not slower than the session, but there other processes kept {cores:.1f} cores busy that the model needed.",
+        "Measure the baseline again on an idle machine, or give the older model itself (--baseline-model).",
+    ),
     "gate.session-slower": Phrase(
         lambda facts: f"{percent(facts['by'])} slower, which is more than noise: {_spread(facts)}."
     ),

@@ -17,7 +17,7 @@ from hasten.core.measurement import Effective, Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
-from hasten.core.session import SessionWriter, read_session
+from hasten.core.session import SessionWriter
 from hasten.gate.baseline import BaselineRun, baseline_runs, session_row
 from hasten.gate.facts import GateVerdict, Row
 from hasten.gate.words import BOOK
@@ -88,13 +88,27 @@ def test_several_quiet_runs_leave_little() -> None:
 
 
 def test_a_busy_machine_makes_no_model_slower() -> None:
-    conditions = Conditions(wall_seconds=0.05, cpu_seconds=0.02, cores=2, other_cores_busy=2.0)
-    now = run(2.0)
-    blocks = tuple(replace(block, conditions=conditions) for block in now.measurement.samples.blocks)
-    busy = replace(now, measurement=replace(now.measurement, samples=Samples(blocks)))
-    assert session_row("old.jsonl", [run(1.0)], now, 0.02).verdict is GateVerdict.FAILED
-    found = session_row("old.jsonl", [run(1.0)], busy, 0.02)
+    assert session_row("old.jsonl", [run(1.0)], run(2.0), 0.02).verdict is GateVerdict.FAILED
+    found = session_row("old.jsonl", [run(1.0)], beside_load(run(2.0)), 0.02)
     assert (found.verdict, found.why) == (GateVerdict.UNDECIDED, remark("gate.contended", cores=pytest.approx(2.0)))
+
+
+def beside_load(quiet: BaselineRun) -> BaselineRun:
+    conditions = Conditions(wall_seconds=0.05, cpu_seconds=0.02, cores=2, other_cores_busy=2.0)
+    blocks = tuple(replace(block, conditions=conditions) for block in quiet.measurement.samples.blocks)
+    return replace(quiet, measurement=replace(quiet.measurement, samples=Samples(blocks)))
+
+
+@pytest.mark.parametrize("history", [1, 6])
+def test_a_baseline_from_a_busy_machine_passes_nothing(history: int) -> None:
+    """What took 1 ms seemed to take 2 ms next to a load, and takes 1.3 ms now."""
+    busy = [beside_load(run(2.0))] * history
+    found = row(busy, 1.3)
+    assert (found.verdict, found.why.code) == (GateVerdict.UNDECIDED, "gate.session-contended")
+    assert "2.0 cores busy" in BOOK.text(found.why)
+    assert row(busy, 4.0).verdict is GateVerdict.FAILED, "slower even than next to a load"
+    assert row([*busy, run(1.0)], 1.3).verdict is GateVerdict.FAILED, "quiet runs count where there are some"
+    assert row([*busy, run(1.0)], 0.7).verdict is GateVerdict.PASSED
 
 
 def outcomes(ratio: float, history: int, spread: float, times: int) -> Counter[GateVerdict]:
@@ -127,6 +141,6 @@ def test_measurements_take_the_environment_written_before_them(tmp_path: Path) -
     writer.add("environment", "", {**HERE, "cores": 8})
     writer.add("measurement", "m", to_data(measurement(4.0)))
     writer.close()
-    found = baseline_runs(read_session(path))
+    found = baseline_runs(path)
     assert [run.environment.get("cores") for run in found] == [None, 4, 8]
     assert found[1] == replace(found[1], measurement=measurement(2.0))

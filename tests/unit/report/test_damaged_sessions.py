@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ import pytest
 from hasten import api
 from hasten.core.errors import DataError, HastenError
 from hasten.core.session import read_session
-from hasten.gate.baseline import baseline_runs
+from hasten.demo import MODEL
+from hasten.gate.baseline import baseline_runs, session_row
+from hasten.gate.words import BOOK
 from hasten.report.live import LiveReport
 from hasten.search.folder import TUNE, SearchFolder
 
@@ -76,14 +79,40 @@ def test_mutations_are_shown_or_end_in_a_sentence(path: Path, form: str, tmp_pat
 
 
 def test_mutations_serve_as_a_baseline_or_do_not(tmp_path: Path) -> None:
-    content, file = (SESSIONS / "compare.jsonl").read_text(), tmp_path / "session.jsonl"
-    for seed in range(50):
-        file.write_text(mutated(content, random.Random(seed)))
-        try:
-            runs = baseline_runs(read_session(file))
-        except HastenError:
-            continue
-        assert all(run.measurement.samples.median_ms > 0 for run in runs)
+    file, served = tmp_path / "session.jsonl", 0
+    for name in ("bench", "check", "threads"):
+        content = (SESSIONS / f"{name}.jsonl").read_text()
+        (now, *_) = baseline_runs(SESSIONS / f"{name}.jsonl")
+        for seed in range(100):
+            file.write_text(mutated(content, random.Random(f"{name} {seed}")))
+            try:
+                runs = baseline_runs(file)
+            except HastenError:
+                continue
+            BOOK.text(session_row("session.jsonl", runs, now, 0.03).why)
+            served += bool(runs)
+    assert 50 < served < 250, "otherwise the mutations test nothing"
+
+
+@pytest.mark.parametrize(
+    "rounds", [[{"round": "2"}], [{"round": 1}, {"round": 2}], [{"round": 1}, {"round": 2, "samples": {"blocks": 3}}]]
+)
+def test_damaged_rounds_of_a_baseline_end_in_a_sentence(tmp_path: Path, rounds: list[dict[str, Any]]) -> None:
+    file = tmp_path / "session.jsonl"
+    lines = [json.dumps({"kind": "measurement", "label": "m", "at": "", "data": data}) for data in rounds]
+    file.write_text("\n".join(['{"hasten_session": 1}', *lines]))
+    with pytest.raises(DataError, match=r"session\.jsonl is damaged"):
+        api.check(MODEL, replace(api.check_request({}), baseline_session=str(file)))
+
+
+@pytest.mark.parametrize(("key", "value"), [("path", 3), ("sha256", [])])
+def test_a_baseline_whose_model_has_no_name_is_none(tmp_path: Path, key: str, value: Any) -> None:
+    first, line = (SESSIONS / "bench.jsonl").read_text().splitlines()[:2]
+    entry = {name: part for name, part in json.loads(line).items() if name != "crc32"}
+    entry["data"]["model"][key] = value
+    file = tmp_path / "session.jsonl"
+    file.write_text(f"{first}\n{json.dumps(entry)}\n")
+    assert baseline_runs(file) == []
 
 
 def test_a_search_goes_on_with_mutations_or_refuses(tmp_path: Path) -> None:
