@@ -87,7 +87,7 @@ def test_a_slower_model_fails_against_the_older_one_and_a_like_one_does_not(tmp_
     (row,) = slower.json()["rows"]
     assert row["what"] == "latency against cpu, 1 thread"
     assert row["measured"] > 1.5
-    # Data without labels: the older model's answers are what is right.
+    # Data without labels: the older model's answers are what to agree with, which is no accuracy.
     np.savez(tmp_path / "x.npz", x=np.load(DATA)["x"][:20])
     like = hasten(
         "check",
@@ -98,15 +98,12 @@ def test_a_slower_model_fails_against_the_older_one_and_a_like_one_does_not(tmp_
         "--json",
         "--limit",
         "max_slowdown=50%",
-        "--limit",
-        "accuracy=80%",
         "--data",
         tmp_path / "x.npz",
     )
     assert like.code == 0, like.output
-    names = ["latency against old.tflite", "accuracy", "accuracy lost against old.tflite"]
+    names = ["latency against old.tflite", "agreement lost against old.tflite"]
     assert [row["what"] for row in like.json()["rows"]] == names
-    assert like.json()["rows"][1]["measured"] == 1.0
     assert "The baseline is the same model with the same plan." in like.json()["notes"][0]
 
 
@@ -149,6 +146,8 @@ def test_a_model_that_is_surely_too_slow_fails_however_little_time_there_is() ->
         (("demo", "--limit", "latency=5ms", "--limit", "latency=9ms"), 2, "given twice"),
         (("demo", "--limit", "latency=5ms", "--undecided", "maybe"), 2, "maybe"),
         (("demo", "--limit", "accuracy=0.9"), 2, "data"),
+        (("demo", "--limit", "size=2MB", "--limit", "max_slowdown=3%"), 2, "max_slowdown needs a baseline"),
+        (("demo", "--baseline", "s.jsonl", "--data", "demo", "--limit", "max_drop=1%"), 2, "max_drop needs an older"),
         (("nothing.tflite", "--limit", "size=1MB"), 3, "no file"),
         (("demo", "--limits", "nothing.toml"), 3, "nothing.toml"),
         (("demo", "--budget", "old.toml"), 2, "--limits old.toml"),
@@ -211,9 +210,12 @@ def test_an_accuracy_above_all_is_a_mistake() -> None:
 
 def test_data_without_labels_is_refused_before_the_work(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.load(DATA)["x"][:20])
-    shown = hasten("check", "demo", "--limit", "accuracy=90%", "--limit", "latency=1s", "--data", tmp_path / "x.npz")
-    assert shown.code == 3
-    assert "no labels" in shown.errors
+    asked = ("check", "demo", "--limit", "accuracy=90%", "--limit", "latency=1s", "--data", tmp_path / "x.npz")
+    for baseline in ((), ("--baseline-model", "demo@threads=2")):
+        shown = hasten(*asked, *baseline)
+        assert shown.code == 3
+        assert "no labels" in shown.errors
+        assert "leave out the limit on accuracy" in shown.errors
 
 
 def test_the_example_for_github_runs_as_it_is_written(tmp_path: Path) -> None:

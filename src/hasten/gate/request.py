@@ -75,7 +75,7 @@ class CheckRequest:
     undecided: str = DEFAULT_UNDECIDED
     """Whether an undecided gate lets a pipeline go on: pass or fail."""
     named: tuple[str, ...] = ()
-    """The limits that the user named: one that cannot be checked is told."""
+    """The limits that the user named: one that cannot be checked is refused."""
 
     def checked(self) -> CheckRequest:
         """Itself, if there is something to check and all that it takes."""
@@ -86,6 +86,7 @@ class CheckRequest:
             raise UsageError("There are two baselines.", "Give the older model or the older session, not both.")
         if self.limits.accuracy is not None and not self.data.source:
             raise UsageError("A limit on accuracy needs data.", "Name it with --data, or as path in [data].")
+        self._refuse_uncheckable()
         _undecided({"undecided": self.undecided})
         return self
 
@@ -93,14 +94,14 @@ class CheckRequest:
         """The request with these limits, as a user writes them, in place of its own."""
         return replace(self, limits=limits_from_mapping(values, self.limits), named=(*self.named, *values))
 
-    @property
-    def unchecked(self) -> tuple[str, ...]:
-        """The limits that were named, but need a baseline or data that was not given."""
-        checked = {
-            "max_slowdown": bool(self.baseline_model or self.baseline_session),
-            "max_drop": bool(self.baseline_model and self.data.source),
-        }
-        return tuple(dict.fromkeys(name for name in self.named if not checked.get(name, True)))
+    def _refuse_uncheckable(self) -> None:
+        """A limit that the user named and nothing can be compared with must not seem to be kept."""
+        if "max_slowdown" in self.named and not (self.baseline_model or self.baseline_session):
+            hint = "Add --baseline-model OLD.tflite, or leave the limit out."
+            raise UsageError("max_slowdown needs a baseline to compare with.", hint)
+        if "max_drop" in self.named and not (self.baseline_model and self.data.source):
+            hint = "Add --baseline-model OLD.tflite --data DATA, or leave the limit out."
+            raise UsageError("max_drop needs an older model and data to compare both on.", hint)
 
 
 def request_from(limits: str | os.PathLike[str] | Mapping[str, Any]) -> CheckRequest:

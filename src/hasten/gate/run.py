@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.accuracy import Kind
 from hasten.core.codec import to_data
 from hasten.core.failure import MEMORY_LIMIT, Failure
 from hasten.core.machine import machine_facts
@@ -65,9 +66,7 @@ class _Gate:
         self._name = "" if self.baseline is None else baseline_name(self.candidate, self.baseline)
         self._gate = TimedGate(effort.target, self.candidate, self.baseline, request.limits, self._name)
         self._is_same = self.baseline is not None and _is_same(self.candidate, self.baseline)
-        self._notes = [remark("gate.unchecked", limit=name) for name in request.unchecked]
-        if self._is_same:
-            self._notes.append(remark("gate.same-model"))
+        self._notes = [remark("gate.same-model")] if self._is_same else []
         self._environment: dict[str, Any] = {}
         self._evaluated: list[Row] = []
 
@@ -84,8 +83,9 @@ class _Gate:
     def _measure(self) -> FailedCandidate | None:
         data, request, progress = self.subject.data, self.request, self.effort.progress
         if data is not None:
-            if not data.dataset.labelled and self.baseline is None:
-                return FailedCandidate(self.candidate, _without_labels(data.dataset))
+            limited = request.limits.accuracy is not None
+            if not data.dataset.labelled and (limited or self.baseline is None):
+                return FailedCandidate(self.candidate, _without_labels(data.dataset, limited=limited))
             graph = read_graph(self.candidate.path)
             check_labels(graph, request.workload, data.dataset, data.metric, self.subject.options)
         timed = request.limits.is_timed or self.baseline is not None or self.subject.runs is not None
@@ -151,7 +151,7 @@ class _Gate:
             if isinstance(old, Failure):
                 return FailedCandidate(self.baseline, old)
             before = old
-        # Without labels the older model's answers are what is right.
+        # Without labels the older model's answers are what to agree with.
         reference = None if data.dataset.labelled else before
         found = self._evaluation(self.candidate, data, reference, progress)
         if isinstance(found, Failure):
@@ -170,11 +170,12 @@ class _Gate:
     def _drop_row(self, before: Evaluation, found: Evaluation) -> Row:
         floor = floor_of_original(before, self.request.limits.max_drop)
         if self._is_same:  # there is nothing to estimate
-            return replace(exact_row("accuracy lost", floor.unit, 0.0, floor.allowed or 0.0), against=self._name)
-        row = drop_row(self._name, compare_evaluations(before, found), floor)
-        if row.verdict is GateVerdict.PASSED and self._guesses(before):
-            return replace(row, verdict=GateVerdict.UNDECIDED, why=remark("gate.baseline-guesses"))
-        return row
+            row = replace(exact_row("accuracy lost", floor.unit, 0.0, floor.allowed or 0.0), against=self._name)
+        else:
+            row = drop_row(self._name, compare_evaluations(before, found), floor)
+            if row.verdict is GateVerdict.PASSED and self._guesses(before):
+                row = replace(row, verdict=GateVerdict.UNDECIDED, why=remark("gate.baseline-guesses"))
+        return row if found.accuracy.kind is Kind.ACCURACY else replace(row, what="agreement lost")
 
     def _guesses(self, before: Evaluation) -> bool:
         """Whether the baseline may be right by chance only: most likely it is fed wrongly, and nothing is worse."""
@@ -201,13 +202,11 @@ def above_all(limit: float) -> Failure:
     return Failure("evaluate", "usage", message, f'Write it like this: --limit accuracy="{limit:g} %"')
 
 
-def _without_labels(dataset: Dataset) -> Failure:
-    return Failure(
-        "evaluate",
-        "data",
-        f"{dataset.source} has no labels, so its accuracy cannot be measured.",
-        "Give labeled data, or the older model (--baseline-model), whose answers then count as correct.",
-    )
+def _without_labels(dataset: Dataset, *, limited: bool) -> Failure:
+    """Agreement with an older model is no accuracy: both may be wrong."""
+    message = f"{dataset.source} has no labels, so accuracy cannot be measured on it."
+    instead = "leave out the limit on accuracy" if limited else "an older model to agree with (--baseline-model)"
+    return Failure("evaluate", "data", message, f"Give labeled data, or {instead}.")
 
 
 def _is_same(candidate: Candidate, baseline: Candidate) -> bool:

@@ -168,7 +168,8 @@ PHRASES: Final[dict[str, Phrase]] = {
     "gate.drop-kept": Phrase(_drop("{counts}.")),
     "gate.drop-worse": Phrase(_drop("Worse than allowed: {counts}.")),
     "gate.drop-chance": Phrase(_drop("{counts}, which may be chance."), "Use more data."),
-    # Sessions of earlier releases have these four.
+    # Sessions of earlier releases have these five.
+    "gate.unchecked": Phrase("{limit} was not checked.", lambda facts: _NEEDED[facts["limit"]]),
     "gate.slower": Phrase("{by:percent} slower, with 99 % confidence."),
     "gate.faster": Phrase("{by:percent} faster, with 99 % confidence."),
     "gate.few-pairs": Phrase("A verdict needs {needed} pairs of processes; {pairs} ran.", _LONGER),
@@ -180,7 +181,6 @@ PHRASES: Final[dict[str, Phrase]] = {
     "gate.same-model": Phrase(
         "The baseline is the same model with the same plan.", "Check that the baseline is the older model."
     ),
-    "gate.unchecked": Phrase("{limit} was not checked.", lambda facts: _NEEDED[facts["limit"]]),
     "gate.session-empty": Phrase("The session holds no measurement.", _OLDER_MODEL),
     "gate.session-other-plan": Phrase("The session holds no measurement with this plan.", _OLDER_MODEL),
     "gate.session-other-models": Phrase("The session holds several models, and none of this name.", _OLDER_MODEL),

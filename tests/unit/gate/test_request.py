@@ -70,18 +70,27 @@ def test_a_gate_that_cannot_decide_is_shut_unless_asked_otherwise(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("changes", "unchecked"),
+    ("name", "changes", "refused"),
     [
-        ({}, ("max_slowdown", "max_drop")),
-        ({"baseline_session": "s.jsonl"}, ("max_drop",)),
-        ({"baseline_model": "old.tflite"}, ("max_drop",)),
-        ({"baseline_model": "old.tflite", "data": Data("d.npz")}, ()),
+        ("max_slowdown", {}, True),
+        ("max_slowdown", {"data": Data("d.npz")}, True),
+        ("max_slowdown", {"baseline_session": "s.jsonl"}, False),
+        ("max_slowdown", {"baseline_model": "old.tflite"}, False),
+        ("max_drop", {}, True),
+        ("max_drop", {"baseline_session": "s.jsonl", "data": Data("d.npz")}, True),
+        ("max_drop", {"baseline_model": "old.tflite"}, True),
+        ("max_drop", {"baseline_model": "old.tflite", "data": Data("d.npz")}, False),
     ],
 )
-def test_a_limit_that_nothing_is_compared_with_is_named(changes: dict[str, Any], unchecked: tuple[str, ...]) -> None:
-    asked = request_from({"latency": "5 ms", "max_slowdown": "3 %", "max_drop": "1 %"})
-    assert replace(asked, **changes).unchecked == unchecked
-    assert request_from({"latency": "5 ms"}).unchecked == (), "the usual ones are nobody's wish"
+def test_a_limit_that_nothing_is_compared_with_is_refused(name: str, changes: dict[str, Any], refused: bool) -> None:
+    asked = replace(request_from({"latency": "5 ms", name: "3 %"}), **changes)
+    if refused:
+        with pytest.raises(UsageError, match=f"{name} needs") as caught:
+            asked.checked()
+        assert "--baseline-model OLD.tflite" in caught.value.hint
+    else:
+        assert asked.checked() is asked
+    request_from({"latency": "5 ms"}).checked()  # the usual ones are nobody's wish
 
 
 def test_the_older_name_of_the_section(tmp_path: Path) -> None:
