@@ -81,7 +81,7 @@ bench-trust: $(READY) ## results on a quiet and on a busy machine, against the t
 bench-faults: $(READY) ## planted problems and damaged files (as root, on an idle machine; about 30 minutes)
 	$(BIN)/python -m benchmarks faults damaged_files robust
 
-tables: $(READY) ## write the README's tables from benchmarks/results
+tables: $(READY) ## write the README's tables from benchmarks/results, and docs/options.md
 	$(BIN)/python -m scripts.refresh_tables
 
 $(READY): pyproject.toml

@@ -1,7 +1,7 @@
 """Run the README's commands and put what they print below them. Run it on an idle machine: `make readme`.
 
 Only commands that show an output in the README are run, in their order, in one new folder, as a reader would run them;
-with arguments (`app quantize`), only those commands.
+with arguments (`app quantize`), only those commands. The picture of the report is that of the tuning shown above it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from hasten import demo
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+PICTURE = ROOT / "docs" / "report.png"
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -28,8 +29,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder))
         renewed = _CONSOLE.sub(lambda match: f"```console\n{_renewed(match[1], Path(folder))}```", text)
-    README.write_text(renewed, encoding="utf-8")
-    return 0
+        README.write_text(renewed, encoding="utf-8")
+        return renew_picture(Path(folder))
+
+
+def renew_picture(folder: Path) -> int:
+    """Take the picture of the report that the README's tuning has written; nothing where it was not run."""
+    report = folder / "tuned" / "report.html"
+    if not report.is_file():
+        return 0
+    command = [sys.executable, str(ROOT / "scripts" / "report_picture.py"), str(report), str(PICTURE)]
+    return subprocess.run(command, check=False).returncode
 
 
 def prepare(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Write the README's tables of figures from benchmarks/results: `make tables`.
+"""Write the README's tables of figures from benchmarks/results, and docs/options.md: `make tables`.
 
 Each row and table names the date and the commit of its run. A benchmark without a result has no row. A test fails where
 the README and the results differ.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.units import duration, percent, several, times
 from hasten.search.settings import TUNE_SECONDS
+from scripts.options_page import page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[1]
 README: Final = ROOT / "README.md"
+OPTIONS: Final = ROOT / "docs" / "options.md"
 RESULTS: Final = ROOT / "benchmarks" / "results"
 _PLACE: Final = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", flags=re.DOTALL)
 _NAMES: Final = {
@@ -72,6 +74,7 @@ def main() -> int:
     """Write them."""
     text = README.read_text(encoding="utf-8")
     README.write_text(refreshed(text, Results(RESULTS)), encoding="utf-8")
+    OPTIONS.write_text(page(), encoding="utf-8")
     return 0
 
 

@@ -10,7 +10,10 @@ import pytest
 from benchmarks import instead
 from benchmarks.grid import WANTED
 from benchmarks.trust import Runs, figures_of
-from scripts.refresh_tables import README, RESULTS, Results, refreshed, run_of
+from scripts.options_page import page
+from scripts.refresh_tables import OPTIONS, README, RESULTS, Results, refreshed, run_of
+
+from hasten.variants.recipes import RECIPE_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,3 +156,12 @@ def test_the_readme_tells_of_no_older_run() -> None:
     part = README.read_text(encoding="utf-8").partition("## How good are the numbers?")[2].partition("## More")[0]
     for words in ("earlier run", "run again", "runs before", "from before", "has since"):
         assert words not in part
+
+
+def test_the_page_of_options_is_that_of_the_parsers() -> None:
+    text = OPTIONS.read_text(encoding="utf-8")
+    assert page() == text, "run make tables"
+    for option in ("--baseline SESSION", "--against [MODEL]@PLAN", "--margin P", "--counts N,…", "--pays-from"):
+        assert f"| `{option}` |" in text
+    assert "| `--json` | print one JSON document on standard output | all but worker |" in text
+    assert all(f"| `{name}` |" in text for name in RECIPE_NAMES)
