@@ -28,7 +28,7 @@ COMMANDS: Final = {
     "bench": "measure the latency of a model, with a confidence interval",
     "compare": "compare the latency of two models or plans",
     **{entry.name: entry.help for entry in GUIDE if entry.help},
-    "diff": "find the node where two models or plans part",
+    "diff": "find the node where two models or plans diverge",
     "retrain": "fit a model to your own classes, without TensorFlow",
     "trace": "record a timeline that Perfetto and Chrome open",
     "check": "check a model against limits or a baseline, for CI",
