@@ -13,7 +13,7 @@ from hasten.core.comparison import compare_levels
 from hasten.core.contention import allowed_by_load
 from hasten.core.costs import amount_of, decisive, measured_levels
 from hasten.core.errors import ModelError
-from hasten.core.failure import Failure
+from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import FloorState
 from hasten.core.goal import MEASURED, Amount, Goal, goal_fact, goal_in
 from hasten.core.levels import Levels, latency_of, undisturbed
@@ -97,6 +97,7 @@ class Candidates:
         self._number = self._before
         self._last_confirmation = self._before
         self._confirmed: dict[Goal, Levels] = {}
+        self._base_has_failed = False
         self.base = self.enter(*base)
 
     def enter(self, trial: Trial, candidate: Candidate) -> Entrant:
@@ -176,12 +177,23 @@ class Candidates:
         grown = [one for one, count in zip(racing, counts, strict=True) if len(one.track.rounds) > count]
         for entrant in grown:
             entrant.trial = replace(entrant.trial, **self._levels(entrant), timed_as="")
+        for entrant in grown:
+            self._save_round(entrant)
+        self._expect_base()
         for entrant in racing:
-            if entrant in grown:
-                self._save_round(entrant)
             # Who ran alone and failed next to its like has times, and nothing to be compared by.
             if entrant.track.failure is not None and (entrant not in grown or not self.is_timed(entrant)):
                 self.fail(entrant, entrant.track.failure.message)
+
+    def _expect_base(self) -> None:
+        """Nothing can be compared without the base. It may fail once next to its like, as when memory runs out; what
+        was measured is saved, so that a search may go on later."""
+        track = self.base.track
+        if track.failure is None:
+            return
+        if self._base_has_failed or track.has_lost_connection or not track.rounds:
+            raise RunnerFailed(track.failure)
+        self._base_has_failed, track.failure = True, None
 
     def _levels(self, entrant: Entrant) -> dict[str, Any]:
         """All that is known by now: which runs were disturbed is seen better with each round."""

@@ -27,6 +27,7 @@ from hasten.measure.schedule import Schedule
 from hasten.practices.quantize.rules import origin
 from hasten.search.candidates import NOT_CONFIRMED
 from hasten.search.mix_stages import MixStages
+from hasten.search.plans import keeps_numbers
 from hasten.search.view import step_data
 
 if TYPE_CHECKING:
@@ -130,8 +131,10 @@ def prove(
         if failed is not None:
             return failed
         if schedule.rounds >= _FEWEST:
-            found = _by_goal(_measured(rounds.tracks[0]), _measured(rounds.tracks[-1]), goal)
-            if _is_sure(found):
+            *before, last = (_measured(track) for track in rounds.tracks)
+            found = _by_goal(before[0], last, goal)
+            # A last step that is likely to bring something is worth the time that is there: else it is left out.
+            if _is_sure(found) and not _is_likely(_by_goal(before[-1], last, goal)):
                 break
             schedule.seconds = max(seconds, patience_s) if _is_likely(found) else seconds
     measurements = tuple(_measured(track) for track in rounds.tracks)
@@ -212,8 +215,24 @@ class Confirmation:
                 MixStages(search).further(entrant.trial, until)
             search.kin(until)  # they enter the race again with all that had dropped out
             search.elimination.revive(until)
+        plain = self._fastest_as_original()
+        if plain is not None and self._is_confirmed(plain, proof_s):
+            return plain
         self._keeps_floor(search.candidates.base)
         return search.candidates.base
+
+    def _fastest_as_original(self) -> Entrant | None:
+        """The best that computes what the original computes, where that is not the original itself: no data can speak
+        against it, so that nothing was left to chance by the looks before."""
+        search, base = self.search, self.search.candidates.base
+        search.elimination.restore()
+        alike = [
+            one
+            for one in search.candidates.entrants.values()
+            if one.trial.computes_as_original and keeps_numbers(one.trial.plan, base.trial.plan)
+        ]
+        best = search.elimination.best_of(alike)
+        return None if best is base else best
 
     def _keeps_floor(self, entrant: Entrant) -> bool:
         """Whether the entrant may be chosen after it was evaluated on the reporting part of the data."""
@@ -250,8 +269,16 @@ class Confirmation:
             search.candidates.fail(entrant, proof.message)
             return False
         search.candidates.adopt(proof.measured())
-        asked = search.settings.limit.asked
-        needed = any(keeps_limit(goal, most, base.trial.amount(goal)) is False for goal, most in asked.items())
+        if not search.elimination.fits(entrant):
+            search.elimination.restore()  # it had pushed out others, which may keep the limit that it is shown to break
+            if search.elimination.has_fitting:
+                return False
+        goal, asked = search.settings.goal, search.settings.limit.asked
+        # A limit on the goal itself only says how good the result must be.
+        others = {limited: most for limited, most in asked.items() if limited is not goal}
+        needed = any(
+            keeps_limit(limited, most, base.trial.amount(limited)) is False for limited, most in others.items()
+        )
         if proof.comparison.verdict is not Verdict.FASTER and not needed:
             facts = {
                 "verdict": proof.comparison.verdict.value,
@@ -271,7 +298,7 @@ class Confirmation:
         search, proof = self.search, self.proof
         if proof is None or entrant is search.candidates.base or not proof.is_last_step_idle:
             return entrant
-        simpler = search.candidates.entrants.get(self._chain(entrant)[-2].candidate.label)
+        simpler = search.candidates.entrants.get(proof.chain[-2].candidate.label)
         if simpler is None or not simpler.trial.may_be_chosen or not search.elimination.fits(simpler):
             return entrant
         less = proof.without_last_step()

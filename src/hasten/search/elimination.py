@@ -80,8 +80,10 @@ class Elimination:
             if not (close or unsure) or not self._has_time(until):
                 return
             self._round([*([leader] if leader else []), *close[:most]], _SECONDS, f"{len(close)} close")
-            if leader is not None and not self.fits(leader):
-                self._restore(entrants)
+            if leader is not None and not (leader.is_racing and self.fits(leader)):
+                # It has failed, or breaks a limit after all: whoever it pushed out, in whichever stage, is back.
+                self.restore()
+                entrants = list(self.candidates.entrants.values())
 
     def decide(self, entrants: Sequence[Entrant], until: float) -> None:
         """Rounds for those whose verdict against the base lacks nothing but rounds."""
@@ -136,6 +138,10 @@ class Elimination:
         found = [one for one in others if self.fits(one) and not self._is_worse(one, best)]
         return [one for one in found if not are_alike(*self.candidates.levels_for(one, best)[:2])]
 
+    def best_of(self, entrants: Sequence[Entrant]) -> Entrant | None:
+        """The best of these that may be chosen and break no limit."""
+        return self._best([one for one in self._allowed() if one in entrants and self.fits(one)])
+
     @property
     def challenger(self) -> Entrant | None:
         """The best of those that may be chosen and look better than the best without having shown it."""
@@ -179,13 +185,12 @@ class Elimination:
 
     def revive(self, until: float) -> None:
         """After the leader has failed: who had dropped out because of it is in the race again."""
-        entrants = list(self.candidates.entrants.values())
-        self._restore(entrants)
-        self.settle(entrants, until)
+        self.restore()
+        self.settle(list(self.candidates.entrants.values()), until)
 
-    def _restore(self, entrants: Sequence[Entrant]) -> None:
+    def restore(self) -> None:
         """Put those back into the race that had dropped out for being worse than another."""
-        for entrant in entrants:
+        for entrant in self.candidates.entrants.values():
             if (
                 entrant.trial.status is Status.DROPPED
                 and entrant.trial.stage is not Stage.FINAL
@@ -227,6 +232,12 @@ class Elimination:
     def fits(self, entrant: Entrant) -> bool:
         """Whether it breaks no limit; one on the goal itself only says how good the best must be."""
         return all(kept is not False for goal, kept in self.limits_kept(entrant).items() if goal is not self._goal)
+
+    @property
+    def has_fitting(self) -> bool:
+        """Whether anybody in the race breaks no limit, whether its accuracy is known or not."""
+        racing = [one for one in self.candidates.entrants.values() if one.is_racing and self.candidates.is_timed(one)]
+        return any(self.fits(one) for one in racing)
 
     def limits_kept(self, entrant: Entrant) -> dict[Goal, bool | None]:
         """Whether it keeps each limit; None where that is undecided."""

@@ -79,7 +79,9 @@ class GraphStages:
         pairs: list[tuple[Entrant, Entrant]] = []
         if search.settings.rewrites:
             for entrant in self._fastest_variants():
-                if search.until - time.monotonic() > _REWRITE_SECONDS:
+                if search.until - time.monotonic() < _REWRITE_SECONDS:
+                    search.skipped.append(remark("untried.rewrites-of", variant=entrant.trial.variant))
+                else:
                     pairs += self._entered(entrant, [self.rewriter.rewritten(self._variant_of(entrant))])
         if search.settings.kernels:
             pairs += self._with_kernels(self._fastest_variants(kernels=True))

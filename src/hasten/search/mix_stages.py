@@ -55,12 +55,15 @@ class MixStages:
     def refit_head(self) -> None:
         """The fastest int8 variant that broke the floor once more, with its last layer fitted to labels, if allowed."""
         search = self.search
-        if not search.settings.refit_head or not search.has_data or time.monotonic() >= search.until:
+        if not search.settings.refit_head or not search.has_data:
             return
         search.stage = "last layer"
         refused = [entrant.trial for entrant in search.elimination.promising_refused(0.0)]
         wanted = [one for one in refused if search.is_recipe(one) and recipe_from_name(one.recipe).is_static_int8]
         if not wanted:
+            return
+        if time.monotonic() >= search.until:
+            search.skipped.append(remark("untried.last-layer", variant=wanted[0].variant))
             return
         plan = wanted[0].plan
         found = refit(search.store, replace(search.store.variant(wanted[0].variant), plan=plan))

@@ -49,16 +49,11 @@ def plans_to_try(machine: Machine, base: Plan) -> list[Plan]:
     return list(dict.fromkeys([base, *plans]))
 
 
-def cached_plans(plans: Sequence[Plan], base: Plan, folder: str) -> list[Plan]:
-    """The same with a cache for the next start, where that could help. Threads hardly change what a start takes, so of
-    the CPU's plans only those like the one in use get one. Each accelerator has a folder of its own: what it leaves to
-    the CPU is another part of the model."""
+def cached_plans(plans: Sequence[Plan], folder: str) -> list[Plan]:
+    """The same with a cache for the next start, where that could help. Each accelerator has a folder of its own: what
+    it leaves to the CPU is another part of the model."""
     able = [plan for plan in plans if plan.may_keep_cache and not plan.cache]
-    return [
-        replace(plan, cache=f"{folder}/{plan.accelerator}")
-        for plan in able
-        if plan.threads == base.threads or not plan.runs_on_cpu
-    ]
+    return [replace(plan, cache=f"{folder}/{plan.accelerator}") for plan in able]
 
 
 def numbers_of(plan: Plan) -> str:

@@ -14,20 +14,22 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.codec import to_data
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import UsageError
-from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.failure import RunnerFailed
 from hasten.core.floor import FloorState
 from hasten.core.goal import Goal
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval
-from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Trial
 from hasten.core.version import VERSION
 from hasten.explanation.node_gains import SECONDS as PROFILE_SECONDS
+from hasten.rewrites.registry import REWRITES
 from hasten.search.candidates import Candidates, slower
 from hasten.search.elimination import MOST_ROUNDS, Elimination
 from hasten.search.facts import BestSoFar
 from hasten.search.floor_guard import Guard
 from hasten.search.folder import environment_data
 from hasten.search.plans import alike_in_speed, cached_plans, first_recipes, numbers_of, plans_to_try
+from hasten.search.round_ratios import MARGIN
 from hasten.search.variant_store import VariantRequest
 from hasten.targets.base import with_connection
 from hasten.variants.recipes import recipe_from_name
@@ -117,12 +119,26 @@ class Search:
         )
         guard = Guard(self.store, candidates, self.has_data)
         self.elimination = Elimination(candidates, guard, self.settings.limit, self.tell)
+        self._enter_known()
         if not candidates.base.trial.levels:
             candidates.run_round([], 0.15)
-            failure = candidates.base.track.result()
-            if isinstance(failure, Failure):
-                raise RunnerFailed(failure)
         guard.open()
+
+    def _enter_known(self) -> None:
+        """What an earlier run has timed takes part from the beginning: no answer is worse than the one that it gave.
+
+        A session may have been made by anybody: only plans that are tried anyway, and files that are as they were.
+        """
+        plans = set(self._plans())
+        for trial in list(self.folder.trials.values()):
+            made = self.folder.variants.get(trial.variant, self.store.original)
+            if made.variant == trial.variant and trial.plan in plans and trial.levels and self._can_run(made):
+                self.enter(trial.variant, trial.plan)
+
+    def _can_run(self, made: Trial) -> bool:
+        """Whether a variant's file is there, and the kernels that it needs."""
+        known = {rewrite.name for rewrite in REWRITES} | set(self.store.kernels.kernels)
+        return made.variant == ORIGINAL or (set(made.rewrites) <= known and self.folder.has_file_of(made))
 
     @property
     def candidates(self) -> Candidates:
@@ -161,15 +177,30 @@ class Search:
     def race_plans(self) -> None:
         """Each way to run the original: threads, kernels, accelerators."""
         self.stage = "plans"
+        base = self.store.candidate.plan
+        plans = plans_to_try(self.machine, base)
+        # Threads hardly change what a start takes: of the CPU's plans, those like the one in use are enough here.
+        alike = [plan for plan in plans if plan.threads == base.threads or not plan.runs_on_cpu]
+        entrants = [self.enter(ORIGINAL, plan) for plan in (*plans, *self._cached(alike))]
+        self._probe_accelerators(entrants)
+        until = min(self.until, self.begin + _PLAN_SHARE * self.budget_s)
+        self.elimination.settle(entrants, until, FIRST_ROUNDS)
+
+    def _plans(self) -> list[Plan]:
+        """All that may be tried."""
         plans = plans_to_try(self.machine, self.store.candidate.plan)
-        if self.settings.measures_start and self.store.target.capabilities.host_paths:
-            plans += cached_plans(plans, self.store.candidate.plan, str(self.folder.path.resolve() / _CACHE))
-        entrants = [self.enter(ORIGINAL, plan) for plan in plans]
+        return [*plans, *self._cached(plans)]
+
+    def _cached(self, plans: Sequence[Plan]) -> list[Plan]:
+        """These plans with a cache for the next start, where start-up matters."""
+        if not self.settings.measures_start or not self.store.target.capabilities.host_paths:
+            return []
+        return cached_plans(plans, str(self.folder.path.resolve() / _CACHE))
+
+    def _probe_accelerators(self, entrants: Sequence[Entrant]) -> None:
         for entrant in entrants:
             if entrant.trial.plan.accelerator != "cpu" and not self.candidates.is_timed(entrant) and entrant.is_racing:
                 self._probe(entrant)
-        until = min(self.until, self.begin + _PLAN_SHARE * self.budget_s)
-        self.elimination.settle(entrants, until, FIRST_ROUNDS)
 
     def decide_plans(self) -> None:
         """Rounds for what the guide asks of threads and accelerators, whoever wins in the end."""
@@ -216,7 +247,7 @@ class Search:
         self.stage = "variants"
         names = first_recipes(self.settings.recipes)
         entrants = self._race_recipes(names if self.store.source_name else names[_FIRST_KINDS:])
-        entrants += self._far_plans()
+        entrants += self._other_plans()
         self.elimination.settle(entrants, self.until)
         entrants += self.kin(self.until)
         self.elimination.settle(entrants, self.until)
@@ -319,11 +350,12 @@ class Search:
         families: dict[str, Plan] = {}
         for plan in sorted(relative, key=lambda plan: relative[plan]):
             families.setdefault(numbers_of(plan), plan)
-        return [
+        found = [
             plan
             for family, plan in families.items()
             if family == home or relative[plan] < best + (_FAR_PLAN if plan.kernel == "delegate" else _FAR_KERNELS)
         ]
+        return [*found, *self._cached(found)]
 
     def kin(self, until: float) -> list[Entrant]:
         """Recipes that run as fast as one that would win, had it kept the floor: their numbers differ.
@@ -332,13 +364,13 @@ class Search:
         it. A recipe that keeps the floor on another plan is not at fault, and its like would not be better here.
         """
         found: list[Entrant] = []
-        for entrant in self.elimination.promising_refused(0.0):
+        for entrant in self.elimination.promising_refused(MARGIN):
             if not self.is_recipe(entrant.trial) or self._keeps_floor_elsewhere(entrant.trial):
                 continue
             for name in alike_in_speed(entrant.trial.recipe):
                 if name not in self.settings.recipes or time.monotonic() >= until:
                     continue
-                if self.candidates.gap(entrant, self.best) >= 0:
+                if self.candidates.gap(entrant, self.best) > -MARGIN:
                     break
                 for made in self._made(VariantRequest(name), [entrant.trial.plan]):
                     self.candidates.time_like(made, entrant)
@@ -350,22 +382,21 @@ class Search:
         others = [entrant.trial for entrant in self.candidates.entrants.values()]
         return any(other.variant == trial.variant and other.may_be_chosen for other in others)
 
-    def _far_plans(self) -> list[Entrant]:
-        """The fastest variant on plans that were far off with the original: there it may run on other kernels."""
+    def _other_plans(self) -> list[Entrant]:
+        """The fastest variant on every plan that it was not on: one that was far off with the original, or refused it,
+        may run this one on other kernels, and fewer threads may be enough for it."""
         timed = [entrant for entrant in self.candidates.entrants.values() if self.candidates.is_timed(entrant)]
         recipes = [entrant for entrant in timed if self.is_recipe(entrant.trial)]
-        if not recipes or time.monotonic() >= self.until:
+        if not recipes:
             return []
         fastest = min(recipes, key=self.candidates.order).trial.variant
-        tried = {numbers_of(plan) for plan in self.plans_for_variants()}
-        families: dict[str, Plan] = {}
-        for entrant in self.candidates.entrants.values():
-            if entrant.trial.variant == ORIGINAL and entrant.trial.status is not Status.FAILED:
-                families.setdefault(numbers_of(entrant.trial.plan), entrant.trial.plan)
-        entrants = [self.enter(fastest, plan) for family, plan in families.items() if family not in tried]
-        for entrant in entrants:
-            if entrant.trial.plan.accelerator != "cpu" and not self.candidates.is_timed(entrant) and entrant.is_racing:
-                self._probe(entrant)
+        plans = plans_to_try(self.machine, self.store.candidate.plan)
+        if time.monotonic() >= self.until:
+            if any(self.candidates.entrant_of(fastest, plan) is None for plan in plans):
+                self.skipped.append(remark("untried.other-plans", variant=fastest))
+            return []
+        entrants = [self.enter(fastest, plan) for plan in plans]
+        self._probe_accelerators(entrants)
         return entrants
 
     def _without_slow_nodes(self) -> list[Entrant]:
@@ -401,21 +432,16 @@ class Search:
         return self._made(replace(request, float_nodes=nodes), [trial.plan]) if nodes else []
 
     def _crosses(self) -> list[Entrant]:
-        """The best variants with the plans that came close to the best one's with the original."""
-        kept = [
-            entrant
-            for entrant in self.candidates.entrants.values()
-            if entrant.is_racing and not entrant.trial.computes_as_original
-        ]
-        kept = sorted((entrant for entrant in kept if self.candidates.is_timed(entrant)), key=self.candidates.order)
+        """The best variants with the plans that came close to the best one's, with the original or with the fastest."""
+        timed = [one for one in self.candidates.entrants.values() if self.candidates.is_timed(one)]
+        kept = [one for one in timed if one.is_racing and not one.trial.computes_as_original]
+        kept = sorted(kept, key=self.candidates.order)
         variants = list(dict.fromkeys(entrant.trial.variant for entrant in kept))[:BEST_VARIANTS]
-        originals = [
-            entrant
-            for entrant in self.candidates.entrants.values()
-            if entrant.trial.variant == ORIGINAL and self.candidates.is_timed(entrant)
-        ]
-        best = min(self.candidates.on_plan(entrant) for entrant in originals)
-        near = [entrant.trial.plan for entrant in originals if self.candidates.on_plan(entrant) < best + _NEAR_PLAN]
+        near: dict[Plan, None] = {}
+        for name in (ORIGINAL, *variants[:1]):
+            on_plans = {one.trial.plan: self.candidates.on_plan(one) for one in timed if one.trial.variant == name}
+            best = min(on_plans.values())
+            near |= {plan: None for plan, relative in on_plans.items() if relative < best + _NEAR_PLAN}
         return [self.enter(variant, plan) for variant in variants for plan in near]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +12,16 @@ from hypothesis import strategies as st
 from hasten.core.limits import Limit
 from hasten.core.plan import Plan
 from hasten.core.trial import ORIGINAL, Status
+from hasten.search.elimination import Elimination
 from hasten.search.plans import alike_in_speed, first_recipes, numbers_of, plans_to_try, simplicity
 from tests.unit.fake_target import MACHINE
-from tests.unit.search.simulated_race import BROKEN, FAR, Truth, raced
+from tests.unit.search.simulated_race import BROKEN, FAR, KEPT, SimulatedCandidates, TrueGuard, Truth, raced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hasten.search.candidates import Entrant
+    from hasten.search.floor_guard import Guard
 
 
 def test_the_fastest_that_keeps_the_floor_wins() -> None:
@@ -117,3 +125,22 @@ def test_only_one_of_each_kind_is_made_first(recipe: str) -> None:
     alike |= {"static_int8_octav", "static_int8_mse"}
     assert set(alike_in_speed("static_int8")) == alike
     assert alike_in_speed("float16") == []
+
+
+def test_a_leader_that_fails_in_the_race_leaves_those_it_pushed_out_in_it() -> None:
+    class Failing(SimulatedCandidates):
+        def run_round(self, entrants: Sequence[Entrant], seconds_each: float) -> None:
+            super().run_round(entrants, seconds_each)
+            if self.number == 4:
+                self.update(self.entrants[f"first@{Plan().describe()}"], status=Status.FAILED)
+
+    truths = [Truth(ORIGINAL, 1.0), Truth("first", 0.4), Truth("second", 0.7), Truth("third", 0.41, drop=0.5)]
+    candidates = Failing(truths, 0.001, 0)
+    candidates.update(candidates.base, **KEPT)
+    elimination = Elimination(candidates, cast("Guard", TrueGuard(candidates)), Limit(), lambda text: None)
+    first, second, third = (candidates.entrant(truth.name) for truth in truths[1:])
+    elimination.settle([candidates.base, first, second], FAR, 1)
+    assert second.trial.status is Status.DROPPED
+    elimination.settle([first, third], FAR)
+    assert first.trial.status is Status.FAILED
+    assert elimination.best is second

@@ -164,13 +164,16 @@ def test_energy_without_a_counter_is_a_trouble_of_the_target(asked: SearchSettin
 
 def test_caches_are_tried_where_a_start_can_use_them() -> None:
     plans = plans_to_try(MACHINE, Plan())
-    cached = cached_plans(plans, Plan(), "out/cache")
+    cached = cached_plans(plans, "out/cache")
     assert [plan.describe() for plan in cached] == [
         "cpu, 1 thread, with a cache",
+        "cpu, 2 threads, with a cache",
+        "cpu, 3 threads, with a cache",
+        "cpu, 4 threads, with a cache",
         "npu, 4 threads, with a cache",
         "gpu, 4 threads, with a cache",
     ]
-    assert cached_plans(cached, Plan(), "elsewhere") == []
+    assert cached_plans(cached, "elsewhere") == []
     assert simplicity(ORIGINAL, cached[0], Plan()) > simplicity(ORIGINAL, Plan(), Plan())
 
 

@@ -1,0 +1,137 @@
+"""Plans for variants: one that lost or failed with the original may win with a variant."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from hasten.core.limits import Limit
+from hasten.core.plan import Plan
+from hasten.core.trial import ORIGINAL, Purpose, Status
+from hasten.measure.rounds import no_progress
+from hasten.search.elimination import Elimination
+from hasten.search.plans import plans_to_try
+from hasten.search.search import Search
+from hasten.search.settings import SearchSettings
+from tests.unit.fake_target import MACHINE
+from tests.unit.search.simulated_race import FAR, KEPT, SimulatedCandidates, TrueGuard, Truth
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hasten.core.goal import Goal
+    from hasten.search.candidates import Entrant
+    from hasten.search.floor_guard import Guard
+    from hasten.search.variant_store import VariantStore
+
+INT8 = "static_int8"
+NPU = "npu, 4 threads"
+TIMES = {
+    ORIGINAL: {"cpu, 1 thread": 10.0, "cpu, 2 threads": 5.4, "cpu, 3 threads": 4.2, "cpu, 4 threads": 3.2},
+    # A small graph in integers gains nothing by more than two threads.
+    INT8: {"cpu, 1 thread": 3.0, "cpu, 2 threads": 1.8, "cpu, 3 threads": 2.2, "cpu, 4 threads": 2.4},
+}
+
+
+class OnPlans(SimulatedCandidates):
+    """Times by variant and plan; what has none does not run."""
+
+    def __init__(self, times: dict[str, dict[str, float]]) -> None:
+        self.times = times
+        super().__init__([Truth(name, 1.0) for name in times], 0.01, 0)
+
+    def entrant_on(self, variant: str, plan: Plan) -> Entrant:
+        self.truths[variant].plan = plan
+        found = self.entrant(variant)
+        if variant != ORIGINAL:
+            self.update(found, recipe=variant, purpose=Purpose.RECIPE)
+        return found
+
+    def _level(self, entrant: Entrant, goal: Goal, mood: float) -> float:
+        ms = self.times[entrant.trial.variant][entrant.trial.plan.describe()]
+        return math.log(ms) + mood + float(self._source(goal).normal(0, self.noise))
+
+
+@dataclass(slots=True)
+class PlansOnly(Search):
+    """Variants are there once they are named."""
+
+    def enter(self, variant: str, plan: Plan) -> Entrant:
+        candidates = cast("OnPlans", self.candidates)
+        return candidates.entrant_of(variant, plan) or candidates.entrant_on(variant, plan)
+
+    def _probe(self, entrant: Entrant) -> None:
+        candidates = cast("OnPlans", self.candidates)
+        if entrant.trial.plan.describe() not in candidates.times[entrant.trial.variant]:
+            candidates.update(entrant, status=Status.FAILED)
+
+
+def searched(times: dict[str, dict[str, float]]) -> PlansOnly:
+    """After the plans have raced with the original, and the variant on the best of them."""
+    candidates = OnPlans(times)
+    candidates.update(candidates.base, **KEPT)
+    target = SimpleNamespace(capabilities=SimpleNamespace(host_paths=True))
+    store = SimpleNamespace(
+        source_name="",
+        settings=SearchSettings((INT8,)),
+        candidate=SimpleNamespace(plan=Plan()),
+        target=target,
+        folder=SimpleNamespace(keep=lambda *_: None),
+    )
+    search = PlansOnly(cast("VariantStore", store), 60.0, math.inf, no_progress)
+    search.machine = MACHINE
+    guard = cast("Guard", TrueGuard(candidates))
+    search.elimination = Elimination(candidates, guard, Limit(), lambda text: None)
+    originals = [search.enter(ORIGINAL, plan) for plan in plans_to_try(MACHINE, Plan()) if plan.kernel == "delegate"]
+    search._probe_accelerators(originals)
+    search.elimination.settle(originals, FAR)
+    search.elimination.settle([search.enter(INT8, plan) for plan in search.plans_for_variants()], FAR)
+    return search
+
+
+def times_with(**plans: dict[str, float]) -> dict[str, dict[str, float]]:
+    builtin = {"cpu, 1 thread, builtin kernels": 30.0}
+    return {name: {**TIMES[name], **builtin, **plans.get(name, {})} for name in TIMES}
+
+
+def test_fewer_threads_are_tried_with_the_fastest_variant() -> None:
+    search = searched(times_with())
+    assert search.best.trial.id == f"{INT8}@cpu, 4 threads"
+    search.elimination.settle(search._other_plans(), FAR)
+    assert search.best.trial.id == f"{INT8}@cpu, 2 threads"
+
+
+def test_an_accelerator_that_refuses_the_original_may_run_the_variant() -> None:
+    search = searched(times_with(**{INT8: {NPU: 0.5}}))
+    refused = search.candidates.entrants[f"{ORIGINAL}@{NPU}"].trial
+    assert refused.status is Status.FAILED
+    search.elimination.settle(search._other_plans(), FAR)
+    assert search.best.trial.id == f"{INT8}@{NPU}"
+
+
+def test_without_time_for_other_plans_that_is_told() -> None:
+    search = searched(times_with())
+    search.until = -math.inf
+    assert search._other_plans() == []
+    (told,) = search.skipped
+    assert (told.code, told.facts) == ("untried.other-plans", {"variant": INT8})
+
+
+def test_plans_near_the_best_of_the_fastest_variant_are_crossed_too() -> None:
+    times = times_with()
+    times["float16"] = {**times[INT8], "cpu, 2 threads": 1.6, "cpu, 4 threads": 1.8}
+    search = searched(times)
+    search.elimination.settle([search.enter("float16", Plan(threads=4)), *search._other_plans()], FAR)
+    search.elimination.settle(search._crosses(), FAR)
+    assert search.best.trial.id == "float16@cpu, 2 threads"
+
+
+def test_where_start_up_is_limited_variants_get_a_cache_on_the_best_plan(tmp_path: Path) -> None:
+    search = searched(times_with())
+    assert all(not plan.cache for plan in search.plans_for_variants())
+    cast("Any", search.store).settings = SearchSettings((INT8,), limit=Limit(start_ms=50.0))
+    cast("Any", search.store).folder.path = tmp_path
+    cached = [plan for plan in search.plans_for_variants() if plan.cache]
+    assert [replace(plan, cache="") for plan in cached] == [Plan(threads=4)]
