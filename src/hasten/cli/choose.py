@@ -3,10 +3,11 @@
 All candidates are timed in one race, in float and int8. A candidate drops out as soon as another is proven faster and
 is at least as accurate. Models of the catalogue have published accuracies and are timed with random weights. Your own
 files are measured on --data. With a limit on accuracy, hasten takes the fastest model that keeps all limits; with other
-limits, the most accurate one. Unless you set --threads or --accelerator, hasten finds those that pay. Run the same
-command with the same -o again to continue.
+limits, the most accurate one. A measured accuracy keeps its limit, breaks it or is undecided, as in hasten check. An
+undecided one may be taken if its estimate keeps the limit, and never with --strict. Unless you set --threads or
+--accelerator, hasten finds those that pay. Run the same command with the same -o again to continue.
 
-Exit code 1: no candidate is known to keep the limits.
+Exit code 1: no candidate can be taken within the limits.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="latency=20ms, size=5MB, accuracy=70%%, p95, init or memory; may be repeated",
     )
+    options.add_strict(parser)
     parser.add_argument(
         "--only",
         choices=("float32", "int8"),
@@ -112,6 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         every=arguments.all,
         data=options.data_from(arguments),
         limits=api.choose_limits(options.limits_from(arguments.limit)),
+        strict=arguments.strict,
         precisions=(arguments.only,) if arguments.only else PRECISIONS,
         plan=_plan(arguments),
         workload=options.workload_from(arguments),

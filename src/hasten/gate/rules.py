@@ -27,8 +27,7 @@ from hasten.core.floor import FloorState
 from hasten.core.levels import exponential
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval, grouped_interval, mean_interval, student_quantile
-from hasten.evaluate.intervals import binomial_cdf, wilson_interval
-from hasten.evaluate.split import FEWEST_SAMPLES
+from hasten.evaluate.accuracy_limit import limit_state, samples_to_decide
 from hasten.gate.facts import GateVerdict, Row
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ _SHOWN: Final = 0.95
 _RESAMPLES: Final = 400
 _NORMAL: Final = {0.95: 1.960, 0.99: 2.576}
 _MOST_RUNS_A_BLOCK: Final = 100
-_MOST_SAMPLES: Final = 10**6
 # Reasons that more processes would remove: for these a gate goes on beyond its usual time.
 LACKING: Final = ("gate.few-processes", "gate.few-runs")
 
@@ -86,10 +84,15 @@ class Figure:
     """What other programs took from the model; None where there were cores enough for all."""
 
 
+_VERDICTS: Final = {
+    FloorState.KEPT: GateVerdict.PASSED,
+    FloorState.BROKEN: GateVerdict.FAILED,
+    FloorState.UNDECIDED: GateVerdict.UNDECIDED,
+}
 _DROPS: Final = {
-    FloorState.KEPT: (GateVerdict.PASSED, "gate.drop-kept"),
-    FloorState.BROKEN: (GateVerdict.FAILED, "gate.drop-worse"),
-    FloorState.UNDECIDED: (GateVerdict.UNDECIDED, "gate.drop-chance"),
+    FloorState.KEPT: "gate.drop-kept",
+    FloorState.BROKEN: "gate.drop-worse",
+    FloorState.UNDECIDED: "gate.drop-chance",
 }
 
 
@@ -176,7 +179,7 @@ def memory_row(peaks_mb: Sequence[float], limit: float, fewest: int = FEWEST_WHE
 
 def accuracy_row(found: Accuracy, limit: float, *, counted: bool) -> Row:
     """The accuracy of the model, of which the data are a sample; `counted` where each sample is right or wrong."""
-    verdict = _accuracy_verdict(found, limit, counted=counted)
+    verdict = _VERDICTS[limit_state(found, limit, counted=counted)]
     why = remark("gate.accuracy", metric=found.metric, samples=found.samples)
     if verdict is GateVerdict.UNDECIDED:
         needed = samples_to_decide(found, limit, counted=counted)
@@ -194,51 +197,12 @@ def accuracy_row(found: Accuracy, limit: float, *, counted: bool) -> Row:
     )
 
 
-def _accuracy_verdict(found: Accuracy, limit: float, *, counted: bool) -> GateVerdict:
-    """By the 95 % interval. That of a share is too narrow for a handful of samples: there the exact test must agree."""
-    if counted:
-        if not _decides(round(found.value * found.samples), found.samples, limit):
-            return GateVerdict.UNDECIDED
-    elif found.samples < FEWEST_SAMPLES:
-        return GateVerdict.UNDECIDED
-    worst, best = (found.low, found.high) if found.higher_is_better else (-found.high, -found.low)
-    least = limit if found.higher_is_better else -limit
-    if worst >= least:
-        return GateVerdict.PASSED
-    return GateVerdict.FAILED if best < least else GateVerdict.UNDECIDED
-
-
-def _decides(right: int, samples: int, limit: float) -> bool:
-    """Whether so many right answers are too many or too few for a model that is right in this share of cases."""
-    found = wilson_interval(right, samples)
-    if found.low < limit <= found.high:
-        return False
-    tail = (1 - _SHOWN) / 2
-    if found.low >= limit:
-        return binomial_cdf(samples - right, samples, 1 - limit) <= tail
-    return binomial_cdf(right, samples, limit) <= tail
-
-
-def samples_to_decide(found: Accuracy, limit: float, *, counted: bool) -> int | None:
-    """About how many samples would decide, if the value stays; None where the value is the limit itself, or nearly."""
-    away = abs(found.value - limit)
-    if not away or not math.isfinite(found.value):
-        return None
-    if not counted:
-        needed = max(FEWEST_SAMPLES, found.samples * ((found.high - found.low) / 2 / away) ** 2)
-        return math.ceil(needed) if needed <= _MOST_SAMPLES else None
-    count = found.samples
-    while count <= _MOST_SAMPLES and not _decides(round(found.value * count), count, limit):
-        count = max(count + 1, round(count * 1.02))  # "about" is meant so
-    return count if count <= _MOST_SAMPLES else None
-
-
 def drop_row(baseline: str, found: PairedAccuracy, floor: Floor) -> Row:
     """The accuracy lost against the baseline: kept if the whole interval is allowed, broken if none of it is."""
     judged = floor.judge(found)
-    verdict, code = _DROPS.get(judged.state, (GateVerdict.UNDECIDED, "gate.drop-kept"))
+    verdict = _VERDICTS.get(judged.state, GateVerdict.UNDECIDED)
     why = remark(
-        code,
+        _DROPS.get(judged.state, "gate.drop-kept"),
         lost=found.lost,
         won=found.won,
         samples=found.samples,

@@ -24,6 +24,7 @@ from hasten.core.remark import remark
 from hasten.core.samples import Samples
 from hasten.core.statistics import Interval
 from hasten.data.metrics import MeanAbsoluteError, TopK
+from hasten.evaluate.accuracy_limit import samples_to_decide
 from hasten.evaluate.floor import floor_of_original
 from hasten.evaluate.intervals import wilson_interval
 from hasten.gate.facts import CheckFound, GateVerdict, Row
@@ -41,7 +42,6 @@ from hasten.gate.rules import (
     memory_row,
     p95_interval,
     ratio_figure,
-    samples_to_decide,
 )
 from hasten.gate.words import BOOK
 

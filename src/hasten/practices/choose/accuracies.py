@@ -22,7 +22,7 @@ from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
 from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions
 from hasten.evaluate.fingerprint import data_fingerprint
-from hasten.evaluate.intervals import compare_scores
+from hasten.evaluate.intervals import compare_scores, counts_samples
 from hasten.evaluate.run import evaluate
 from hasten.practices.choose.facts import ModelRow, Source
 
@@ -162,7 +162,9 @@ class Accuracies:
         if row.name not in self.known:
             return row
         accuracy, source = self.known[row.name]
-        return replace(row, accuracy=accuracy, accuracy_source=source)
+        scores = self._scores.get(row.name)
+        counted = scores is not None and self._metric is not None and counts_samples(self._metric, scores.statistics)
+        return replace(row, accuracy=accuracy, accuracy_source=source, counted=counted)
 
 
 def _kept(found: Evaluation) -> dict[str, Any]:

@@ -72,6 +72,8 @@ class ModelRow:
     macs: int | None = None
     accuracy: Accuracy | None = None
     accuracy_source: Source = Source.UNKNOWN
+    counted: bool = False
+    """Whether a measured accuracy is the share of samples that are right."""
     weights: str = ""
     """The weights that a published accuracy belongs to."""
     cited: str = ""
@@ -157,6 +159,8 @@ class ChooseFound:
     timing_seconds: float = 0.0
     """Of the seconds, those for timing; the others are for building models and for accuracies."""
     interrupted: bool = False
+    strict: bool = False
+    """Whether only what is proven to keep a limit on accuracy may be chosen."""
 
     @property
     def basis(self) -> Source:
@@ -205,6 +209,8 @@ class ChooseRequest:
     """Whether all models of the task take part, and not only the common ones."""
     data: Data = field(default=Data())
     limits: Limits = field(default=Limits())
+    strict: bool = False
+    """Whether to choose only what is proven to keep a limit on accuracy, nothing undecided."""
     precisions: tuple[str, ...] = PRECISIONS
     plan: Plan | None = None
     """How to run all of them; None to find threads and accelerators that pay."""

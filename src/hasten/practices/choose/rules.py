@@ -1,8 +1,9 @@
 """Which model to take within the limits, what each limit costs, and how a model in use stands among the others.
 
 With a limit on accuracy the fastest model that keeps all limits is taken; with other limits the most accurate one.
-Without any, it is the knee of the front: the model from which on accuracy costs more time than up to it. An estimate
-decides, and what is not proven is said.
+Without any, it is the knee of the front: the model from which on accuracy costs more time than up to it. A measured
+accuracy is judged as everywhere (`evaluate/accuracy_limit.py`). Else an estimate decides, and what is not proven is
+said.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.contention import BEYOND_LOAD
 from hasten.core.finding import Finding, Standing
+from hasten.core.floor import FloorState
 from hasten.core.pareto import pareto_front
 from hasten.core.remark import Remark, remark
+from hasten.evaluate.accuracy_limit import limit_state, may_be_chosen, samples_to_decide
 from hasten.practices.choose.facts import ChooseFound, ModelRow, Place, Source
 from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.core.accuracy import Accuracy
     from hasten.core.comparison import Comparison
     from hasten.core.statistics import Interval
     from hasten.gate.facts import Limits
@@ -58,6 +62,8 @@ class Choice:
     """How many models keep all limits."""
     costs: tuple[tuple[str, ModelRow], ...] = ()
     """Limits, each with the model that would be taken without it."""
+    undecided: int = 0
+    """Of those that keep all limits, how many do so by the estimate of their accuracy only."""
 
 
 def verdict(known: Evidence) -> Finding:
@@ -86,19 +92,34 @@ def is_lower_bound(row: ModelRow, limit: str) -> bool:
     return limit == "accuracy" and (row.accuracy is None or row.accuracy.higher_is_better)
 
 
-def keeps(row: ModelRow, limit: str, asked: float) -> bool:
-    """Whether a model keeps a limit, by the estimate."""
+def keeps(row: ModelRow, limit: str, asked: float, *, strict: bool = False) -> bool:
+    """Whether a model may be chosen within a limit: by the estimate, and a measured accuracy by the rule for it."""
+    if limit == "accuracy" and (measured := _measured(row)) is not None:
+        return may_be_chosen(measured, asked, counted=row.counted, strict=strict)
     value = value_of(row, limit)
     return value is not None and (value >= asked if is_lower_bound(row, limit) else value <= asked)
 
 
-def proves(row: ModelRow, limit: str, asked: float) -> bool:
-    """Whether the whole 95 % interval keeps it, where there is one."""
-    if limit == "latency" and row.latency is not None:
-        return row.latency.high <= asked
-    if limit == "accuracy" and row.accuracy is not None and row.accuracy_source is Source.MEASURED:
-        return row.accuracy.low >= asked if is_lower_bound(row, limit) else row.accuracy.high <= asked
-    return keeps(row, limit, asked)
+def state_of(row: ModelRow, limit: str, asked: float) -> FloorState:
+    """How a model stands with a limit, by the 95 % interval where there is one."""
+    if limit == "accuracy" and (measured := _measured(row)) is not None:
+        return limit_state(measured, asked, counted=row.counted)
+    if value_of(row, limit) is None:
+        return FloorState.UNKNOWN
+    if limit == "latency" and row.latency is not None and row.latency.low <= asked < row.latency.high:
+        return FloorState.UNDECIDED
+    return FloorState.KEPT if keeps(row, limit, asked) else FloorState.BROKEN
+
+
+def accuracy_state(row: ModelRow, limits: dict[str, float]) -> FloorState:
+    """How a measured accuracy stands with its limit; not judged where either is missing."""
+    if "accuracy" not in limits or _measured(row) is None:
+        return FloorState.NOT_JUDGED
+    return state_of(row, "accuracy", limits["accuracy"])
+
+
+def _measured(row: ModelRow) -> Accuracy | None:
+    return row.accuracy if row.accuracy_source is Source.MEASURED else None
 
 
 def eligible(found: ChooseFound) -> list[ModelRow]:
@@ -112,7 +133,15 @@ def count_kept(found: ChooseFound) -> int:
     """How many models are known to keep all limits: of those to choose from, or of all that were timed where no
     accuracy is known. A limit on what is not known is not kept."""
     timed = [row for row in found.models if row.latency is not None]
-    return len(_within(eligible(found) or timed, asked_limits(found.limits)))
+    return len(_within(eligible(found) or timed, asked_limits(found.limits), strict=found.strict))
+
+
+def keeps_limits(found: ChooseFound) -> bool | None:
+    """Whether the limits are kept; None where there are none, and where that is undecided of the choice."""
+    limits, taken = asked_limits(found.limits), choice_of(found).row
+    if not limits or (taken is not None and accuracy_state(taken, limits) is FloorState.UNDECIDED):
+        return None
+    return bool(count_kept(found))
 
 
 def choice_of(found: ChooseFound) -> Choice:
@@ -121,20 +150,21 @@ def choice_of(found: ChooseFound) -> Choice:
         return Choice(Goal.KNEE)
     rows, limits = eligible(found), asked_limits(found.limits)
     goal = Goal.FASTEST if "accuracy" in limits else Goal.MOST_ACCURATE if limits else Goal.KNEE
-    kept = _within(rows, limits)
+    kept = _within(rows, limits, strict=found.strict)
     taken = _best(goal, kept)
-    without = [(name, _best(goal, _within(rows, _but(limits, name)))) for name in limits]
+    without = [(name, _best(goal, _within(rows, _but(limits, name), strict=found.strict))) for name in limits]
     costs = tuple((name, row) for name, row in without if row is not None and row != taken)
     nearest = _nearest(rows, limits) if taken is None else None
-    return Choice(goal, taken, nearest, len(kept), costs)
+    undecided = sum(accuracy_state(row, limits) is FloorState.UNDECIDED for row in kept)
+    return Choice(goal, taken, nearest, len(kept), costs, undecided)
 
 
 def _but(limits: dict[str, float], left_out: str) -> dict[str, float]:
     return {name: value for name, value in limits.items() if name != left_out}
 
 
-def _within(rows: Sequence[ModelRow], limits: dict[str, float]) -> list[ModelRow]:
-    return [row for row in rows if all(keeps(row, name, asked) for name, asked in limits.items())]
+def _within(rows: Sequence[ModelRow], limits: dict[str, float], *, strict: bool = False) -> list[ModelRow]:
+    return [row for row in rows if all(keeps(row, name, asked, strict=strict) for name, asked in limits.items())]
 
 
 def _best(goal: Goal, rows: Sequence[ModelRow]) -> ModelRow | None:
@@ -203,8 +233,14 @@ def row_facts(row: ModelRow) -> dict[str, Any]:
 def limit_facts(row: ModelRow, limit: str, asked: float) -> dict[str, Any]:
     """A limit with what a model has of it."""
     metric = row.accuracy.metric if row.accuracy is not None else ""
-    lower = is_lower_bound(row, limit)
-    return {"limit": limit, "asked": asked, "value": value_of(row, limit), "metric": metric, "at_least": lower}
+    return {
+        "limit": limit,
+        "asked": asked,
+        "value": value_of(row, limit),
+        "metric": metric,
+        "at_least": is_lower_bound(row, limit),
+        "verdict": state_of(row, limit, asked).value,
+    }
 
 
 def why_of(found: ChooseFound) -> Remark:
@@ -225,13 +261,18 @@ def why_of(found: ChooseFound) -> Remark:
         nearest = choice.nearest or min(rows, key=lambda row: row.median_ms)
         misses = [limit_facts(nearest, name, asked) for name, asked in limits.items()]
         kept = [limit["limit"] for limit in misses if keeps(nearest, limit["limit"], limit["asked"])]
-        return remark("choose.none", count=len(rows), nearest=row_facts(nearest), limits=misses, kept=kept)
+        within = _within(rows, _but(limits, "accuracy"))
+        undecided = sum(accuracy_state(row, limits) is FloorState.UNDECIDED for row in within)
+        facts = {"limits": misses, "kept": kept, "undecided": undecided}
+        return remark("choose.none", count=len(rows), nearest=row_facts(nearest), **facts)
     taken = choice.row
     return remark(
         "choose.take",
         **row_facts(taken),
         goal=choice.goal.value,
         kept=choice.kept,
+        undecided=choice.undecided,
+        verdict=accuracy_state(taken, limits).value,
         count=len(rows),
         limits=[limit_facts(taken, name, asked) for name, asked in limits.items()],
     )
@@ -259,10 +300,18 @@ def _unproven(row: ModelRow, limits: dict[str, float]) -> list[Remark]:
     """Limits that a model keeps by its estimate only."""
     found = []
     for name, asked in limits.items():
-        if not proves(row, name, asked):
-            ends = _ends(row, name)
-            found.append(remark("choose.unproven", name=row.name, **limit_facts(row, name, asked), ci95=ends))
+        if state_of(row, name, asked) is FloorState.UNDECIDED:
+            ends, data = _ends(row, name), _data_facts(row, name, asked)
+            found.append(remark("choose.unproven", name=row.name, **limit_facts(row, name, asked), ci95=ends, **data))
     return found
+
+
+def _data_facts(row: ModelRow, limit: str, asked: float) -> dict[str, Any]:
+    """How many samples an accuracy is of, and about how many would decide."""
+    measured = _measured(row) if limit == "accuracy" else None
+    if measured is None:
+        return {}
+    return {"samples": measured.samples, "needed": samples_to_decide(measured, asked, counted=row.counted)}
 
 
 def _ends(row: ModelRow, limit: str) -> list[float | None]:
@@ -312,8 +361,11 @@ def finding_of(found: ChooseFound) -> Finding:
     if own is not None:
         return _own_finding(found, own)
     told = why_of(found)
-    standing = Standing.UNDECIDED if told.code == "choose.accuracy-unknown" else Standing.TO_DO
-    return Finding(NAME, standing, told)
+    if told.code == "choose.take":
+        is_open = told.facts["verdict"] == FloorState.UNDECIDED.value
+    else:
+        is_open = told.code == "choose.accuracy-unknown" or bool(told.facts["undecided"])
+    return Finding(NAME, Standing.UNDECIDED if is_open else Standing.TO_DO, told)
 
 
 def _own_finding(found: ChooseFound, own: ModelRow) -> Finding:

@@ -287,6 +287,7 @@ class _Study:
             seconds=self.whole.elapsed_s,
             timing_seconds=self.schedule.elapsed_s,
             interrupted=interrupted,
+            strict=self.request.strict,
         )
 
     def _row(self, contender: Contender) -> ModelRow:

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import value_text
 from hasten.core.codec import to_data
+from hasten.core.floor import FloorState
 from hasten.core.units import count, interval_ms, milliseconds, several, size
 from hasten.practices.choose.charts import accuracy_spec, front_names, points, sized
 from hasten.practices.choose.facts import PRECISIONS, CatalogueFound, ChooseFound, Place, Source
-from hasten.practices.choose.rules import NAME, asked_limits, choice_of, count_kept, finding_of, notes_of
+from hasten.practices.choose.rules import (
+    NAME,
+    accuracy_state,
+    asked_limits,
+    choice_of,
+    finding_of,
+    keeps_limits,
+    notes_of,
+)
 from hasten.practices.choose.words import BOOK, memory_words
 from hasten.show.blocks import (
     Cell,
@@ -68,10 +77,10 @@ def document(found: ChooseFound | CatalogueFound) -> dict[str, Any]:
     costs = {limit: row.name for limit, row in choice.costs}
     return {
         **to_data(found, BOOK),
-        "models": [{**to_data(row, BOOK), "on_front": row.on_front} for row in found.models],
+        "models": [_row_data(row, found) for row in found.models],
         "chosen": None if choice.row is None else choice.row.name,
         "nearest": None if choice.nearest is None else choice.nearest.name,
-        "keeps_limits": bool(count_kept(found)) if asked_limits(found.limits) else None,
+        "keeps_limits": keeps_limits(found),
         "goal": choice.goal.value,
         "without_limit": costs,
         "why": BOOK.text(finding.remark),
@@ -89,6 +98,11 @@ def document(found: ChooseFound | CatalogueFound) -> dict[str, Any]:
             for x, title in _GRAPHS.items()
         ],
     }
+
+
+def _row_data(row: ModelRow, found: ChooseFound) -> dict[str, Any]:
+    state = accuracy_state(row, asked_limits(found.limits))
+    return {**to_data(row, BOOK), "on_front": row.on_front, "accuracy_verdict": state.value or None}
 
 
 def session_lines(found: ChooseFound) -> list[tuple[str, str, dict[str, Any]]]:
@@ -209,13 +223,18 @@ def _graph(found: ChooseFound, x: str, name: str, table: Table, *, on_terminal: 
 
 
 def _table(found: ChooseFound, name: str) -> Table:
+    limits = asked_limits(found.limits)
+    judged = any(accuracy_state(row, limits) is not FloorState.NOT_JUDGED for row in found.models)
+    # Only what was measured here is judged, so the verdict tells that too.
+    source = ("limit", "?from") if judged else ("from",)
     headings = columns(
-        *("model", "#latency", "#?95 % CI", "#accuracy", "from", "#size", "#?MACs", "#?init", "#?memory", "#?rounds"),
-        *("front", "?weights", "?why not"),
+        *("model", "#latency", "#?95 % CI", "#accuracy", *source, "#size", "#?MACs"),
+        *("#?init", "#?memory", "#?rounds", "front", "?weights", "?why not"),
     )
     taken = choice_of(found).row
     chosen = "" if taken is None else taken.name
-    rows = tuple(_cells(row, chosen) for row in found.models)
+    states = {row.name: (Cell(accuracy_state(row, limits).value),) if judged else () for row in found.models}
+    rows = tuple(_cells(row, chosen, states[row.name]) for row in found.models)
     marks = tuple(_mark(row, chosen) for row in found.models)
     caption = "Every candidate, the front first"
     return Table(name, caption, headings, rows, len(rows) > _FILTER_FROM, marks, _MOST_ROWS)
@@ -229,13 +248,14 @@ def _mark(row: ModelRow, chosen: str) -> str:
     return {Place.ON: "kept", Place.POSSIBLE: "undecided", Place.OFF: "dropped", Place.UNKNOWN: "timed"}[row.place]
 
 
-def _cells(row: ModelRow, chosen: str) -> tuple[Cell, ...]:
+def _cells(row: ModelRow, chosen: str, state: tuple[Cell, ...]) -> tuple[Cell, ...]:
     latency, accuracy = row.latency, row.accuracy
     return (
         Cell(row.name),
         known(None if latency is None else latency.estimate, milliseconds),
         Cell(interval_ms(latency.low, latency.high) if latency and math.isfinite(latency.high) else ""),
         _accuracy(row),
+        *state,
         Cell("" if accuracy is None else row.accuracy_source.value),
         Cell(size(row.size_bytes), row.size_bytes),
         known(row.macs, count),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core import accuracy_notes, doubts
 from hasten.core.accuracy import is_share, value_text
 from hasten.core.comparison import Verdict
+from hasten.core.floor import FloorState
 from hasten.core.phrases import Phrase, Phrasebook, as_sentence
 from hasten.core.units import first_few, interval_ms, milliseconds, percentage_points, several, size, speedup
 from hasten.practices.choose.facts import FLOAT, Origin
@@ -74,13 +75,15 @@ def row_words(facts: Mapping[str, Any]) -> str:
 
 
 def _take(facts: Mapping[str, Any]) -> str:
-    kept = several(facts["kept"], "candidate")
-    reason = _GOALS[facts["goal"]].format(
-        kept=kept, keep="keeps" if facts["kept"] == 1 else "keep", limits=_limits(facts["limits"])
-    )
-    if facts["kept"] == 1 and facts["limits"]:
-        reason = f"It is the only one of {several(facts['count'], 'candidate')} that keeps {_limits(facts['limits'])}."
-    return f"Take {facts['name']}: {row_words(facts)}. {reason}"
+    kept, undecided = facts["kept"], facts.get("undecided", 0)
+    is_open = facts.get("verdict") == FloorState.UNDECIDED.value
+    keep = "may keep" if undecided == kept else "keep or may keep" if undecided else "keeps" if kept == 1 else "keep"
+    limits = _limits(facts["limits"])
+    reason = _GOALS[facts["goal"]].format(kept=several(kept, "candidate"), keep=keep, limits=limits)
+    if kept == 1 and limits:
+        reason = f"It is the only one of {several(facts['count'], 'candidate')} that {keep} {limits}."
+    doubt = " Whether it keeps the accuracy is undecided." if is_open else ""
+    return f"Take {facts['name']}: {row_words(facts)}. {reason}{doubt}"
 
 
 def _get(facts: Mapping[str, Any]) -> str:
@@ -99,10 +102,16 @@ def _none(facts: Mapping[str, Any]) -> str:
     for limit in facts["limits"]:
         value = value_words(limit["limit"], limit["value"], limit["metric"])
         state = "kept" if limit["limit"] in facts["kept"] else "missed"
+        state = FloorState.UNDECIDED.value if limit.get("verdict") == FloorState.UNDECIDED.value else state
         parts.append(f"{value} ({limit_words(limit)}: {state})")
     every = "the limit" if len(parts) == 1 else "all limits"
-    tried = f"None of {several(facts['count'], 'candidate')} keeps {every}."
+    keeps = "is proven to keep" if facts.get("undecided") else "keeps"
+    tried = f"None of {several(facts['count'], 'candidate')} {keeps} {every}."
     return f"{tried} The nearest is {facts['nearest']['name']}: {', '.join(parts)}."
+
+
+def _relax(facts: Mapping[str, Any]) -> str:
+    return f"{'Give more samples, relax' if facts.get('undecided') else 'Relax'} a limit, or add candidates."
 
 
 def _cost(facts: Mapping[str, Any]) -> str:
@@ -125,7 +134,9 @@ def _unproven(facts: Mapping[str, Any]) -> str:
     if low is not None and high is not None:
         ends = [value_text(facts["metric"], end) for end in (low, high)]
         interval = f" (95 % CI {interval_ms(low, high) if limit in _TIMES else f'{ends[0]}–{ends[1]}'})"
-    return f"It is not proven that {facts['name']} keeps {limit_words(facts)}: {value}{interval}."
+    samples = f" on {several(facts['samples'], 'sample')}" if "samples" in facts else ""
+    needed = f" About {facts['needed']:,} samples would decide." if facts.get("needed") else ""
+    return f"It is not proven that {facts['name']} keeps {limit_words(facts)}: {value}{interval}{samples}.{needed}"
 
 
 def _more_data(facts: Mapping[str, Any]) -> str:
@@ -192,7 +203,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Other models were not examined.", "Add --also choose, with files for the task as --candidates."
     ),
     "choose.take": Phrase(_take, _get),
-    "choose.none": Phrase(_none, "Relax a limit, or add candidates."),
+    "choose.none": Phrase(_none, _relax),
     "choose.accuracy-unknown": Phrase(_accuracy_unknown, "Give labeled data with --data."),
     "choose.cost": Phrase(_cost),
     "choose.unproven": Phrase(_unproven, _more_data),

@@ -133,6 +133,7 @@ def _measured(model: str, accuracy: float, ms: float, size: int, place: Place) -
         path=f"models/{model}.tflite",
         accuracy=known,
         accuracy_source=Source.MEASURED,
+        counted=True,
         weights="",
         cited="",
         license="",

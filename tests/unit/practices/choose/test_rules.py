@@ -14,11 +14,15 @@ from hypothesis import strategies as st
 from hasten.core.accuracy import Accuracy
 from hasten.core.codec import from_data, to_data
 from hasten.core.finding import Standing
+from hasten.core.floor import FloorState
 from hasten.core.statistics import Interval
+from hasten.evaluate.intervals import wilson_interval
 from hasten.gate.facts import Limits
+from hasten.gate.rules import accuracy_row
 from hasten.practices.choose.facts import ChooseFound, ModelRow, Place, Source
-from hasten.practices.choose.rules import Goal, choice_of, finding_of, keeps, knee, notes_of, proves, why_of
-from hasten.practices.choose.view import document
+from hasten.practices.choose.rules import Goal, choice_of, finding_of, keeps, knee, notes_of, state_of, why_of
+from hasten.practices.choose.view import document, view
+from hasten.show.terminal import terminal_text
 from tests.unit.practices.choose import examples
 from tests.unit.practices.choose.examples import beaten, published, unknown
 
@@ -132,12 +136,63 @@ def test_what_an_estimate_keeps_and_its_interval_does_not_is_said() -> None:
     near = replace(MIDDLE, latency=Interval(8.0, 7.0, 9.0))
     limits = Limits(latency_ms=8.5)
     assert keeps(near, "latency", 8.5)
-    assert not proves(near, "latency", 8.5)
+    assert state_of(near, "latency", 8.5) is FloorState.UNDECIDED
     notes = [note for note in notes_of(found(limits, (near,))) if note.code == "choose.unproven"]
     assert [note.facts["limit"] for note in notes] == ["latency"]
     unsure = measured(MIDDLE, 0.72, 0.05)
-    assert not proves(unsure, "accuracy", 0.7)
-    assert proves(MIDDLE, "accuracy", 0.7)
+    assert state_of(unsure, "accuracy", 0.7) is FloorState.UNDECIDED
+    assert state_of(MIDDLE, "accuracy", 0.7) is FloorState.KEPT
+
+
+def counted(row: ModelRow, right: int, samples: int) -> ModelRow:
+    share = wilson_interval(right, samples)
+    accuracy = Accuracy("top-1", share.estimate, share.low, share.high, samples, "images")
+    return replace(row, accuracy=accuracy, accuracy_source=Source.MEASURED, counted=True)
+
+
+@pytest.mark.parametrize(
+    ("right", "samples", "limit", "verdict", "chosen", "strict"),
+    [
+        (1, 1, 0.5, "undecided", False, False),  # too few to choose by, as in a search
+        (5, 5, 0.55, "undecided", False, False),  # Wilson's low end is 0.566, and chance does it in 5 % of cases
+        (8, 8, 0.5, "kept", True, True),
+        (56, 100, 0.5, "undecided", True, False),
+        (44, 100, 0.5, "undecided", False, False),
+        (80, 100, 0.5, "kept", True, True),
+        (20, 100, 0.5, "broken", False, False),
+    ],
+)
+def test_an_accuracy_is_judged_as_in_a_gate(
+    right: int, samples: int, limit: float, verdict: str, *, chosen: bool, strict: bool
+) -> None:
+    row = counted(FAST, right, samples)
+    assert row.accuracy is not None
+    gate = accuracy_row(row.accuracy, limit, counted=True).verdict.value
+    assert {"passed": "kept", "failed": "broken"}.get(gate, gate) == verdict
+    loose = found(Limits(accuracy=limit), (row,))
+    for one, may in ((loose, chosen), (replace(loose, strict=True), strict)):
+        data = document(one)
+        assert data["models"][0]["accuracy_verdict"] == verdict
+        assert data["chosen"] == (row.name if may else None)
+        assert data["keeps_limits"] is (may if verdict == "kept" or not may else None)
+        assert (verdict == "undecided") is (finding_of(one).standing is Standing.UNDECIDED)
+        assert ("undecided" in data["why"]) is (verdict == "undecided")
+        assert verdict in terminal_text(view(one))
+
+
+def test_what_is_undecided_says_how_many_samples_would_decide() -> None:
+    limits, rows = Limits(accuracy=0.5), (counted(FAST, 56, 100), counted(MIDDLE, 80, 100))
+    told = document(found(limits, rows))
+    assert told["chosen"] == FAST.name
+    assert "the fastest of 2 candidates that keep or may keep accuracy ≥ 50.0 % top-1" in told["why"]
+    assert "Whether it keeps the accuracy is undecided." in told["why"]
+    assert "samples would decide" in told["remarks"][0]["text"]
+    sure = document(replace(found(limits, rows), strict=True))
+    assert (sure["chosen"], sure["keeps_limits"]) == (MIDDLE.name, True)
+    assert "undecided" not in sure["why"]
+    unproven = document(replace(found(limits, rows[:1]), strict=True))
+    assert unproven["why"].startswith("None of 1 candidate is proven to keep the limit.")
+    assert "Give more samples" in unproven["finding"]["what_to_do"]
 
 
 def test_a_metric_where_less_is_better() -> None:
