@@ -81,6 +81,11 @@ def size(value: int | None) -> str:
     return f"{value} B"
 
 
+def memory(megabytes: float) -> str:
+    """A peak of memory, or a limit on one, in units of 2**20 bytes as every command counts them."""
+    return f"{megabytes:.1f} MB"
+
+
 def millijoules(value: float) -> str:
     """An energy given in millijoules."""
     if not math.isfinite(value):

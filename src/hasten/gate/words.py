@@ -8,7 +8,7 @@ from hasten.core import accuracy_notes, doubts
 from hasten.core.codec import from_data
 from hasten.core.floor import Floor
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.units import duration, interval_ms, milliseconds, percent, several, size, times
+from hasten.core.units import duration, interval_ms, memory, milliseconds, percent, several, size, times
 from hasten.evaluate.words import floor_text
 from hasten.gate.facts import GateVerdict
 
@@ -27,7 +27,7 @@ _PARTS: Final = {"cpu": "CPU", "architecture": "architecture", "cores": "number 
 _KINDS: Final = {"ms": "times", "ratio": "ratios", "share": "accuracies", "value": "accuracies"}
 _FORMATS: Final[dict[str, Callable[[float], str]]] = {
     "ms": milliseconds,
-    "MB": lambda value: f"{value:.1f} MB",
+    "MB": memory,
     "bytes": lambda value: size(round(value)),
     "share": lambda value: f"{value * 100:.2f} %",
     "ratio": lambda value: f"{value:.3f}×",

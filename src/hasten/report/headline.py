@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.codec import record
 from hasten.core.goal import Goal
-from hasten.core.units import duration, milliseconds, percent, ratio_interval, several, size, times
+from hasten.core.units import duration, memory, milliseconds, percent, ratio_interval, several, size, times
 from hasten.report.commands import ORIGINAL
 from hasten.report.figures import (
     Figure,
@@ -167,5 +167,5 @@ def measured_facts(row: TrialRow) -> tuple[Fact, ...]:
     if row.init_ms is not None:
         facts.append(Fact("Init", milliseconds(row.init_ms), note="from the file to a model that is ready to run"))
     if row.memory_mb is not None:
-        facts.append(Fact("Memory", f"{row.memory_mb:.1f} MB", note="peak, above that of a process without the model"))
+        facts.append(Fact("Memory", memory(row.memory_mb), note="peak, above that of a process without the model"))
     return (*facts, Fact("Size", size(row.size))) if row.size else tuple(facts)

@@ -15,6 +15,7 @@ from hasten.core.sustained import Minute, Sustained, SustainedFound
 from hasten.core.units import (
     duration,
     interval_ms,
+    memory,
     milliseconds,
     percent,
     ratio_interval,
@@ -163,7 +164,7 @@ def _measured(found: Measurement) -> list[Block]:
     answer = (
         f"{name} takes {milliseconds(latency.estimate)} per inference{f' (95 % CI {interval})' if interval else ''}."
     )
-    memory = "not available" if found.peak_memory_mb is None else f"{found.peak_memory_mb:.1f} MB"
+    peak = "not available" if found.peak_memory_mb is None else memory(found.peak_memory_mb)
     energy = ("not available", "no energy counter on this machine")
     if samples.joules is not None:
         energy = (f"{samples.joules * 1e3:.3g} mJ", "per inference")
@@ -174,7 +175,7 @@ def _measured(found: Measurement) -> list[Block]:
         ("p95", milliseconds(samples.p95_ms), "all runs, disturbed ones included"),
         ("init", milliseconds(found.init_ms), "from the file to a model that is ready to run"),
         ("first run", milliseconds(found.first_run_ms), _of(found.first_run_ms, samples.median_ms, "the latency")),
-        ("memory", memory, "peak, above that of a process without the model"),
+        ("memory", peak, "peak, above that of a process without the model"),
         (
             "samples",
             f"{samples.count:,}",

@@ -12,7 +12,7 @@ from hasten.core.measurement import Measurement
 from hasten.core.pareto import pareto_front
 from hasten.core.session import UNREADABLE
 from hasten.core.trial import trial_from_data
-from hasten.core.units import milliseconds, several, size, times
+from hasten.core.units import memory, milliseconds, several, size, times
 from hasten.practices.registry import phrasebook
 from hasten.report.commands import ORIGINAL, command_of
 from hasten.report.doubts import doubts_of
@@ -326,7 +326,7 @@ def _cells(rows: Sequence[TrialRow]) -> tuple[tuple[Cell, ...], ...]:
             Cell(row.floor),
             Cell(size(row.size) if row.size else "", row.size),
             Cell("" if row.init_ms is None else milliseconds(row.init_ms), row.init_ms),
-            Cell("" if row.memory_mb is None else f"{row.memory_mb:.1f} MB", row.memory_mb),
+            Cell("" if row.memory_mb is None else memory(row.memory_mb), row.memory_mb),
             Cell(_why(row)),
             Cell(row.command, code=True),
         )

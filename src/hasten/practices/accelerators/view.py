@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
 from hasten.core.doubts import MORE_CORES
-from hasten.core.units import interval_ms, milliseconds, percent, size
+from hasten.core.units import interval_ms, memory, milliseconds, percent
 from hasten.practices.accelerators.facts import AcceleratorRow, AcceleratorsFound, Status
 from hasten.practices.accelerators.rules import NAME, comparison_of_outputs, finding_of, ladder_remarks, recommend
 from hasten.practices.accelerators.words import BOOK
@@ -116,7 +116,7 @@ def _cells(row: AcceleratorRow) -> tuple[Cell, ...]:
         Cell(_interval(row)),
         known(ratio, lambda ratio: f"{ratio:.2f}×" if ratio < _FAR else f"{ratio:.0f}×"),
         known(row.start_ms, milliseconds),
-        known(row.peak_memory_mb, lambda memory_mb: size(round(memory_mb * 1e6))),
+        known(row.peak_memory_mb, memory),
         known(row.break_even_runs, lambda runs: f"{runs:,} runs"),
     )
 

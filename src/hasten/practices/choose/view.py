@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.accuracy import value_text
 from hasten.core.codec import to_data
 from hasten.core.floor import FloorState
-from hasten.core.units import count, interval_ms, milliseconds, several, size
+from hasten.core.units import count, interval_ms, memory, milliseconds, several, size
 from hasten.practices.choose.charts import accuracy_spec, front_names, points, sized
 from hasten.practices.choose.facts import PRECISIONS, CatalogueFound, ChooseFound, Place, Source
 from hasten.practices.choose.rules import (
@@ -21,7 +21,7 @@ from hasten.practices.choose.rules import (
     keeps_limits,
     notes_of,
 )
-from hasten.practices.choose.words import BOOK, memory_words
+from hasten.practices.choose.words import BOOK
 from hasten.show.blocks import (
     Cell,
     Chart,
@@ -260,7 +260,7 @@ def _cells(row: ModelRow, chosen: str, state: tuple[Cell, ...]) -> tuple[Cell, .
         Cell(size(row.size_bytes), row.size_bytes),
         known(row.macs, count),
         known(row.init_ms, milliseconds),
-        known(row.peak_memory_mb, memory_words),
+        known(row.peak_memory_mb, memory),
         known(row.rounds, str),
         Cell("take this" if row.name == chosen else _place(row)),
         Cell(row.weights),

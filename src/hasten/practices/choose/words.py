@@ -9,7 +9,7 @@ from hasten.core.accuracy import is_share, value_text
 from hasten.core.comparison import Verdict
 from hasten.core.floor import FloorState
 from hasten.core.phrases import Phrase, Phrasebook, as_sentence
-from hasten.core.units import first_few, interval_ms, milliseconds, percentage_points, several, size, speedup
+from hasten.core.units import first_few, interval_ms, memory, milliseconds, percentage_points, several, size, speedup
 from hasten.practices.choose.facts import FLOAT, Origin
 
 if TYPE_CHECKING:
@@ -42,13 +42,8 @@ def value_words(limit: str, value: float | None, metric: str) -> str:
     if limit == "size":
         return size(round(value))
     if limit == "memory":
-        return memory_words(value)
+        return memory(value)
     return f"{value_text(metric, value)} {metric}".strip()
-
-
-def memory_words(memory_mb: float) -> str:
-    """A peak of memory, which counts in 2**20 bytes as its limit does."""
-    return size(round(memory_mb * 2**20))
 
 
 def limit_words(limit: Mapping[str, Any]) -> str:

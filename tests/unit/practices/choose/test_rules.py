@@ -18,7 +18,9 @@ from hasten.core.floor import FloorState
 from hasten.core.statistics import Interval
 from hasten.evaluate.intervals import wilson_interval
 from hasten.gate.facts import Limits
-from hasten.gate.rules import accuracy_row
+from hasten.gate.request import limits_from_mapping
+from hasten.gate.rules import accuracy_row, memory_row
+from hasten.gate.words import figures
 from hasten.practices.choose.facts import ChooseFound, ModelRow, Place, Source
 from hasten.practices.choose.rules import Goal, choice_of, finding_of, keeps, knee, notes_of, state_of, why_of
 from hasten.practices.choose.view import document, view
@@ -60,6 +62,15 @@ def test_every_limit_that_is_measured_counts() -> None:
     assert taken(Limits(accuracy=0.5, memory_mb=100.0), rows) == "middle"
     assert taken(Limits(accuracy=0.5, init_ms=5.0), rows) is None
     assert taken(Limits(accuracy=0.5, p95_ms=3.0), rows) == "fast"
+
+
+def test_memory_has_the_number_that_the_user_wrote_and_that_other_commands_show() -> None:
+    limits = limits_from_mapping({"memory": "100MB"})
+    assert limits.memory_mb is not None
+    rows = (replace(FAST, peak_memory_mb=12.1),)
+    assert "memory ≤ 100.0 MB" in document(found(limits, rows))["why"]
+    assert figures(memory_row([12.1, 12.1], limits.memory_mb)) == ("12.1 MB", "12.1–12.1 MB", "at most 100.0 MB")
+    assert "12.1 MB" in terminal_text(view(found(limits, rows)), verbose=True)
 
 
 def test_what_a_limit_costs_is_the_model_that_would_be_taken_without_it() -> None:
