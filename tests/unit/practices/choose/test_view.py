@@ -153,7 +153,7 @@ def test_the_command_gets_the_precision_that_was_taken() -> None:
     [
         ("latency", 20.0, "latency ≤ 20.0 ms"),
         ("size", 5e6, "size ≤ 5.00 MB"),
-        ("memory", 100.0, "memory ≤ 105 MB"),
+        ("memory", 100.0, "memory ≤ 100.0 MB"),
         ("accuracy", 0.7, "accuracy ≥ 70.0 % top-1"),
     ],
 )
