@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.codec import key, record
+from hasten.core.goal import Goal
 from hasten.core.levels import Contrast, contrast, exponential
 
 if TYPE_CHECKING:
@@ -43,10 +44,18 @@ class Comparison:
     ratio: float
     ci95: tuple[float, float]
     smallest_detectable: float = key(null=math.inf)
-    """The smallest relative difference that these rounds can tell from noise: what a verdict names is larger."""
+    """The smallest relative difference that these rounds can tell from noise: what a verdict names is larger, what is
+    undecided is not. Infinite where no verdict is possible: of too few rounds, or next to other programs."""
     rounds: int
     contention: float = 0.0
     """How many cores other programs used while one of the two needed them: why there is no verdict against it."""
+    quickest_disagree: bool = False
+    """Whether many runs were disturbed and the quickest say the opposite of the rest: why there is no verdict."""
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether the rounds would give a verdict, and the machine was too busy to believe it."""
+        return self.contention > 0 or self.quickest_disagree
 
     @property
     def needed_rounds(self) -> int:
@@ -83,9 +92,18 @@ def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) 
     return found
 
 
+def outcome_words(verdict: Verdict, ratio: float, ci95: Sequence[float | None], goal: Goal = Goal.LATENCY) -> str:
+    """The second against the first in words that claim no more than the verdict; a size is exact."""
+    if goal is Goal.SIZE or verdict in (Verdict.FASTER, Verdict.SLOWER):
+        return goal.gain(ratio, ci95)
+    alike = "equally fast" if goal is Goal.LATENCY else f"same {goal.heading}"
+    return f"{alike if verdict is Verdict.SAME else 'undecided'} ({goal.ratio_written(ratio, ci95)})"
+
+
 def _comparison(found: Contrast, margin: float) -> Comparison:
     shown, strict = found.interval(0.95), found.interval(_VERDICT_CONFIDENCE)
-    detectable = strict.high - strict.estimate + margin
+    enough = found.rounds >= _rounds_for(found.estimate)
+    detectable = strict.high - strict.estimate + margin if enough else math.inf
     return Comparison(
         verdict=_verdict(found, detectable, margin),
         ratio=math.exp(found.estimate),
@@ -106,7 +124,7 @@ def _rounds_for(log_ratio: float) -> int:
 
 
 def _verdict(found: Contrast, detectable: float, margin: float) -> Verdict:
-    if found.rounds < _rounds_for(found.estimate):
+    if math.isinf(detectable):
         return Verdict.UNDECIDED
     if abs(found.estimate) > detectable:
         return Verdict.SLOWER if found.estimate > 0 else Verdict.FASTER

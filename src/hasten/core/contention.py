@@ -68,9 +68,9 @@ def allowed_by_load(
     busy = max(busy_cores(first), busy_cores(second))
     counted = goal is Goal.ENERGY and busy > BUSY_CORES and found.verdict is not Verdict.UNDECIDED
     if counted or _is_for_the_load(found.verdict, first, second):
-        return replace(found, verdict=Verdict.UNDECIDED, contention=busy)
+        return replace(found, verdict=Verdict.UNDECIDED, smallest_detectable=math.inf, contention=busy)
     if goal is Goal.LATENCY and not _quickest_agree(found.verdict, first, second):
-        return replace(found, verdict=Verdict.UNDECIDED, contention=max(busy, BUSY_CORES))
+        return replace(found, verdict=Verdict.UNDECIDED, smallest_detectable=math.inf, quickest_disagree=True)
     return found
 
 

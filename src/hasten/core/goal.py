@@ -65,6 +65,14 @@ class Goal(str, enum.Enum):
             return f"{units.percent(abs(1 - ratio))} {'smaller' if ratio <= 1 else 'larger'}"
         return units.speedup(ratio, ci95, words=_BETTER_AND_WORSE[self])
 
+    def ratio_written(self, ratio: float, ci95: Sequence[float | None]) -> str:
+        """A ratio of costs with no claim: `time ratio 0.923, 95 % CI 0.901–0.946`; of throughputs, what they are."""
+        ends = [end for end in ci95 if end is not None and math.isfinite(end)]
+        if self.more_is_better:
+            ratio, *ends = (1 / value if value else math.inf for value in (ratio, *reversed(ends)))
+        interval = f", 95 % CI {units.ratio_interval(ends, 3)}" if len(ends) == 2 else ""
+        return f"{_RATIOS[self]} ratio {ratio:.3f}{interval}"
+
 
 GOALS: Final = tuple(goal.value for goal in Goal)
 """The names, in the order in which help lists them."""
@@ -96,6 +104,13 @@ _BETTER_AND_WORSE: Final = {
     Goal.ENERGY: ("more energy-efficient", "less energy-efficient"),
     Goal.THROUGHPUT: ("higher throughput", "lower throughput"),
     Goal.START: ("faster to start", "slower to start"),
+}
+_RATIOS: Final = {
+    Goal.LATENCY: "time",
+    Goal.SIZE: "size",
+    Goal.ENERGY: "energy",
+    Goal.THROUGHPUT: "throughput",
+    Goal.START: "start time",
 }
 
 

@@ -66,7 +66,7 @@ class Evidence:
         ratio = trial.median_ms / than.median_ms if than.median_ms else math.inf
         if is_beyond_load(ratio):
             return Verdict.SLOWER if ratio > 1 else Verdict.FASTER
-        contended = any(one.against is not None and one.against.contention for one in (trial, than))
+        contended = any(one.against is not None and one.against.is_withheld for one in (trial, than))
         found = None if contended else compare_levels(than.levels, trial.levels, self.base.levels)
         return Verdict.UNDECIDED if found is None else found.verdict
 

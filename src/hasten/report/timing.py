@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data, to_data
-from hasten.core.comparison import FEWEST_ROUNDS, FEWEST_WHEN_CLEAR, Comparison, Verdict
+from hasten.core.comparison import Comparison, Verdict, outcome_words
 from hasten.core.doubts import DOUBTS
 from hasten.core.measurement import Measurement
 from hasten.core.sustained import Minute, Sustained, SustainedFound
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 FINAL: Final = "final"
 """The label of the comparison that confirms what a tuning chose."""
+_IDLE: Final = "Measure on an idle machine."
 
 
 def view(found: Timing) -> list[Block]:
@@ -141,15 +142,11 @@ def candidate_words(found: Measurement) -> str:
 
 def comparison_words(comparison: Comparison) -> str:
     """What the second is against the first."""
-    if comparison.verdict is Verdict.UNDECIDED:
-        return f"undecided (time ratio {comparison.ratio:.3f}{_ends(comparison.ci95)})"
-    if comparison.verdict is Verdict.SAME:
-        return f"equally fast (time ratio {comparison.ratio:.3f}{_ends(comparison.ci95)})"
-    return speedup(comparison.ratio, comparison.ci95)
+    return outcome_words(comparison.verdict, comparison.ratio, comparison.ci95)
 
 
 def _ends(ci95: tuple[float, float]) -> str:
-    return f", 95 % CI {ratio_interval(ci95, 3)}" if math.isfinite(ci95[1]) else ""
+    return f"95 % CI {ratio_interval(ci95, 3)}" if math.isfinite(ci95[1]) else ""
 
 
 def _interval(low: float, high: float) -> str:
@@ -247,7 +244,7 @@ def _compared(found: ComparisonResult) -> list[Block]:
     effort = f"{several(comparison.rounds, 'pair')} of processes, {duration(found.seconds)}"
     facts = Facts(
         (
-            ("time ratio (B / A)", f"{comparison.ratio:.3f}", _ends(comparison.ci95).removeprefix(", ")),
+            ("time ratio (B / A)", f"{comparison.ratio:.3f}", _ends(comparison.ci95)),
             ("smallest detectable difference", _detectable(comparison), effort),
         )
     )
@@ -269,7 +266,9 @@ def _verdict(comparison: Comparison, pairs: int) -> str:
     longer = "Measure longer (--seconds)."
     if comparison.contention:
         seen = f"{comparison.contention:.1f} cores"
-        return f"Undecided: other processes used {seen} that one of the plans needs. Measure on an idle machine."
+        return f"Undecided: other processes used {seen} that one of the plans needs. {_IDLE}"
+    if comparison.quickest_disagree:
+        return f"Undecided: many runs were disturbed, and the quickest runs say the opposite. {_IDLE}"
     if not comparison.lacks_rounds:
         return f"Undecided: the noise is larger than the difference. {longer}"
     disturbed = pairs - comparison.rounds
@@ -280,11 +279,8 @@ def _verdict(comparison: Comparison, pairs: int) -> str:
 
 
 def _detectable(comparison: Comparison) -> str:
-    """A few pairs that differ say nothing about it."""
-    few = comparison.rounds < FEWEST_ROUNDS and not comparison.smallest_detectable < 1
-    if few or comparison.rounds < FEWEST_WHEN_CLEAR:
-        return "unknown"
-    return percent(comparison.smallest_detectable)
+    """Pairs that differ beyond all measure say nothing about it."""
+    return percent(comparison.smallest_detectable) if comparison.smallest_detectable < 1 else "unknown"
 
 
 def _comparisons_section(found: Sequence[ComparedPair]) -> list[Section]:

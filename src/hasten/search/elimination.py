@@ -271,4 +271,4 @@ class Elimination:
 
 def _lacks_rounds(found: Comparison) -> bool:
     few = found.rounds < FEWEST_ROUNDS and found.ratio < BEYOND_LOAD
-    return few and found.verdict is Verdict.UNDECIDED and not found.contention
+    return few and found.verdict is Verdict.UNDECIDED and not found.is_withheld

@@ -131,8 +131,17 @@ def test_what_a_verdict_names_is_larger_than_the_smallest_detectable(log_ratios:
     if found.verdict in (Verdict.FASTER, Verdict.SLOWER):
         assert difference > found.smallest_detectable
         assert not found.ci95[0] <= 1 <= found.ci95[1]
-    elif found.rounds >= FEWEST_ROUNDS:
+    else:
         assert min(difference, abs(1 / found.ratio - 1)) <= found.smallest_detectable
+
+
+@pytest.mark.parametrize("log_ratios", [[-0.080, -0.079, -0.081, -0.080], [-0.3, -0.3]])
+def test_too_few_rounds_for_a_verdict_detect_nothing(log_ratios: list[float]) -> None:
+    found = compare_rounds(log_ratios)
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.lacks_rounds
+    assert to_data(found)["smallest_detectable"] is None
+    assert math.isfinite(found.ci95[1]), "what is known is told"
 
 
 def test_quiet_comparison_does_not_claim_to_find_what_the_margin_hides() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from dataclasses import replace
@@ -96,8 +97,27 @@ def test_the_reason_is_kept_with_the_comparison() -> None:
     one, two = simulated(np.random.default_rng(1), (2.0, 1.2), (1.05, 2.5), 1.0)
     found = compare_measurements(measured(1, one, 1.0), measured(2, two, 1.0))
     assert found.contention == pytest.approx(1.0)
+    assert found.is_withheld
+    assert found.smallest_detectable == math.inf, "no difference is detectable"
     quiet = compare_measurements(measured(1, one, 0.0), measured(1, one, 0.0))
     assert quiet.contention == 0.0
+    assert not quiet.is_withheld
+
+
+def test_quickest_runs_that_say_the_opposite_are_a_reason_of_their_own() -> None:
+    """The second is slower in all rounds but one, which alone is undisturbed, and quicker there."""
+    source = np.random.default_rng(1)
+    steady = [[2.0 * np.exp(source.normal(0, 0.001, RUNS)) for _ in range(BLOCKS)] for _ in range(ROUNDS)]
+    held_up = [
+        [runs * ((1.13 if block % 2 else 3.0) if number else 0.98) for block, runs in enumerate(blocks)]
+        for number, blocks in enumerate(steady)
+    ]
+    found = compare_measurements(measured(1, steady, 0.0), measured(1, held_up, 0.0))
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.quickest_disagree
+    assert found.is_withheld
+    assert found.contention == 0.0, "nobody has seen other programs"
+    assert found.smallest_detectable == math.inf
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])

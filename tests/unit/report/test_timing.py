@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from array import array
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from examples import ALL_DOUBTS, comparison, measurement, samples
@@ -86,6 +88,28 @@ def test_comparisons_come_back_and_have_a_section(log_ratios: list[float], verdi
     assert pair.comparison.verdict is verdict
     assert pair.names == ("model.tflite, cpu, 1 thread", "model.tflite, cpu, 1 thread")
     assert [section.name for section in sections(lines)] == ["comparisons"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ({"contention": 1.25}, "other processes used 1.2 cores that one of the plans needs"),
+        ({"quickest_disagree": True}, "many runs were disturbed, and the quickest runs say the opposite"),
+    ],
+)
+def test_a_busy_machine_leaves_a_comparison_undecided_for_a_reason(reason: dict[str, Any], told: str) -> None:
+    found = comparison([0.5] * 5)
+    busy = replace(found.comparison, verdict=Verdict.UNDECIDED, smallest_detectable=math.inf, **reason)
+    text = " ".join(terminal_text(view(replace(found, comparison=busy))).split())
+    assert f"Undecided: {told}. Measure on an idle machine." in text
+    assert "smallest detectable difference unknown" in text
+    assert json.loads(as_json(document(replace(found, comparison=busy))))["smallest_detectable"] is None
+
+
+def test_what_is_undecided_for_lack_of_pairs_is_below_no_printed_difference() -> None:
+    text = terminal_text(view(comparison([-0.080, -0.079, -0.081, -0.080])))
+    assert "Undecided" in text
+    assert "smallest detectable difference  unknown" in text
 
 
 def test_a_comparison_without_its_sides_is_shown() -> None:
