@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hasten.core.accuracy import is_share
 from hasten.core.codec import record
+from hasten.core.comparison import Verdict
 from hasten.core.goal import Goal
 from hasten.core.units import interval_ms, milliseconds, percentage_points
 
@@ -175,6 +176,13 @@ def goal_of(*documents: object) -> Goal:
         with contextlib.suppress(ValueError):
             return Goal(name)
     return Goal.LATENCY
+
+
+def verdict_of(data: object) -> Verdict | None:
+    """The verdict of a comparison; None where none was saved."""
+    with contextlib.suppress(ValueError):
+        return Verdict(text(data, "verdict"))
+    return None
 
 
 def amount_text(goal: Goal, found: Figure | None) -> str:

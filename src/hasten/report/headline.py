@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.codec import record
+from hasten.core.comparison import Verdict, outcome_words
 from hasten.core.goal import Goal
 from hasten.core.units import duration, memory, milliseconds, percent, ratio_interval, several, size, times
 from hasten.report.commands import ORIGINAL
@@ -24,6 +25,7 @@ from hasten.report.figures import (
     number,
     text,
     timed_of,
+    verdict_of,
     whole,
 )
 from hasten.report.timing import compared_sentence
@@ -108,6 +110,8 @@ def _goal(result: dict[str, Any]) -> Fact | None:
         return None
     gain = figure(known, "ratio")
     note = "" if gain is None else goal.gain(gain.value, (gain.low, gain.high))
+    if gain is not None and (verdict := verdict_of(known)) is not None:
+        note = outcome_words(verdict, gain.value, (gain.low, gain.high), goal)
     title = f"{goal.heading[:1].upper()}{goal.heading[1:]}"
     return Fact(title, goal.written(after), "" if before is None else f"{goal.written(before)} before", note)
 
@@ -125,8 +129,11 @@ def _speed(
         before, after = final.first.samples.median_ms, final.second.samples.median_ms
     change = f"{milliseconds(before)} → {milliseconds(after)} per inference" if before and after else ""
     ends = None if speedup.low is None or speedup.high is None else (speedup.low, speedup.high)
-    note = f"95 % CI {ratio_interval(ends)}" if ends else ""
-    return Fact("Speedup", times(speedup.value), change, note)
+    value, note = times(speedup.value), f"95 % CI {ratio_interval(ends)}" if ends else ""
+    verdict = final.comparison.verdict if final else verdict_of(at(result, "best"))
+    if verdict is Verdict.UNDECIDED:
+        value, note = "undecided", f"{value}{f', {note}' if note else ''}"
+    return Fact("Speedup", value, change, note)
 
 
 def _accuracy(result: dict[str, Any], original: TrialRow | None, chosen: TrialRow | None) -> Fact | None:

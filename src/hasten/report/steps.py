@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import record
+from hasten.core.comparison import Verdict, outcome_words
 from hasten.core.goal import Goal
 from hasten.core.remark import remark_from_data
 from hasten.practices.registry import TITLES, phrasebook
-from hasten.report.figures import Figure, figure, goal_of, number, records, text
+from hasten.report.figures import Figure, figure, goal_of, number, records, text, verdict_of
 from hasten.show.blocks import Cell, Chart, Section, Table, cell, columns
 from hasten.show.charts import BAR_PIXELS, from_zero, tooltip, vega_lite
 
@@ -36,11 +37,23 @@ class StepRow:
     before: float = 0.0
     after: float = 0.0
     """The goal's figure before and after, in its unit."""
+    verdict: Verdict | None = None
+    """None in sessions of releases that saved none."""
 
     @property
     def change(self) -> str:
         """What it changed, in words."""
-        return "" if self.ratio is None else self.goal.gain(self.ratio.value, (self.ratio.low, self.ratio.high))
+        if self.ratio is None:
+            return ""
+        ends = (self.ratio.low, self.ratio.high)
+        if self.verdict is None:
+            return self.goal.gain(self.ratio.value, ends)
+        return outcome_words(self.verdict, self.ratio.value, ends, self.goal)
+
+    @property
+    def doubt(self) -> str:
+        """What to say after a change that may be none."""
+        return " (undecided)" if self.verdict is Verdict.UNDECIDED and self.goal is not Goal.SIZE else ""
 
     @property
     def is_gain(self) -> bool:
@@ -61,7 +74,8 @@ def steps_of(lines: Iterable[Line], result: dict[str, Any] | None) -> tuple[Step
             if one is None or other is None:
                 one, other = before, after
             ratio, goal = figure(data, "ratio"), goal_of(data)
-            steps.append(StepRow(text(data, "practice"), before, after, ratio, said, goal, one, other))
+            verdict = verdict_of(data)
+            steps.append(StepRow(text(data, "practice"), before, after, ratio, said, goal, one, other, verdict))
     return tuple(steps)
 
 
@@ -95,8 +109,8 @@ def steps_section(steps: Sequence[StepRow], goal: Goal = Goal.LATENCY) -> list[S
 def _step_words(step: StepRow) -> str:
     name, change = TITLES.get(step.practice, step.practice), step.goal.written(abs(step.after - step.before))
     if step.goal.more_is_better:
-        return f"{name} {'adds' if step.is_gain else 'loses'} {change}"
-    return f"{name} {'saves' if step.is_gain else 'costs'} {change}"
+        return f"{name} {'adds' if step.is_gain else 'loses'} {change}{step.doubt}"
+    return f"{name} {'saves' if step.is_gain else 'costs'} {change}{step.doubt}"
 
 
 def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
@@ -106,7 +120,7 @@ def waterfall_spec(steps: Sequence[StepRow]) -> dict[str, Any]:
     values = [_bar("original", 0.0, first * scale, "total", goal.written(first))]
     for step in steps:
         kind = "gain" if step.is_gain else "loss"
-        told = f"{'−' if step.after <= step.before else '+'}{goal.written(abs(step.after - step.before))}"
+        told = f"{'−' if step.after <= step.before else '+'}{goal.written(abs(step.after - step.before))}{step.doubt}"
         name = TITLES.get(step.practice, step.practice)
         values.append({**_bar(name, step.before * scale, step.after * scale, kind, told), "what": step.what})
     values.append(_bar("result", 0.0, last * scale, "total", goal.written(last)))

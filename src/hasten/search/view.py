@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import finite, to_data
+from hasten.core.comparison import outcome_words
 from hasten.core.goal import MEASURED, Goal
 from hasten.core.units import several, size
 from hasten.practices.registry import TITLES, phrasebook
@@ -72,12 +73,14 @@ def _best(found: TuneFound) -> dict[str, Any]:
     """What was chosen, and how it compares with the original."""
     best, original = found.best, found.original
     times, *interval = found.speedup
+    known = found.against_latency
     return {
         "model": found.path,
         "variant": best.variant,
         "plan": asdict(found.plan),
         "speedup": times,
         "ci95": [finite(bound) for bound in interval],
+        "verdict": None if known is None else known.verdict.value,
         "confirmed": found.is_confirmed,
         "latency_ms": finite(best.median_ms),
         "accuracy": _accuracy(best.accuracy),
@@ -152,7 +155,7 @@ def _steps(steps: Iterable[Step]) -> Table:
             Cell(STEPS.text(step.what)),
             Cell(step.goal.written(step.before), step.before),
             Cell(step.goal.written(step.after), step.after),
-            Cell(step.goal.gain(step.ratio, step.ci95), step.ratio),
+            Cell(outcome_words(step.verdict, step.ratio, step.ci95, step.goal), step.ratio),
         )
         for step in steps
     )

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core import accuracy_notes, doubts
 from hasten.core.accuracy import Kind, value_text
 from hasten.core.codec import bounds_from_data
+from hasten.core.comparison import Verdict
 from hasten.core.floor import FloorState
 from hasten.core.goal import Goal, goal_in
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.remark import remark_from_data
-from hasten.core.units import first_few, milliseconds, percent, several, times
+from hasten.core.units import first_few, milliseconds, percent, several
 from hasten.evaluate import trial_words, words
 from hasten.evaluate.trial_words import better_word, change_words, lost_words, verdict_word
 from hasten.practices.operators.words import BOOK as OPERATORS
@@ -49,10 +50,9 @@ def _limit_undecided(facts: Mapping[str, Any]) -> str:
 
 
 def _not_confirmed(facts: Mapping[str, Any]) -> str:
-    what = "time" if goal_in(facts) is Goal.LATENCY else facts["goal"]
     return (
         f"{facts['trial']} led the race, but a comparison in fresh processes found it {verdict_word(facts)}"
-        f" ({what} ratio {facts['ratio']:.2f})."
+        f" ({goal_in(facts).ratio_written(facts['ratio'], ())})."
     )
 
 
@@ -180,15 +180,15 @@ def _gain(found: TuneFound) -> str:
         return "Not timed against the original yet"
     if goal is Goal.SIZE:
         return goal.gain(known.ratio)
-    if known.ratio > 1:
-        return f"{times(known.ratio)} the original's time" if goal is Goal.LATENCY else goal.gain(known.ratio)
-    if found.final is None:
-        return f"About {goal.gain(known.ratio)} so far, not confirmed yet"
-    if found.is_confirmed:
-        return goal.gain(known.ratio, known.ci95)
-    amount = found.best.amount(goal)
-    told = "" if amount is None else f" ({goal.written(amount.value)})"
-    return f"As fast as the original{told}" if goal is Goal.LATENCY else f"Same {goal.heading} as the original{told}"
+    if known.verdict is Verdict.UNDECIDED:
+        better = f"Undecided{' so far' if found.final is None else ''} whether it is {_BETTER[goal]}"
+        return f"{better} than the original ({goal.ratio_written(known.ratio, known.ci95)})"
+    told = goal.gain(known.ratio, None if found.final is None else known.ci95)
+    if known.verdict is Verdict.SAME:
+        amount = found.best.amount(goal)
+        figure = "" if amount is None else f" ({goal.written(amount.value)})"
+        told = f"{'as fast' if goal is Goal.LATENCY else f'the same {goal.heading}'} as the original{figure}"
+    return f"About {told} so far, not confirmed yet" if found.final is None else f"{told[:1].upper()}{told[1:]}"
 
 
 def _latency(found: TuneFound) -> str:

@@ -182,6 +182,27 @@ def test_steps_of_the_goal_are_drawn_and_all_are_in_the_table() -> None:
     assert drawn.description.startswith("From 4.00 MB to 1.00 MB")
 
 
+def test_a_step_claims_what_its_verdict_does() -> None:
+    """Few rounds of a slow model leave their verdict open, however narrow their interval is."""
+    what = remark("step.threads", threads=2, before=1)
+    step = Step("threads", 4.3, 4.0, 4.0 / 4.3, (0.90, 0.96), what)
+    data = {"open": step, "same": replace(step, verdict=Verdict.SAME), "proven": replace(step, verdict=Verdict.FASTER)}
+    lines = session_of([("step", name, to_data(one)) for name, one in data.items()]).lines
+    rows = steps_of(lines, None)
+    assert [row.change for row in rows] == [
+        "undecided (time ratio 0.930, 95 % CI 0.900–0.960)",
+        "equally fast (time ratio 0.930, 95 % CI 0.900–0.960)",
+        "1.07× faster (95 % CI 1.04–1.11)",
+    ]
+    (section,) = steps_section(rows[:1])
+    (drawn,) = section.blocks
+    assert isinstance(drawn, Chart)
+    assert drawn.description.endswith("saves 0.300 ms (undecided).")
+    assert drawn.spec["data"]["values"][1]["told"] == "−0.300 ms (undecided)"
+    older = session_of([("step", "threads", {**to_data(step), "verdict": None})]).lines
+    assert steps_of(older, None)[0].change == "1.07× faster (95 % CI 1.04–1.11)"
+
+
 def test_more_throughput_is_a_gain() -> None:
     what = remark("step.threads", threads=2, before=1)
     step = Step("threads", 4.0, 5.0, 0.5, (0.48, 0.52), what, Verdict.FASTER, Goal.THROUGHPUT, (400.0, 800.0))

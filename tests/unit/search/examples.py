@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from hasten.core import doubts
@@ -80,6 +81,17 @@ def typical() -> TuneFound:
         max_drop=0.01,
         floor={"text": "at most 1 percentage point of top-1 lost"},
     )
+
+
+def undecided() -> TuneFound:
+    """A file that keeps a limit which the original breaks, confirmed on a machine that was too busy to tell."""
+    first, second = typical().steps
+    busy = Verdict.UNDECIDED
+    steps = (replace(first, verdict=busy), replace(second, ci95=(0.6, 1.04), verdict=busy))
+    final = Comparison(busy, 0.4, (0.36, 0.63), rounds=6, smallest_detectable=math.inf, contention=1.2)
+    best = replace(_BEST, against=final)
+    findings = nine_findings(Evidence([_START, best], best, _START, steps))
+    return replace(typical(), best=best, findings=tuple(findings), steps=steps, final=final, notes=())
 
 
 def for_energy() -> TuneFound:

@@ -21,11 +21,12 @@ from hasten.core.limits import Limit, budget_from_text, keeps_limit, limit_from_
 from hasten.core.plan import Plan
 from hasten.core.remark import remark, said
 from hasten.core.statistics import Interval
-from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial, trial_data, trial_from_data
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Step, Trial, trial_data, trial_from_data
 from hasten.search.facts import TuneFound, front_of
 from hasten.search.tuning import limit_remarks
-from hasten.search.view import document
+from hasten.search.view import document, view
 from hasten.search.words import BOOK, verdict_words
+from hasten.show.terminal import terminal_text
 from tests.unit.search import examples
 
 if TYPE_CHECKING:
@@ -245,12 +246,43 @@ def test_the_sentence_does_not_claim_what_was_not_confirmed() -> None:
     assert verdict_words(found(best=START)).startswith("Keep the original")
     same = Comparison(Verdict.SAME, 1.0, (0.99, 1.01), 0.02, 6)
     assert "As fast as" in verdict_words(found(final=same))
+    assert "As fast as" in verdict_words(found(final=replace(same, ratio=1.004)))
+    slower = Comparison(Verdict.SLOWER, 1.2, (1.15, 1.25), 0.02, 6)
+    assert verdict_words(found(final=slower)).startswith("1.20× slower (95 % CI 1.15–1.25), ")
     agreeing = replace(BEST, reporting=replace(BEFORE, kind=Kind.AGREEMENT))
     assert "agreement with the original" in verdict_words(found(best=agreeing))
     plain = replace(BEST, variant=ORIGINAL, choosing=None, reporting=None)
     assert "same outputs" in verdict_words(found(best=plain))
     missed = remark("tune.unreachable", limit="latency", asked=0.1, nearest=1.0)
     assert "The latency limit of 0.100 ms is out of reach" in verdict_words(found(unreachable=(missed,)))
+
+
+@pytest.mark.parametrize("ratio", [0.70, 1.20])
+@pytest.mark.parametrize("goal", [goal for goal in Goal if goal is not Goal.SIZE])
+def test_an_undecided_confirmation_is_called_so_with_what_is_known(goal: Goal, ratio: float) -> None:
+    """A limit that the original breaks lets the best be chosen without proof."""
+    busy = Comparison(Verdict.UNDECIDED, ratio, (ratio - 0.1, ratio + 0.1), math.inf, 6, contention=1.2)
+    step = Step("threads", 2.4, 2.4 * ratio, ratio, busy.ci95, remark("step.threads", threads=2, before=1))
+    tuned = found(final=busy, timed=busy, goal=goal, steps=(replace(step, goal=goal),))
+    told = verdict_words(tuned)
+    assert told.startswith("Undecided whether it is ")
+    shown = 1 / ratio if goal is Goal.THROUGHPUT else ratio
+    assert f"ratio {shown:.3f}, 95 % CI" in told
+    page = terminal_text(view(tuned))
+    assert "undecided (" in page, "the step says it, too"
+    assert not any(word in page for word in ("× faster", "× slower", "As fast", "original's time"))
+    data = document(tuned)
+    assert (data["goal"]["verdict"], data["best"]["verdict"], data["best"]["confirmed"]) == (
+        "undecided",
+        "undecided",
+        False,
+    )
+
+
+def test_a_race_that_is_undecided_so_far_claims_nothing() -> None:
+    busy = replace(FASTER, verdict=Verdict.UNDECIDED)
+    told = verdict_words(found(replace(BEST, against=busy), final=None))
+    assert told.startswith("Undecided so far whether it is faster than the original (time ratio 0.417, ")
 
 
 def test_the_document_has_the_contract() -> None:
