@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.common import record
 from hasten.core.accuracy import PairedAccuracy
-from hasten.core.floor import MOST_STRICT_LOOKS, Floor, FloorState, FloorVerdict
+from hasten.core.floor import Floor, FloorState, FloorVerdict, most_looks
 from hasten.core.paired import paired_difference_interval
 from hasten.evaluate.sequential_test import FloorTest
 
@@ -135,7 +135,7 @@ def _looks(source: np.random.Generator, drops: Sequence[float], samples: int, *,
             continue
         verdict = _verdict(_answers(source, drop, 0.01, reporting))
         found.append(Choice(drop, verdict, strict or bool(found), stands=not verdict.gives_way(strict=strict)))
-        if found[-1].stands or (strict and len(found) == MOST_STRICT_LOOKS):
+        if found[-1].stands or len(found) == most_looks(strict=strict):
             break
     return found
 

@@ -9,7 +9,11 @@ The rule for what is chosen is the same wherever a search chooses:
 1. On the part of the data that is for choosing, a variant may be chosen if it keeps the floor, or if it is undecided
    and its estimated drop is within the floor. With `strict`, only if it keeps the floor.
 2. The choice is then evaluated on the part that is for reporting. It gives way to the next if it breaks the floor
-   there; with `strict`, if it does not keep it, and the original stays if the second choice does not either.
+   there; with `strict`, if it does not keep it. After `most_looks` that gave way, the original stays.
+
+With `strict`, all that is not proven gives way, so each look adds its whole chance to be wrong: two are tried. Without,
+only what is proven to break the floor gives way; what breaks it that clearly is next to never called kept by luck, and
+more looks cost time, hardly truth.
 
 The figure of the first choice is of samples that had no say in it, and shown whatever it says: it is unbiased. (Of the
 first choices that stand, by less than a fifth of a standard error, as one that is proven broken gives way.) The figure
@@ -35,10 +39,17 @@ RELATIVE: Final = "relative"
 SHARE: Final = "share"
 VALUE: Final = "value"
 _ROUNDING: Final = 1e-9
+MOST_LOOKS: Final = 8
+"""So many choices may be tried on the part for reporting: a bound on the time that it takes."""
 MOST_STRICT_LOOKS: Final = 2
-"""With `strict`, so many choices may be tried on the part for reporting: each is a chance of 2.5 % to be wrong."""
+"""The same with `strict`: each is a chance of 2.5 % to be wrong."""
 # More samples than anybody has decide nothing in practice.
 _MOST_SAMPLES: Final = 10_000_000
+
+
+def most_looks(*, strict: bool) -> int:
+    """How many choices a search may try on the part of the data for reporting."""
+    return MOST_STRICT_LOOKS if strict else MOST_LOOKS
 
 
 class FloorState(str, enum.Enum):

@@ -70,6 +70,14 @@ def _ruined(facts: Mapping[str, Any]) -> str:
     return f"The floor is kept in {facts['judged']!r}, but {facts['output']!r} is {off} off."
 
 
+def _set_aside(facts: Mapping[str, Any]) -> str:
+    if "looks" in facts:
+        return (
+            f"{facts['looks']} faster variants failed on the reporting part of the data, and no more are tried there."
+        )
+    return "Two faster variants failed on the reporting part of the data. With --strict, no third one is tried there."
+
+
 PHRASES: Final[dict[str, Phrase]] = {
     "trial.failed": Phrase("{message}"),
     "trial.slower": Phrase(lambda facts: _COSTS_MORE[goal_in(facts)](facts["ratio"], facts["than"])),
@@ -95,9 +103,7 @@ PHRASES: Final[dict[str, Phrase]] = {
             f" {change_words(facts['lost'])}"
         )
     ),
-    "trial.set-aside": Phrase(
-        "Two faster variants failed on the reporting part of the data. With --strict, no third one is tried there."
-    ),
+    "trial.set-aside": Phrase(_set_aside),
     "trial.ruined-output": Phrase(_ruined),
     "trial.not-confirmed": Phrase(
         lambda facts: f"A comparison in fresh processes found it {verdict_word(facts)}, not {better_word(facts)}."

@@ -15,7 +15,7 @@ from hasten.core.comparison import DEFAULT_MARGIN, FEWEST_ROUNDS, Comparison, Ve
 from hasten.core.contention import compare_measurements
 from hasten.core.costs import amount_of, decisive, measured_levels
 from hasten.core.failure import Failure
-from hasten.core.floor import MOST_STRICT_LOOKS, FloorState
+from hasten.core.floor import FloorState, most_looks
 from hasten.core.goal import Goal, goal_fact
 from hasten.core.levels import latency_of
 from hasten.core.limits import keeps_limit
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from hasten.search.search import Search
     from hasten.targets.base import Target
 
-_MOST_SETBACKS: Final = 3
+# Each candidate that fresh processes do not confirm takes the time of a proof.
+_MOST_UNCONFIRMED: Final = 3
 _SECONDS_EACH: Final = 0.4
 _FEWEST: Final = 3
 _MOST_ROUNDS: Final = 25
@@ -200,15 +201,17 @@ class Confirmation:
         return entrant
 
     def _first_that_stands(self, proof_s: float) -> Entrant:
-        search = self.search
-        for _ in range(MOST_STRICT_LOOKS if search.settings.strict else _MOST_SETBACKS):
+        search, unconfirmed = self.search, 0
+        for _ in range(most_looks(strict=search.settings.strict)):
             entrant = search.best
             if entrant is search.candidates.base:
                 # The original needs no proof: that time is for whoever may be faster.
                 entrant = search.elimination.challenger or entrant
-            if self._keeps_floor(entrant) and self._is_confirmed(entrant, proof_s):
-                return self._simplest(entrant)
-            if time.monotonic() > self.until:
+            if self._keeps_floor(entrant):
+                if self._is_confirmed(entrant, proof_s):
+                    return self._simplest(entrant)
+                unconfirmed += 1
+            if time.monotonic() > self.until or unconfirmed == _MOST_UNCONFIRMED:
                 break
             until = min(self.until, time.monotonic() + proof_s)
             if entrant.trial.is_refused and search.settings.mix:

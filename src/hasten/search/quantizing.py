@@ -16,7 +16,7 @@ from hasten.core.codec import to_data
 from hasten.core.comparison import Verdict
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed
-from hasten.core.floor import MOST_STRICT_LOOKS, FloorState
+from hasten.core.floor import FloorState, most_looks
 from hasten.core.goal import Goal
 from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 # With fewer rounds there is no verdict, however clear the difference.
 FEWEST_FOR_A_VERDICT: Final = 3
 _MOST_MIXED: Final = 2
-# Each further look at the reporting part makes its figures a little more flattering.
+# After so many setbacks no further mix is made, and what there is has to do.
 MOST_SETBACKS: Final = 3
 # Fewer zeros than this are chance.
 _WORTH_A_NOTE: Final = 0.05
@@ -251,10 +251,11 @@ class QuantizeSearch:
     def _after_setback(self, refused: Trial, setbacks: int) -> None:
         """Look for what may take the place of a choice that gave way; the original always may."""
         settings = self.store.settings
-        if settings.strict and setbacks == MOST_STRICT_LOOKS:
+        if setbacks == most_looks(strict=settings.strict):
+            why = remark("trial.set-aside", **({} if settings.strict else {"looks": setbacks}))
             for trial in self.trials:
                 if trial.may_be_chosen and trial.reporting is None:
-                    self.folder.save_variant(replace(trial, refused=True, why=remark("trial.set-aside")))
+                    self.folder.save_variant(replace(trial, refused=True, why=why))
             return
         if setbacks > MOST_SETBACKS or not settings.mix:
             return

@@ -10,13 +10,14 @@ import pytest
 from hasten.core.accuracy import Accuracy, PairedAccuracy
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.errors import ModelError
-from hasten.core.floor import FloorState
+from hasten.core.floor import MOST_LOOKS, FloorState
 from hasten.core.goal import Goal
 from hasten.core.plan import Plan
 from hasten.core.remark import remark, said
 from hasten.core.trial import NOTHING, ORIGINAL, Trial
 from hasten.data.metrics import TopK
 from hasten.evaluate.floor import floor_of_original
+from hasten.evaluate.trial_words import why_words
 from hasten.search import accuracy
 from hasten.search.accuracy import AccuracyJudge
 from hasten.search.mixing import Mixer
@@ -146,6 +147,17 @@ def test_where_all_break_it_there_the_original_stays() -> None:
     names = [f"v{number}" for number in range(6)]
     search = Simulated(dict.fromkeys(names, 0.5), *(variant(name, 0.5) for name in names))
     assert reported(search).variant == ORIGINAL
+
+
+@pytest.mark.parametrize("broken", [3, 7, 8])
+def test_as_many_may_be_tried_there_as_in_a_tuning(broken: int) -> None:
+    names = [f"v{number}" for number in range(10)]
+    drops = {name: 0.5 if number < broken else 0.0 for number, name in enumerate(names)}
+    search = Simulated(drops, *(variant(name, 0.5 + number / 100) for number, name in enumerate(names)))
+    assert reported(search).variant == (f"v{broken}" if broken < MOST_LOOKS else ORIGINAL)
+    if broken >= MOST_LOOKS:
+        assert search.judge.looks == names[:MOST_LOOKS]
+        assert "8 faster variants failed" in why_words(search.saved["v9"].why)
 
 
 def test_an_original_that_turns_out_to_guess_there_takes_all_choices_back() -> None:
