@@ -60,6 +60,9 @@ class Entrant:
     """Levels that are not from the track, by goal: of an earlier run, or of a confirmation."""
     since: int = 0
     """The number of the last round of the race that a confirmation took the place of."""
+    confirmed: tuple[Measurement, Measurement] | None = None
+    """The base and this one as a confirmation measured them, until it races on: how busy the machine was then counts,
+    not how busy it was in the race."""
 
     @property
     def is_racing(self) -> bool:
@@ -177,6 +180,7 @@ class Candidates:
         grown = [one for one, count in zip(racing, counts, strict=True) if len(one.track.rounds) > count]
         for entrant in grown:
             entrant.trial = replace(entrant.trial, **self._levels(entrant), timed_as="")
+            entrant.confirmed = None  # its levels are of the race again, too
         for entrant in grown:
             self._save_round(entrant)
         self._expect_base()
@@ -243,6 +247,7 @@ class Candidates:
                 levels = _joined(_all_levels(before), levels)
             else:
                 entrant.earlier, entrant.since = levels, self._number
+                entrant.confirmed = confirmed[self.base.trial.id], measured
             entrant.trial = replace(before, **_as_fields(levels), timed_as="")
             self.update(entrant, doubts=tuple(measured.doubts))
         self.refresh()
@@ -294,7 +299,7 @@ class Candidates:
         entrant = self.entrants.get(trial.timed_as or trial.id)
         if found is None or entrant is None:
             return found
-        first, second = self.base.track.result(), entrant.track.result()
+        first, second = entrant.confirmed or (self.base.track.result(), entrant.track.result())
         if isinstance(first, Failure) or isinstance(second, Failure):
             return found
         return allowed_by_load(found, first, second)

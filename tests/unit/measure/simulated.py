@@ -63,6 +63,8 @@ class Behaviour:
     watts: float | None = None
     """What the machine draws while it runs; None for a machine without a counter."""
     other_cores_busy: float = 0.0
+    cores: int | None = None
+    """Of the machine; None where it does not tell."""
     fails: dict[int, str] = field(default_factory=dict)
     """Process number → stage at which it fails; "block 3" is the third block after the warm-up."""
     code: str = ""
@@ -114,9 +116,8 @@ class SimulatedRunner(RunnerClient):
         times = array("q", [max(1, round(latency_ms * 1e6))] * min(runs, _MOST_KEPT))
         busy = len(times) * latency_ms / 1e3
         joules = None if self.behaviour.watts is None else self.behaviour.watts * busy
-        return Block(
-            runner, at, times, Conditions(wall, busy, self.behaviour.other_cores_busy, 0.0, 0, None, None, joules)
-        )
+        others, cores = self.behaviour.other_cores_busy, self.behaviour.cores
+        return Block(runner, at, times, Conditions(wall, busy, others, 0.0, 0, None, None, joules, cores=cores))
 
     def profile(self, runs: int) -> list[ProfiledRun]:
         self._fail_at("profile")

@@ -2,20 +2,71 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import count
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 
+from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure
+from hasten.core.floor import MOST_LOOKS, MOST_STRICT_LOOKS
+from hasten.core.plan import Plan
 from hasten.core.trial import ORIGINAL, Trial
 from hasten.search.candidates import Candidates, Entrant
-from hasten.search.confirming import Link, prove
+from hasten.search.confirming import Confirmation, Link, prove
 from hasten.search.folder import QUANTIZE, SearchFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def begun(target: SimulatedTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Candidates, SearchFolder]:
+    monkeypatch.setattr("hasten.search.candidates._stamp", lambda path: None)
+    folder, original = SearchFolder(tmp_path / "out", QUANTIZE, {}), Trial(ORIGINAL)
+    return Candidates(target, folder, (original, replace(candidate(ORIGINAL), label=original.id)), 0.0), folder
+
+
+class OneAfterTheOther:
+    """A search whose best is another one each time."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self.settings = SimpleNamespace(strict=strict, mix=False)
+        self.candidates = SimpleNamespace(base=SimpleNamespace(trial=Trial(ORIGINAL)))
+        self.elimination = SimpleNamespace(revive=lambda until: None)
+        self.kin = self.elimination.revive
+        self._numbers = count()
+
+    @property
+    def best(self) -> Any:
+        return SimpleNamespace(trial=Trial(f"v{next(self._numbers)}"))
+
+
+class Choices(Confirmation):
+    """A confirmation that finds so many candidates to break the floor, and confirms the others, or none."""
+
+    def __init__(self, *, strict: bool = False, broken: int = 0, confirms: bool = True) -> None:
+        super().__init__(cast("Any", OneAfterTheOther(strict=strict)), math.inf)
+        self.broken, self.confirms, self.tried = broken, confirms, list[str]()
+
+    def chosen(self) -> str:
+        return self._first_that_stands(1.0).trial.variant
+
+    def _keeps_floor(self, entrant: Entrant) -> bool:
+        self.tried.append(entrant.trial.variant)
+        return len(self.tried) > self.broken
+
+    def _is_confirmed(self, entrant: Entrant, seconds: float) -> bool:
+        return self.confirms
+
+    def _simplest(self, entrant: Entrant) -> Entrant:
+        return entrant
+
+    def _fastest_as_original(self) -> None:
+        return None
 
 
 def entered(candidates: Candidates, name: str) -> Entrant:
@@ -26,13 +77,10 @@ def entered(candidates: Candidates, name: str) -> Entrant:
 @pytest.mark.parametrize("seed", range(12))
 def test_a_trial_has_the_latency_of_the_last_step(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However unlike the processes are: that they are placed by the base is done once, not twice."""
-    monkeypatch.setattr("hasten.search.candidates._stamp", lambda path: None)
     noisy = Behaviour(1.0, process_noise=0.12)
     behaviours = {ORIGINAL: noisy, "halfway": replace(noisy, latency_ms=0.8), "fast": replace(noisy, latency_ms=0.5)}
     target = SimulatedTarget(install_clock(monkeypatch), behaviours, seed)
-    folder = SearchFolder(tmp_path / "out", QUANTIZE, {})
-    original = Trial(ORIGINAL)
-    candidates = Candidates(target, folder, (original, replace(candidate(ORIGINAL), label=original.id)), 0.0)
+    candidates, folder = begun(target, tmp_path, monkeypatch)
     halfway, fast = (entered(candidates, name) for name in ("halfway", "fast"))
     for _ in range(3):
         candidates.run_round([halfway, fast], 0.1)
@@ -47,3 +95,48 @@ def test_a_trial_has_the_latency_of_the_last_step(seed: int, tmp_path: Path, mon
     assert fast.trial.against is not None
     assert fast.trial.against.ratio == pytest.approx(first.ratio * last.ratio)
     assert fast.trial.against.ratio == pytest.approx(proof.comparison.ratio)
+
+
+@pytest.mark.parametrize("quiet_at_last", [True, False])
+def test_the_load_of_the_confirmation_decides_and_not_that_of_the_race(
+    quiet_at_last: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads against a busy program may lose by the load alone; the verdict is that of the headline."""
+    busy, quiet = (
+        {
+            ORIGINAL: Behaviour(1.0, other_cores_busy=cores, cores=2),
+            "slow": Behaviour(1.3, other_cores_busy=cores, cores=2),
+        }
+        for cores in (1.0, 0.0)
+    )
+    target = SimulatedTarget(install_clock(monkeypatch), busy if quiet_at_last else quiet)
+    candidates, folder = begun(target, tmp_path, monkeypatch)
+    plan = Plan(threads=2)
+    trial = Trial("slow", plan)
+    slow = candidates.enter(trial, replace(candidate("slow", plan), label=trial.id))
+    for _ in range(6):
+        candidates.run_round([slow], 0.1)
+    assert slow.trial.against is not None
+    assert slow.trial.against.is_withheld is quiet_at_last
+    target.behaviours = quiet if quiet_at_last else busy
+    proof = prove(target, [Link(one.candidate) for one in (candidates.base, slow)], 20, 0, lambda text: None)
+    assert not isinstance(proof, Failure)
+    candidates.adopt(proof.measured())
+    candidates.refresh()
+    folder.close()
+    assert slow.trial.against.verdict is proof.comparison.verdict
+    assert slow.trial.against.is_withheld is not quiet_at_last
+    assert proof.comparison.verdict is (Verdict.SLOWER if quiet_at_last else Verdict.UNDECIDED)
+
+
+@pytest.mark.parametrize(("strict", "looks"), [(False, MOST_LOOKS), (True, MOST_STRICT_LOOKS)])
+@pytest.mark.parametrize("broken", [0, 1, 3, 7, 8])
+def test_a_tuning_tries_as_many_on_the_reporting_part_as_quantize(broken: int, strict: bool, looks: int) -> None:
+    search = Choices(strict=strict, broken=broken)
+    assert search.chosen() == (f"v{broken}" if broken < looks else ORIGINAL)
+
+
+def test_what_is_not_confirmed_ends_a_tuning_sooner() -> None:
+    search = Choices(confirms=False)
+    assert search.chosen() == ORIGINAL
+    assert search.tried == ["v0", "v1", "v2", ORIGINAL]
