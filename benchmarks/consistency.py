@@ -42,6 +42,11 @@ _LESS: Final = re.compile(r"(\d+(?:\.\d+)?) % (faster|slower)")
 _CLAIM: Final = re.compile(r"(\d+(?:\.\d+)?)× (faster|slower)[^()]{0,40}\(95 % CI (\d+(?:\.\d+)?)–(\d+(?:\.\d+)?)\)")
 _ARROW: Final = re.compile(r"(\d+(?:\.\d+)? (?:µs|ms|s)) → (\d+(?:\.\d+)? (?:µs|ms|s))")
 _AGAINST_ITSELF: Final = re.compile(r"as long as|no faster|(?<!far )slower than|breaks the floor")
+# What is claimed of a ratio in words, as a verdict.
+_CLAIMED: Final = re.compile(
+    r"\d(?:×| %) (?:(faster|more energy|higher throughput)|(slower|less energy|lower throughput))"
+)
+_ALIKE: Final = re.compile(r"\b(?:as|equally) fast\b|^the same|^same", re.IGNORECASE)
 _RATIO_COLUMNS: Final = ("speedup", "time ratio", "against the original")
 
 
@@ -50,7 +55,8 @@ class Kind(str, enum.Enum):
 
     RATIO = "a ratio does not follow from the latencies"
     INTERVAL = "a verdict contradicts its interval"
-    DETECTABLE = "a verdict names a difference below the smallest detectable one"
+    DETECTABLE = "a verdict contradicts the smallest detectable difference"
+    WORDS = "words claim another verdict than the data"
     ROUNDS = "a verdict from a single round, or from an undecided comparison"
     TWO_VALUES = "one quantity has two values"
     CHOICE = "the choice has a reason against itself"
@@ -115,7 +121,7 @@ def contradictions(document: Data, page: str = "", session: Sequence[Data] = ())
     """Every contradiction in a document, with the page and the lines of the session that show the same result."""
     trials = Trials.of(document, session)
     compared = [line for line in session if line.get("kind") == "comparison"]
-    found = [*_document(document, trials), *trials.contradictions()]
+    found = [*_document(document, trials), *trials.contradictions(), *_tuning(document, trials, compared)]
     found += [told for line in compared for told in _verdict(f"comparison {line['label']}", line["data"])]
     if page:
         read = read_page(page)
@@ -151,15 +157,28 @@ def _verdict(where: str, entry: Data) -> Iterator[Contradiction]:
         yield Contradiction(Kind.INTERVAL, where, f"{said}, interval {low:.4g} to {high:.4g}")
     if verdict == _SAME and abs(ratio - 1) > _MOST_WHEN_SAME:
         yield Contradiction(Kind.INTERVAL, where, said)
-    if verdict not in (_FASTER, _SLOWER):
-        return
     difference = 1 - min(ratio, 1 / ratio) if ratio > 0 else 1.0
     detectable = entry.get("smallest_detectable", 0.0)
+    if verdict == _UNDECIDED and detectable and difference > detectable + 1e-9:
+        yield Contradiction(Kind.DETECTABLE, where, f"{said}, {difference:.1%}; smallest detectable {detectable:.1%}")
+    if verdict not in (_FASTER, _SLOWER):
+        return
     if detectable is None or detectable > difference + 1e-9:
         told = "unknown" if detectable is None else f"{detectable:.1%}"
         yield Contradiction(Kind.DETECTABLE, where, f"{said}, {difference:.1%}; smallest detectable {told}")
     if (rounds := entry.get("rounds")) is not None and rounds < _FEWEST_ROUNDS:
         yield Contradiction(Kind.ROUNDS, where, f"{said} after {rounds} round")
+
+
+def _words(where: str, text: str, verdict: object) -> Iterator[Contradiction]:
+    """What words claim of a ratio against its verdict: faster or slower only if it is proven, equal only if it is."""
+    if verdict not in (_FASTER, _SLOWER, _SAME, _UNDECIDED):
+        return
+    claims = {_FASTER if better else _SLOWER for better, _ in _CLAIMED.findall(text)}
+    claims |= {_SAME} if _ALIKE.search(text) else set()
+    claims |= {_UNDECIDED} if text.casefold().startswith(_UNDECIDED) else set()
+    if claims - {verdict}:
+        yield Contradiction(Kind.WORDS, where, f"{text[:60]!r}, though the verdict is {verdict}")
 
 
 def _gate(document: Data) -> Iterator[Contradiction]:
@@ -215,6 +234,24 @@ def _waterfall(document: Data, trials: Trials) -> Iterator[Contradiction]:
     changed = trials.changed(best)
     if steps and len(changed) > len(steps):
         yield Contradiction(Kind.STEPS, "steps", f"{len(steps)} steps change {', '.join(sorted(changed))}")
+
+
+def _tuning(document: Data, trials: Trials, compared: Sequence[Data]) -> Iterator[Contradiction]:
+    """What a tuning says of its choice: the headline, the chosen trial and the confirmation have one verdict."""
+    goal, best = document.get("goal"), document.get("best")
+    if not isinstance(goal, dict) or not best:
+        return
+    if goal.get("compared_by") != "size":  # which is exact
+        yield from _words("verdict", document["verdict"], goal.get("verdict"))
+    verdicts = {"best": best.get("verdict"), **trials.verdicts_on_choice()}
+    if document.get("steps"):  # else a comparison is that of an earlier run
+        verdicts |= {line["label"]: line["data"].get("verdict") for line in compared if line["label"] == "final"}
+    if goal.get("compared_by") == "latency":
+        verdicts["goal"] = goal.get("verdict")
+    known = {where: verdict for where, verdict in verdicts.items() if verdict is not None}
+    if len(set(known.values())) > 1:
+        said = ", ".join(f"{verdict} ({where})" for where, verdict in known.items())
+        yield Contradiction(Kind.TWO_VALUES, "verdict on the choice", said)
 
 
 def _rows_against_cpu(document: Data) -> Iterator[Contradiction]:
@@ -303,6 +340,11 @@ class Trials:
             if trial.get("status") == "chosen":
                 yield from self._chosen(name, trial)
             yield from self._floor(name, trial)
+
+    def verdicts_on_choice(self) -> dict[str, str]:
+        """The verdict on the latency of the chosen trial, by its name."""
+        chosen = {name: trial.get("against") for name, trial in self.by_name.items() if trial.get("status") == "chosen"}
+        return {name: against["verdict"] for name, against in chosen.items() if against is not None}
 
     def _chosen(self, name: str, trial: Data) -> Iterator[Contradiction]:
         why = trial.get("why") or {}
@@ -497,8 +539,7 @@ def _head_to_head(row: Mapping[str, str]) -> Iterator[Contradiction]:
     where, found = f"comparison {next(iter(row.values()))}", printed(factor[1])
     quotient = second.over(first)
     yield from _printed_ratio(where, told, found if factor[2] == _SLOWER else found.inverse, quotient)
-    if row["verdict"] in (_FASTER, _SLOWER) and row["verdict"] != factor[2]:
-        yield Contradiction(Kind.INTERVAL, where, f"{row['verdict']}, and {told}")
+    yield from _words(where, told, row["verdict"])
 
 
 def _claimed(page: Page) -> Iterator[Contradiction]:
@@ -582,6 +623,8 @@ def _between(document: Data, trials: Trials, page: Page) -> Iterator[Contradicti
             yield Contradiction(Kind.TWO_VALUES, row["trial"], f"{row['latency']} and {known:.4g} ms")
     if document.get("best"):
         yield from _tuned(document, trials, page)
+    else:
+        yield from _words("headline", page.headline, document.get("verdict"))
 
 
 def _tuned(document: Data, trials: Trials, page: Page) -> Iterator[Contradiction]:
@@ -589,7 +632,11 @@ def _tuned(document: Data, trials: Trials, page: Page) -> Iterator[Contradiction
     best, said = document["best"], document["verdict"]
     if said.casefold() != page.headline.casefold():
         yield Contradiction(Kind.TWO_VALUES, "headline", f"{page.headline!r} and {said!r}")
+    for step, row in zip(document.get("steps") or (), page.sheet("steps-table"), strict=False):
+        yield from _words(f"steps-table, {step['practice']}", row.get("change", ""), step.get("verdict"))
     told = _FACTOR.search(page.tiles.get("Speedup", ("",))[0])
+    if told is not None and best.get("verdict") == _UNDECIDED:
+        yield Contradiction(Kind.WORDS, "tile Speedup", f"{told[0]}, though the verdict is {_UNDECIDED}")
     if told is not None and not printed(told[1]).agrees(shown(best["speedup"])):
         yield Contradiction(Kind.TWO_VALUES, "speedup", f"{told[0]} and {best['speedup']:.4g}")
     for entry in document["front"]:

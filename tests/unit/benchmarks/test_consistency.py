@@ -67,7 +67,15 @@ def _tune() -> dict[str, Any]:
             {"practice": "accelerators", "verdict": "improved", "facts": {"rows": npu}},
             {"practice": "quantize", "verdict": "to do", "facts": {"variant": "float16", "ratio": {"ratio": 2 / 3}}},
         ],
-        "best": {"variant": "original", "plan": _NPU, "speedup": 2.4 / 0.9, "ci95": [2.5, 2.8], "latency_ms": 0.9},
+        "best": {
+            "variant": "original",
+            "plan": _NPU,
+            "speedup": 2.4 / 0.9,
+            "ci95": [2.5, 2.8],
+            "verdict": "faster",
+            "latency_ms": 0.9,
+        },
+        "goal": {"name": "latency", "compared_by": "latency", "verdict": "faster"},
         "front": [{"id": "original@npu, 2 threads", "latency_ms": 0.9}],
         "steps": [_step("threads", 2.4, 1.2), _step("accelerators", 1.2, 0.9)],
         "trials": 4,
@@ -164,6 +172,7 @@ def test_recorded_results_of_an_earlier_release_contradict_themselves() -> None:
         ({"verdict": "same"}, Kind.INTERVAL),
         ({"smallest_detectable": 0.76}, Kind.DETECTABLE),
         ({"smallest_detectable": None}, Kind.DETECTABLE),
+        ({"verdict": "undecided"}, Kind.DETECTABLE),
         ({"rounds": 1}, Kind.ROUNDS),
     ],
 )
@@ -189,6 +198,12 @@ def test_each_contradiction_of_a_comparison_is_found(change: dict[str, Any], kin
         (("front", 0, "latency_ms"), 0.8, Kind.TWO_VALUES),
         (("trials",), 5, Kind.TWO_VALUES),
         (("verdict",), "2.5× faster.", Kind.TWO_VALUES),
+        (("verdict",), "As fast as the original (0.900 ms).", Kind.WORDS),
+        (("verdict",), "Undecided whether it is faster than the original (time ratio 0.375).", Kind.WORDS),
+        (("goal", "verdict"), "undecided", Kind.WORDS),
+        (("goal", "verdict"), "undecided", Kind.TWO_VALUES),
+        (("best", "verdict"), "undecided", Kind.WORDS),
+        (("steps", 0, "verdict"), "undecided", Kind.WORDS),
     ],
 )
 def test_each_contradiction_of_a_tuning_is_found(path: tuple[Any, ...], value: Any, kind: Kind) -> None:
@@ -206,6 +221,8 @@ def test_each_contradiction_of_a_tuning_is_found(path: tuple[Any, ...], value: A
         ((3, "data", "against", "ratio"), 0.3, Kind.RATIO),
         ((1, "data", "against"), _comparison(0.5, "undecided"), Kind.ROUNDS),
         ((2, "data", "latency", "median_ms"), 0.95, Kind.TWO_VALUES),
+        ((2, "data", "against", "verdict"), "undecided", Kind.TWO_VALUES),
+        ((2, "data", "against", "verdict"), "undecided", Kind.DETECTABLE),
     ],
 )
 def test_each_contradiction_of_a_trial_is_found(path: tuple[Any, ...], value: Any, kind: Kind) -> None:
@@ -231,6 +248,43 @@ def test_each_contradiction_of_a_trial_is_found(path: tuple[Any, ...], value: An
 )
 def test_each_contradiction_of_a_page_is_found(change: dict[str, Any], kind: Kind) -> None:
     assert kind in _kinds(contradictions(_tune(), _page(**change), _session()))
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict", "is_found"),
+    [
+        ("1.43× faster (95 % CI 1.10–1.90)", "undecided", True),
+        ("12 % slower", "undecided", True),
+        ("1.80× more energy-efficient", "slower", True),
+        ("1.80× lower throughput", "slower", False),
+        ("undecided (time ratio 0.700, 95 % CI 0.600–0.900)", "undecided", False),
+        ("undecided (time ratio 0.700)", "faster", True),
+        ("equally fast (time ratio 1.001)", "undecided", True),
+        ("equally fast (time ratio 1.001)", "same", False),
+        ("Same energy per inference as the original (8.90 mJ), 62 % smaller.", "undecided", True),
+        ("not proven faster (1.02×, 95 % CI 0.98–1.06)", "undecided", False),
+        ("1.07× faster (95 % CI 1.04–1.11)", None, False),
+    ],
+)
+def test_words_claim_what_the_verdict_does(told: str, verdict: str | None, is_found: bool) -> None:
+    document = {**_tune(), "verdict": told, "goal": {"compared_by": "energy", "verdict": verdict}}
+    assert (Kind.WORDS in _kinds(contradictions(document))) is is_found
+
+
+def test_a_size_is_exact_whatever_the_verdict_on_latency_is() -> None:
+    document = {
+        **_tune(),
+        "verdict": "62 % smaller, 1.2× slower.",
+        "goal": {"compared_by": "size", "verdict": "faster"},
+    }
+    assert contradictions(document, "", _session()) == []
+
+
+def test_the_confirmation_has_the_verdict_of_the_result() -> None:
+    final = {"kind": "comparison", "label": "final", "data": _comparison(0.375)}
+    assert contradictions(_tune(), "", [*_session(), final]) == []
+    final["data"] = {**_comparison(0.375, "undecided"), "smallest_detectable": None}
+    assert _kinds(contradictions(_tune(), "", [*_session(), final])) == {Kind.TWO_VALUES}
 
 
 def _gate(row: str, interval: list[float], **more: Any) -> dict[str, Any]:
