@@ -8,7 +8,8 @@ in fresh processes of its own. A cell is cut short after its first second where 
 as the original on its best CPU plan, which keeps the floor. Accuracies are measured wherever a cell could be the best:
 in the order of their times, until cells are slower than the fastest that keeps the floor by more than the noise of
 their times. Of variants without slow nodes, recipes with the same kernels follow where the first one would be the best
-and breaks the floor. The fastest that keep it meet once more in interleaved rounds: the winner is the grid's best.
+and breaks the floor. The fastest that keep it meet once more in interleaved rounds, one of each kind, as recipes with
+the same kernels would fill all places with copies of one candidate: the winner is the grid's best.
 
 Mixes for the sake of the floor are no cells: there are as many as subsets of the nodes.
 """
@@ -42,7 +43,7 @@ from hasten.targets.local import LocalTarget
 from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from hasten.data.request import Data
@@ -111,6 +112,23 @@ def near_the_best(cells: Sequence[Cell], within: float) -> list[Cell]:
     """Those that keep the floor and take at most so many times as long as the fastest of them, the fastest first."""
     most = within * fastest_kept(cells)
     return sorted((one for one in cells if one.is_kept and one.median_ms <= most), key=lambda one: one.median_ms)
+
+
+def finalists_of(cells: Sequence[Cell]) -> list[Cell]:
+    """The fastest of each kind near the best. Cells of a kind differ in numbers only, and in noise."""
+    trials = {cell.trial.variant: cell.trial for cell in cells}
+    of_kinds: dict[object, Cell] = {}
+    for cell in near_the_best(cells, _FINAL_NEAR):
+        recipe = recipe_from_name(cell.trial.recipe).kernels if cell.trial.recipe else None
+        kind = recipe, cell.trial.float_nodes, _rewritten_when(cell.trial, trials), cell.candidate.plan
+        of_kinds.setdefault(kind, cell)
+    return list(of_kinds.values())[:_FINALISTS]
+
+
+def _rewritten_when(trial: Trial, trials: Mapping[str, Trial]) -> tuple[bool, ...]:
+    """For each step from the original on, whether it rewrote the graph: before or after quantizing is not the same."""
+    source = trials.get(trial.source)
+    return *(_rewritten_when(source, trials) if source else ()), trial.purpose is Purpose.REWRITE
 
 
 class Floor:
@@ -269,7 +287,7 @@ class Grid:
                 yield made, plans
 
     def _best(self) -> Cell:
-        finalists = near_the_best(self.cells, _FINAL_NEAR)[:_FINALISTS]
+        finalists = finalists_of(self.cells)
         if len(finalists) == 1:
             return finalists[0]
         levels = levels_in_rounds([of_candidate(one.candidate) for one in finalists], _FINAL_ROUNDS, _FINAL_TURNS)

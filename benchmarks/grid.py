@@ -7,8 +7,9 @@ bar. Where the longer tuning finds a mix that is surely faster than every cell, 
 tuning is measured by it.
 
 Wanted on every model: a choice within 3 % of the best that keeps the floor in at most 25 % of the grid's time, and
-within 1 % with the default budget. A negative regret is a choice that beats every cell: a mix, or noise. Seven models:
-on an eighth alike, a choice this far from the best would be a surprise, but no more than that.
+within 1 % with the default budget. The estimates decide; where the interval of one holds its bar, so that a repetition
+could decide otherwise, the model is marked as unsure. A negative regret is a choice that beats every cell: a mix, or
+noise. Seven models: on an eighth alike, a choice this far from the best would be a surprise, but no more than that.
 
 Each model is saved as it ends. A new start with the same code goes on where the last one stopped. A model takes about
 seven minutes on a quiet machine of two cores, the seven about 50.
@@ -35,6 +36,8 @@ from hasten.core.plan import Plan, plan_from_mapping
 from hasten.search.settings import TUNE_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hasten.api import Data
 
 REGRET, COST, REGRET_BY_DEFAULT = 0.03, 0.25, 0.01
@@ -92,7 +95,8 @@ def concluded(models: Models, **figures: Any) -> int:
     told = [one for one in found.values() if "error" not in one]
     worst = {key: max((one[key] for one in told if key in one), default=None) for key in WANTED}
     passed = bool(found) and all(one["reached"] for one in found.values())
-    return models.record({**figures, "worst": worst, "wanted": WANTED}, passed=passed)
+    unsure = [name for name, one in found.items() if one.get("unsure")]
+    return models.record({**figures, "worst": worst, "unsure": unsure, "wanted": WANTED}, passed=passed)
 
 
 def examined(name: str, model: Path, data: Data, place: Path, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -103,7 +107,7 @@ def examined(name: str, model: Path, data: Data, place: Path, arguments: argpars
         why = error.failure.message if isinstance(error, RunnerFailed) else error.message
         print(f"{name}: {why}", flush=True)
         return {"error": why, "reached": False}
-    figures["reached"] = is_reached(figures)
+    figures |= {"reached": is_reached(figures), "unsure": is_unsure(figures)}
     print(f"{name}: {told(figures)}", flush=True)
     return figures
 
@@ -111,6 +115,17 @@ def examined(name: str, model: Path, data: Data, place: Path, arguments: argpars
 def is_reached(figures: dict[str, Any]) -> bool:
     """Whether a model's figures are all that is wanted."""
     return all(figures[key] <= most for key, most in WANTED.items() if key in figures)
+
+
+def is_unsure(figures: dict[str, Any]) -> bool:
+    """Whether the interval of a regret holds its bar."""
+    intervals = {key: figures[f"{key}_ci95"] for key in WANTED if f"{key}_ci95" in figures}
+    return any(holds(interval, WANTED[key]) for key, interval in intervals.items())
+
+
+def holds(interval: Sequence[float], bar: float) -> bool:
+    """Whether the bar lies within the interval."""
+    return interval[0] <= bar <= interval[1]
 
 
 def told(figures: dict[str, Any]) -> str:
@@ -122,7 +137,8 @@ def told(figures: dict[str, Any]) -> str:
     if "default_regret" in figures:
         took = f"{figures['default_seconds']:.0f} s"
         parts.append(f"by default {figures['default_chose']}: regret {figures['default_regret']:.1%}, {took}")
-    return "; ".join([*parts, "reached" if figures["reached"] else "MISSED"])
+    outcome = "reached" if figures["reached"] else "MISSED"
+    return "; ".join([*parts, f"{outcome}, but unsure: an interval holds its bar" if figures["unsure"] else outcome])
 
 
 def _against_grid(model: Path, data: Data, place: Path, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -181,7 +197,7 @@ def regret_of(best: Choice, choice: Choice, bar: float) -> dict[str, Any]:
             "regret_ci95": [round(low - 1, 4), round(high - 1, 4)],
             "confirmed": compared.verdict.value,
         }
-        if not low - 1 <= bar <= high - 1:
+        if not holds((low - 1, high - 1), bar):
             break
     return found
 

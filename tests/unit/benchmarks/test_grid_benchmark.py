@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from benchmarks import common, grid, held_back, same_choice
 from benchmarks.common import Models
-from benchmarks.exhaustive import Cell, fastest_kept, near_the_best, next_to_judge
+from benchmarks.exhaustive import Cell, fastest_kept, finalists_of, near_the_best, next_to_judge
 
 from hasten import demo
 from hasten.core.plan import Plan
-from hasten.core.trial import Trial
+from hasten.core.trial import Purpose, Trial
 from hasten.measure.opening import open_model
 
 if TYPE_CHECKING:
@@ -54,6 +54,23 @@ def test_finalists_keep_the_floor_and_are_near_the_fastest_that_does() -> None:
     assert [cell.trial.variant for cell in near_the_best(cells, 1.1)] == ["a", "b"]
 
 
+def test_the_final_has_one_of_each_kind_and_no_copies_of_one_candidate() -> None:
+    recipes = ("static_int8", "static_int8_min_max", "static_int8_mse", "static_int8_octav", "static_int8_corrected")
+    cells = [_cell(name, 1.0 + place / 1000, True) for place, name in enumerate(recipes)]
+    for cell in cells:
+        cell.trial = replace(cell.trial, recipe=cell.trial.variant)
+    mix, rewritten = _cell("int8+float2", 1.03, True), _cell("rewritten", 9.0, True)
+    mix.trial = replace(mix.trial, recipe="static_int8", float_nodes=(3, 4), purpose=Purpose.SLOW_NODES)
+    rewritten.trial = replace(rewritten.trial, purpose=Purpose.REWRITE)
+    after, before = _cell("static_int8+rewritten", 1.04, True), _cell("static_int8_rewritten", 1.05, True)
+    after.trial = replace(after.trial, recipe="static_int8", source="static_int8", purpose=Purpose.REWRITE)
+    before.trial = replace(before.trial, recipe="static_int8", source="rewritten")
+    threads, original = _cell("static_int8", 1.06, True, Plan(threads=2)), _cell("original", 1.07, True)
+    threads.trial = cells[0].trial
+    finalists = finalists_of([*reversed(cells), mix, rewritten, after, before, threads, original])
+    assert finalists == [cells[0], mix, after, before, threads, original]
+
+
 def test_cells_that_compute_alike_share_an_accuracy() -> None:
     one, two = _cell("v", 1.0), _cell("v", 1.0, plan=Plan(threads=2))
     other = _cell("v", 1.0, plan=Plan(kernel="builtin"))
@@ -76,6 +93,24 @@ def test_a_model_reaches_all_bars_or_none(changes: dict[str, float], is_reached:
     assert grid.is_reached({**figures, **changes}) is is_reached
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_unsure"),
+    [
+        ({}, False),
+        ({"regret_ci95": [0.021, 0.0428]}, True),
+        ({"default_regret_ci95": [0.0046, 0.0125]}, True),
+        ({"default_regret_ci95": [0.011, 0.0125]}, False),
+    ],
+)
+def test_an_interval_that_holds_its_bar_is_recorded_and_told(changes: dict[str, Any], is_unsure: bool) -> None:
+    figures = {"regret": 0.01, "regret_ci95": [0.0, 0.02], "cost": 0.2}
+    figures |= {"default_regret": 0.0, "default_regret_ci95": [-0.001, 0.002], **changes}
+    assert grid.is_unsure(figures) is is_unsure
+    shown = {"grid_best": "a", "cells": 9, "grid_seconds": 60.0, "tune_chose": "a", "default_chose": "a"}
+    line = grid.told({**shown, "default_seconds": 9.0, **figures, "reached": True, "unsure": is_unsure})
+    assert line.endswith("unsure: an interval holds its bar" if is_unsure else "reached")
+
+
 def test_only_a_choice_that_is_no_cell_and_surely_faster_takes_the_place_of_the_best() -> None:
     sure, unsure = {"regret_ci95": [-0.05, -0.01]}, {"regret_ci95": [-0.05, 0.01]}
     assert grid.beats_every_cell("mix@cpu", sure, ["a@cpu"])
@@ -93,11 +128,12 @@ def test_the_same_file_on_the_same_plan_has_no_regret(tmp_path: Path) -> None:
 def test_an_error_of_a_model_is_a_miss_and_has_no_regret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(common, "RESULTS", tmp_path)
     models = Models.opened("grid", ["a", "b"])
-    figures = {"regret": 0.02, "cost": 0.2, "default_regret": 0.0, "reached": True}
+    figures = {"regret": 0.02, "cost": 0.2, "default_regret": 0.0, "reached": True, "unsure": True}
     models.examine("a", lambda: {"error": "It cannot be read.", "reached": False})
     models.examine("b", lambda: figures)
     assert grid.concluded(models) == 1
     result = json.loads((tmp_path / "grid.json").read_text())
+    assert result["unsure"] == ["b"]
     assert result["worst"] == {"regret": 0.02, "cost": 0.2, "default_regret": 0.0}
     assert not result["passed"]
 
