@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from benchmarks import common
-from benchmarks.__main__ import NAMES, table
+from benchmarks.__main__ import NAMES, main, table
 
 
 def test_a_result_names_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,3 +73,63 @@ def test_the_table_tells_a_miss_from_a_crash() -> None:
         ["quick", "FAILED", "(-9)", "1", "s"],
         ["all", "1", "of", "3", "904", "s"],
     ]
+
+
+def _result(folder: Path, name: str, *, passed: bool, clean: bool = True) -> None:
+    result = {"passed": passed, "commit": "0123456789", "clean": clean, "took_seconds": 7}
+    (folder / f"{name}.json").write_text(json.dumps(result))
+
+
+def _started(monkeypatch: pytest.MonkeyPatch, code: int) -> list[str]:
+    """The names of the benchmarks that are started from now on; each ends with this code."""
+    names: list[str] = []
+
+    def start(command: list[str], *, check: bool) -> SimpleNamespace:
+        assert not check
+        names.append(command[-1].removeprefix("benchmarks."))
+        return SimpleNamespace(returncode=code)
+
+    monkeypatch.setattr("benchmarks.__main__.subprocess.run", start)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("earlier_passed", "code", "run"),
+    [
+        (True, "0123456789", ["grid", "quick"]),
+        (False, "0123456789", ["grid", "quick"]),
+        (True, "9876543210", ["thin", "grid", "quick"]),
+        (True, "0123456789+abcdef12", ["thin", "grid", "quick"]),
+    ],
+)
+def test_missing_leaves_out_what_has_a_clean_result_of_this_code(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    earlier_passed: bool,
+    code: str,
+    run: list[str],
+) -> None:
+    monkeypatch.setattr(common, "RESULTS", tmp_path)
+    monkeypatch.setattr(common, "code_version", lambda: code)
+    _result(tmp_path, "thin", passed=earlier_passed)
+    _result(tmp_path, "grid", passed=True, clean=False)
+    started = _started(monkeypatch, 0)
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--missing", "thin", "grid", "quick"])
+    assert main() == int(not earlier_passed)
+    assert started == run
+    shown = " ".join(next(line for line in capsys.readouterr().out.splitlines() if line.startswith("thin")).split())
+    if "thin" in run:
+        assert shown == "thin reached 0 s"
+    else:
+        assert shown == f"thin known, {'reached' if earlier_passed else 'MISSED'} 7 s"
+
+
+def test_without_missing_all_run_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common, "RESULTS", tmp_path)
+    monkeypatch.setattr(common, "code_version", lambda: "0123456789")
+    _result(tmp_path, "thin", passed=True)
+    started = _started(monkeypatch, 1)
+    monkeypatch.setattr("sys.argv", ["benchmarks", "thin"])
+    assert main() == 1
+    assert started == ["thin"]
