@@ -6,8 +6,9 @@ for threads); (c) OpenVINO reading the same .tflite with its latency hint and as
 floor is the same for all: what hasten's rule would let a tuning choose, by labels, on both parts of the data.
 
 For information the files of (a) and (b) also run with as many threads as there are cores (`with_all_cores`): that shows
-what is due to threads alone. All processes of a round wait while one is timed. OpenVINO's threads sleep then: stopping
-its process between its turns changed the times of rivals with two threads by less than 1 %.
+what is due to threads alone. All processes of a round wait while one is timed. OpenVINO's threads sleep then: with its
+process stopped between its turns, rivals with two threads differed by 0.9 % and 0.5 % (two models, two or three rounds
+each), no more than their rounds differ.
 
 Wanted: on every model hasten's result is at least as fast as the best of them that keeps the floor, within noise. How
 much faster on average is the geometric mean. Each model is saved as it ends; a new start with the same code goes on.
