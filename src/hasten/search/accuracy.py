@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from hasten.measure.opening import error_of
 from hasten.model.reader import read_graph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from hasten.core.floor import Floor, FloorVerdict
     from hasten.core.plan import Workload
@@ -45,6 +46,17 @@ if TYPE_CHECKING:
     from hasten.model.graph import Graph
     from hasten.search.settings import SearchSettings
     from hasten.targets.base import Target
+
+# What a budget allows for one evaluation of the original on the choosing part; and on the reporting part for two, that
+# of the original and of the choice.
+_CHOOSING_SHARE: Final = 0.15
+_REPORTING_SHARE: Final = 0.2
+# However short a budget is: with fewer, drops below about 4 and 3 points cannot be told from none.
+FEWEST: Final = {CHOOSING: 100, REPORTING: 200}
+# What the start of the runners takes of a first evaluation, and of no later one.
+_START_S: Final = 1.0
+LIMITED: Final = "limited"
+"""Where a floor's data tells which samples a budget allowed."""
 
 
 class AccuracyJudge:
@@ -73,6 +85,9 @@ class AccuracyJudge:
         self._candidate, self._graph = original
         self._tell, self._note = tell, note
         self._parts: dict[str, Dataset] = {}
+        self._budget_s, self._sample_s = math.inf, 0.0
+        self._limits: dict[str, int] = {}
+        """Part → the most samples to judge by; a part that is not named is used whole."""
         self._originals: dict[str, Evaluation] = {}
         self._metric = data.metric
         self._calibration: list[dict[str, Any]] = []
@@ -101,6 +116,8 @@ class AccuracyJudge:
             found = self._evaluate(self._candidate, part)
             self._originals[part] = found
             self._metric = found.metric  # both parts have the same
+            # What it really took, with reading and preparing; a model's time alone where that was too short to tell.
+            self._sample_s = max(0.0, found.seconds - _START_S) / len(found.positions) or self._sample_s
             for note in found.accuracy.notes:
                 if note.code != SKIPPED:  # they are listed, of both parts together
                     self._note(note)
@@ -109,6 +126,50 @@ class AccuracyJudge:
             elif self.against_choosing == NOTHING:
                 self._weigh_all()
         return self._originals[part]
+
+    def fit_budget(self, budget_s: float, run_s: float, earlier: Mapping[str, Any] | None = None) -> None:
+        """Judge by no more samples than this budget allows, where a run of the original takes so long.
+
+        Which ones is drawn at random and the same for all models. A stream is used whole: its beginning says nothing
+        about its end. `earlier` is the floor's data of an earlier run, which has judged: its samples are used again,
+        whatever the budget is now, as only like is compared with like.
+        """
+        plan = self._candidate.plan
+        self._sample_s = run_s * plan.threads / self._target.machine().cores if plan.runs_on_cpu else run_s
+        if earlier is not None:
+            limited = earlier.get(LIMITED, {})
+            self._budget_s = limited.get("budget_s", budget_s)
+            self._limits = {part: limited[part] for part in (CHOOSING, REPORTING) if part in limited}
+        else:
+            self._budget_s = budget_s
+            if self.evaluate is evaluate:  # how fast several machines are shows in what they have done
+                self._limit(CHOOSING, _CHOOSING_SHARE * budget_s)
+            self.original(CHOOSING)
+            self._limit(REPORTING, _REPORTING_SHARE * budget_s / 2)
+        if limited := self.limits_data.get(LIMITED):
+            self._note(remark("search.samples-limited", **limited))
+
+    @property
+    def limits_data(self) -> dict[str, Any]:
+        """The samples that the budget allows, for the data of the floor; empty where it allows all."""
+        if not self._limits:
+            return {}
+        counts = {part: self._judged_count(part) for part in (CHOOSING, REPORTING)}
+        total = sum(self.part(part).count or 0 for part in counts)
+        return {LIMITED: {**counts, "samples": sum(counts.values()), "total": total, "budget_s": self._budget_s}}
+
+    @property
+    def reporting_s(self) -> float:
+        """About what the original and a choice take on the reporting part; 0 where nothing tells."""
+        return 2 * self._sample_s * self._judged_count(REPORTING) if self._sample_s else 0.0
+
+    def _judged_count(self, part: str) -> int:
+        return self._limits.get(part) or self.part(part).count or 0
+
+    def _limit(self, part: str, seconds: float) -> None:
+        count = self.part(part).count
+        if count is not None and (most := affordable(FEWEST[part], count, seconds, self._sample_s)) is not None:
+            self._limits[part] = most
 
     def floor(self, part: str) -> Floor:
         """What may be lost on one part of the data."""
@@ -258,7 +319,7 @@ class AccuracyJudge:
         dataset = self.part(part)
         metric = self._metric if original is None else original.metric
         against = baseline or (None if dataset.labelled else original)
-        found = self._run(candidate, dataset, metric, against, self._options())
+        found = self._run(candidate, dataset, metric, against, self._options(self._limits.get(part)))
         self.evaluations += 1
         self.samples_run += len(found.positions)
         if original is not None:
@@ -287,6 +348,16 @@ class AccuracyJudge:
     def _options(self, samples: int | None = None) -> EvaluationOptions:
         given = self._data.given
         return EvaluationOptions(samples, skip_bad=given.skip_bad, label_offset=given.label_offset)
+
+
+def affordable(fewest: int, count: int, seconds: float, sample_s: float) -> int | None:
+    """The most of `count` samples that so many seconds are enough for, and no less than `fewest`; None for all.
+
+    Numbers go in steps of two, so that times that differ by chance lead to the same samples.
+    """
+    if count <= fewest or count * sample_s <= seconds:
+        return None
+    return int(fewest * 2 ** max(0, math.floor(math.log2(max(seconds / sample_s, 1.0) / fewest))))
 
 
 def failed_trial(trial: Trial, message: str, stage: Stage = Stage.RACE) -> Trial:

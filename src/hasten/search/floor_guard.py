@@ -36,16 +36,21 @@ class Guard:
     store: VariantStore
     candidates: Candidates
     has_data: bool
+    budget_s: float
+    """Of the whole search: judging takes a share of it."""
 
     def open(self) -> None:
         """Mark the original as keeping the floor; evaluate it if there is data."""
-        base, judge = self.candidates.base, self.store.judge
-        if base.trial.floor and (base.trial.accuracy is not None or not self.has_data):
-            return  # an earlier run knows it
+        base, judge, folder = self.candidates.base, self.store.judge, self.store.folder
+        is_known = base.trial.floor and (base.trial.accuracy is not None or not self.has_data)
+        if self.has_data:
+            judge.fit_budget(self.budget_s, base.trial.median_ms / 1000, folder.floor if is_known else None)
+        if is_known:
+            return  # by an earlier run
         known: dict[str, Any] = {"floor": FloorState.KEPT, "status": Status.KEPT}
         if self.has_data:
             known |= {"choosing": judge.original(CHOOSING).accuracy, "drop": 0.0}
-            self.store.folder.save_floor(floor_data(judge.floor(CHOOSING)))
+            folder.save_floor({**floor_data(judge.floor(CHOOSING)), **judge.limits_data})
         self.candidates.update(base, **known)
 
     def look_up(self, entrant: Entrant) -> bool:

@@ -117,7 +117,7 @@ class Search:
             self.settings.goal,
             crews=self.settings.measures_throughput,
         )
-        guard = Guard(self.store, candidates, self.has_data)
+        guard = Guard(self.store, candidates, self.has_data, self.budget_s)
         self.elimination = Elimination(candidates, guard, self.settings.limit, self.tell)
         self._enter_known()
         if not candidates.base.trial.levels:

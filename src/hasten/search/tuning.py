@@ -126,6 +126,7 @@ class Tuning:
         graphs, mixes = GraphStages(search), MixStages(search)
         graphs.build_kernels()
         search.open()
+        search.until = max(began + 0.3 * budget, until - max(0.0, self.store.judge.reporting_s - rest_s))
         self._search = search
         self._extras = FullPractices(self.store.target, self.folder, began + budget, search.tell)
         search.race_plans()

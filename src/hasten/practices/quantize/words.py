@@ -8,7 +8,7 @@ from hasten.core import accuracy_notes, doubts
 from hasten.core.comparison import Verdict
 from hasten.core.phrases import Phrase, Phrasebook
 from hasten.core.trial import REWRITTEN
-from hasten.core.units import percent, several, size, speedup
+from hasten.core.units import duration, percent, several, size, speedup
 from hasten.evaluate import trial_words, words
 from hasten.evaluate.trial_words import why_words
 from hasten.variants.recipes import RECIPE_NAMES, recipe_from_name
@@ -201,6 +201,14 @@ PHRASES: Final[dict[str, Phrase]] = {
     "search.calibration-from-noise": Phrase(
         "Activation ranges come from random inputs, because neither --data nor --calibration was given.",
         "Give real samples with --calibration.",
+    ),
+    "search.samples-limited": Phrase(
+        lambda facts: (
+            f"Accuracy is judged on {facts['samples']:,} of {facts['total']:,} samples ({facts['choosing']:,} to choose"
+            f" by, {facts['reporting']:,} to report on): all would take too much of the budget of"
+            f" {duration(facts['budget_s'])}."
+        ),
+        "A larger --budget in a new folder uses more; --resume continues with the same samples.",
     ),
     "search.one-output-judged": Phrase(
         "{metric} judges only {output!r}, 1 of {count} outputs. A variant that is far off in another is not chosen.",
