@@ -5,7 +5,9 @@ four processes: kept if the whole interval lies below the limit, broken if it li
 every round, hence 99 % and not 95 %. Slow models get fewer processes; there a verdict asks for a clear factor: every
 run of two processes above 1.5 times the limit (or below the limit by that factor), or every run of one process by a
 factor of 2, where there is no time for a second. Processes differ by a few percent, and a busy neighbor halves the
-speed of a core at most. Simulations in the tests hold this to at most 5 % of wrong verdicts on either side.
+speed of a core at most. Once there is no time for another process, less is enough to fail, as the verdict is looked for
+only once more: every run of two processes above 1.25 times the limit, of three or more above 1.1 times. Simulations in
+the tests hold this to at most 5 % of wrong verdicts on either side.
 
 Other programs that use the cores a model needs slow it down: then what is above the limit is undecided, unless the CPU
 time of every run says the same by a clear factor.
@@ -48,6 +50,11 @@ FEWEST_RUNS_FOR_P95: Final = 59
 # By which every run must be beyond the limit, by the number of processes.
 _CLEAR: Final = 1.5
 _CLEAR_ALONE: Final = 2.0
+# By which it must be above once no further process will come: even if processes differ by 10 %, one gate in 100 errs.
+_ABOVE_OF_TWO: Final = 1.25
+_ABOVE_OF_MORE: Final = 1.1
+# What a cold disk adds to the first load has no such bound as a busy neighbor.
+_CLEAR_WHEN_COLD: Final = 20.0
 # Peaks of memory of one model differ by less.
 _MEMORY_SPREAD: Final = 0.1
 _SHOWN: Final = 0.95
@@ -82,6 +89,8 @@ class Figure:
     """How many runs there were, where a verdict depends on it."""
     contention: Contention | None = None
     """What other programs took from the model; None where there were cores enough for all."""
+    clear_alone: float = _CLEAR_ALONE
+    """The factor beyond the limit by which one process may decide."""
 
 
 _VERDICTS: Final = {
@@ -105,7 +114,8 @@ def exact_row(what: str, unit: str, measured: float, limit: float) -> Row:
 
 
 def figure_row(row: Row, figure: Figure | None, fewest: int = FEWEST_WHEN_CLEAR) -> Row:
-    """A row of what is limited, with what was measured; `fewest` processes may decide a clear case."""
+    """A row of what is limited, with what was measured; `fewest` processes may decide a clear case: one, as soon as
+    there is no time for another."""
     if figure is None:
         return replace(row, why=remark("gate.not-measured"))
     verdict, why = _by_interval(figure, row.limit)
@@ -129,13 +139,18 @@ def _clear(figure: Figure, limit: float, fewest: int) -> Judgment | None:
     """The verdict where every run is far from the limit; None where some are near."""
     if figure.processes < fewest:
         return None
-    factor = _CLEAR if figure.processes >= FEWEST_WHEN_CLEAR else _CLEAR_ALONE
-    facts = {"processes": figure.processes, "factor": factor}
-    if figure.least * (figure.contention.share if figure.contention else 1.0) > limit * factor:
+    below = _CLEAR if figure.processes >= FEWEST_WHEN_CLEAR else figure.clear_alone
+    above = _above_at_the_end(figure.processes, below) if fewest == 1 and figure.contention is None else below
+    if figure.least * (figure.contention.share if figure.contention else 1.0) > limit * above:
+        facts = {"processes": figure.processes, "factor": above}
         return GateVerdict.FAILED, remark("gate.clearly-above", above=figure.interval.estimate / limit - 1, **facts)
-    if figure.most * factor <= limit and not _lacks_runs(figure):
-        return GateVerdict.PASSED, remark("gate.clearly-below", **facts)
+    if figure.most * below <= limit and not _lacks_runs(figure):
+        return GateVerdict.PASSED, remark("gate.clearly-below", processes=figure.processes, factor=below)
     return None
+
+
+def _above_at_the_end(processes: int, alone: float) -> float:
+    return alone if processes == 1 else _ABOVE_OF_TWO if processes == 2 else _ABOVE_OF_MORE
 
 
 def _by_interval(figure: Figure, limit: float) -> Judgment:
@@ -257,7 +272,7 @@ def init_figure(times_ms: Sequence[float]) -> Figure | None:
     if not times_ms:
         return None
     found = grouped_interval([[time] for time in times_ms], CONFIDENCE)
-    return Figure(found, min(times_ms), max(times_ms), len(times_ms))
+    return Figure(found, min(times_ms), max(times_ms), len(times_ms), clear_alone=_CLEAR_WHEN_COLD)
 
 
 def contention(found: Measurement) -> Contention | None:

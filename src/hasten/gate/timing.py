@@ -127,17 +127,19 @@ class TimedGate:
 
     def _time_rows(self, fewest: int) -> list[Row]:
         limits, found = self.limits, self.measurement()
+        load = None if found is None else contention(found)
+
+        def row(what: str, limit: float, figure: Figure | None) -> Row:
+            under_load = None if figure is None else replace(figure, contention=load)
+            return figure_row(limited(what, "ms", limit), under_load, fewest)
+
         rows = []
         if limits.latency_ms is not None:
-            figure = None if found is None else replace(latency_figure(found.samples), contention=contention(found))
-            rows.append(figure_row(limited("latency", "ms", limits.latency_ms), figure, fewest))
+            rows.append(row("latency", limits.latency_ms, None if found is None else latency_figure(found.samples)))
         if limits.p95_ms is not None:
-            figure = None if found is None else replace(p95_figure(found.samples), contention=contention(found))
-            rows.append(figure_row(limited("p95", "ms", limits.p95_ms), figure, fewest))
+            rows.append(row("p95", limits.p95_ms, None if found is None else p95_figure(found.samples)))
         if limits.init_ms is not None:
-            # The first process alone may have read the model from a cold disk.
-            figure = init_figure([load.init_ms for load in self._track.loads])
-            rows.append(figure_row(limited("init", "ms", limits.init_ms), figure))
+            rows.append(row("init", limits.init_ms, init_figure([one.init_ms for one in self._track.loads])))
         return rows
 
     def _ratio(self) -> Figure | None:

@@ -86,8 +86,14 @@ def test_a_time_is_judged_by_its_whole_interval(limit: float, verdict: GateVerdi
         (0.5, 1, 2, UNDECIDED),  # there is time for a second process
         (0.4, 1, 1, FAILED),
         (0.5, 1, 1, UNDECIDED),
+        (0.7, 2, 1, FAILED),  # every run is beyond the limit, and there is no time for a third process
+        (0.75, 2, 1, UNDECIDED),
+        (0.8, 3, 2, UNDECIDED),
+        (0.8, 3, 1, FAILED),
+        (0.85, 3, 1, UNDECIDED),
         (1.7, 2, 2, PASSED),
         (1.5, 3, 2, UNDECIDED),
+        (1.5, 3, 1, UNDECIDED),
         (2.3, 1, 1, PASSED),
         (2.3, 1, 2, UNDECIDED),
     ],
@@ -109,11 +115,15 @@ def test_few_processes_decide_only_what_is_clear(
         (0.5, 0.5, UNDECIDED),
         (0.25, 0.5, FAILED),  # even its CPU time is too long
         (1.2, 0.5, PASSED),  # kept in spite of the load
+        (0.4, 0.5, UNDECIDED),
     ],
 )
-def test_what_other_programs_took_is_not_the_models_fault(limit: float, share: float, verdict: GateVerdict) -> None:
+@pytest.mark.parametrize("fewest", [2, 1])
+def test_what_other_programs_took_is_not_the_models_fault(
+    limit: float, share: float, verdict: GateVerdict, fewest: int
+) -> None:
     figure = Figure(Interval(1.0, 0.9, 1.1), 0.9, 1.1, 5, contention=Contention(2.0, share))
-    row = figure_row(limited("latency", "ms", limit), figure)
+    row = figure_row(limited("latency", "ms", limit), figure, fewest)
     assert row.verdict is verdict
     if limit == 0.8:
         assert row.why == remark("gate.contended", cores=2.0)
