@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import numpy as np
 import pytest
 
 import hasten
+from hasten import api
 from hasten.core.errors import HastenError, Interrupted, UsageError
+from hasten.core.limits import Limit
 from hasten.demo import MODEL
+from hasten.gate.facts import Limits
 
 NAN, INFINITY = math.nan, math.inf
 NO_PATH: tuple[Any, ...] = (None, 3, 1.5, b"x", [], {}, "nul\0", object())
@@ -72,7 +76,7 @@ WRONG: dict[str, tuple[object, ...]] = {
     "samples": ("2", 0, -1, 1.5, True),
     "label_offset": ("2", None, 1.5),
     "recipes": ("static_int8", None, ("nosuch",), (3,), ()),
-    "max_drop": NO_NUMBER,
+    "max_drop": (*NO_NUMBER, 5),
     "goal": ("best", None, 3),
     "prune": (0.5, None, (0,), (1,), ("0.5",)),
     "io_types": ("int8", None),
@@ -122,6 +126,39 @@ def test_a_wrong_argument_is_a_sentence_that_helps(name: str, argument: str, val
     assert isinstance(caught.value, UsageError) or argument in ("path", "session", "model", "folder", "out")
     assert caught.value.message[0].isupper() or caught.value.message.startswith("hasten ")
     assert caught.value.message.endswith(".")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("value", [-1, 0, NAN, INFINITY, "5"])
+@pytest.mark.parametrize(
+    ("record", "argument"),
+    [(record, field.name) for record in (Limit, Limits) for field in fields(record) if field.default is None],
+)
+def test_a_limit_is_a_number_above_zero(record: type, argument: str, value: object) -> None:
+    if (argument, value) == ("accuracy", 0):
+        return
+    with pytest.raises(UsageError, match=f"value of {argument} must be a number") as caught:
+        record(**{argument: value})
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("record", "arguments"),
+    [
+        (Limits, {"max_slowdown": NAN}),
+        (Limits, {"max_drop": -0.1}),
+        (api.TrainingOptions, {"backbone": "mobilenet_v2_1.0_224", "batch": 0}),
+        (api.TrainingOptions, {"backbone": "mobilenet_v2_1.0_224", "epochs": -1}),
+        (api.TrainingOptions, {"backbone": "mobilenet_v2_1.0_224", "weights": 3}),
+        (api.TrainingOptions, {"backbone": 3}),
+        (api.AcceleratorOptions, {"delegates": "lib.so"}),
+        (api.AcceleratorOptions, {"delegates": (3,)}),
+        (api.AcceleratorOptions, {"data": 3}),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(record: type, arguments: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as caught:
+        record(**arguments)
     assert caught.value.hint
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from hasten.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 
@@ -58,6 +58,13 @@ def check_number(name: str, value: Any, requirement: Requirement) -> None:
         raise UsageError(
             f"The value of {name} must be {requirement.words}, not {value!r}.", f"Pass {name}={requirement.example}."
         )
+
+
+def check_given(record: object, names: Iterable[str], requirement: Requirement) -> None:
+    """Refuse fields of a record that are neither None nor as required."""
+    for name in names:
+        if (value := getattr(record, name)) is not None:
+            check_number(name, value, requirement)
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], example: str) -> None:

@@ -7,6 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
+from hasten.core.checks import ABOVE_ZERO, check_given
 from hasten.core.codec import key, record
 from hasten.core.errors import UsageError
 from hasten.core.goal import GOALS, Amount, Goal
@@ -47,6 +48,9 @@ class Limit:
     throughput: float | None = None
     """Inferences for each second."""
     start_ms: float | None = None
+
+    def __post_init__(self) -> None:
+        check_given(self, ("latency_ms", "size_bytes", "energy_mj", "throughput", "start_ms"), ABOVE_ZERO)
 
     @property
     def asked(self) -> dict[Goal, float]:
@@ -90,6 +94,8 @@ def limit_from_texts(texts: Iterable[str]) -> Limit:
             raise UsageError(f"--limit {text} is not known.", f"Use one of these, with your own number: {_EXAMPLES}.")
         found[Goal(name)] = _quantity(text, value, _UNITS[Goal(name)])
     size = found.get(Goal.SIZE)
+    if size is not None and size < 1:
+        raise UsageError("No model is smaller than 1 B.", "Write the limit like this: --limit size=1MB.")
     return Limit(
         found.get(Goal.LATENCY),
         None if size is None else int(size),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from hasten.core.checks import ABOVE_ZERO, FROM_ZERO, check_given, check_number
 from hasten.core.codec import key, record, sentence
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
@@ -29,6 +30,12 @@ class Limits:
     max_drop: float = DEFAULT_DROP
     """The loss of accuracy against the baseline that is no regression yet; for mae and metrics of one's own, a part of
     the baseline's value."""
+
+    def __post_init__(self) -> None:
+        check_given(self, ("latency_ms", "p95_ms", "init_ms", "memory_mb", "size_bytes"), ABOVE_ZERO)
+        check_given(self, ("accuracy",), FROM_ZERO)
+        for name in ("max_slowdown", "max_drop"):
+            check_number(name, getattr(self, name), FROM_ZERO)
 
     @property
     def is_timed(self) -> bool:

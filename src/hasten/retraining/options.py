@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hasten.core.checks import SEED, SHARE, check_number
+from hasten.core.checks import FROM_ONE, SEED, SHARE, check_number, text_of
 from hasten.core.errors import UsageError
 from hasten.retraining.backbones import backbone_named
 from hasten.variants.recipes import RECIPE_NAMES
@@ -56,7 +56,11 @@ class TrainingOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        known = backbone_named(self.backbone)
+        known = backbone_named(text_of("backbone", self.backbone))
+        text_of("weights", self.weights)
+        check_number("epochs", self.epochs, SEED)
+        check_number("batch", self.batch, FROM_ONE)
+        check_number("seed", self.seed, SEED)
         if self.qat and not known.learns_integers:
             raise UsageError(f"{self.backbone} cannot be trained for integers.", "Use a MobileNet V1 or V2.")
 

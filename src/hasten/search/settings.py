@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.checks import FROM_ZERO, SEED, SHARE, check_kind, check_number, text_of
+from hasten.core.checks import SEED, SHARE, SHARE_TO_LOSE, check_kind, check_number, text_of
 from hasten.core.codec import to_data
 from hasten.core.errors import TargetError, UsageError
 from hasten.core.goal import Goal, goal_named
@@ -95,7 +95,7 @@ class SearchSettings:
         check_kind("limit", self.limit, Limit, "a hasten.core.limits.Limit")
         for name in self.recipes:
             recipe_from_name(text_of("recipes", name))
-        check_number("max_drop", self.max_drop, FROM_ZERO)
+        check_number("max_drop", self.max_drop, SHARE_TO_LOSE)
         check_number("seed", self.seed, SEED)
         object.__setattr__(self, "goal", goal_named(self.goal))
         if not self.recipes and not self.prune:

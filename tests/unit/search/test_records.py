@@ -90,7 +90,7 @@ def test_limits_as_people_write_them() -> None:
     assert others == Limit(energy_mj=3.0, throughput=200.0, start_ms=50.0)
     assert others.asked == {Goal.ENERGY: 3.0, Goal.THROUGHPUT: 200.0, Goal.START: 50.0}
     assert limit_from_texts(["latency=5ms,throughput=30"]).describe() == "latency 5.00 ms, throughput 30.0/s"
-    for wrong in ("speed=5ms", "latency=5kg", "size", "latency=-1ms", "throughput=5ms", "energy=1MB"):
+    for wrong in ("speed=5ms", "latency=5kg", "size", "latency=-1ms", "throughput=5ms", "energy=1MB", "size=0.4B"):
         with pytest.raises(UsageError):
             limit_from_texts([wrong])
 

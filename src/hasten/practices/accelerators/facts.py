@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from hasten.core.checks import check_kind, text_of
 from hasten.core.codec import record, sentence
 from hasten.core.comparison import Comparison
 from hasten.core.failure import Failure
@@ -47,6 +48,12 @@ class AcceleratorOptions:
     """Whether to look for the size of a network from which on each pays."""
     other_vendors: bool = False
     """Whether to list NPUs that hasten cannot drive."""
+
+    def __post_init__(self) -> None:
+        check_kind("delegates", self.delegates, (tuple, list), 'libraries, such as delegates=("lib.so",)')
+        object.__setattr__(self, "delegates", tuple(text_of("delegates", entry) for entry in self.delegates))
+        for name in ("data", "preprocess", "cache"):
+            object.__setattr__(self, name, text_of(name, getattr(self, name)))
 
 
 @record
