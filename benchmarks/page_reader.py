@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _VOID: Final = frozenset({"meta", "link", "input", "br"})
+# What keeps a number with its unit, or the ends of an interval together, is not seen: WORD JOINER, NON-BREAKING HYPHEN.
+_UNSEEN: Final = str.maketrans({0x2060: "", 0x2011: "-"})
 
 
 @dataclass(slots=True)
@@ -25,7 +27,7 @@ class Element:
     def text(self) -> str:
         """All text inside, with single spaces."""
         parts = (child if isinstance(child, str) else child.text for child in self.children)
-        return " ".join(" ".join(parts).split())
+        return " ".join(" ".join(parts).split()).translate(_UNSEEN)
 
     def all(self, tag: str, **attributes: str) -> Iterator[Element]:
         """The elements inside with this tag; with attributes, those that have them (`class_` is one of the classes)."""

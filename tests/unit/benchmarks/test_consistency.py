@@ -280,6 +280,14 @@ def test_a_size_is_exact_whatever_the_verdict_on_latency_is() -> None:
     assert contradictions(document, "", _session()) == []
 
 
+def test_a_headline_that_is_kept_together_on_a_page_is_the_same() -> None:
+    told = "2.7× faster (95 % CI 2.5–2.8), top-1 99.0 %."
+    kept = "2.7×\u00a0faster (95\u00a0%\u00a0CI 2.5–\u20602.8), top\u20111 99.0\u00a0%."
+    page = _page().replace("2.7× faster (95 % CI 2.5–2.8).", kept)
+    assert kept in page
+    assert contradictions({**_tune(), "verdict": told}, page, _session()) == []
+
+
 def test_the_confirmation_has_the_verdict_of_the_result() -> None:
     final = {"kind": "comparison", "label": "final", "data": _comparison(0.375)}
     assert contradictions(_tune(), "", [*_session(), final]) == []

@@ -19,6 +19,7 @@ from hasten.core.statistics import Interval
 from hasten.core.trial import Status, Step, Trial, trial_data
 from hasten.report.figures import best_rows, goal_of
 from hasten.report.forms import markdown_report
+from hasten.report.headline import tune_facts
 from hasten.report.page import html_report
 from hasten.report.steps import steps_of, steps_section
 from hasten.report.summary import summarize
@@ -201,6 +202,16 @@ def test_a_step_claims_what_its_verdict_does() -> None:
     assert drawn.spec["data"]["values"][1]["told"] == "−0.300 ms (undecided)"
     older = session_of([("step", "threads", {**to_data(step), "verdict": None})]).lines
     assert steps_of(older, None)[0].change == "1.07× faster (95 % CI 1.04–1.11)"
+
+
+def test_tiles_of_an_undecided_result_claim_nothing() -> None:
+    goal = {"name": "energy", "original": {"value": 2.0}, "best": {"value": 1.4}, "ratio": 0.7, "ci95": [0.5, 1.0]}
+    best = {"speedup": 1.43, "ci95": [1.1, 1.9], "verdict": "undecided"}
+    energy, speed = tune_facts({"best": best, "goal": {**goal, "verdict": "undecided"}}, {}, (), None)
+    assert energy.note == "undecided (energy ratio 0.700, 95 % CI 0.500–1.000)"
+    assert (speed.value, speed.note) == ("undecided", "1.43×, 95 % CI 1.10–1.90")
+    older = tune_facts({"best": {**best, "verdict": None}, "goal": goal}, {}, (), None)
+    assert [fact.value for fact in older] == ["1.40 mJ", "1.43×"]
 
 
 def test_more_throughput_is_a_gain() -> None:
