@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from array import array
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -88,7 +89,11 @@ def _block_data(block: Block) -> dict[str, Any]:
 
 
 def _block_from_data(data: dict[str, Any]) -> Block:
-    return Block(data["runner"], data["at_seconds"], array("q", data["nanoseconds"]), Conditions(**data["conditions"]))
+    conditions = data["conditions"]
+    for number in (data["runner"], data["at_seconds"], *conditions.values()):
+        if not isinstance(number, int | float):
+            raise ValueError(f"a block of runs holds {reprlib.repr(number)} in place of a number")
+    return Block(data["runner"], data["at_seconds"], array("q", data["nanoseconds"]), Conditions(**conditions))
 
 
 convert(Block, _block_data, _block_from_data)

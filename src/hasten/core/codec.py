@@ -99,6 +99,14 @@ def from_data(cls: type[T], data: Mapping[str, Any]) -> T:
     return typing.cast("T", _value(cls, data, None))
 
 
+def typed_from_data(cls: type[T], data: Mapping[str, Any]) -> T:
+    """The same, for figures that are computed with: a ValueError names what is not of the type of its field."""
+    found = from_data(cls, data)
+    if (misfit := _misfit(found)) is not None:
+        raise ValueError(f"{misfit} is {reprlib.repr(getattr(found, misfit))}")
+    return found
+
+
 def checked_from_data(cls: type[T], data: Mapping[str, Any]) -> T:
     """A record from data that anybody may have written; a ValueError names the first value of a wrong type.
 
@@ -106,6 +114,31 @@ def checked_from_data(cls: type[T], data: Mapping[str, Any]) -> T:
     """
     _check(cls, data, "")
     return from_data(cls, data)
+
+
+def _misfit(found: Any) -> str | None:
+    """The first field of a record with a value of another type."""
+    hints = _hints(found.__class__)
+    return next((name for name, kind in hints.items() if not _fits(kind, getattr(found, name))), None)
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(one, value) for one in inside)
+    if kind is Any:
+        return True
+    wanted: Any = (float, int) if kind is float else origin or kind
+    if not isinstance(value, wanted):
+        return False
+    if origin is tuple:
+        kinds = inside[:1] * len(value) if inside[-1] is Ellipsis else inside
+        return len(kinds) == len(value) and all(map(_fits, kinds, value))
+    if origin is Mapping:
+        return all(_fits(inside[0], name) and _fits(inside[1], entry) for name, entry in value.items())
+    if kind is Remark:  # its facts are plain data of any kind
+        return isinstance(value.code, str)
+    return not _is_record(kind) or _misfit(value) is None
 
 
 def _check(kind: Any, value: Any, name: str) -> None:

@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy import Accuracy, PairedAccuracy
-from hasten.core.codec import from_data, key, record, sentence, to_data
+from hasten.core.codec import key, record, sentence, to_data, typed_from_data
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.costs import size_levels
 from hasten.core.floor import FloorState, FloorVerdict
@@ -30,6 +30,8 @@ REWRITTEN: Final = "rewritten"
 # The parts of the data: one is for choosing, the other is reported on.
 CHOOSING: Final = "choosing"
 REPORTING: Final = "reporting"
+# Far beyond the logarithm of any cost that can be measured, and far below what an exponential overflows at.
+_LARGEST_LEVEL: Final = 100.0
 NOTHING: Final = Remark("")
 """Nothing to say."""
 
@@ -286,7 +288,14 @@ def trial_data(trial: Trial, book: Phrasebook | None = None) -> dict[str, Any]:
 
 def trial_from_data(data: Mapping[str, Any]) -> Trial:
     """A trial from a session of any age: its lines of the kinds `variant` and `trial`."""
-    return from_data(Trial, data if "base_recipe" in data else _from_older(data))
+    trial = typed_from_data(Trial, data if "base_recipe" in data else _from_older(data))
+    for levels in (trial.levels, *trial.costs.values()):
+        for number, level in levels.items():
+            if not abs(level) <= _LARGEST_LEVEL:
+                raise ValueError(f"the logarithm of a cost in round {number} is {level}")
+    if trial.against is not None and not trial.against.ratio > 0:
+        raise ValueError(f"a ratio of latencies is {trial.against.ratio}")
+    return trial
 
 
 def _from_older(data: Mapping[str, Any]) -> dict[str, Any]:

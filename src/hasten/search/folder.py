@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import PLAN_FILE
 from hasten.bundle.record import MODEL_FILE
-from hasten.core.codec import from_data, to_data
+from hasten.core.codec import to_data, typed_from_data
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.machine import machine_facts
 from hasten.core.remark import Remark, remark, remark_from_data
@@ -275,7 +275,7 @@ class SearchFolder:
                 self.trials[line.label] = trial_from_data(line.data)
                 self.elapsed_s = max(self.elapsed_s, self.trials[line.label].elapsed_s)
             elif line.kind == "sensitivity":
-                self._add_sensitivity(from_data(Sensitivity, line.data))
+                self._add_sensitivity(typed_from_data(Sensitivity, line.data))
             elif line.kind == "note" and not self.rules.resume_option:  # a tuning that goes on looks anew
                 self.notes[remark_from_data(line.data)] = None
             elif line.kind == "skipped":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,18 @@ import pytest
 
 from hasten import api
 from hasten.core.errors import DataError, HastenError
+from hasten.core.measurement import Model
 from hasten.core.session import read_session
+from hasten.core.trial import ORIGINAL, Trial
 from hasten.demo import MODEL
 from hasten.gate.baseline import baseline_runs, session_row
 from hasten.gate.words import BOOK
+from hasten.measure.rounds import Candidate
 from hasten.report.live import LiveReport
+from hasten.search.candidates import Candidates
+from hasten.search.facts import front_of
 from hasten.search.folder import TUNE, SearchFolder
+from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,6 +122,40 @@ def test_a_baseline_whose_model_has_no_name_is_none(tmp_path: Path, key: str, va
     assert baseline_runs(file) == []
 
 
+def go_on(folder: SearchFolder) -> None:
+    """Use every trial as a search that goes on does: in the race, next to the original, and saved again."""
+    entries = list(folder.trials.values())
+    first = next((trial for trial in entries if trial.variant == ORIGINAL), Trial(ORIGINAL))
+    candidate = Candidate(ORIGINAL, Path(__file__), Model("m", 1, "aa"))
+    candidates = Candidates(LocalTarget(), folder, (first, candidate), 0.0)
+    for trial in entries:
+        entrant = candidates.enter(trial, candidate)
+        candidates.order(entrant)
+        candidates.is_timed(entrant)
+        candidates.compared(candidates.base, entrant)
+        assert trial.against is None or trial.against.leaning
+    candidates.refresh()
+    assert all(found.cost >= 0 for found in folder.sensitivities)
+    front_of(list(folder.trials.values()))
+
+
+LEVELS: tuple[Any, ...] = ({"1": 800}, {"1": -1e300}, {"1": "x"}, {"1": None}, {"x": 1}, {"1": []}, [], "x")
+
+
+@pytest.mark.parametrize("levels", LEVELS, ids=str)
+@pytest.mark.parametrize("place", ["levels", "costs"])
+def test_an_absurd_level_is_damage(tmp_path: Path, place: str, levels: Any) -> None:
+    session = read_session(SESSIONS / "tune.jsonl")
+    settings = next(line.data for line in session.lines if line.kind == "settings")
+    trial = next(line for line in session.lines if line.kind == "trial")
+    damage = {"energy": levels} if place == "costs" else levels
+    line = {"kind": "trial", "label": trial.label, "at": trial.at, "data": {**trial.data, place: damage}}
+    file = tmp_path / "session.jsonl"
+    file.write_text((SESSIONS / "tune.jsonl").read_text() + json.dumps(line) + "\n")
+    with pytest.raises(DataError, match="is damaged"):
+        SearchFolder(tmp_path, TUNE, settings, resume=True)
+
+
 def test_a_search_goes_on_with_mutations_or_refuses(tmp_path: Path) -> None:
     content, file = (SESSIONS / "tune.jsonl").read_text(), tmp_path / "session.jsonl"
     settings = next(line.data for line in read_session(SESSIONS / "tune.jsonl").lines if line.kind == "settings")
@@ -122,10 +163,12 @@ def test_a_search_goes_on_with_mutations_or_refuses(tmp_path: Path) -> None:
     for seed in range(100):
         file.write_text(mutated(content, random.Random(seed)))
         try:
-            SearchFolder(tmp_path, TUNE, settings, resume=True).close()
-            went_on += 1
+            folder = SearchFolder(tmp_path, TUNE, settings, resume=True)
         except HastenError:
             continue
+        with closing(folder):
+            go_on(folder)
+        went_on += 1
     assert 10 < went_on < 90, "otherwise the mutations test nothing"
 
 

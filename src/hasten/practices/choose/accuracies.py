@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hasten.core.accuracy import Accuracy, accuracy_from_data
+from hasten.core.accuracy import Accuracy
+from hasten.core.codec import typed_from_data
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure
 from hasten.core.session import damage_as_error
@@ -27,7 +28,7 @@ from hasten.evaluate.run import evaluate
 from hasten.practices.choose.facts import ModelRow, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -97,6 +98,10 @@ class Accuracies:
         if not both or self._metric is None:
             return None
         mine, theirs = (found.statistics[np.searchsorted(found.positions, both)] for found in (one, other))
+        if mine.shape != theirs.shape:  # one of them is from a session, which may have been made by anybody
+            raise DataError(
+                f"The saved scores of {name} and {over} do not fit together.", "Choose another folder with -o."
+            )
         found = compare_scores(self._metric, [str(place) for place in both], theirs, mine)
         low, high = sorted((sign * found.low, sign * found.high))
         return Interval(sign * found.difference, low, high)
@@ -131,11 +136,11 @@ class Accuracies:
         if line is None:
             return False
         with damage_as_error(f"line on {contender.name}"):
-            accuracy = accuracy_from_data(line)
+            accuracy = typed_from_data(Accuracy, line)
             if not data.metric and is_function_name(accuracy.metric):
                 return False  # a session may come from anybody, and must not load code that was not asked for
-            scores = Scores(tuple(line["positions"]), np.asarray(line["statistics"], dtype=np.float64))
-            self.add_measured(contender.name, accuracy, scores, metric_from_text(data.metric or accuracy.metric))
+            metric = metric_from_text(data.metric or accuracy.metric)
+            self.add_measured(contender.name, accuracy, _scores_from_data(line), metric)
         return True
 
     def _opened(self, source: str) -> tuple[Dataset, str]:
@@ -165,6 +170,14 @@ class Accuracies:
         scores = self._scores.get(row.name)
         counted = scores is not None and self._metric is not None and counts_samples(self._metric, scores.statistics)
         return replace(row, accuracy=accuracy, accuracy_source=source, counted=counted)
+
+
+def _scores_from_data(data: Mapping[str, Any]) -> Scores:
+    positions, statistics = tuple(data["positions"]), np.asarray(data["statistics"], dtype=np.float64)
+    rising = list(positions) == sorted(set(map(int, positions)))
+    if not rising or statistics.ndim != 2 or len(statistics) != len(positions):
+        raise ValueError(f"{len(positions)} positions have statistics of the shape {statistics.shape}")
+    return Scores(positions, statistics)
 
 
 def _kept(found: Evaluation) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Sensitivity:
     def cost(self) -> float:
         """Error for each part of the gain: what has most of it goes back to float first. Errors of nodes that know
         nothing of each other add up by their squares. Who asks for speed has some use for a smaller file, too."""
-        return self.error**2 / max(self.share + _WORTH_OF_WEIGHTS * self.weights, _SMALLEST_SHARE)
+        return self.error * self.error / max(self.share + _WORTH_OF_WEIGHTS * self.weights, _SMALLEST_SHARE)
 
 
 @record

@@ -160,6 +160,41 @@ def test_a_session_loads_no_code_that_was_not_asked_for(monkeypatch: pytest.Monk
     assert not Accuracies().restore(contender(data), lines)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"positions": [0, 1, 2]},
+        {"positions": list(range(2 * SAMPLES))},
+        {"positions": list(range(SAMPLES))[::-1]},
+        {"positions": ["x"] * SAMPLES},
+        {"statistics": [1.0] * SAMPLES},
+        {"statistics": "x"},
+        {"statistics": []},
+        {"value": "x"},
+        {"ci95": ["x", 1]},
+    ],
+    ids=lambda damage: str(damage)[:30],
+)
+def test_damaged_scores_end_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, data: Data, damage: dict[str, object]
+) -> None:
+    monkeypatch.setattr("hasten.practices.choose.accuracies.evaluate", lambda *_, **__: evaluation(300))
+    lines: list[Line] = []
+    effort = Effort(on=Target(), keep=lambda kind, label, data: lines.append(Line(kind, label, "", data)))
+    Accuracies().measure(contender(data), effort, no_progress)
+    lines[0].data.update(damage)
+    with pytest.raises(DataError, match="is damaged"):
+        Accuracies().restore(contender(data), lines)
+
+
+def test_scores_of_two_widths_are_not_compared() -> None:
+    found = Accuracies()
+    for name, width in (("one", 1), ("other", 2)):
+        found.add_measured(name, figure(100), Scores(tuple(range(SAMPLES)), np.zeros((SAMPLES, width))), TopK(1))
+    with pytest.raises(DataError, match="do not fit together"):
+        found.gain("one", "other")
+
+
 def test_a_failure_of_runners_is_a_value_and_data_without_labels_an_error(
     monkeypatch: pytest.MonkeyPatch, data: Data, tmp_path: Path
 ) -> None:
