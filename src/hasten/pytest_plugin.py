@@ -250,7 +250,7 @@ class _Measuring:
         from hasten.core.errors import HastenError
 
         if isinstance(error, HastenError):
-            raise type(error)(f"{error.message}\n{error.hint}".strip(), error.hint) from None
+            raise type(error)(f"{error.sentence} {error.hint}".strip(), error.hint, log=error.log) from None
 
 
 def _plan(plan: Plan, threads: int | None) -> Plan:

@@ -21,7 +21,7 @@ from hasten.model.edit.file import bytes_from_object, object_from_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
-EVIL = "=\x1b]0;title\x07\x1b[31mred\nhasten: all is well\r"
+EVIL = "=\x1b]0;title\x07\x1b[31mred\nhasten: all is well\r\n  | hasten: all is well"
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
@@ -47,6 +47,7 @@ def check(shown: Finished) -> Finished:
     for text in (shown.output, shown.errors):
         assert not CONTROL.search(text), repr(text)
         assert "\nhasten: all is well" not in text
+        assert "\n  | hasten: all is well" not in text, "it would look like a line of a log"
     return shown
 
 

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             raise
         # The comparison was made, and is not lost: one document has both.
-        complain(error.message, error.hint)
+        complain(error.sentence, error.hint, error.log)
         said = {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}
         show(options.as_json({**api.document(found), "explanation": None, "error": said}))
         return error.exit_code

@@ -14,12 +14,16 @@ import shlex
 import signal
 import tempfile
 import textwrap
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import hasten
 from hasten.cli.output import WIDTH, complain, give_up_output, own_output, prepare_streams, show
 from hasten.core.errors import HastenError, UsageError
+from hasten.core.printable import with_log
 from hasten.practices.registry import GUIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Command → what it does, in the order in which a newcomer meets them. Each is a module of this room; it is imported
 # only when asked for, so that --help answers at once. Those of practices come from the registry.
@@ -142,7 +146,7 @@ def _run_or_explain(arguments: list[str]) -> int:
     try:
         return _run(arguments)
     except HastenError as error:
-        return _fail(arguments, error.message, error.hint, error.exit_code)
+        return _fail(arguments, error.sentence, error.hint, error.exit_code, error.log)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ignore a second Ctrl-C while shutting down.
         return _fail(arguments, "Interrupted.", "", _INTERRUPTED)
@@ -237,10 +241,11 @@ def _filled(text: str) -> str:
     return "\n\n".join(textwrap.fill(part, WIDTH) for part in text.strip().split("\n\n"))
 
 
-def _fail(arguments: list[str], message: str, hint: str, code: int) -> int:
+def _fail(arguments: list[str], sentence: str, hint: str, code: int, log: Sequence[str] = ()) -> int:
     """An error for people on standard error, and for programs as the one JSON document that --json promises."""
-    complain(message, hint)
+    complain(sentence, hint, log)
     if "--json" in _own(arguments):
         with contextlib.suppress(HastenError):  # where the output cannot be written, the exit code has to do
-            show(json.dumps({"error": {"message": message, "hint": hint, "exit_code": code}}, indent=2))
+            told = {"message": with_log(sentence, log), "hint": hint, "exit_code": code}
+            show(json.dumps({"error": told}, indent=2))
     return code

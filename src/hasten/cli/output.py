@@ -10,10 +10,10 @@ import textwrap
 from typing import TYPE_CHECKING, Final, TextIO
 
 from hasten.core.errors import DataError
-from hasten.core.printable import printable, printable_lines, printable_message
+from hasten.core.printable import printable, printable_lines, with_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 WIDTH: Final = 80
 _STDOUT: Final = 1
@@ -66,9 +66,9 @@ def give_up_output() -> None:
     _silence_output()
 
 
-def complain(message: str, hint: str) -> None:
+def complain(sentence: str, hint: str, log: Sequence[str] = ()) -> None:
     """What went wrong and what to try, on standard error; wrapped on a terminal, in one line each elsewhere."""
-    sentence, *log = f"hasten: {printable_message(message)}".split("\n")
+    sentence, *log = with_log(f"hasten: {sentence}", log).split("\n")
     lines = [*_wrapped(sentence, ""), *log, *(_wrapped(printable(hint), "  ") if hint else ())]
     with contextlib.suppress(OSError):
         print("\n".join(lines), file=sys.stderr)

@@ -10,9 +10,12 @@ HastenError
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from hasten.core.printable import printable, printable_message
+from hasten.core.printable import printable, with_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class HastenError(Exception):
@@ -20,9 +23,13 @@ class HastenError(Exception):
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, hint: str = "", *, code: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, code: str = "", log: Iterable[str] = ()) -> None:
         # Messages name tensors, classes and files, and end on a terminal, whoever catches them.
-        self.message = printable_message(message)
+        self.sentence = printable(message)
+        self.log = tuple(map(printable, log))
+        """The last lines of a runner."""
+        self.message = with_log(self.sentence, self.log)
+        """Both of them."""
         super().__init__(self.message)
         self.hint = printable(hint)
         self.code = code

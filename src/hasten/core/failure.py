@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
-from hasten.core.printable import LOG_LINE
 
 if TYPE_CHECKING:
     from hasten.core.plan import Plan
@@ -61,8 +60,7 @@ class Failure:
         # Where memory ran out, the last lines say no more than that.
         log = () if self.kind == OUT_OF_MEMORY else self.log
         telling = [line for line in log if not line.startswith("INFO:")]
-        lines = "".join(f"{LOG_LINE}{line}" for line in telling[-6:])
-        return kind(self.message + lines, self.hint, code=self.code)
+        return kind(self.message, self.hint, code=self.code, log=telling[-6:])
 
 
 class RunnerFailed(Exception):
@@ -76,4 +74,4 @@ class RunnerFailed(Exception):
 def failure_from_error(error: HastenError, stage: str) -> Failure:
     """The same trouble as a value. An error of no kind in particular is nobody's fault but ours."""
     kind = next((name for name, cls in _ERRORS.items() if isinstance(error, cls)), "bug")
-    return Failure(stage, kind, error.message, error.hint, code=error.code)
+    return Failure(stage, kind, error.sentence, error.hint, error.log, error.code)

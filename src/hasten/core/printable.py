@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-LOG_LINE: Final = "\n  | "
-"""What begins each line of a log behind the sentence of an error."""
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LOG_LINE: Final = "\n  | "
 
 
 def printable(text: str) -> str:
@@ -18,6 +20,7 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
-def printable_message(text: str) -> str:
-    """The same for a sentence that may have lines of a log behind it."""
-    return LOG_LINE.join(map(printable, text.split(LOG_LINE)))
+def with_log(sentence: str, log: Iterable[str]) -> str:
+    """A sentence in one line, and lines of a log below it. They are given apart: a name in the sentence could hold what
+    begins such a line."""
+    return _LOG_LINE.join(map(printable, (sentence, *log)))

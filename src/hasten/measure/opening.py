@@ -48,4 +48,6 @@ def open_model(
 def error_of(failure: Failure, candidate: Candidate, target: Target) -> HastenError:
     """The failure as an error. Trouble with a model says which one, since a command may have been given two."""
     error = with_shape_hint(failure, candidate, target).error(candidate.plan)
-    return ModelError(f"{candidate.label}: {error.message}", error.hint) if isinstance(error, ModelError) else error
+    if not isinstance(error, ModelError):
+        return error
+    return ModelError(f"{candidate.label}: {error.sentence}", error.hint, log=error.log)

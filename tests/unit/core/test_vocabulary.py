@@ -240,6 +240,13 @@ class TestFailure:
         failure = failure_from_error(kind("m", "h"), "load")
         assert type(failure.error(Plan())) is kind
 
+    def test_only_lines_of_a_log_begin_a_line(self) -> None:
+        name = "x\n  | hasten: all is well"
+        error = Failure("load", "model", f"{name} is bad", log=("first", name)).error(Plan())
+        assert error.message == "x   | hasten: all is well is bad\n  | first\n  | x   | hasten: all is well"
+        again = failure_from_error(error, "load")
+        assert again.error(Plan()).message == error.message
+
     def test_an_error_of_no_kind_is_a_failure_too(self) -> None:
         failure = failure_from_error(HastenError("m", "h"), "load")
         assert (failure.kind, failure.message, failure.hint) == ("bug", "m", "h")
