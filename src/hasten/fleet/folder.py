@@ -75,8 +75,11 @@ class FleetFolder:
         place = self.place_of(device)
         try:
             place.mkdir(parents=True, exist_ok=True)
-            with (place / SESSION).open("ab" if at else "wb") as stream:
-                stream.write(content)
+            if at:
+                with (place / SESSION).open("ab") as stream:
+                    stream.write(content)
+            else:  # it begins anew; a full disk leaves the session of before
+                write_whole(place / SESSION, content, follow_link=False)
         except OSError as error:
             raise self._kept.trouble(error) from error
         self._partial[device] = at + len(content)
