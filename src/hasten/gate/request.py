@@ -95,11 +95,12 @@ class CheckRequest:
         return replace(self, limits=limits_from_mapping(values, self.limits), named=(*self.named, *values))
 
     def _refuse_uncheckable(self) -> None:
-        """A limit that the user named and nothing can be compared with must not seem to be kept."""
-        if "max_slowdown" in self.named and not (self.baseline_model or self.baseline_session):
+        """A limit that the user set and nothing can be compared with must not seem to be kept."""
+        own = {name for name in _ALLOWANCES if getattr(self.limits, name) != getattr(NO_LIMITS, name)}.union(self.named)
+        if "max_slowdown" in own and not (self.baseline_model or self.baseline_session):
             hint = "Add --baseline-model OLD.tflite, or leave the limit out."
             raise UsageError("max_slowdown needs a baseline to compare with.", hint)
-        if "max_drop" in self.named and not (self.baseline_model and self.data.source):
+        if "max_drop" in own and not (self.baseline_model and self.data.source):
             hint = "Add --baseline-model OLD.tflite --data DATA, or leave the limit out."
             raise UsageError("max_drop needs an older model and data to compare both on.", hint)
 

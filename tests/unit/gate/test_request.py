@@ -145,6 +145,7 @@ def test_limits_given_apart_take_the_place_of_the_files(tmp_path: Path) -> None:
         (CheckRequest(), "nothing to check"),
         (CheckRequest(baseline_model="a", baseline_session="b"), "two baselines"),
         (CheckRequest(limits=Limits(accuracy=0.9)), "needs data"),
+        (CheckRequest(limits=Limits(latency_ms=1.0, max_drop=0.02)), "max_drop needs"),
         (CheckRequest(limits=Limits(latency_ms=1.0), undecided="maybe"), "'maybe' is no choice"),
     ],
 )
