@@ -244,6 +244,29 @@ def test_a_variant_gets_no_credit_for_the_plan_that_it_ran_on() -> None:
     assert found.remark.code == "quantize.none-faster"
 
 
+@pytest.mark.parametrize(("ms", "standing"), [(1.0, Standing.IMPROVED), (2.5, Standing.GOOD), (2.8, Standing.GOOD)])
+def test_a_chosen_variant_has_the_credit_of_what_it_changed(ms: float, standing: Standing) -> None:
+    """The original breaks the floor on the NPU, and the variant does not: what both gain there is the NPU's."""
+    npu = trial(ORIGINAL, 2.5, NPU, floor=FloorState.BROKEN)
+    chosen = trial("static_int8", ms, NPU)
+    assert verdicts([BASE, npu, chosen], chosen)["quantize"].standing is standing
+
+
+def test_a_chosen_variant_that_never_met_the_rest_is_undecided() -> None:
+    apart = trial(ORIGINAL, 2.5, NPU, floor=FloorState.BROKEN, levels={9: math.log(2.5)})
+    chosen = trial("static_int8", 1.0, NPU)
+    assert verdicts([BASE, apart, chosen], chosen)["quantize"].standing is Standing.UNDECIDED
+
+
+def test_a_variant_that_alone_runs_on_a_plan_is_measured_by_the_best_of_the_rest() -> None:
+    """Only int8 runs on the NPU: without it, the original with two threads would be the choice."""
+    for ms, standing in ((1.0, Standing.IMPROVED), (2.0, Standing.GOOD)):
+        chosen = trial("static_int8", ms, NPU)
+        found = verdicts([BASE, FASTER, chosen], chosen)["quantize"]
+        assert found.standing is standing
+        assert found.remark.facts["ratio"]["ratio"] == pytest.approx(ms / 2.0)
+
+
 def test_what_a_chosen_variant_brings_is_told_against_the_original_on_its_plan() -> None:
     chosen = trial("static_int8", 1.0)
     found = verdicts([BASE, FASTER, chosen], chosen)["quantize"]

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from hasten.practices.quantize.facts import QuantizeFound
 
 NAME: Final = "quantize"
+_STANDINGS: Final = {
+    Verdict.FASTER: Standing.IMPROVED,
+    Verdict.SAME: Standing.GOOD,
+    Verdict.SLOWER: Standing.GOOD,
+    Verdict.UNDECIDED: Standing.UNDECIDED,
+}
 
 
 def is_better(trial: Trial, best: Trial, goal: Goal) -> bool:
@@ -136,20 +142,22 @@ def verdict(known: Evidence) -> Finding:
 
 
 def _chosen(known: Evidence) -> Finding:
-    """What the chosen variant brings, against the original on the same plan: the rest is other practices' gain."""
+    """What the chosen variant brings, against the original on the same plan, as the plan is other practices' gain; and
+    against the best of the originals where none runs there."""
     best = known.before_rewriting(known.best)
-    same, told = known.on_same_plan(best), chosen_remark(best, known.base)
-    if same is None or best.plan == known.base.plan:
-        return Finding(NAME, Standing.IMPROVED, told)
-    found = compare_levels(same.levels, best.levels, known.base.levels)
+    told = chosen_remark(best, known.base)
+    if best.plan == known.base.plan and best.against is not None:
+        return Finding(NAME, _STANDINGS[best.against.verdict], told)
+    rest = [trial for trial in known.originals if trial.latency is not None and trial.may_be_chosen]
+    other = known.on_same_plan(best) or min(rest, key=lambda trial: trial.median_ms, default=known.base)
+    found = compare_levels(other.levels, best.levels, known.base.levels)
     gain = None if found is None else found.verdict
     facts = {
         **told.facts,
         "verdict": None if gain is None else gain.value,
         "ratio": None if found is None else ratio_facts(found.ratio, found.ci95),
     }
-    standing = Standing.UNDECIDED if gain is Verdict.UNDECIDED else Standing.IMPROVED
-    return Finding(NAME, standing, remark(told.code, **facts))
+    return Finding(NAME, _STANDINGS[gain or Verdict.UNDECIDED], remark(told.code, **facts))
 
 
 def _not_chosen(known: Evidence, made: list[Trial]) -> Finding:
