@@ -151,13 +151,13 @@ def _chosen(known: Evidence) -> Finding:
     rest = [trial for trial in known.originals if trial.latency is not None and trial.may_be_chosen]
     other = known.on_same_plan(best) or min(rest, key=lambda trial: trial.median_ms, default=known.base)
     found = compare_levels(other.levels, best.levels, known.base.levels)
-    gain = None if found is None else found.verdict
+    gain = Verdict.UNDECIDED if found is None else found.verdict
     facts = {
         **told.facts,
-        "verdict": None if gain is None else gain.value,
+        "verdict": gain.value,
         "ratio": None if found is None else ratio_facts(found.ratio, found.ci95),
     }
-    return Finding(NAME, _STANDINGS[gain or Verdict.UNDECIDED], remark(told.code, **facts))
+    return Finding(NAME, _STANDINGS[gain], remark(told.code, **facts))
 
 
 def _not_chosen(known: Evidence, made: list[Trial]) -> Finding:

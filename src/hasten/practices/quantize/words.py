@@ -41,16 +41,19 @@ def made_words(made: Mapping[str, Any]) -> str:
 OPTIMISTIC: Final = "This figure is slightly optimistic, as the reporting part of the data had a say in the choice."
 
 
+_SPEEDS: Final = {Verdict.SAME.value: "as fast as the original", Verdict.UNDECIDED.value: "speed undecided"}
+
+
 def _size_words(change: float) -> str:
     return f"{percent(abs(change))} {'smaller' if change <= 0 else 'larger'}"
 
 
 def _chosen(facts: Mapping[str, Any]) -> str:
     parts = []
-    if facts["ratio"] is not None:
-        words = {Verdict.SAME.value: "as fast as the original", Verdict.UNDECIDED.value: "speed undecided"}
-        gain = speedup(facts["ratio"]["ratio"], facts["ratio"]["ci95"])
-        parts.append(words.get(facts["verdict"], gain))
+    if facts["verdict"] in _SPEEDS:
+        parts.append(_SPEEDS[facts["verdict"]])
+    elif facts["ratio"] is not None:
+        parts.append(speedup(facts["ratio"]["ratio"], facts["ratio"]["ci95"]))
     if facts["size"] is not None:
         parts.append(_size_words(facts["size"]))
     return f"{made_words(facts)}: {', '.join([*parts, accuracy_words(facts.get('accuracy'))])}{_rest(facts)}"
