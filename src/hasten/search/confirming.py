@@ -329,8 +329,11 @@ class Confirmation:
             what = remark("step.threads", threads=threads, before=base.threads)
             links.append(Link(original(replace(base, threads=threads)), "threads", what))
         if _where(best) != _where(base):
-            where = replace(best, cache=base.cache)
+            where = replace(best, cache=base.cache, threads=threads)
             links.append(Link(original(where), "accelerators", remark("step.where", **_where(best))))
+            if best.threads != threads:  # of the CPU, which runs what is left to it: a change of its own
+                what = remark("step.threads", threads=best.threads, before=threads)
+                links.append(Link(original(replace(where, threads=best.threads)), "threads", what))
         if best.cache != base.cache:
             links.append(Link(original(best), "accelerators", remark("step.cache")))
         for one in self._lineage(entrant.trial.variant):
