@@ -105,11 +105,13 @@ def _differs(name: str, one: Link, other: Link) -> bool:
 
 
 def test_an_accelerator_is_measured_by_the_best_of_the_cpu() -> None:
-    """What more threads would gain on the CPU is theirs; the threads of the NPU's own plan change nothing."""
-    links = chain("static_int8", NPU, {1: 0.0, 2: math.log(0.6), 4: math.log(0.9)})
-    assert told(links) == [("threads", "step.threads"), ("accelerators", "step.where"), ("quantize", "step.variant")]
-    assert links[1].what.facts["threads"] == 2
-    assert [link.candidate.plan for link in links[2:]] == [NPU, NPU]
+    """What more threads would gain on the CPU is theirs; those that the NPU's own plan adds are a step of their own."""
+    npu = replace(NPU, threads=4)
+    links = chain("static_int8", npu, {1: 0.0, 2: math.log(0.6), 4: math.log(0.9)})
+    threads, where = ("threads", "step.threads"), ("accelerators", "step.where")
+    assert told(links) == [threads, where, threads, ("quantize", "step.variant")]
+    assert [link.what.facts["threads"] for link in links if link.practice == "threads"] == [2, 4]
+    assert [link.candidate.plan for link in links[2:]] == [replace(npu, threads=2), npu, npu]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,9 @@ def test_an_accelerator_is_measured_by_the_best_of_the_cpu() -> None:
 )
 def test_threads_without_a_likely_gain_are_no_step_to_an_accelerator(log_costs: dict[int, float]) -> None:
     """Those of other kernels are another change, however fast they are."""
-    assert told(chain(ORIGINAL, NPU, log_costs)) == [("accelerators", "step.where")]
+    links = chain(ORIGINAL, NPU, log_costs)
+    assert told(links) == [("accelerators", "step.where"), ("threads", "step.threads")]
+    assert links[1].candidate.plan == replace(NPU, threads=1)
 
 
 def test_rewrites_of_a_rewritten_graph_are_one_step_with_all_of_them() -> None:

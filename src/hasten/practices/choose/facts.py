@@ -48,7 +48,7 @@ class Origin(enum.Enum):
     """Where a model comes from; the value is its name in JSON."""
 
     CATALOGUE = "catalogue"
-    """Built with random weights, which do not change the latency."""
+    """Built with random weights, which hardly change the latency."""
     FILE = "file"
     MADE = "made"
     """Quantized by hasten from a file of the user's."""

@@ -208,7 +208,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     "choose.published": Phrase(
         "Accuracies are published figures; --verbose names the weights. The models were timed with random weights,"
-        " which does not change the latency.",
+        " which hardly changes the latency.",
         "Give trained files with --candidates and your data with --data to measure them.",
     ),
     "choose.both-sources": Phrase(
