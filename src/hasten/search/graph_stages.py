@@ -78,11 +78,13 @@ class GraphStages:
         search.stage = "rewrites"
         pairs: list[tuple[Entrant, Entrant]] = []
         if search.settings.rewrites:
+            left_out = []
             for entrant in self._fastest_variants():
                 if search.until - time.monotonic() < _REWRITE_SECONDS:
-                    search.skipped.append(remark("untried.rewrites-of", variant=entrant.trial.variant))
+                    left_out.append(entrant.trial.variant)
                 else:
                     pairs += self._entered(entrant, [self.rewriter.rewritten(self._variant_of(entrant))])
+            search.skipped += [remark("untried.rewrites-of", variants=left_out)] if left_out else []
         if search.settings.kernels:
             pairs += self._with_kernels(self._fastest_variants(kernels=True))
         self._race_pairs(pairs)

@@ -125,7 +125,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "untried.accuracy": Phrase(_left("promising candidate", "promising candidates", "tested for accuracy"), _GO_ON),
     "untried.undecided": Phrase(_undecided, _GO_ON),
     "untried.kernels": Phrase("Kernels were not tried in {variant} for lack of time.", _GO_ON),
-    "untried.rewrites-of": Phrase("The graph of {variant} was not rewritten for lack of time.", _GO_ON),
+    "untried.rewrites-of": Phrase("Rewriting these graphs was not tried for lack of time: {variants:list}.", _GO_ON),
     "untried.other-plans": Phrase("{variant} was not tried with all plans for lack of time.", _GO_ON),
     "untried.last-layer": Phrase("The last layer of {variant} was not fitted again for lack of time.", _GO_ON),
     "untried.rewrites": Phrase("The rewritten graph was not timed for lack of time.", _GO_ON),

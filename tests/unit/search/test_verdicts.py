@@ -272,3 +272,23 @@ def test_what_a_chosen_variant_brings_is_told_against_the_original_on_its_plan()
     found = verdicts([BASE, FASTER, chosen], chosen)["quantize"]
     assert found.standing is Standing.IMPROVED
     assert found.remark.facts["ratio"]["ratio"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("others", "standing", "code"),
+    [
+        ([trial(ORIGINAL, 3.0)], Standing.GOOD, "accelerators.choice"),
+        ([one_round(trial(ORIGINAL, 3.0), 3.0)], Standing.UNDECIDED, "accelerators.choice-undecided"),
+        ([], Standing.UNDECIDED, "accelerators.choice-alone"),
+    ],
+)
+def test_a_choice_on_an_accelerator_is_measured_by_the_cpu_and_not_by_itself(
+    others: list[Trial], standing: Standing, code: str
+) -> None:
+    """It said of a choice on the NPU that it is undecided whether the NPU beats the chosen plan."""
+    variant = "static_int8"
+    npu, on_cpu = trial(variant, 2.0, NPU), [replace(one, variant=variant) for one in others]
+    found = verdicts([BASE, npu, *on_cpu, trial("float16", 1.99, NPU)], npu)["accelerators"]
+    assert (found.standing, found.remark.code) == (standing, code)
+    assert "beats the chosen plan" not in BOOK.text(found.remark)
+    assert BOOK.text(found.remark).startswith("The choice runs on the NPU: 2.00 ms")

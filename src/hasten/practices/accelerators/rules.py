@@ -232,7 +232,9 @@ def _may_be_faster(row: AcceleratorRow) -> bool:
 
 
 def verdict(known: Evidence) -> Finding:
-    """Whether an accelerator beats the choice of a tuning."""
+    """Whether an accelerator beats the choice of a tuning; of a choice that runs on one, whether that pays."""
+    if not known.best.plan.runs_on_cpu:
+        return _of_the_choice(known)
     tried = _fastest_of_each([trial for trial in known.trials if trial.plan.accelerator != "cpu"])
     if not tried:
         return not_examined(NAME)
@@ -260,12 +262,27 @@ def _yardstick(known: Evidence) -> Trial:
 
     Where other programs keep more threads from being chosen, their gain is still not the accelerator's.
     """
-    best = known.best
-    if not best.plan.runs_on_cpu:
-        return best
-    alike = [one for one in known.trials if one.variant == best.variant and one.latency is not None]
-    on_cpu = [one for one in alike if one.plan.runs_on_cpu and one.plan.kernel == best.plan.kernel]
-    return min([best, *on_cpu], key=lambda one: one.median_ms)
+    alike = [one for one in _on_cpu(known) if one.plan.kernel == known.best.plan.kernel]
+    return min([known.best, *alike], key=lambda one: one.median_ms)
+
+
+def _of_the_choice(known: Evidence) -> Finding:
+    """The chosen model on its accelerator against the same model on the CPU."""
+    best, on_cpu = known.best, _on_cpu(known)
+    facts: dict[str, Any] = {"name": best.plan.accelerator, "median_ms": best.median_ms}
+    if not on_cpu:
+        return Finding(NAME, Standing.UNDECIDED, remark("accelerators.choice-alone", **facts))
+    than = min(on_cpu, key=lambda one: one.median_ms)
+    facts |= {"cpu_ms": than.median_ms, "threads": than.plan.threads}
+    if known.verdict_on(best, than) is Verdict.UNDECIDED:
+        return Finding(NAME, Standing.UNDECIDED, remark("accelerators.choice-undecided", **facts))
+    return Finding(NAME, Standing.GOOD, remark("accelerators.choice", **facts))
+
+
+def _on_cpu(known: Evidence) -> list[Trial]:
+    """The chosen model with all plans of the CPU that ran."""
+    alike = [one for one in known.trials if one.variant == known.best.variant and one.latency is not None]
+    return [one for one in alike if one.plan.runs_on_cpu]
 
 
 def _fastest_of_each(trials: Sequence[Trial]) -> list[Trial]:

@@ -22,6 +22,7 @@ _FAR: Final = 10.0
 _REFUSED_NAMED: Final = 4
 _LONGEST_MESSAGE: Final = 240
 _LONGER: Final = "Measure longer (--seconds)."
+_IDLE: Final = "Run hasten accelerators on an idle machine, or raise --budget."
 # From this ratio on, a factor reads better than a percentage.
 _SHOWN_AS_FACTOR: Final = 2.0
 
@@ -188,6 +189,13 @@ def _beaten(facts: Mapping[str, Any]) -> str:
     return "the CPU" if "threads" in facts else "the chosen plan"
 
 
+def _chosen(facts: Mapping[str, Any]) -> str:
+    here = f"The choice runs on the {facts['name'].upper()}: {milliseconds(facts['median_ms'])}"
+    if "cpu_ms" not in facts:
+        return f"{here}. The same model was not timed on the CPU."
+    return f"{here}; on the CPU with {several(facts['threads'], 'thread')}: {milliseconds(facts['cpu_ms'])}."
+
+
 def _open(facts: Mapping[str, Any]) -> str:
     """Which of them is undecided, where others are decided; sessions from before it was told have all in one."""
     names = [f"the {name.upper()}" for name in facts.get("undecided", ())]
@@ -258,9 +266,11 @@ PHRASES: Final[dict[str, Phrase]] = {
         lambda facts: f"No accelerator beats {_beaten(facts)} and keeps the accuracy. {_raced(facts)}"
     ),
     "accelerators.undecided": Phrase(
-        lambda facts: f"Whether {_open(facts)} {_beaten(facts)} is undecided. {_raced(facts)}",
-        "Run hasten accelerators on an idle machine, or raise --budget.",
+        lambda facts: f"Whether {_open(facts)} {_beaten(facts)} is undecided. {_raced(facts)}", _IDLE
     ),
+    "accelerators.choice": Phrase(_chosen),
+    "accelerators.choice-alone": Phrase(_chosen, _IDLE),
+    "accelerators.choice-undecided": Phrase(lambda facts: f"{_chosen(facts)} Which is faster is undecided.", _IDLE),
     "accelerators.none-faster": Phrase(lambda facts: f"No accelerator beats {_beaten(facts)}. {_raced(facts)}"),
 }
 BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)
