@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
     from hasten.explanation.facts import NodeRow
     from hasten.explanation.inner_tensors import Subject
+    from hasten.explanation.run import Turns
     from hasten.measure.rounds import Progress
     from hasten.model.graph import Subgraph
     from hasten.targets.base import Target
 
 SECONDS = 6.0
+# A loss of this part of a run is worth further rounds, until it is sure or turns out to be none.
+_WORTH = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class NodeGain:
     saved_ms: float
     """Negative where the variant is slower here."""
     is_sure: bool
-    """Whether all rounds agree on the sign, be it for all nodes of its kind together."""
+    """Whether the rounds agree on the sign, be it for all nodes of its kind together."""
     conversions_ms: float
     kernel_before: str
     kernel_after: str
@@ -64,6 +67,11 @@ class Gains:
         """The nodes that are better left float."""
         return tuple(sorted(node for node, gain in self.nodes.items() if gain.is_loss))
 
+    @property
+    def leaves_open(self) -> bool:
+        """Whether a node is likely a loss that somebody would notice, and not sure to be one."""
+        return any(not gain.is_sure and gain.gain_ms < -_WORTH * self.invoke_ms for gain in self.nodes.values())
+
     def shares(self) -> dict[int, float]:
         """What each node has to give, as a part of the original's time."""
         return {node: max(0.0, gain.gain_ms) / self.invoke_ms for node, gain in self.nodes.items()}
@@ -72,19 +80,27 @@ class Gains:
 def measure_gains(
     target: Target, original: Subject, variant: Subject, progress: Progress, seconds: float = SECONDS
 ) -> Gains | None:
-    """Profile both in turns for about so long, start-up of their processes apart; None where one cannot be profiled."""
-    turns = profile_in_turns(target, (original, variant), seconds, None, progress)
-    if isinstance(turns, FailedCandidate):
-        return None
-    sides = SideBySide(match_nodes(original.subgraph, variant.subgraph), turns.whole, turns.rounds)
+    """Profile both in turns for about so long, start-up of their processes apart, and longer where that leaves open
+    what a node loses; None where one cannot be profiled."""
+
+    def gains(turns: Turns) -> Gains:
+        return _gains_of(turns, original.subgraph, variant.subgraph)
+
+    turns = profile_in_turns(
+        target, (original, variant), seconds, None, progress, lambda turns: gains(turns).leaves_open
+    )
+    return None if isinstance(turns, FailedCandidate) else gains(turns)
+
+
+def _gains_of(turns: Turns, original: Subgraph, variant: Subgraph) -> Gains:
+    sides = SideBySide(match_nodes(original, variant), turns.whole, turns.rounds)
     slower = {
         match.before
         for cause, matches in sides.fates()
         if cause.change_ms.is_clear and cause.change_ms.estimate > 0
         for match in matches
     }
-    nodes = gains_from_rows(sides.rows(), original.subgraph, variant.subgraph, slower)
-    return Gains(nodes, turns.whole[0].invoke_ms)
+    return Gains(gains_from_rows(sides.rows(), original, variant, slower), turns.whole[0].invoke_ms)
 
 
 def gains_from_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,7 @@ from hasten.measure.rounds import FailedCandidate, no_progress
 from hasten.model.matching import match_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from hasten.core.comparison import Comparison
     from hasten.core.profile import Peaks, Profile
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 
 DEFAULT_SECONDS: Final = 8.0
 _ROUNDS: Final = 6
+# Where something is left open: with three more, one more may be left out at either end.
+_MORE_ROUNDS: Final = 3
+_MOST_ROUNDS: Final = 15
+# With the start of processes, six rounds take about twice the time that they are given.
+_PATIENCE: Final = 4.0
 _NO_REFERENCE: Final = Failure(
     "profile",
     "usage",
@@ -139,20 +145,39 @@ class Turns:
 
 
 def profile_in_turns(
-    target: Target, subjects: tuple[Subject, Subject], seconds: float, peaks: Peaks | None, progress: Progress
+    target: Target,
+    subjects: tuple[Subject, Subject],
+    seconds: float,
+    peaks: Peaks | None,
+    progress: Progress,
+    is_open: Callable[[Turns], bool] = lambda turns: False,
 ) -> Turns | FailedCandidate:
-    """Profiles in fresh processes; who comes first changes from round to round."""
-    each = seconds / _ROUNDS / 2
+    """Profiles in fresh processes; who comes first changes from round to round.
+
+    Further rounds follow while `is_open` says that those so far leave something open, as far as patience goes.
+    """
+    each, until = seconds / _ROUNDS / 2, time.monotonic() + _PATIENCE * seconds
     found: list[list[tuple[Profile, RawProfile]]] = [[], []]
-    # Every round is run, whatever it takes: with fewer, the intervals would mean nothing.
-    for number in range(_ROUNDS):
-        for turn in (0, 1) if number % 2 == 0 else (1, 0):
-            subject = subjects[turn]
-            progress((len(found[0]) + len(found[1])) / (_ROUNDS * 2), f"profiling {subject.candidate.label}")
-            result = profile_model(target, subject.candidate, subject.graph, each, peaks, no_progress)
-            if isinstance(result, Failure):
-                return FailedCandidate(subject.candidate, result)
-            found[turn].append(result)
+    wanted = _ROUNDS
+    while True:
+        # Every round is run, whatever it takes: with fewer, the intervals would mean nothing.
+        for number in range(len(found[0]), wanted):
+            for turn in (0, 1) if number % 2 == 0 else (1, 0):
+                subject = subjects[turn]
+                progress((len(found[0]) + len(found[1])) / (wanted * 2), f"profiling {subject.candidate.label}")
+                result = profile_model(target, subject.candidate, subject.graph, each, peaks, no_progress)
+                if isinstance(result, Failure):
+                    return FailedCandidate(subject.candidate, result)
+                found[turn].append(result)
+        turns = _turns(subjects, found, peaks)
+        if wanted >= _MOST_ROUNDS or time.monotonic() > until or not is_open(turns):
+            return turns
+        wanted += _MORE_ROUNDS
+
+
+def _turns(
+    subjects: tuple[Subject, Subject], found: Sequence[Sequence[tuple[Profile, RawProfile]]], peaks: Peaks | None
+) -> Turns:
     whole = [
         build_profile(subject.candidate, subject.graph, _merged([raw for _, raw in one]), peaks)
         for subject, one in zip(subjects, found, strict=True)

@@ -74,7 +74,7 @@ class VariantStore:
     """The graph of `source`, whose nodes a request names."""
     kernels: Kernels = field(default_factory=Kernels)
     """hasten's own kernels, once they are built: variants name those that they need."""
-    _gains: dict[tuple[str, Plan], Gains | None] = field(default_factory=dict)
+    _gains: dict[tuple[str, Plan], Gains] = field(default_factory=dict)
     _original: Trial | None = None
     _source: Trial | None = None
 
@@ -212,15 +212,19 @@ class VariantStore:
         return replace(self.candidate, label=label or trial.variant, path=Path(trial.path), model=model, plan=plan)
 
     def gains_of(self, trial: Trial, plan: Plan, seconds: float = PROFILE_SECONDS) -> Gains | None:
-        """What each node gains by a variant on a plan, by profiles of both; measured once for each, for so long."""
-        if (trial.variant, plan) not in self._gains:
+        """What each node gains by a variant on a plan, by profiles of both, for so long. What was measured is kept; a
+        profile that failed may have failed by chance, and is tried again where it is asked for again."""
+        found = self._gains.get((trial.variant, plan))
+        if found is None:
             self.tell(f"profiling {trial.variant} and the {self.source.variant}")
             original = Subject(self.candidate_of(self.source, plan), self.source_graph)
             with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
                 path = self._with_float_io(trial, Path(folder))
                 variant = Subject(self.candidate_of(replace(trial, path=str(path)), plan), read_graph(path))
-                self._gains[trial.variant, plan] = measure_gains(self.target, original, variant, no_progress, seconds)
-        return self._gains[trial.variant, plan]
+                found = measure_gains(self.target, original, variant, no_progress, seconds)
+            if found is not None:
+                self._gains[trial.variant, plan] = found
+        return found
 
     def slow_nodes(self, trial: Trial, plan: Plan, seconds: float = PROFILE_SECONDS) -> tuple[int, ...]:
         """The nodes that this variant's integers slow down on this plan; none where all lose."""

@@ -162,6 +162,20 @@ def test_a_cause_is_clear_when_all_rounds_agree() -> None:
     assert clear == [True, False, False]
 
 
+def test_of_nine_rounds_one_may_be_disturbed() -> None:
+    quick, slow = profile(operator(0, 1.0)), profile(operator(0, 1.5))
+
+    def found(agreeing: int, others: int) -> Change:
+        rounds = [(quick, slow)] * agreeing + [(slow, quick)] * others
+        return SideBySide(same("CONV_2D"), (quick, slow), rounds).causes()[0].change_ms
+
+    assert [found(*counts).is_clear for counts in ((6, 0), (7, 1), (8, 1), (7, 2), (10, 2), (12, 3), (11, 4))] == [
+        *(True, False, True),
+        *(False, True, True, False),
+    ]
+    assert found(8, 1).low == 0.5
+
+
 def cause(kind: CauseKind, ms: float, nodes: int = 1, op: str = "CONV_2D", **changes: Any) -> Cause:
     interval = changes.pop("interval", Change(ms, ms, ms))
     kernels = {"kernel_before": "a", "kernel_after": "b", **changes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from hasten.api import Data, Effort, SearchSettings, quantize
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.floor import FloorState
 from hasten.core.goal import Goal
+from hasten.core.plan import Plan
 from hasten.core.trial import Purpose, Trial
 from hasten.demo import CALIBRATION, DATA, MODEL
 from hasten.explanation.facts import Change, NodeRow
@@ -19,8 +21,10 @@ from hasten.model.matching import Certainty
 from hasten.model.reader import read_graph
 from hasten.practices.quantize.rules import with_slow_nodes
 from hasten.practices.quantize.words import BOOK
+from hasten.search import variant_store
 from hasten.search.quantizing import QuantizeSearch, kernel_note
 from tests.example_models import mobilenet_like
+from tests.unit.search.searching import store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +105,19 @@ def test_who_asks_for_size_gets_no_larger_variant_and_waits_for_no_profile() -> 
     assert profiled == []
     Search(Goal.LATENCY)._leave_slow_nodes()
     assert [trial.variant for trial in profiled] == ["static_int8"]
+
+
+def test_a_look_that_failed_is_repeated_and_one_that_succeeded_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "m.tflite").write_bytes(mobilenet_like(8, 1, 16))
+    known = Gains({3: NodeGain(3, "CONV_2D", -0.1, True, 0.0, "GEMM", "built-in kernel")}, 1.0)
+    answers = [None, known]
+    monkeypatch.setattr(variant_store, "measure_gains", lambda *_: answers.pop(0))
+    work = store(tmp_path / "m.tflite", tmp_path / "out")
+    trial = replace(work.original, variant="static_int8", nodes=(2, 3))
+    assert [work.slow_nodes(trial, Plan()) for _ in range(3)] == [(), (3,), (3,)]
+    work.close()
 
 
 def test_pruned_layers_on_the_same_kernels_are_told_from_others() -> None:
