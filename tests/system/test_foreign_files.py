@@ -36,6 +36,13 @@ COMMANDS = [
     ("accelerators", "BUNDLE", *QUICK),
     ("quantize", "BUNDLE", "-o", "quantized", *QUICK),
     ("tune", "BUNDLE", "-o", "tuned", "--budget", "1s"),
+    ("operators", "BUNDLE", *QUICK),
+    ("doctor", "BUNDLE", *QUICK),
+    ("doctor", "demo", "--against", "BUNDLE@threads=2", *QUICK),
+    ("retrain", "BUNDLE", "-o", "new.tflite", "--data", "demo"),
+    ("diff", "BUNDLE", "demo"),
+    ("diff", "demo", "BUNDLE"),
+    ("choose", "--candidates", "BUNDLE", *QUICK),
 ]
 # A library that leaves a mark as soon as it is loaded, before anybody calls it.
 MARKING = """
