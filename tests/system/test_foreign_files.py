@@ -85,6 +85,18 @@ def test_no_command_loads_the_library_of_a_bundle(
     assert not library.with_name("was_loaded").exists()
 
 
+@pytest.mark.parametrize("command", ["operators", "quantize", "choose"])
+def test_no_command_writes_through_a_link_in_its_folder(tmp_path: Path, command: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "precious").touch()
+    (tmp_path / "out" / "session.jsonl").symlink_to(tmp_path / "precious")
+    model = ("--candidates", "demo") if command == "choose" else ("demo",)
+    shown = hasten(command, *model, *QUICK, "-o", "out", cwd=tmp_path)
+    assert shown.code == 3, shown.errors
+    assert "symbolic link" in shown.errors
+    assert not (tmp_path / "precious").stat().st_size
+
+
 def test_with_trust_the_library_is_named_and_loaded(bundle: Path, library: Path) -> None:
     shown = hasten("bench", bundle, *QUICK, "--trust-bundle")
     mark = library.with_name("was_loaded")

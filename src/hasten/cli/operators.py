@@ -17,7 +17,7 @@ from hasten.cli.files import make_folder, refuse_existing
 from hasten.cli.output import complain, show
 from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
-from hasten.core.errors import UsageError
+from hasten.core.errors import DataError, UsageError
 from hasten.core.printable import printable
 from hasten.core.units import several
 
@@ -114,6 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out and arguments.session is None:
         make_folder(arguments.out)
         arguments.session = arguments.out / "session.jsonl"
+        if arguments.session.is_symlink():  # a folder can come from anybody
+            raise DataError(f"{arguments.session} is a symbolic link.", "Choose a new or empty folder with -o.")
     session = options.session_from(arguments, "operators")
     asked = api.OperatorOptions(tuple(arguments.rewrite), arguments.outputs, arguments.kernels, files)
     out = arguments.out or ""
