@@ -57,6 +57,9 @@ FIRST_ROUNDS: Final = 2
 _FAR_RUN: Final = 10.0
 _PROBED_RUNS: Final = 5
 _HOPELESS_MS: Final = 500.0
+# How long an accelerator may take to compile a model, or to run it once, before the rest of the budget is at stake.
+_SHORTEST_PROBE_S: Final = 10.0
+_PROBE_SHARE: Final = 0.1
 _PLAN_SHARE: Final = 0.3
 _DECIDING_SHARE: Final = 0.1
 # Kinds of recipes that are raced before anything else is tried: the others rarely win.
@@ -216,6 +219,7 @@ class Search:
 
         def look() -> float:
             with self.store.target.start(entrant.candidate.plan) as runner:
+                runner.hurry(max(_SHORTEST_PROBE_S, _PROBE_SHARE * self.budget_s))
                 load = runner.load(entrant.candidate.path, entrant.candidate.workload)
                 quick = load.first_run_ms < _FAR_RUN * usual_ms
                 return load.first_run_ms if quick else _quickest_ms(runner, _FAR_RUN * usual_ms)

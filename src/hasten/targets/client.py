@@ -85,6 +85,10 @@ class RunnerClient:
     def __enter__(self) -> RunnerClient:
         return self
 
+    def hurry(self, seconds: float) -> None:
+        """Wait for no answer longer than this from now on, even if a user's limit would allow it."""
+        self._answer_seconds = min(self._answer_seconds, seconds)
+
     def __exit__(self, *_: object) -> None:
         self.close()
 

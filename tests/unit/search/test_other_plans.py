@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import pytest
+
+from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.limits import Limit
 from hasten.core.plan import Plan
 from hasten.core.trial import ORIGINAL, Purpose, Status
@@ -135,3 +139,28 @@ def test_where_start_up_is_limited_variants_get_a_cache_on_the_best_plan(tmp_pat
     cast("Any", search.store).folder.path = tmp_path
     cached = [plan for plan in search.plans_for_variants() if plan.cache]
     assert [replace(plan, cache="") for plan in cached] == [Plan(threads=4)]
+
+
+@pytest.mark.parametrize(("budget_s", "patience_s"), [(60.0, 10.0), (600.0, 60.0)])
+def test_an_accelerator_that_does_not_answer_takes_a_share_of_the_budget_at_most(
+    budget_s: float, patience_s: float
+) -> None:
+    waited: list[float] = []
+
+    class Hanging(contextlib.nullcontext[Any]):
+        def __init__(self) -> None:
+            super().__init__(self)
+
+        def hurry(self, seconds: float) -> None:
+            waited.append(seconds)
+
+        def load(self, *_: object) -> None:
+            raise RunnerFailed(Failure("load", "hang", "No answer.", ""))
+
+    search = searched(times_with())
+    search.budget_s = budget_s
+    cast("Any", search.store).target.start = lambda plan: Hanging()
+    gpu = search.enter(INT8, Plan(accelerator="gpu", threads=4))
+    Search._probe(search, gpu)
+    assert gpu.trial.status is Status.FAILED
+    assert waited == [patience_s]
