@@ -54,7 +54,8 @@ class Samples:
     """Whether disturbed runs count in the latency, too: next to a load on purpose, disturbance is what is measured."""
 
     def __post_init__(self) -> None:
-        if not any(len(block.nanoseconds) for block in self.blocks):
+        # A damaged session may hold nothing in the place of a block.
+        if None in self.blocks or not any(len(block.nanoseconds) for block in self.blocks):
             raise ValueError("samples without a single timed run")
 
     @cached_property

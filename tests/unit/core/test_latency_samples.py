@@ -205,6 +205,8 @@ def test_energy_is_unknown_if_one_block_lacks_it() -> None:
 
 def test_no_times_are_refused() -> None:
     with pytest.raises(ValueError, match="without a single timed run"):
+        from_data(Samples, {"blocks": [None]})
+    with pytest.raises(ValueError, match="without a single timed run"):
         Samples(())
     with pytest.raises(ValueError, match="without a single timed run"):
         Samples((Block(0, 0.0, array("q")),))
