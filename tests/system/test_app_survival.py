@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from commandline import Finished, hasten, interrupt, model_file, start
 
+from hasten.practices.app.facts import COLD
+
 APPS = Path(__file__).parent / "apps"
 ENDS = APPS / "ends.py"
 
@@ -94,7 +96,8 @@ def test_threads_are_told_apart(model: Path) -> None:
 def test_asyncio_with_an_executor_has_no_fault(model: Path) -> None:
     found = _watched(sys.executable, ENDS, "asyncio", model).json()
     assert found["models"][0]["runs"] == 800
-    assert found["findings"] == []
+    # Both threads load the model at once, so that a first run may wait for the other one: that one is late indeed.
+    assert {fault["rule"] for fault in found["findings"]} <= {COLD}
 
 
 def test_ctrl_c_ends_the_program_and_what_was_seen_is_reported(model: Path) -> None:

@@ -195,6 +195,8 @@ class Candidates:
         track = self.base.track
         if track.failure is None:
             return
+        if not track.rounds and not track.has_lost_connection:
+            self.fail(self.base, track.failure.message)
         if self._base_has_failed or track.has_lost_connection or not track.rounds:
             raise RunnerFailed(track.failure)
         self._base_has_failed, track.failure = True, None
