@@ -9,7 +9,8 @@ The rule for what is chosen is the same wherever a search chooses:
 1. On the part of the data that is for choosing, a variant may be chosen if it keeps the floor, or if it is undecided
    and its estimated drop is within the floor. With `strict`, only if it keeps the floor.
 2. The choice is then evaluated on the part that is for reporting. It gives way to the next if it breaks the floor
-   there; with `strict`, if it does not keep it. After `most_looks` that gave way, the original stays.
+   there; with `strict`, if it does not keep it. After `most_looks` that gave way, only what computes as the original
+   does is left.
 
 With `strict`, all that is not proven gives way, so each look adds its whole chance to be wrong: two are tried. Without,
 only what is proven to break the floor gives way; what breaks it that clearly is next to never called kept by luck, and

@@ -105,6 +105,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     "trial.set-aside": Phrase(_set_aside),
     "trial.ruined-output": Phrase(_ruined),
+    "trial.no-answer": Phrase("It did not answer within {seconds:.0f} s, which is all that the budget allows for."),
     "trial.not-confirmed": Phrase(
         lambda facts: f"A comparison in fresh processes found it {verdict_word(facts)}, not {better_word(facts)}."
     ),

@@ -35,8 +35,9 @@ _ROUNDS: Final = 6
 # Where something is left open: with three more, one more may be left out at either end.
 _MORE_ROUNDS: Final = 3
 _MOST_ROUNDS: Final = 15
-# With the start of processes, six rounds take about twice the time that they are given.
-_PATIENCE: Final = 4.0
+# With the start of processes, six rounds take about twice the time that they are given. Further ones are not begun
+# after half as much again.
+_PATIENCE: Final = 3.0
 _NO_REFERENCE: Final = Failure(
     "profile",
     "usage",
@@ -167,7 +168,9 @@ def profile_in_turns(
                 progress((len(found[0]) + len(found[1])) / (wanted * 2), f"profiling {subject.candidate.label}")
                 result = profile_model(target, subject.candidate, subject.graph, each, peaks, no_progress)
                 if isinstance(result, Failure):
-                    return FailedCandidate(subject.candidate, result)
+                    if number < _ROUNDS:
+                        return FailedCandidate(subject.candidate, result)
+                    return _turns(subjects, [one[:number] for one in found], peaks)
                 found[turn].append(result)
         turns = _turns(subjects, found, peaks)
         if wanted >= _MOST_ROUNDS or time.monotonic() > until or not is_open(turns):

@@ -26,11 +26,11 @@ class Schedule:
     """Time budget, counted from construction."""
 
     def __init__(self, seconds: float, *, fewest: int = 1, most: int | None = None, clock: Clock | None = None) -> None:
-        self.seconds = seconds
+        self.seconds, self.fewest = seconds, fewest
         self.rounds = 0
         self.longest_s = 0.0
         """What the longest round took."""
-        self._fewest, self._most, self._clock = fewest, most, clock or now
+        self._most, self._clock = most, clock or now
         self._begin = self._clock()
 
     @property
@@ -56,7 +56,7 @@ class Schedule:
         """Whether to begin another round."""
         if self._most is not None and self.rounds >= self._most:
             return False
-        return self.rounds < self._fewest or self.fits(self.longest_s)
+        return self.rounds < self.fewest or self.fits(self.longest_s)
 
     @contextlib.contextmanager
     def round(self) -> Iterator[None]:

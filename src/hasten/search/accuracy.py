@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,8 +54,11 @@ _CHOOSING_SHARE: Final = 0.15
 _REPORTING_SHARE: Final = 0.2
 # However short a budget is: with fewer, drops below about 4 and 3 points cannot be told from none.
 FEWEST: Final = {CHOOSING: 100, REPORTING: 200}
+# The quantile of a 95 % interval.
+_SURE: Final = 1.96
 # What the start of the runners takes of a first evaluation, and of no later one.
 _START_S: Final = 1.0
+_ANEW: Final = "Begin again with another -o."
 LIMITED: Final = "limited"
 """Where a floor's data tells which samples a budget allowed."""
 
@@ -134,20 +138,28 @@ class AccuracyJudge:
         about its end. `earlier` is the floor's data of an earlier run, which has judged: its samples are used again,
         whatever the budget is now, as only like is compared with like.
         """
-        plan = self._candidate.plan
+        plan, self._budget_s = self._candidate.plan, budget_s
         self._sample_s = run_s * plan.threads / self._target.machine().cores if plan.runs_on_cpu else run_s
         if earlier is not None:
-            limited = earlier.get(LIMITED, {})
-            self._budget_s = limited.get("budget_s", budget_s)
-            self._limits = {part: limited[part] for part in (CHOOSING, REPORTING) if part in limited}
+            self._adopt(earlier)
         else:
-            self._budget_s = budget_s
             if self.evaluate is evaluate:  # how fast several machines are shows in what they have done
                 self._limit(CHOOSING, _CHOOSING_SHARE * budget_s)
             self.original(CHOOSING)
             self._limit(REPORTING, _REPORTING_SHARE * budget_s / 2)
         if limited := self.limits_data.get(LIMITED):
             self._note(remark("search.samples-limited", **limited))
+
+    def _adopt(self, earlier: Mapping[str, Any]) -> None:
+        """The samples of an earlier run, of whose data anybody may have made something else."""
+        limited = earlier.get(LIMITED, {})
+        known = limited if isinstance(limited, dict) else {}
+        counts = {part: known[part] for part in (CHOOSING, REPORTING) if part in known}
+        if any(not isinstance(count, int) or count < 1 for count in counts.values()) or known is not limited:
+            raise DataError(f"The session has {reprlib.repr(limited)} in place of numbers of samples.", _ANEW)
+        self._limits = counts
+        if isinstance(budget_s := known.get("budget_s"), int | float):
+            self._budget_s = float(budget_s)
 
     @property
     def limits_data(self) -> dict[str, Any]:
@@ -168,8 +180,15 @@ class AccuracyJudge:
 
     def _limit(self, part: str, seconds: float) -> None:
         count = self.part(part).count
-        if count is not None and (most := affordable(FEWEST[part], count, seconds, self._sample_s)) is not None:
+        if count is not None and (most := affordable(self._fewest(part), count, seconds, self._sample_s)) is not None:
             self._limits[part] = most
+
+    def _fewest(self, part: str) -> int:
+        """What verdicts need at least: where only a proof counts, as many as prove the floor if no sample is lost."""
+        allowed = self._max_drop
+        if not self._strict or not 0 < allowed < 1:
+            return FEWEST[part]
+        return max(FEWEST[part], math.ceil(_SURE * _SURE * (1 - allowed) / allowed))
 
     def floor(self, part: str) -> Floor:
         """What may be lost on one part of the data."""

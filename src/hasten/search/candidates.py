@@ -44,6 +44,7 @@ _MOST_RUNNERS: Final = 14
 _CONFIRMATION: Final = 1_000_000
 SLOWER: Final = "trial.slower"
 NOT_CONFIRMED: Final = "trial.not-confirmed"
+NO_ANSWER: Final = "trial.no-answer"
 # The goals whose levels a trial keeps; its size is a number of its own.
 _KEPT: Final = (Goal.LATENCY, *MEASURED)
 _RACING: Final = (Status.TIMED, Status.KEPT, Status.UNDECIDED, Status.CHOSEN)
@@ -110,7 +111,7 @@ class Candidates:
             self._rounds.tracks.append(track)
             # A session may have been made by anybody: what runs is what was asked for now.
             known = replace(self._folder.trials.get(trial.id, trial), plan=trial.plan)
-            if known.status is Status.CHOSEN or known.why.code == NOT_CONFIRMED:
+            if known.status is Status.CHOSEN or known.why.code in (NOT_CONFIRMED, NO_ANSWER):
                 # By an earlier run: it has to stand the race again, or gets the time that it lacked.
                 known = replace(known, status=status_of(known.floor), stage=Stage.RACE, why=NOTHING)
             # Times of another go as soon as there are times of its own.
@@ -190,14 +191,15 @@ class Candidates:
                 self.fail(entrant, entrant.track.failure.message)
 
     def _expect_base(self) -> None:
-        """Nothing can be compared without the base. It may fail once next to its like, as when memory runs out; what
-        was measured is saved, so that a search may go on later."""
+        """Nothing can be compared without the base. One failure next to its like may be chance, as when memory runs
+        out, and a second one in a row is none; what was measured is saved, so that a search may go on later."""
         track = self.base.track
         if track.failure is None:
+            self._base_has_failed = False
             return
-        if not track.rounds and not track.has_lost_connection:
-            self.fail(self.base, track.failure.message)
-        if self._base_has_failed or track.has_lost_connection or not track.rounds:
+        if not self.base.trial.levels and not track.has_lost_connection:
+            self.fail(self.base, track.failure.message)  # it never ran
+        if self._base_has_failed or track.has_lost_connection or not self.base.trial.levels:
             raise RunnerFailed(track.failure)
         self._base_has_failed, track.failure = True, None
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _MOST_UNCONFIRMED: Final = 3
 _SECONDS_EACH: Final = 0.4
 _FEWEST: Final = 3
+_FEWEST_IF_LIKELY: Final = 6
 _MOST_ROUNDS: Final = 25
 _LIKELY_GAIN: Final = 0.97
 # What is less than this is not worth waiting for.
@@ -118,7 +119,8 @@ def prove(
 ) -> Proof | Failure:
     """Rounds of all candidates of the chain until the verdict on its ends is sure; three at least.
 
-    A gain that is likely and not sure yet is worth up to `patience_s` in place of `seconds`: the choice hangs on it.
+    A gain that is likely and not sure yet is worth up to `patience_s` in place of `seconds`, and six rounds at least:
+    the choice hangs on it.
     `crews` measures throughput as well, for the goal or for a limit.
     """
     candidates = [replace(link.candidate, label=f"step {place}") for place, link in enumerate(chain)]
@@ -138,6 +140,8 @@ def prove(
             if _is_sure(found) and not _is_likely(_by_goal(before[-1], last, goal)):
                 break
             schedule.seconds = max(seconds, patience_s) if _is_likely(found) else seconds
+            # However short the time: to prove the next one would take as long as the rounds that this one lacks.
+            schedule.fewest = _FEWEST_IF_LIKELY if _is_likely(found) else _FEWEST
     measurements = tuple(_measured(track) for track in rounds.tracks)
     base, *others = measurements
     results = tuple(compared(base, other, schedule.elapsed_s) for other in others)
@@ -219,16 +223,16 @@ class Confirmation:
             search.kin(until)  # they enter the race again with all that had dropped out
             search.elimination.revive(until)
         plain = self._fastest_as_original()
-        if plain is not None and self._is_confirmed(plain, proof_s):
+        # Whatever the looks before have cost: a last proof is worth its time, as the answer would be no gain at all.
+        if plain is not None and self._keeps_floor(plain) and self._is_confirmed(plain, proof_s):
             return plain
         self._keeps_floor(search.candidates.base)
         return search.candidates.base
 
     def _fastest_as_original(self) -> Entrant | None:
-        """The best that computes what the original computes, where that is not the original itself: no data can speak
-        against it, so that nothing was left to chance by the looks before."""
+        """The best that computes what the original computes, where that is not the original itself: no look before says
+        anything against it."""
         search, base = self.search, self.search.candidates.base
-        search.elimination.restore()
         alike = [
             one
             for one in search.candidates.entrants.values()
@@ -272,10 +276,9 @@ class Confirmation:
             search.candidates.fail(entrant, proof.message)
             return False
         search.candidates.adopt(proof.measured())
-        if not search.elimination.fits(entrant):
-            search.elimination.restore()  # it had pushed out others, which may keep the limit that it is shown to break
-            if search.elimination.has_fitting:
-                return False
+        judging = search.has_data and time.monotonic() < self.until
+        if not search.elimination.fits(entrant) and search.elimination.has_fitting(judging=judging):
+            return False  # it is shown to break a limit that another keeps
         goal, asked = search.settings.goal, search.settings.limit.asked
         # A limit on the goal itself only says how good the result must be.
         others = {limited: most for limited, most in asked.items() if limited is not goal}

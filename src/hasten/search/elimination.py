@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hasten.core.goal import Goal
     from hasten.core.limits import Limit
     from hasten.core.remark import Remark
+    from hasten.core.trial import Trial
     from hasten.search.candidates import Candidates, Entrant
     from hasten.search.floor_guard import Guard
 
@@ -82,7 +83,7 @@ class Elimination:
             self._round([*([leader] if leader else []), *close[:most]], _SECONDS, f"{len(close)} close")
             if leader is not None and not (leader.is_racing and self.fits(leader)):
                 # It has failed, or breaks a limit after all: whoever it pushed out, in whichever stage, is back.
-                self.restore()
+                self._restore()
                 entrants = list(self.candidates.entrants.values())
 
     def decide(self, entrants: Sequence[Entrant], until: float) -> None:
@@ -139,8 +140,8 @@ class Elimination:
         return [one for one in found if not are_alike(*self.candidates.levels_for(one, best)[:2])]
 
     def best_of(self, entrants: Sequence[Entrant]) -> Entrant | None:
-        """The best of these that may be chosen and break no limit."""
-        return self._best([one for one in self._allowed() if one in entrants and self.fits(one)])
+        """The best of these that may be chosen and break no limit, be it after others had pushed it out."""
+        return self._best([one for one in self._allowed(self._contenders()) if one in entrants and self.fits(one)])
 
     @property
     def challenger(self) -> Entrant | None:
@@ -185,18 +186,18 @@ class Elimination:
 
     def revive(self, until: float) -> None:
         """After the leader has failed: who had dropped out because of it is in the race again."""
-        self.restore()
+        self._restore()
         self.settle(list(self.candidates.entrants.values()), until)
 
-    def restore(self) -> None:
+    def _restore(self) -> None:
         """Put those back into the race that had dropped out for being worse than another."""
-        for entrant in self.candidates.entrants.values():
-            if (
-                entrant.trial.status is Status.DROPPED
-                and entrant.trial.stage is not Stage.FINAL
-                and entrant.trial.levels
-            ):
+        for entrant in self._contenders():
+            if not entrant.is_racing:
                 self.candidates.update(entrant, status=status_of(entrant.trial.floor), why=NOTHING)
+
+    def _contenders(self) -> list[Entrant]:
+        """Who is in the race, and who had only dropped out for being worse than another."""
+        return [one for one in self.candidates.entrants.values() if one.is_racing or _was_pushed_out(one.trial)]
 
     def _round(self, entrants: Sequence[Entrant], seconds: float, what: str) -> None:
         begin = time.monotonic()
@@ -211,15 +212,12 @@ class Elimination:
     def _has_time(self, until: float) -> bool:
         return time.monotonic() + self.longest_s / 2 < until
 
-    def _allowed(self) -> list[Entrant]:
-        entrants = [
-            entrant
-            for entrant in self.candidates.entrants.values()
-            if entrant.trial.may_be_chosen and self.candidates.is_timed(entrant)
-        ]
+    def _allowed(self, entrants: Sequence[Entrant] | None = None) -> list[Entrant]:
+        """Who may be chosen, the simplest first: of all in the race, or of these."""
+        racing = [one for one in self.candidates.entrants.values() if one.is_racing] if entrants is None else entrants
+        found = [one for one in racing if one.trial.may_be_chosen and self.candidates.is_timed(one)]
         base = self.candidates.base.trial.plan
-        in_race = [entrant for entrant in entrants if entrant.is_racing]
-        return sorted(in_race, key=lambda entrant: simplicity(entrant.trial.variant, entrant.trial.plan, base))
+        return sorted(found, key=lambda entrant: simplicity(entrant.trial.variant, entrant.trial.plan, base))
 
     def _best(self, entrants: Sequence[Entrant]) -> Entrant | None:
         """The one to prefer. They come from the simplest on: a less simple one has to be better."""
@@ -233,11 +231,11 @@ class Elimination:
         """Whether it breaks no limit; one on the goal itself only says how good the best must be."""
         return all(kept is not False for goal, kept in self.limits_kept(entrant).items() if goal is not self._goal)
 
-    @property
-    def has_fitting(self) -> bool:
-        """Whether anybody in the race breaks no limit, whether its accuracy is known or not."""
-        racing = [one for one in self.candidates.entrants.values() if one.is_racing and self.candidates.is_timed(one)]
-        return any(self.fits(one) for one in racing)
+    def has_fitting(self, *, judging: bool) -> bool:
+        """Whether somebody who could be the choice breaks no limit, be it after others had pushed it out; where there
+        are data and time to judge by, whoever was not judged yet counts, too."""
+        timed = [one for one in self._contenders() if self.candidates.is_timed(one) and self.fits(one)]
+        return any(one.trial.may_be_chosen or (judging and not one.trial.floor) for one in timed)
 
     def limits_kept(self, entrant: Entrant) -> dict[Goal, bool | None]:
         """Whether it keeps each limit; None where that is undecided."""
@@ -267,6 +265,11 @@ class Elimination:
         broken = [goal for goal, kept in self.limits_kept(entrant).items() if kept is False and goal is not self._goal]
         amounts = [(goal, entrant.trial.amount(goal)) for goal in broken]
         return sum(log_excess(goal, self.limit.asked[goal], found) for goal, found in amounts if found is not None)
+
+
+def _was_pushed_out(trial: Trial) -> bool:
+    dropped = trial.status is Status.DROPPED and trial.stage is not Stage.FINAL
+    return dropped and bool(trial.levels) and not trial.is_refused
 
 
 def _lacks_rounds(found: Comparison) -> bool:

@@ -242,8 +242,8 @@ class SearchFolder:
                 f"{self.path} already holds a session.",
                 f"Add {option} to continue it, or choose another folder with -o.",
             )
-        _refuse_links(self.path, present)
         if self.resumed:
+            _refuse_links(self.path, present)
             session = read_session(self.path / SESSION)
             self._compare_settings(session, settings)
             with damage_as_error(str(self.path / SESSION)):

@@ -212,9 +212,9 @@ def _errors_left(order: Sequence[Sensitivity], error: float) -> list[float]:
 
     Squares add up, but neighbors count what lies between them twice: then their sum is more than there is.
     """
-    squares = [entry.error**2 for entry in order]
+    squares = [entry.error * entry.error for entry in order]
     sums = [math.fsum(squares[count:]) for count in range(len(order) + 1)]
-    whole = error**2 if math.isfinite(error) else next(value for value in sums if math.isfinite(value))
+    whole = error * error if math.isfinite(error) else next(value for value in sums if math.isfinite(value))
     return [whole, *(value if math.isinf(value) else min(value, whole) for value in sums[1:])]
 
 

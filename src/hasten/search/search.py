@@ -23,7 +23,7 @@ from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Trial
 from hasten.core.version import VERSION
 from hasten.explanation.node_gains import SECONDS as PROFILE_SECONDS
 from hasten.rewrites.registry import REWRITES
-from hasten.search.candidates import Candidates, slower
+from hasten.search.candidates import NO_ANSWER, Candidates, slower
 from hasten.search.elimination import MOST_ROUNDS, Elimination
 from hasten.search.facts import BestSoFar
 from hasten.search.floor_guard import Guard
@@ -37,6 +37,7 @@ from hasten.variants.recipes import recipe_from_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hasten.core.failure import Failure
     from hasten.core.machine import Machine
     from hasten.core.plan import Plan
     from hasten.measure.rounds import Candidate, Progress
@@ -68,7 +69,7 @@ BEST_VARIANTS: Final = 2
 # Profiles of both models, a variant made by them, and rounds that show what it is worth. Where little time is left,
 # profiles are short: fewer nodes are then sure to be slow, and what they cost is measured all the same.
 _SLOW_NODES_SECONDS: Final = 8.0
-_PROFILE_SHARE: Final = 0.2
+_PROFILE_SHARE: Final = 0.15
 _CACHE: Final = "cache"
 
 
@@ -219,7 +220,7 @@ class Search:
 
         def look() -> float:
             with self.store.target.start(entrant.candidate.plan) as runner:
-                runner.hurry(max(_SHORTEST_PROBE_S, _PROBE_SHARE * self.budget_s))
+                runner.hurry(self._patience_s)
                 load = runner.load(entrant.candidate.path, entrant.candidate.workload)
                 quick = load.first_run_ms < _FAR_RUN * usual_ms
                 return load.first_run_ms if quick else _quickest_ms(runner, _FAR_RUN * usual_ms)
@@ -227,13 +228,25 @@ class Search:
         try:
             run_ms = with_connection(look)
         except RunnerFailed as failed:
-            self.candidates.fail(entrant, failed.failure.message)
+            self._give_up(entrant, failed.failure)
             return
         if run_ms > _FAR_RUN * usual_ms:
             ratio = run_ms / usual_ms
             seen = Comparison(Verdict.UNDECIDED, ratio, (0.0, math.inf), math.inf, 1)
             why = slower(ratio, self.candidates.base)
             self.candidates.drop(entrant, why, latency=Interval(run_ms, -math.inf, math.inf), against=seen)
+
+    @property
+    def _patience_s(self) -> float:
+        return max(_SHORTEST_PROBE_S, _PROBE_SHARE * self.budget_s)
+
+    def _give_up(self, entrant: Entrant, failure: Failure) -> None:
+        """Take an entrant out that does not start; one that was only too slow for this budget may come back."""
+        if failure.kind != "hang":
+            self.candidates.fail(entrant, failure.message)
+            return
+        self.candidates.drop(entrant, remark(NO_ANSWER, seconds=self._patience_s))
+        self.skipped.append(remark("untried.no-answer", trial=entrant.trial.id, seconds=self._patience_s))
 
     def race_variants(self) -> None:
         """Variants of the first kinds on the plans that paid; where one that would win breaks the floor, its like; then
@@ -255,7 +268,7 @@ class Search:
         self.elimination.settle(entrants, self.until)
         entrants += self.kin(self.until)
         self.elimination.settle(entrants, self.until)
-        self._crosses()
+        self._probe_accelerators(self._crosses())
         self.elimination.settle(
             [entrant for entrant in self.candidates.entrants.values() if entrant.is_racing], self.until, MOST_ROUNDS
         )
@@ -314,12 +327,13 @@ class Search:
 
         def start() -> None:
             with self.store.target.start(entrant.candidate.plan) as runner:
+                runner.hurry(self._patience_s)
                 runner.load(entrant.candidate.path, entrant.candidate.workload)
 
         try:
             with_connection(start)
         except RunnerFailed as failed:
-            self.candidates.fail(entrant, failed.failure.message)
+            self._give_up(entrant, failed.failure)
 
     def enter_judged(self, variant: Trial, plan: Plan) -> Entrant:
         """The entrant of a variant that was judged on this plan when it was made."""
@@ -399,9 +413,14 @@ class Search:
             if any(self.candidates.entrant_of(fastest, plan) is None for plan in plans):
                 self.skipped.append(remark("untried.other-plans", variant=fastest))
             return []
-        entrants = [self.enter(fastest, plan) for plan in plans]
+        entrants = [self.enter(fastest, plan) for plan in plans if self._answers(plan)]
         self._probe_accelerators(entrants)
         return entrants
+
+    def _answers(self, plan: Plan) -> bool:
+        """Whether the original came to an end with this plan, be it a bad one: what hangs once is asked no more."""
+        entrant = self.candidates.entrant_of(ORIGINAL, plan)
+        return entrant is None or entrant.trial.why.code != NO_ANSWER
 
     def _without_slow_nodes(self) -> list[Entrant]:
         """The fastest variants that compute in integers on the CPU once more, static and dynamic, with those nodes

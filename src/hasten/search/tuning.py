@@ -74,6 +74,8 @@ def run(
         tuning.run()
         return tuning.found()
     except RunnerFailed as failed:
+        if tuning.has_answer:  # what was found until then is of use, and --resume goes on
+            tuning.conclude()
         return failed.failure
     except KeyboardInterrupt:
         if not tuning.has_answer:

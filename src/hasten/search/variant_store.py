@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.errors import HastenError, UsageError
 from hasten.core.floor import FloorState
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     from hasten.variants.variant import Variant
 
 
+# How often a profile that fails is tried.
+_MOST_LOOKS: Final = 2
+
+
 @dataclass(frozen=True, slots=True)
 class VariantRequest:
     """A variant to make: a recipe, perhaps with nodes that stay in float; or pruned."""
@@ -75,6 +80,7 @@ class VariantStore:
     kernels: Kernels = field(default_factory=Kernels)
     """hasten's own kernels, once they are built: variants name those that they need."""
     _gains: dict[tuple[str, Plan], Gains] = field(default_factory=dict)
+    _looks: Counter[tuple[str, Plan]] = field(default_factory=Counter)
     _original: Trial | None = None
     _source: Trial | None = None
 
@@ -123,6 +129,7 @@ class VariantStore:
         self.maker = VariantMaker(path, self.candidate.workload.signature, self.settings.io_types)
         self._source, self.source_graph = rewritten, read_graph(path)
         self._gains.clear()
+        self._looks.clear()
 
     def close(self) -> None:
         """End the processes that make and evaluate variants, and leave the folder."""
@@ -213,9 +220,11 @@ class VariantStore:
 
     def gains_of(self, trial: Trial, plan: Plan, seconds: float = PROFILE_SECONDS) -> Gains | None:
         """What each node gains by a variant on a plan, by profiles of both, for so long. What was measured is kept; a
-        profile that failed may have failed by chance, and is tried again where it is asked for again."""
-        found = self._gains.get((trial.variant, plan))
-        if found is None:
+        profile that failed may have failed by chance, and is tried once more where it is asked for again."""
+        key = trial.variant, plan
+        found = self._gains.get(key)
+        if found is None and self._looks[key] < _MOST_LOOKS:
+            self._looks[key] += 1
             self.tell(f"profiling {trial.variant} and the {self.source.variant}")
             original = Subject(self.candidate_of(self.source, plan), self.source_graph)
             with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
@@ -223,7 +232,7 @@ class VariantStore:
                 variant = Subject(self.candidate_of(replace(trial, path=str(path)), plan), read_graph(path))
                 found = measure_gains(self.target, original, variant, no_progress, seconds)
             if found is not None:
-                self._gains[trial.variant, plan] = found
+                self._gains[key] = found
         return found
 
     def slow_nodes(self, trial: Trial, plan: Plan, seconds: float = PROFILE_SECONDS) -> tuple[int, ...]:

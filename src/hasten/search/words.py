@@ -126,6 +126,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "untried.undecided": Phrase(_undecided, _GO_ON),
     "untried.kernels": Phrase("Kernels were not tried in {variant} for lack of time.", _GO_ON),
     "untried.rewrites-of": Phrase("Rewriting these graphs was not tried for lack of time: {variants:list}.", _GO_ON),
+    "untried.no-answer": Phrase("{trial} was not timed: it did not answer within {seconds:.0f} s.", _GO_ON),
     "untried.other-plans": Phrase("{variant} was not tried with all plans for lack of time.", _GO_ON),
     "untried.last-layer": Phrase("The last layer of {variant} was not fitted again for lack of time.", _GO_ON),
     "untried.rewrites": Phrase("The rewritten graph was not timed for lack of time.", _GO_ON),

@@ -140,3 +140,24 @@ def test_what_is_not_confirmed_ends_a_tuning_sooner() -> None:
     search = Choices(confirms=False)
     assert search.chosen() == ORIGINAL
     assert search.tried == ["v0", "v1", "v2", ORIGINAL]
+
+
+def test_a_likely_gain_gets_the_rounds_that_a_verdict_needs_however_short_the_time_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three noisy rounds left a ratio of 0.39 undecided, and the next candidate was proven in the time for two more."""
+    noisy = Behaviour(1.0, process_noise=0.1)
+    rounds = []
+    for seed in range(12):
+        behaviours = {ORIGINAL: noisy, "fast": replace(noisy, latency_ms=0.4), "alike": noisy}
+        target = SimulatedTarget(install_clock(monkeypatch), behaviours, seed)
+        links = [Link(candidate(name)) for name in (ORIGINAL, "fast")]
+        found = prove(target, links, 0.0, 0.0, lambda text: None)
+        assert not isinstance(found, Failure)
+        assert found.comparison.verdict is Verdict.FASTER
+        rounds.append(found.comparison.rounds)
+    assert max(rounds) > 3
+    target = SimulatedTarget(install_clock(monkeypatch), {ORIGINAL: Behaviour(1.0), "alike": Behaviour(1.02)})
+    slower = prove(target, [Link(candidate(name)) for name in (ORIGINAL, "alike")], 0.0, 0.0, lambda text: None)
+    assert not isinstance(slower, Failure)
+    assert slower.comparison.rounds == 3, "one that promises nothing gets no more"

@@ -13,8 +13,10 @@ import pytest
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.limits import Limit
 from hasten.core.plan import Plan
+from hasten.core.remark import remark
 from hasten.core.trial import ORIGINAL, Purpose, Status
 from hasten.measure.rounds import no_progress
+from hasten.search.candidates import NO_ANSWER
 from hasten.search.elimination import Elimination
 from hasten.search.plans import plans_to_try
 from hasten.search.search import Search
@@ -141,10 +143,19 @@ def test_where_start_up_is_limited_variants_get_a_cache_on_the_best_plan(tmp_pat
     assert [replace(plan, cache="") for plan in cached] == [Plan(threads=4)]
 
 
+def test_an_accelerator_that_hung_with_the_original_is_not_asked_again() -> None:
+    search = searched(times_with(**{INT8: {NPU: 0.5}}))
+    candidates = cast("OnPlans", search.candidates)
+    candidates.update(candidates.entrants[f"{ORIGINAL}@{NPU}"], why=remark(NO_ANSWER, seconds=10.0))
+    assert all(one.trial.plan.accelerator != "npu" for one in search._other_plans())
+
+
+@pytest.mark.parametrize(("kind", "status"), [("hang", Status.DROPPED), ("crash", Status.FAILED)])
 @pytest.mark.parametrize(("budget_s", "patience_s"), [(60.0, 10.0), (600.0, 60.0)])
 def test_an_accelerator_that_does_not_answer_takes_a_share_of_the_budget_at_most(
-    budget_s: float, patience_s: float
+    budget_s: float, patience_s: float, kind: str, status: Status
 ) -> None:
+    """One that only needs longer comes back where a search goes on."""
     waited: list[float] = []
 
     class Hanging(contextlib.nullcontext[Any]):
@@ -155,12 +166,14 @@ def test_an_accelerator_that_does_not_answer_takes_a_share_of_the_budget_at_most
             waited.append(seconds)
 
         def load(self, *_: object) -> None:
-            raise RunnerFailed(Failure("load", "hang", "No answer.", ""))
+            raise RunnerFailed(Failure("load", kind, "No answer.", ""))
 
     search = searched(times_with())
     search.budget_s = budget_s
     cast("Any", search.store).target.start = lambda plan: Hanging()
     gpu = search.enter(INT8, Plan(accelerator="gpu", threads=4))
     Search._probe(search, gpu)
-    assert gpu.trial.status is Status.FAILED
+    assert gpu.trial.status is status
     assert waited == [patience_s]
+    untried = [told.facts["trial"] for told in search.skipped if told.code == "untried.no-answer"]
+    assert untried == ([gpu.trial.id] if kind == "hang" else [])

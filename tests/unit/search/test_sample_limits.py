@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from hasten.core.errors import DataError
 from hasten.core.floor import FloorState
 from hasten.core.statistics import Interval
 from hasten.core.trial import CHOOSING, REPORTING, Trial
@@ -125,3 +126,24 @@ def test_a_tuning_that_goes_on_keeps_its_samples_whatever_the_budget_is(opened: 
     (note,) = [note for note in later.folder.notes if note.code == "search.samples-limited"]
     assert note.facts["budget_s"] == 15.0
     later.close()
+
+
+def test_where_only_a_proof_counts_as_many_samples_are_used_as_can_prove_the_floor(
+    opened: Callable[[], VariantStore],
+) -> None:
+    work = opened()
+    judge = work.judge
+    assert (judge._fewest(CHOOSING), judge._fewest(REPORTING)) == (100, 200)
+    judge._strict = True
+    assert judge._fewest(CHOOSING) == judge._fewest(REPORTING) == 381, "no loss in so many is below 1 % for sure"
+    work.close()
+
+
+@pytest.mark.parametrize("limited", [[1], "all", {CHOOSING: "many"}, {CHOOSING: 0}])
+def test_samples_of_an_earlier_run_that_are_no_numbers_are_damage(
+    limited: object, opened: Callable[[], VariantStore]
+) -> None:
+    work = opened()
+    with pytest.raises(DataError, match="in place of numbers of samples"):
+        work.judge.fit_budget(15.0, 0.01, {LIMITED: limited})
+    work.close()

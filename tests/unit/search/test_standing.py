@@ -17,6 +17,7 @@ from hasten.core.floor import FloorState
 from hasten.core.goal import Goal
 from hasten.core.limits import Limit
 from hasten.core.plan import Plan
+from hasten.core.statistics import Interval
 from hasten.core.trial import ORIGINAL, Purpose, Status, Trial
 from hasten.demo import MODEL
 from hasten.engine.model_file import file_hash
@@ -153,9 +154,29 @@ def test_a_limit_that_the_confirmation_shows_to_be_broken_gives_way_to_one_that_
         self.update(small, latency=slow)
 
     monkeypatch.setattr(SimulatedCandidates, "adopt", adopt)
+    reasons = {name: one.trial.why for name, one in elimination.candidates.entrants.items()}
     assert not confirmation._is_confirmed(small, 1.0)
+    assert {name: one.trial.why for name, one in elimination.candidates.entrants.items()} == reasons
     elimination.revive(math.inf)
     assert elimination.best.trial.variant == "quick"
+
+
+@pytest.mark.parametrize(("has_data", "until"), [(False, math.inf), (True, -math.inf)])
+def test_one_that_breaks_a_limit_does_not_give_way_to_those_that_nobody_can_judge(
+    has_data: bool, until: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = Limit(latency_ms=5.0)
+    truths = [Truth(ORIGINAL, 10.0, size=100), Truth("threads", 5.2, size=100), Truth("int8", 2.0, size=101)]
+    elimination, _ = raced(truths, limit=limit, goal=Goal.SIZE, most_rounds=1)
+    int8 = next(one for one in elimination.candidates.entrants.values() if one.trial.variant == "int8")
+    elimination.candidates.update(int8, floor=FloorState.NOT_JUDGED, status=Status.TIMED)
+    settings = SearchSettings(goal=Goal.SIZE, limit=limit)
+    confirmation, _ = confirmed(monkeypatch, elimination, settings, proof(Verdict.FASTER, 0.5))
+    confirmation.until, confirmation.search.has_data = until, has_data  # type: ignore[misc]
+    threads = next(one for one in elimination.candidates.entrants.values() if one.trial.variant == "threads")
+    elimination.candidates.update(threads, latency=Interval(5.2, 5.15, 5.25))
+    assert not elimination.fits(threads)
+    assert confirmation._is_confirmed(threads, 1.0)
 
 
 @pytest.fixture
@@ -173,15 +194,27 @@ def candidates_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
         yield made
 
 
-def test_an_original_that_fails_once_races_on_and_one_that_fails_again_ends_the_race(candidates_of: Any) -> None:
-    candidates, fast = candidates_of(Behaviour(1.0, fails={1: "load", 3: "load"}))
-    for _ in range(3):
+def test_an_original_that_fails_now_and_then_races_on_and_one_that_fails_twice_in_a_row_ends_the_race(
+    candidates_of: Any,
+) -> None:
+    candidates, fast = candidates_of(Behaviour(1.0, fails=dict.fromkeys((1, 3, 4), "load")))
+    for _ in range(4):
         candidates.run_round([fast], 0.1)
     assert candidates.is_timed(fast)
     assert set(candidates.base.trial.levels) & set(fast.trial.levels) == {1, 3}
     with pytest.raises(RunnerFailed):
         candidates.run_round([fast], 0.1)
     assert fast.trial.status is not Status.FAILED
+    assert candidates.base.trial.status is not Status.FAILED
+
+
+def test_an_original_that_an_earlier_run_has_timed_may_fail_once_too(candidates_of: Any) -> None:
+    candidates, fast = candidates_of(Behaviour(1.0, fails={0: "load"}))
+    candidates.update(candidates.base, levels={1: 0.0})
+    candidates.run_round([fast], 0.1)
+    candidates.run_round([fast], 0.1)
+    assert candidates.base.trial.status is not Status.FAILED
+    assert candidates.is_timed(fast)
 
 
 def test_a_lost_device_fails_nobody(candidates_of: Any) -> None:

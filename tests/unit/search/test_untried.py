@@ -17,7 +17,7 @@ from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.core.session import read_session
 from hasten.core.trial import NOTHING, ORIGINAL, Stage, Status, Trial
-from hasten.search.candidates import NOT_CONFIRMED, Candidates
+from hasten.search.candidates import NO_ANSWER, NOT_CONFIRMED, Candidates
 from hasten.search.facts import BestSoFar
 from hasten.search.folder import SESSION, TUNE, SearchFolder
 from hasten.search.search import Search
@@ -28,6 +28,8 @@ from tests.unit.search.simulated_race import BROKEN, FAR, Truth, raced
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from hasten.core.remark import Remark
 
 RECIPES = ("float16", "static_int8", "static_int8_mse")
 
@@ -103,12 +105,14 @@ def test_combinations_are_counted() -> None:
     assert told == remark("untried.combinations", count=6, total=9)
 
 
-def test_who_was_not_confirmed_gets_another_chance_where_a_search_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "why", [remark(NOT_CONFIRMED, verdict="undecided", ratio=0.9), remark(NO_ANSWER, seconds=10.0)]
+)
+def test_who_was_not_confirmed_or_did_not_answer_gets_another_chance_where_a_search_goes_on(
+    why: Remark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hasten.search.candidates._stamp", lambda path: None)
     target = SimulatedTarget(install_clock(monkeypatch), {ORIGINAL: Behaviour(2.0), "fast": Behaviour(1.0)})
-    why = remark(NOT_CONFIRMED, verdict="undecided", ratio=0.9)
     dropped = Trial("fast", status=Status.DROPPED, stage=Stage.FINAL, floor=FloorState.KEPT, why=why, levels={1: 0.0})
     slower = Trial("slow", status=Status.DROPPED, why=remark("trial.slower", ratio=2.0, than="fast"))
     with closing(SearchFolder(tmp_path / "out", TUNE, {})) as folder:

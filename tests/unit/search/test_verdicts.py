@@ -292,3 +292,6 @@ def test_a_choice_on_an_accelerator_is_measured_by_the_cpu_and_not_by_itself(
     assert (found.standing, found.remark.code) == (standing, code)
     assert "beats the chosen plan" not in BOOK.text(found.remark)
     assert BOOK.text(found.remark).startswith("The choice runs on the NPU: 2.00 ms")
+    gpu = trial(ORIGINAL, 80.0, Plan(accelerator="gpu", threads=2), status=Status.DROPPED)
+    beside = verdicts([BASE, npu, *on_cpu, gpu], npu)["accelerators"]
+    assert BOOK.text(beside.remark).endswith("GPU: 80.0 ms (40× slower).")

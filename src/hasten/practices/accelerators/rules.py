@@ -233,7 +233,7 @@ def _may_be_faster(row: AcceleratorRow) -> bool:
 
 def verdict(known: Evidence) -> Finding:
     """Whether an accelerator beats the choice of a tuning; of a choice that runs on one, whether that pays."""
-    if not known.best.plan.runs_on_cpu:
+    if known.best.plan.accelerator != "cpu":
         return _of_the_choice(known)
     tried = _fastest_of_each([trial for trial in known.trials if trial.plan.accelerator != "cpu"])
     if not tried:
@@ -262,6 +262,8 @@ def _yardstick(known: Evidence) -> Trial:
 
     Where other programs keep more threads from being chosen, their gain is still not the accelerator's.
     """
+    if not known.best.plan.runs_on_cpu:  # but on a delegate of the user's own
+        return known.best
     alike = [one for one in _on_cpu(known) if one.plan.kernel == known.best.plan.kernel]
     return min([known.best, *alike], key=lambda one: one.median_ms)
 
@@ -269,12 +271,15 @@ def _yardstick(known: Evidence) -> Trial:
 def _of_the_choice(known: Evidence) -> Finding:
     """The chosen model on its accelerator against the same model on the CPU."""
     best, on_cpu = known.best, _on_cpu(known)
+    elsewhere = [one for one in known.trials if one.plan.accelerator not in ("cpu", best.plan.accelerator)]
     facts: dict[str, Any] = {"name": best.plan.accelerator, "median_ms": best.median_ms}
+    facts["rows"] = [_row(trial, best) for trial in _fastest_of_each(elsewhere)]
     if not on_cpu:
         return Finding(NAME, Standing.UNDECIDED, remark("accelerators.choice-alone", **facts))
     than = min(on_cpu, key=lambda one: one.median_ms)
-    facts |= {"cpu_ms": than.median_ms, "threads": than.plan.threads}
-    if known.verdict_on(best, than) is Verdict.UNDECIDED:
+    undecided = known.verdict_on(best, than) is Verdict.UNDECIDED
+    facts |= {"cpu_ms": than.median_ms, "threads": than.plan.threads, "undecided": undecided}
+    if undecided:
         return Finding(NAME, Standing.UNDECIDED, remark("accelerators.choice-undecided", **facts))
     return Finding(NAME, Standing.GOOD, remark("accelerators.choice", **facts))
 

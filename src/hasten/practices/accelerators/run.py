@@ -208,7 +208,7 @@ def _cached_start_ms(entry: _Entry, folder: str, effort: Effort) -> float | None
 
 
 def _time(entries: list[_Entry], whole: Schedule, effort: Effort) -> None:
-    """Rounds until the time is up, one at least; after the first only for the promising."""
+    """Rounds until the time is up, one at least; those that are decided, or slower by far, get no more."""
     runnable = [entry for entry in entries if entry.failure is None]
     rounds = Rounds(effort.target, [entry.candidate for entry in runnable])
 

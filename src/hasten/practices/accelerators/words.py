@@ -193,7 +193,13 @@ def _chosen(facts: Mapping[str, Any]) -> str:
     here = f"The choice runs on the {facts['name'].upper()}: {milliseconds(facts['median_ms'])}"
     if "cpu_ms" not in facts:
         return f"{here}. The same model was not timed on the CPU."
-    return f"{here}; on the CPU with {several(facts['threads'], 'thread')}: {milliseconds(facts['cpu_ms'])}."
+    doubt = " Which is faster is undecided." if facts["undecided"] else ""
+    return f"{here}; on the CPU with {several(facts['threads'], 'thread')}: {milliseconds(facts['cpu_ms'])}.{doubt}"
+
+
+def _chosen_and_raced(facts: Mapping[str, Any]) -> str:
+    others = facts["rows"]
+    return f"{_chosen(facts)} {_raced({'rows': others})}" if others else _chosen(facts)
 
 
 def _open(facts: Mapping[str, Any]) -> str:
@@ -268,9 +274,9 @@ PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.undecided": Phrase(
         lambda facts: f"Whether {_open(facts)} {_beaten(facts)} is undecided. {_raced(facts)}", _IDLE
     ),
-    "accelerators.choice": Phrase(_chosen),
-    "accelerators.choice-alone": Phrase(_chosen, _IDLE),
-    "accelerators.choice-undecided": Phrase(lambda facts: f"{_chosen(facts)} Which is faster is undecided.", _IDLE),
+    "accelerators.choice": Phrase(_chosen_and_raced),
+    "accelerators.choice-alone": Phrase(_chosen_and_raced, _IDLE),
+    "accelerators.choice-undecided": Phrase(_chosen_and_raced, _IDLE),
     "accelerators.none-faster": Phrase(lambda facts: f"No accelerator beats {_beaten(facts)}. {_raced(facts)}"),
 }
 BOOK: Final = Phrasebook(PHRASES, doubts.PHRASES)

@@ -19,6 +19,7 @@ from hasten.core.floor import FloorState
 from hasten.core.pareto import pareto_front
 from hasten.core.remark import Remark, remark
 from hasten.evaluate.accuracy_limit import limit_state, may_be_chosen, samples_to_decide
+from hasten.measure.race import OUT_OF_THE_RACE
 from hasten.practices.choose.facts import ChooseFound, ModelRow, Place, Source
 from hasten.practices.practice import not_examined
 
@@ -401,7 +402,9 @@ def _own_by_speed(own: ModelRow, others: Sequence[ModelRow]) -> Finding:
 
 
 def _is_faster(row: ModelRow, than: ModelRow) -> bool:
-    """Whether the intervals prove it; one round, which has none, proves what no load on the machine explains."""
+    """Whether the intervals prove it; one round, which has none, proves what decides in the race: what no load on the
+    machine explains, which slows models on the same plan alike."""
     if row.latency is None or than.latency is None:
         return False
-    return row.latency.high < than.latency.low or row.median_ms * BEYOND_LOAD < than.median_ms
+    factor = OUT_OF_THE_RACE if row.plan == than.plan else BEYOND_LOAD
+    return row.latency.high < than.latency.low or row.median_ms * factor < than.median_ms

@@ -72,11 +72,12 @@ def row_words(facts: Mapping[str, Any]) -> str:
 def _take(facts: Mapping[str, Any]) -> str:
     kept, undecided = facts["kept"], facts.get("undecided", 0)
     is_open = facts.get("verdict") == FloorState.UNDECIDED.value
-    keep = "may keep" if undecided == kept else "keep or may keep" if undecided else "keeps" if kept == 1 else "keep"
+    keep = "keeps" if kept == 1 else "keep"
+    by = "" if not undecided else " by its estimate" if kept == 1 else " by their estimates"
     limits = _limits(facts["limits"])
-    reason = _GOALS[facts["goal"]].format(kept=several(kept, "candidate"), keep=keep, limits=limits)
+    reason = _GOALS[facts["goal"]].format(kept=several(kept, "candidate"), keep=keep, limits=f"{limits}{by}")
     if kept == 1 and limits:
-        reason = f"It is the only one of {several(facts['count'], 'candidate')} that {keep} {limits}."
+        reason = f"It is the only one of {several(facts['count'], 'candidate')} that {keep} {limits}{by}."
     doubt = " Whether it keeps the accuracy is undecided." if is_open else ""
     return f"Take {facts['name']}: {row_words(facts)}. {reason}{doubt}"
 

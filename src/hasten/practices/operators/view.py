@@ -81,7 +81,8 @@ def _tried_data(one: Tried) -> dict[str, Any]:
 def _facts(found: OperatorsFound) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("model", f"{PurePath(found.model.path).name}, {found.plan.describe()}")]
     if found.invoke_ms:
-        rows.append(("profiled", f"{milliseconds(found.invoke_ms)} a run, {percent(found.seen)} of it in operators"))
+        seen = percent(min(1.0, found.seen))  # older sessions have it as a part of a run without profiling
+        rows.append(("profiled", f"{milliseconds(found.invoke_ms)} a run, {seen} of it in operators"))
     if found.layers:
         counted = sum(layer.ms for layer in found.layers)
         rows.append(("counted", f"{milliseconds(counted)} in {several(len(found.layers), 'layer')}, by OpenVINO"))

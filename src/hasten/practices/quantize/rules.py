@@ -146,7 +146,7 @@ def _chosen(known: Evidence) -> Finding:
     against the best of the originals where none runs there."""
     best = known.before_rewriting(known.best)
     told = chosen_remark(best, known.base)
-    if best.plan == known.base.plan and best.against is not None:
+    if best.plan == known.base.plan and not best.source and best.against is not None:
         return Finding(NAME, _STANDINGS[best.against.verdict], told)
     rest = [trial for trial in known.originals if trial.latency is not None and trial.may_be_chosen]
     other = known.on_same_plan(best) or min(rest, key=lambda trial: trial.median_ms, default=known.base)

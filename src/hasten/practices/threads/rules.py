@@ -303,14 +303,13 @@ def finding_of(found: ThreadsFound) -> Finding:
     load = next((doubt for doubt in doubts_of(found) if doubt.code == doubts.OTHER_LOAD), None)
     busy = {} if load is None else {"others": load.facts.get("cores", 0.0)}
     facts = {**choice.why.facts, **busy}
-    # What took the lead is proven; what did not may only lack rounds.
-    unsure = [step.option for step in choice.steps if not step.sure and not step.took_the_lead]
-    if found.current in unsure or (choice.option == found.current and unsure):
-        return Finding(NAME, Standing.UNDECIDED, Remark(choice.why.code, facts))
+    # What took the lead is proven, and what is slower next to other work is refused for good; the rest may lack rounds.
+    refused = [step for step in choice.steps if not step.took_the_lead and step.refused is not Refusal.SLOWER_BESIDE]
+    unsure = [step.option for step in refused if not step.sure]
     if choice.option == found.current:
-        return Finding(NAME, Standing.GOOD, Remark(choice.why.code, facts))
+        return Finding(NAME, Standing.UNDECIDED if unsure else Standing.GOOD, Remark(choice.why.code, facts))
     told = Remark(choice.why.code, {**facts, "use": choice.option.plan_text()})
-    return Finding(NAME, Standing.TO_DO, told)
+    return Finding(NAME, Standing.UNDECIDED if found.current in unsure else Standing.TO_DO, told)
 
 
 def verdict(known: Evidence) -> Finding:

@@ -195,7 +195,7 @@ def test_what_is_undecided_says_how_many_samples_would_decide() -> None:
     limits, rows = Limits(accuracy=0.5), (counted(FAST, 56, 100), counted(MIDDLE, 80, 100))
     told = document(found(limits, rows))
     assert told["chosen"] == FAST.name
-    assert "the fastest of 2 candidates that keep or may keep accuracy ≥ 50.0 % top-1" in told["why"]
+    assert "the fastest of 2 candidates that keep accuracy ≥ 50.0 % top-1 by their estimates" in told["why"]
     assert "Whether it keeps the accuracy is undecided." in told["why"]
     assert "samples would decide" in told["remarks"][0]["text"]
     sure = document(replace(found(limits, rows), strict=True))
