@@ -81,7 +81,7 @@ class GraphStages:
             left_out = []
             for entrant in self._fastest_variants():
                 if search.until - time.monotonic() < _REWRITE_SECONDS:
-                    left_out.append(entrant.trial.variant)
+                    left_out += [entrant.trial.variant] if self.rewriter.applies(self._variant_of(entrant)) else []
                 else:
                     pairs += self._entered(entrant, [self.rewriter.rewritten(self._variant_of(entrant))])
             search.skipped += [remark("untried.rewrites-of", variants=left_out)] if left_out else []

@@ -63,14 +63,22 @@ class Rewriter:
         exact = [rewrite for rewrite in REWRITES if rewrite.tolerance == EXACT]
         return self._made(source, REWRITTEN, [REWRITES, exact])
 
+    def applies(self, source: Trial) -> bool:
+        """Whether any rewrite applies to a model."""
+        model = self._read(source)
+        return model is not None and bool(apply(model, REWRITES))
+
     def kernels_for(self, source: Trial) -> list[Rewrite]:
         """The kernels that apply to a model, one kind after the other."""
+        model = self._read(source)
+        return [] if model is None else [rewrite for rewrite in self.store.kernels.rewrites if apply(model, [rewrite])]
+
+    def _read(self, source: Trial) -> EditedModel | None:
         try:
-            model = EditedModel.read(Path(source.path))
+            return EditedModel.read(Path(source.path))
         except ModelError as error:
             self._note(error)
-            return []
-        return [rewrite for rewrite in self.store.kernels.rewrites if apply(model, [rewrite])]
+            return None
 
     def with_kernels(self, source: Trial) -> list[Trial]:
         """A model with all kernels that apply; where those are several, with each alone as well."""

@@ -433,13 +433,18 @@ class Search:
             if self.is_recipe(entrant.trial) and self.candidates.is_timed(entrant) and not entrant.trial.is_refused
         ]
         fastest: dict[Kernels, Trial] = {}
-        # Dynamic ranges cost time in each run: no match for static ones that keep the floor.
-        static = self.is_recipe(self.best.trial) and recipe_from_name(self.best.trial.recipe).is_static_int8
         for entrant in sorted(entrants, key=self.candidates.order):
             recipe = recipe_from_name(entrant.trial.recipe)
-            if entrant.trial.plan.runs_on_cpu and (recipe.is_static_int8 or (recipe.is_int8 and not static)):
+            if entrant.trial.plan.runs_on_cpu and recipe.is_int8:
                 fastest.setdefault(recipe.kernels, entrant.trial)
-        return [made for trial in fastest.values() for made in self._without_slow_nodes_of(trial)]
+        found: list[Entrant] = []
+        for trial in sorted(fastest.values(), key=lambda trial: not _is_static(trial)):
+            # Dynamic ranges cost time in each run: no match for static ones that lead.
+            if _is_static(trial) or not _is_static(self.best.trial):
+                made = self._without_slow_nodes_of(trial)
+                self.elimination.settle(made, self.until, 1)
+                found += made
+        return found
 
     def _without_slow_nodes_of(self, trial: Trial) -> list[Entrant]:
         request = VariantRequest(trial.recipe, purpose=Purpose.SLOW_NODES, parent=trial.variant)
@@ -455,17 +460,21 @@ class Search:
         return self._made(replace(request, float_nodes=nodes), [trial.plan]) if nodes else []
 
     def _crosses(self) -> list[Entrant]:
-        """The best variants with the plans that came close to the best one's, with the original or with the fastest."""
+        """The best variants with the plans that came close to the best one's, with the original or with one of them."""
         timed = [one for one in self.candidates.entrants.values() if self.candidates.is_timed(one)]
         kept = [one for one in timed if one.is_racing and not one.trial.computes_as_original]
         kept = sorted(kept, key=self.candidates.order)
         variants = list(dict.fromkeys(entrant.trial.variant for entrant in kept))[:BEST_VARIANTS]
         near: dict[Plan, None] = {}
-        for name in (ORIGINAL, *variants[:1]):
+        for name in (ORIGINAL, *variants):
             on_plans = {one.trial.plan: self.candidates.on_plan(one) for one in timed if one.trial.variant == name}
             best = min(on_plans.values())
             near |= {plan: None for plan, relative in on_plans.items() if relative < best + _NEAR_PLAN}
         return [self.enter(variant, plan) for variant in variants for plan in near]
+
+
+def _is_static(trial: Trial) -> bool:
+    return bool(trial.recipe) and recipe_from_name(trial.recipe).is_static_int8
 
 
 def _quickest_ms(runner: RunnerClient, enough_ms: float) -> float:

@@ -134,7 +134,7 @@ def test_a_leader_that_fails_in_the_race_leaves_those_it_pushed_out_in_it() -> N
             if self.number == 4:
                 self.update(self.entrants[f"first@{Plan().describe()}"], status=Status.FAILED)
 
-    truths = [Truth(ORIGINAL, 1.0), Truth("first", 0.4), Truth("second", 0.7), Truth("third", 0.41, drop=0.5)]
+    truths = [Truth(ORIGINAL, 1.0), Truth("first", 0.4), Truth("second", 0.9), Truth("third", 0.41, drop=0.5)]
     candidates = Failing(truths, 0.001, 0)
     candidates.update(candidates.base, **KEPT)
     elimination = Elimination(candidates, cast("Guard", TrueGuard(candidates)), Limit(), lambda text: None)

@@ -127,7 +127,7 @@ def test_without_time_for_other_plans_that_is_told() -> None:
 
 def test_plans_near_the_best_of_the_fastest_variant_are_crossed_too() -> None:
     times = times_with()
-    times["float16"] = {**times[INT8], "cpu, 2 threads": 1.6, "cpu, 4 threads": 1.8}
+    times["float16"] = {**times[INT8], "cpu, 2 threads": 1.6, "cpu, 4 threads": 1.79}
     search = searched(times)
     search.elimination.settle([search.enter("float16", Plan(threads=4)), *search._other_plans()], FAR)
     search.elimination.settle(search._crosses(), FAR)
