@@ -60,7 +60,7 @@ ssh-devices:
 	--no-install-recommends openssh-server proot qemu-user-static > /dev/null; } || \
 	echo "the packages could not be installed: tests of devices behind ssh will be skipped"
 
-readme: $(READY) ## renew the outputs that the README shows (on an idle machine; about six minutes)
+readme: $(READY) ## renew the outputs in README.md and docs/tour.md (on an idle machine; about six minutes)
 	$(BIN)/python -m scripts.refresh_readme
 
 format: $(READY) ## let ruff mend what it can
@@ -81,7 +81,7 @@ bench-trust: $(READY) ## results on a quiet and on a busy machine, against the t
 bench-faults: $(READY) ## planted problems and damaged files (as root, on an idle machine; about 30 minutes)
 	$(BIN)/python -m benchmarks faults damaged_files robust
 
-tables: $(READY) ## write the README's tables from benchmarks/results, and docs/options.md
+tables: $(READY) ## write the tables of README.md and docs/benchmarks.md from benchmarks/results, and docs/options.md
 	$(BIN)/python -m scripts.refresh_tables
 
 $(READY): pyproject.toml

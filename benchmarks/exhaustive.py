@@ -3,13 +3,14 @@ means, and nothing of the search itself.
 
 Its variants: the model as it is and rewritten; every recipe of it, and of the rewritten model where that is faster on
 some plan; static and dynamic int8 without the nodes that integers slow down there, by a profile for each number of
-threads; and whatever of these keeps the floor near the best with its own graph rewritten. Each is timed with every plan
-in fresh processes of its own. A cell is cut short after its first second where it takes more than three times as long
-as the original on its best CPU plan, which keeps the floor. Accuracies are measured wherever a cell could be the best:
-in the order of their times, until cells are slower than the fastest that keeps the floor by more than the noise of
-their times. Of variants without slow nodes, recipes with the same kernels follow where the first one would be the best
-and breaks the floor. The fastest that keep it meet once more in interleaved rounds, one of each kind, as recipes with
-the same kernels would fill all places with copies of one candidate: the winner is the grid's best.
+threads, on the CPU; and whatever of these keeps the floor near the best with its own graph rewritten. Each other one is
+timed with every plan, all in fresh processes of their own. A cell is cut short after its first second where it takes
+more than three times as long as the original on its best CPU plan, which keeps the floor. Accuracies are measured
+wherever a cell could be the best: in the order of their times, until cells are slower than the fastest that keeps the
+floor by more than the noise of their times. Of variants without slow nodes, recipes with the same kernels follow where
+the first one would be the best and breaks the floor. The fastest that keep it meet once more in interleaved rounds, one
+of each kind, as recipes with the same kernels would fill all places with copies of one candidate: the winner is the
+grid's best.
 
 Mixes for the sake of the floor are no cells: there are as many as subsets of the nodes.
 """
@@ -215,10 +216,10 @@ class Grid:
             self._time(trial, self.plans)
         for trial in made:
             if trial.path and trial.recipe in _PROFILED:
-                for plan in self.plans:
-                    if plan.runs_on_cpu and plan.kernel == "delegate" and (nodes := self.store.slow_nodes(trial, plan)):
-                        request = VariantRequest(trial.recipe, nodes, Purpose.SLOW_NODES, trial.variant)
-                        self._time(self.store.make(request), self.plans)
+                plans = [plan for plan in self.plans if plan.runs_on_cpu and plan.kernel == "delegate"]
+                for nodes in [nodes for plan in plans for nodes in self.store.slow_nodes(trial, plan)]:
+                    request = VariantRequest(trial.recipe, nodes, Purpose.SLOW_NODES, trial.variant)
+                    self._time(self.store.make(request), plans)
 
     def _time(self, trial: Trial, plans: Sequence[Plan]) -> None:
         """A variant on plans, unless it has those cells; one that cannot be made has none."""

@@ -1,6 +1,6 @@
-"""Run the README's commands and put what they print below them. Run it on an idle machine: `make readme`.
+"""Run the commands of README.md and docs/tour.md and put what they print below them: `make readme`, on an idle machine.
 
-Only commands that show an output in the README are run, in their order, in one new folder, as a reader would run them;
+Only commands that show an output there are run, in their order, in one new folder, as a reader would run them;
 with arguments (`app quantize`), only those commands. The picture of the report is that of the tuning shown above it.
 """
 
@@ -18,18 +18,20 @@ import numpy as np
 from hasten import demo
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "tour.md")
 PICTURE = ROOT / "docs" / "report.png"
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
 def main() -> int:
     """Renew every output; a command that fails ends the work and changes nothing."""
-    text = README.read_text(encoding="utf-8")
+    texts = {document: document.read_text(encoding="utf-8") for document in DOCUMENTS}
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder))
-        renewed = _CONSOLE.sub(lambda match: f"```console\n{_renewed(match[1], Path(folder))}```", text)
-        README.write_text(renewed, encoding="utf-8")
+        for document, text in texts.items():
+            texts[document] = _CONSOLE.sub(lambda match: f"```console\n{_renewed(match[1], Path(folder))}```", text)
+        for document, text in texts.items():
+            document.write_text(text, encoding="utf-8")
         return renew_picture(Path(folder))
 
 
@@ -43,7 +45,7 @@ def renew_picture(folder: Path) -> int:
 
 
 def prepare(folder: Path) -> None:
-    """What the README's reader has at hand: the program of its example, and a picture."""
+    """What the reader has at hand: the program of the example, and a picture."""
     (folder / "app.py").write_bytes((ROOT / "docs" / "app.py").read_bytes())
     with np.load(demo.DATA) as data:
         np.save(folder / "image.npy", data["x"][:1].astype(np.float32))

@@ -1,7 +1,9 @@
-"""Write the README's tables of figures from benchmarks/results, and docs/options.md: `make tables`.
+"""Write the tables of figures in README.md and docs/benchmarks.md from benchmarks/results, and docs/options.md.
+
+Run it with `make tables`.
 
 Each row and table names the date and the commit of its run. A benchmark without a result has no row. A test fails where
-the README and the results differ.
+the documents and the results differ.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     """What was measured, what was found, what was wanted; marked where it is known to be missed."""
 
 ROOT: Final = Path(__file__).parents[1]
-README: Final = ROOT / "README.md"
+DOCUMENTS: Final = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
 OPTIONS: Final = ROOT / "docs" / "options.md"
 RESULTS: Final = ROOT / "benchmarks" / "results"
 _PLACE: Final = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", flags=re.DOTALL)
@@ -65,15 +67,16 @@ class Results:
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
-def refreshed(readme: str, results: Results) -> str:
-    """The README with its tables written anew."""
-    return _PLACE.sub(lambda place: f"{place[1]}{TABLES[place[2]](results)}{place[3]}", readme)
+def refreshed(text: str, results: Results) -> str:
+    """A document with its tables written anew."""
+    return _PLACE.sub(lambda place: f"{place[1]}{TABLES[place[2]](results)}{place[3]}", text)
 
 
 def main() -> int:
     """Write them."""
-    text = README.read_text(encoding="utf-8")
-    README.write_text(refreshed(text, Results(RESULTS)), encoding="utf-8")
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        document.write_text(refreshed(text, Results(RESULTS)), encoding="utf-8")
     OPTIONS.write_text(page(), encoding="utf-8")
     return 0
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
     from types import TracebackType
     from typing import TypedDict
 
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 # A line of the summary is a property of its test; what follows the dot is the verdict.
 _PROPERTY = "hasten"
 _COLORS = {"failed": "red", "slower": "red", "undecided": "yellow"}
+_PASSED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -92,6 +93,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("hasten")
         if skip and item.get_closest_marker("hasten") is not None:
             item.add_marker(pytest.mark.skip(reason="--hasten-skip"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep with the test whether its body passed, for fixtures that end after it."""
+    report = yield
+    if call.when == "call":
+        item.stash[_PASSED] = report.passed
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -122,13 +134,19 @@ def hasten(request: pytest.FixtureRequest) -> Hasten:
 
 
 @pytest.fixture
-def hasten_watch() -> Iterator[Watching]:
-    """Watches the test, and fails it for faults around the model; `hasten_watch.allow` may name rules to let pass."""
+def hasten_watch(request: pytest.FixtureRequest) -> Iterator[Watching]:
+    """Watches the test, and fails it for faults around the model; `hasten_watch.allow` may name rules to let pass.
+
+    A test that passes without running a model fails as well, unless `not examined` is allowed.
+    """
     from hasten.api import watch
+    from hasten.core.finding import Standing
 
     with watch() as seen:
         yield seen
-    seen.check()
+    # A test that was skipped or failed may have ended before its model.
+    passed = request.node.stash.get(_PASSED, False)
+    seen.check(allow=() if passed else (Standing.NOT_EXAMINED.value,))
 
 
 class Hasten:

@@ -203,6 +203,18 @@ def test_a_folder_that_cannot_be_made(there: SshDevice) -> None:
     assert "folder" in failure.hint
 
 
+def test_a_folder_with_other_files_is_left_alone(there: SshDevice, tmp_path: Path) -> None:
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "mine.wav").touch()
+    device = replace(there, folder=str(tmp_path))
+    failure = failure_of(device)
+    assert failure.kind == "target"
+    assert f'folder = "{tmp_path}/hasten"' in failure.hint
+    with contextlib.closing(SshTarget("device", device)) as target, pytest.raises(RunnerFailed):
+        target.transport.clean()
+    assert [path.name for path in tmp_path.rglob("*")] == ["samples", "mine.wav"]
+
+
 def test_a_login_that_starts_nothing(tmp_path: Path, there: SshDevice) -> None:
     with server_that_does(tmp_path, "echo This account is closed.", "exit 1") as server:
         failure = failure_of(replace(there, config=str(server.config)))
@@ -553,14 +565,12 @@ def test_one_machine_is_as_fast_by_ssh(target: SshTarget, model: Path) -> None:
 # Installing.
 
 
-def test_an_installation_that_fails_brings_what_pip_said(there: SshDevice, tmp_path: Path) -> None:
-    """A device whose python3 has no venv. Its home has a python3 of ours first in the path."""
+def failed_installation(there: SshDevice, tmp_path: Path, venv: str) -> tuple[Failure, list[str]]:
+    """How an installation fails, and what was told, on a device whose python3 does this to make an environment."""
     folder = tmp_path / "bin"
     folder.mkdir()
     python = folder / "python3"
-    python.write_text(
-        f'#!/bin/sh\ncase "$*" in *venv*) echo no module named venv >&2; exit 1;; esac\nexec {sys.executable} "$@"\n'
-    )
+    python.write_text(f'#!/bin/sh\ncase "$*" in *venv*) {venv}; exit;; esac\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     lines = (f'PATH={shlex.quote(str(folder))}:"$PATH"', "export PATH", 'exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"')
     server_folder = tmp_path / "server"
@@ -573,9 +583,21 @@ def test_an_installation_that_fails_brings_what_pip_said(there: SshDevice, tmp_p
             told: list[str] = []
             with pytest.raises(RunnerFailed) as caught:
                 target.transport.install(told.append)
-    assert caught.value.failure.log == ("no module named venv",)
+    return caught.value.failure, told
+
+
+def test_an_installation_that_fails_brings_what_pip_said(there: SshDevice, tmp_path: Path) -> None:
+    failure, told = failed_installation(there, tmp_path, "echo no module named venv >&2; exit 1")
+    assert failure.log == ("no module named venv",)
     assert told == ["no module named venv"]
-    assert "python3-venv" in caught.value.failure.hint
+    assert "python3-venv" in failure.hint
+
+
+def test_an_installation_leaves_no_downloads_in_the_account(empty: SshDevice, tmp_path: Path) -> None:
+    """An environment whose Python says what it was asked to do, and does nothing."""
+    speaking = "mkdir -p venv/bin; (echo '#!/bin/sh'; echo 'echo \"$@\"; exit 1') > venv/bin/python"
+    _, told = failed_installation(empty, tmp_path, f"{speaking}; chmod 755 venv/bin/python")
+    assert "--no-cache-dir" in told[0].split()
 
 
 @pytest.mark.slow

@@ -119,10 +119,10 @@ def test_samples_are_sent_once(
     sent: list[int] = []
     ask = ProcessLink.ask
 
-    def counted(self: ProcessLink, request: Message, *, stage: str, seconds: float) -> Message:
+    def counted(self: ProcessLink, request: Message, *, stage: str, seconds: float, most_bytes: int = 0) -> Message:
         if request.body["request"] == "evaluate_many":
             sent.append(len(request.frames))
-        return ask(self, request, stage=stage, seconds=seconds)
+        return ask(self, request, stage=stage, seconds=seconds, most_bytes=most_bytes)
 
     monkeypatch.setattr(ProcessLink, "ask", counted)
     path = write_model(example_models.mobilenet_like(8))

@@ -57,9 +57,9 @@ def hasten(*arguments: str | Path, cwd: Path | None = None, environment: dict[st
 
 def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
     """Begin a command, in a process group of its own as a shell would."""
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": _ENVIRONMENT, **options}
     return subprocess.Popen(
-        _command(*arguments), text=True, start_new_session=True, stdin=subprocess.DEVNULL, env=_ENVIRONMENT, **streams
+        _command(*arguments), text=True, start_new_session=True, stdin=subprocess.DEVNULL, **options
     )
 
 

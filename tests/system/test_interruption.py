@@ -88,6 +88,34 @@ def test_a_killed_parent_leaves_no_runner() -> None:
     wait_until_gone(seen)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_system_ends_a_search_as_control_c_does(tmp_path: Path, number: signal.Signals) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    environment = {**os.environ, "TMPDIR": str(place)}
+    process = start("quantize", MODEL, "-o", tmp_path / "out", env=environment)
+    children: list[str] = []
+    while not (children and any(place.glob("hasten-*/hasten-*"))):  # the quantizer is at work
+        assert process.poll() is None
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for _ in range(2):  # as `timeout` and a closed terminal do
+        process.send_signal(number)
+    _, errors = finish(process, QUICKLY_SECONDS)
+    assert process.returncode == 128 + number
+    assert "Interrupted" in errors
+    assert "Traceback" not in errors
+    assert list(place.iterdir()) == []
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_signal_that_is_ignored_stays_ignored() -> None:
+    process = start("bench", MODEL, *QUICK, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    wait_for_runners(process, 1)
+    process.send_signal(signal.SIGHUP)
+    finish(process, 60)
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize("runners", [1, 2], ids=["the first", "a later one"])
 def test_a_killed_runner_is_a_failure_or_a_doubt(runners: int) -> None:
     process = start("bench", MODEL, "--seconds", "5", "--json")

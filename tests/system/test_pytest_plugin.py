@@ -52,7 +52,7 @@ TESTS = f"""
         pass
 
     def test_watched(hasten_watch):
-        assert hasten_watch.allow == ()
+        hasten_watch.allow = ("not examined",)
 
     def test_plain():
         pass
@@ -123,6 +123,48 @@ def test_who_does_not_use_it_does_not_pay_for_it(project: Path) -> None:
         "hasten.pytest_plugin",
     }
     assert not {"numpy", "rich", "ai_edge_litert"} & set(loaded)
+
+
+def test_only_a_test_that_passes_must_have_run_its_model(tmp_path: Path) -> None:
+    test = """
+        import unittest
+
+        import pytest
+
+        def test_import(hasten_watch):
+            pytest.importorskip("no_such_package")
+
+        def test_skip(hasten_watch):
+            pytest.skip("no camera")
+
+        def test_xfail(hasten_watch):
+            pytest.xfail("not yet")
+
+        def test_fails_before_its_model(hasten_watch):
+            assert False
+
+        @pytest.fixture
+        def broken(hasten_watch):
+            raise RuntimeError("no set-up")
+
+        def test_set_up(broken):
+            pass
+
+        @pytest.mark.usefixtures("hasten_watch")
+        class TestOld(unittest.TestCase):
+            def test_skip(self):
+                self.skipTest("no camera")
+
+        def test_runs_no_model(hasten_watch):
+            pass
+    """
+    (tmp_path / "test_pipeline.py").write_text(textwrap.dedent(test))
+    code, shown = pytest_in(tmp_path, "-q")
+    assert code == 1
+    assert "1 failed, 1 passed, 3 skipped, 1 xfailed, 2 errors" in shown, shown
+    # By the lines of its traceback: with CI set, pytest's summary repeats the whole message.
+    told = [line for line in shown.splitlines() if line.startswith("E ") and "Nothing was examined." in line]
+    assert len(told) == 1, "of the test that passed"
 
 
 def test_workers_that_take_turns_leave_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The README's commands run as they stand there, one after the other in one folder, as a reader would run them."""
+"""The commands of README.md and docs/tour.md run as they stand there, one after the other in one folder."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 import hasten.demo
 
 _ROOT = Path(__file__).parents[2]
-_README = (_ROOT / "README.md").read_text(encoding="utf-8")
-_CONSOLES = re.findall(r"^```console\n(.*?)^```$", _README, flags=re.MULTILINE | re.DOTALL)
+_TEXT = "\n".join((_ROOT / path).read_text(encoding="utf-8") for path in ("README.md", "docs/tour.md"))
+_CONSOLES = re.findall(r"^```console\n(.*?)^```$", _TEXT, flags=re.MULTILINE | re.DOTALL)
 # Each command with the output that the README shows below it, if it shows any.
 _COMMANDS = [
     (command, shown)
@@ -35,7 +35,7 @@ _SHORT = {
 }
 # These take long however short they are asked to be.
 _LONG = ("hasten quantize", "--for size", "hasten accelerators", "hasten diff")
-_PYTHON = re.findall(r"^```python\n(.*?)^```$", _README, flags=re.MULTILINE | re.DOTALL)
+_PYTHON = re.findall(r"^```python\n(.*?)^```$", _TEXT, flags=re.MULTILINE | re.DOTALL)
 
 
 def test_the_readme_has_commands_and_a_library_example() -> None:

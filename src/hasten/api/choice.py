@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hasten.api.border import Path
     from hasten.core.session import SessionWriter
     from hasten.gate.facts import Limits
+    from hasten.practices.choose.catalogue import TrainedModel
     from hasten.practices.choose.facts import CatalogueFound, ChooseFound, ChooseRequest
 
 T = TypeVar("T")
@@ -61,8 +62,9 @@ def choose_limits(limits: Mapping[str, Any]) -> Limits:
 
 def get_model(
     name: str, folder: Path | None = None, *, precision: str = "", files: Sequence[Path] = (), effort: Effort = Effort()
-) -> pathlib.Path:
-    """Download a trained model of the catalogue, into a folder or else into the cache; its file.
+) -> TrainedModel:
+    """Download a trained model of the catalogue, into a folder or else into the cache: its file, and whether a checksum
+    has verified it.
 
     Without a precision it is the first that the catalogue knows; files add to the catalogue.
     """

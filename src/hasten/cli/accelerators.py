@@ -15,7 +15,6 @@ from hasten.cli.output import show
 from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import UsageError
-from hasten.core.plan import Plan
 
 if TYPE_CHECKING:
     import argparse
@@ -66,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from hasten import api
 
-    model, _ = options.model_and_plan(arguments.model, Plan(), trust=arguments.trust_bundle)
+    model, _ = options.model_and_plan(arguments.model, trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     data = options.inputs_from(arguments)
     session = options.session_from(arguments, "accelerators")

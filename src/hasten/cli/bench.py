@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure and show; after Ctrl-C, the session keeps what was measured until then."""
     from hasten import api
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
+    model, plan = options.model_from(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     data = options.inputs_from(arguments)
     if arguments.sustained:

@@ -23,10 +23,8 @@ from hasten.cli.presenting import completed, present, recorded
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import DataError, UsageError
 from hasten.core.limits import DEFAULT_UNDECIDED, UNDECIDED_CHOICES
-from hasten.core.plan import Workload
 
 if TYPE_CHECKING:
-    from hasten.core.plan import Plan
     from hasten.data.request import Data
     from hasten.gate.request import CheckRequest
 
@@ -38,7 +36,6 @@ hasten check demo --data demo --limit accuracy="98 %"
 hasten check model.tflite --baseline before.jsonl --session after.jsonl
 """
 _GATE_FAILED: Final = 1
-_PLAN_OPTIONS: Final = ("accelerator", "threads", "kernel", "precision", "delegate")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help=argparse.SUPPRESS)  # older name of --undecided fail
     options.add_data(parser, calibration=False)
     options.add_plan(parser)
-    parser.set_defaults(**dict.fromkeys(_PLAN_OPTIONS), label_offset=None)  # to see what the file of limits may say
+    parser.set_defaults(label_offset=None)  # to see what the file of limits may say
     options.add_workload(parser)
     options.add_target(parser)
     options.add_output(parser)
@@ -110,20 +107,18 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
         raise UsageError("--budget is a time, and hasten check takes none.", hint)
     asked = api.check_request() if arguments.limits is None else api.check_request(arguments.limits)
     asked = _with_bundle(asked, arguments)
-    base, trust = _plan(arguments, asked.plan), arguments.trust_bundle
-    model, plan = options.model_and_plan(arguments.model, base, trust=trust)
-    changed: dict[str, Any] = {"plan": plan, "data": _data(arguments, asked.data)}
+    settings, trust = _plan_settings(arguments, asked), arguments.trust_bundle
+    model, plan = options.model_and_plan(arguments.model, settings, trust=trust)
+    workload = options.workload_from(arguments, asked.workload)
+    changed: dict[str, Any] = {"plan": plan, "workload": workload, "data": _data(arguments, asked.data)}
     if arguments.undecided or arguments.strict:
         changed["undecided"] = arguments.undecided or "fail"
-    if arguments.signature or arguments.shape:
-        changed["workload"] = options.workload_from(arguments)
     if arguments.baseline_model or arguments.baseline:
         changed |= {"baseline_model": arguments.baseline_model, "baseline_session": arguments.baseline}
     asked = replace(asked, **changed).with_limits(options.limits_from(arguments.limit))
     if asked.baseline_model:
         # A bundle runs with its own plan, a plain model like the one that it is compared with.
-        like = base if options.bundle_named(asked.baseline_model, trust=trust) else plan
-        old, old_plan = options.model_and_plan(asked.baseline_model, like, default_model=model, trust=trust)
+        old, old_plan = options.model_and_plan(asked.baseline_model, settings, model, base=plan, trust=trust)
         asked = replace(asked, baseline_model=old, baseline_plan=old_plan)
     return asked.checked(), model
 
@@ -150,17 +145,16 @@ def _with_bundle(asked: CheckRequest, arguments: argparse.Namespace) -> CheckReq
         preprocess=asked.data.preprocess or bundle.preprocess,
         label_offset=asked.data.label_offset or bundle.label_offset,
     )
-    return replace(asked, data=data, workload=bundle.workload if asked.workload == Workload() else asked.workload)
+    workload = options.changed_workload(bundle.workload, asked.workload.signature, asked.workload.shapes)
+    return replace(asked, data=data, workload=workload)
 
 
-def _plan(arguments: argparse.Namespace, from_file: Plan) -> Plan:
-    for name in _PLAN_OPTIONS:
-        if getattr(arguments, name) is None:
-            setattr(arguments, name, getattr(from_file, name))
-    given = options.plan_from(arguments)
-    merged = tuple(sorted({**dict(from_file.options), **dict(given.options)}.items()))
-    kernels = given.kernels or from_file.kernels
-    return replace(given, options=merged, cache=from_file.cache, cores=from_file.cores, kernels=kernels)
+def _plan_settings(arguments: argparse.Namespace, asked: CheckRequest) -> dict[str, Any]:
+    """The settings of the file of limits, changed by what the command line says."""
+    from_file = {name: getattr(asked.plan, name) for name in asked.plan_settings}
+    given = options.plan_settings(arguments)
+    merged = {**dict(from_file.get("options", ())), **dict(given.get("options", ()))}
+    return {**from_file, **given, **({"options": tuple(sorted(merged.items()))} if merged else {})}
 
 
 def _is_step_summary(path: Path) -> bool:

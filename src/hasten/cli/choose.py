@@ -3,8 +3,8 @@
 All candidates are timed in one race, in float and int8. A candidate drops out as soon as another is proven faster and
 is at least as accurate. Models of the catalogue have published accuracies and are timed with random weights. Your own
 files are measured on --data. With a limit on accuracy, hasten takes the fastest model that keeps all limits; with other
-limits, the most accurate one. A measured accuracy keeps its limit, breaks it or is undecided, as in hasten check. An
-undecided one may be taken if its estimate keeps the limit, and never with --strict. Unless you set --threads or
+limits, the most accurate one. A latency or a measured accuracy keeps its limit, breaks it or is undecided. What is
+undecided may be taken if its estimate keeps the limit, and never with --strict. Unless you set --threads or
 --accelerator, hasten finds those that pay. Run the same command with the same -o again to continue.
 
 Exit code 1: no candidate can be taken within the limits.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +38,6 @@ hasten choose --list
 hasten choose --get mobilenet_v2_1.0_224 -o models
 """
 _NONE_FITS: Final = 1
-_PLAN_OPTIONS: Final = ("accelerator", "threads", "kernel", "precision", "delegate")
 _CHARTS: Final = ("choose-latency", "choose-size")
 
 
@@ -86,8 +84,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_seconds(parser, 150, "approximate time limit for timing (default: 150)")
     options.add_data(parser)
     options.add_plan(parser)
-    # To see what was asked for: otherwise hasten finds threads and accelerators that pay.
-    parser.set_defaults(**dict.fromkeys(_PLAN_OPTIONS))
     options.add_workload(parser)
     options.add_target(parser)
     options.add_output(parser, session=False)
@@ -130,18 +126,13 @@ def run(arguments: argparse.Namespace) -> int:
     code = present(arguments, result, interrupted=interrupted)
     if written and not arguments.json:
         show(f"\nWrote {', '.join(map(str, written))}.")
-    return code or (_NONE_FITS if api.document(result)["keeps_limits"] is False else 0)
+    return code or (_NONE_FITS if arguments.limit and not api.document(result)["kept"] else 0)
 
 
 def _plan(arguments: argparse.Namespace) -> Plan | None:
-    """The plan that was asked for; None to find one."""
-    given = {name: value for name in _PLAN_OPTIONS if (value := getattr(arguments, name)) is not None}
-    if not given and not arguments.option and not arguments.kernel_library:
-        return None
-    plain = {item.name: item.default for item in fields(Plan) if item.name in _PLAN_OPTIONS}
-    for name, value in {**plain, **given}.items():
-        setattr(arguments, name, value)
-    return options.plan_from(arguments)
+    """The plan that was asked for; None to find threads and accelerators that pay."""
+    settings = options.plan_settings(arguments)
+    return Plan(**settings) if settings else None
 
 
 def _write(folder: Path) -> Sequence[Path]:
@@ -166,12 +157,15 @@ def _get(arguments: argparse.Namespace) -> int:
     from hasten import api
 
     with progress_bar("downloading") as progress:
-        path = api.get_model(
+        model = api.get_model(
             arguments.get,
             arguments.output,
             precision=arguments.only or "",
             files=arguments.catalogue,
             effort=api.Effort(progress=progress),
         )
-    show(options.as_json({"model": str(path)}) if arguments.json else f"The trained model is {path}.")
+    if not model.is_verified:
+        complain("The file was not verified: nobody names a checksum of it.", "Add its sha256 to your catalogue.")
+    told = {"model": str(model.path), "verified": model.is_verified}
+    show(options.as_json(told) if arguments.json else f"The trained model is {model.path}.")
     return 0

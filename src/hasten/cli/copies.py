@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure and show; after Ctrl-C, what was measured until then."""
     from hasten import api
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
+    model, plan = options.model_from(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     session = options.session_from(arguments, "copies")
     wanted = arguments.language or ("python" if arguments.json or session or arguments.verbose else "")

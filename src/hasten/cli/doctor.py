@@ -82,16 +82,17 @@ def run(arguments: argparse.Namespace) -> int:
 def _model(arguments: argparse.Namespace) -> int:
     from hasten import api
 
-    plan = options.plan_from(arguments)
-    model, plan = options.model_and_plan(arguments.model, plan, trust=arguments.trust_bundle)
+    model, plan = options.model_from(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     if arguments.out is not None:
         refuse_existing(arguments.out, force=arguments.force, model=model)
     against = None
     if arguments.against:
-        # What does it right runs on the CPU, unless it names another place.
+        # What does it right runs on the CPU, unless it names another place or is a bundle with a plan of its own.
+        settings = options.plan_settings(arguments).items()
+        changed = {name: value for name, value in settings if name in ("threads", "kernel")}
         usual = Plan(threads=plan.threads, kernel=plan.kernel)
-        against = options.model_and_plan(arguments.against, usual, model, trust=arguments.trust_bundle)
+        against = options.model_and_plan(arguments.against, changed, model, base=usual, trust=arguments.trust_bundle)
     asked = api.DoctorOptions(arguments.minimize, against, arguments.private, arguments.versions, arguments.force)
     out = arguments.out or ""
     with progress_bar("doctor") as progress:

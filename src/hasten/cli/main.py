@@ -17,6 +17,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import hasten
+from hasten.cli.ending import ENDING, INTERRUPTED
 from hasten.cli.output import WIDTH, complain, give_up_output, own_output, prepare_streams, show
 from hasten.core.errors import HastenError, UsageError
 from hasten.core.printable import with_log
@@ -42,7 +43,6 @@ COMMANDS: Final = {
     "worker": "offer devices to a cluster",
     "doctor": "check this machine or a model, and pack an issue bundle",
 }
-_INTERRUPTED: Final = 130
 _BUG: Final = 70
 _MACHINE: Final = 4
 _ROOM: Final = "Make room there, or set TMPDIR to a folder that has some."
@@ -134,8 +134,8 @@ def main(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     prepare_streams()
     try:
-        with own_output():
-            return _run_or_explain(arguments)
+        with ENDING.heeded(), own_output():
+            return ENDING.code(_run_or_explain(arguments))
     except BrokenPipeError:
         # The reader closed the pipe (for example `head`).
         give_up_output()
@@ -149,7 +149,7 @@ def _run_or_explain(arguments: list[str]) -> int:
         return _fail(arguments, error.sentence, error.hint, error.exit_code, error.log)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ignore a second Ctrl-C while shutting down.
-        return _fail(arguments, "Interrupted.", "", _INTERRUPTED)
+        return _fail(arguments, "Interrupted.", "", ENDING.code(INTERRUPTED))
     except BrokenPipeError:
         raise
     except MemoryError:

@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Examine, try and show; after Ctrl-C, what was found until then."""
     from hasten import api
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
+    model, plan = options.model_from(arguments)
     if arguments.cut:
         return _cut(arguments, model, plan)
     if arguments.private:

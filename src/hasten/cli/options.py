@@ -6,8 +6,9 @@ import argparse
 import atexit
 import functools
 import math
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import is_bundle, read_bundle
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from hasten.targets.base import Target
 
 MODEL_HELP: Final = "a .tflite file, a bundle or demo; a plan may follow, as in model.tflite@threads=2"
+NO_SETTINGS: Final[Mapping[str, Any]] = MappingProxyType({})
+_PLAN_OPTIONS: Final = ("accelerator", "threads", "kernel", "precision", "delegate")
 
 
 def add_seconds(parser: argparse.ArgumentParser, default: float, said: str = "") -> None:
@@ -54,15 +57,13 @@ def add_running(parser: argparse.ArgumentParser, *, session: bool = True) -> Non
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
-    """How to run the model."""
+    """How to run the model. Only what is asked for has a value: the rest is a bundle's, a file's or the default."""
     group = parser.add_argument_group("how to run the model")
-    group.add_argument("--accelerator", choices=ACCELERATORS, default="cpu", help="where the model runs (default: cpu)")
-    group.add_argument("--threads", type=positive_int, default=1, metavar="N", help="CPU threads (default: 1)")
-    group.add_argument(
-        "--kernel", choices=KERNELS, default="delegate", help="CPU kernels: XNNPACK (delegate), built-in or reference"
-    )
-    group.add_argument("--precision", choices=PRECISIONS, default="default", help="precision on the GPU")
-    group.add_argument("--delegate", default="", metavar="LIB[:K=V;…]", help="an external delegate library")
+    group.add_argument("--accelerator", choices=ACCELERATORS, help="where the model runs (default: cpu)")
+    group.add_argument("--threads", type=positive_int, metavar="N", help="CPU threads (default: 1)")
+    group.add_argument("--kernel", choices=KERNELS, help="CPU kernels: XNNPACK (delegate), built-in or reference")
+    group.add_argument("--precision", choices=PRECISIONS, help="precision on the GPU")
+    group.add_argument("--delegate", metavar="LIB[:K=V;…]", help="an external delegate library")
     group.add_argument(
         "--kernel-library",
         action="append",
@@ -246,31 +247,37 @@ def add_output(parser: argparse.ArgumentParser, *, session: bool = True) -> None
         )
 
 
-def plan_from(arguments: argparse.Namespace) -> Plan:
-    """The plan that the options describe."""
+def plan_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The settings of a plan that the options ask for; a default that is asked for is one of them."""
     options = []
     for text in arguments.option:
         key, separator, value = text.partition("=")
         if not separator or "." not in key:
             raise UsageError(f"--option {text!r} is not of the form GROUP.KEY=VALUE.", "Example: --option cpu.flags=1")
         options.append((key, value))
-    return Plan(
-        accelerator=arguments.accelerator,
-        threads=arguments.threads,
-        kernel=arguments.kernel,
-        precision=arguments.precision,
-        delegate=arguments.delegate,
-        options=tuple(sorted(options)),
-        kernels=tuple(arguments.kernel_library),
-    )
+    found = {name: value for name in _PLAN_OPTIONS if (value := getattr(arguments, name)) is not None}
+    if options:
+        found["options"] = tuple(sorted(options))
+    if arguments.kernel_library:
+        found["kernels"] = tuple(arguments.kernel_library)
+    return found
 
 
-def workload_from(arguments: argparse.Namespace) -> Workload:
-    """The workload that the options describe, or else the one of the bundle that is named (the first of two)."""
-    named = str(getattr(arguments, "model", "") or getattr(arguments, "first", ""))
-    if not (arguments.signature or arguments.shape) and (bundle := bundle_named(named, trust=arguments.trust_bundle)):
-        return bundle.workload
-    return Workload(arguments.signature, tuple(_shape(text) for text in arguments.shape))
+def workload_from(arguments: argparse.Namespace, base: Workload | None = None) -> Workload:
+    """The base with what the options say; without a base, the workload of the bundle that is named (the first of two)
+    or the default one."""
+    if base is None:
+        named = str(getattr(arguments, "model", "") or getattr(arguments, "first", ""))
+        bundle = bundle_named(named, trust=arguments.trust_bundle)
+        base = bundle.workload if bundle else Workload()
+    return changed_workload(base, arguments.signature, tuple(_shape(text) for text in arguments.shape))
+
+
+def changed_workload(base: Workload, signature: str, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> Workload:
+    """The base with another signature, if one is given, and with these shapes. Another signature has other inputs."""
+    if signature and signature != base.signature:
+        base = replace(base, signature=signature, shapes=())
+    return replace(base, shapes=tuple({**dict(base.shapes), **dict(shapes)}.items()))
 
 
 def target_from(arguments: argparse.Namespace) -> Target:
@@ -302,15 +309,28 @@ def keep_in(session: SessionWriter | None) -> Keep:
     return session.add if session else keep_nothing
 
 
-def model_and_plan(text: str, base: Plan, default_model: str = "", *, trust: bool = False) -> tuple[str, Plan]:
-    """`model.tflite@threads=2,accelerator=npu`: a model and what differs from the base plan.
+def model_from(arguments: argparse.Namespace) -> tuple[str, Plan]:
+    """The model that the options name, and its plan."""
+    return model_and_plan(arguments.model, plan_settings(arguments), trust=arguments.trust_bundle)
 
+
+def model_and_plan(
+    text: str,
+    asked: Mapping[str, Any] = NO_SETTINGS,
+    default_model: str = "",
+    *,
+    base: Plan | None = None,
+    trust: bool = False,
+) -> tuple[str, Plan]:
+    """`model.tflite@threads=2,accelerator=npu`: a model and its plan.
+
+    The plan is the bundle's with the settings asked for; that of a plain model is `base`, or the default one with them.
     A file whose own name has an @ in it is taken as it is. `demo` is the embedded model. `trust` is --trust-bundle.
     """
     path, separator, settings = text.rpartition("@")
     in_folder = "/" in settings.partition("=")[0]  # the @ is one of a folder's name
     if not separator or in_folder or is_there(Path(text)):
-        return _with_bundle(text, base, trust=trust)
+        return _with_bundle(text, asked, base, trust=trust)
     pairs = {}
     for item in settings.split(","):
         key, has_value, value = item.partition("=")
@@ -319,17 +339,17 @@ def model_and_plan(text: str, base: Plan, default_model: str = "", *, trust: boo
                 f"{item!r} in {text!r} is not of the form setting=value.", "Example: model.tflite@threads=2"
             )
         pairs[key.strip()] = value.strip()
-    model, base = _with_bundle(path or default_model, base, trust=trust)
-    return model, plan_with(base, pairs)
+    model, plan = _with_bundle(path or default_model, asked, base, trust=trust)
+    return model, plan_with(plan, pairs)
 
 
 def both_models(arguments: argparse.Namespace) -> tuple[tuple[str, Plan], tuple[str, Plan]]:
     """The models A and B with their plans; a plan alone, as B, is one for A's model."""
-    base, trust = plan_from(arguments), arguments.trust_bundle
-    first = model_and_plan(arguments.first, base, trust=trust)
+    asked, trust = plan_settings(arguments), arguments.trust_bundle
+    first = model_and_plan(arguments.first, asked, trust=trust)
     bundle = bundle_named(arguments.first, trust=trust)
     default_model = str(bundle.folder) if bundle else first[0]
-    return first, model_and_plan(arguments.second, base, default_model=default_model, trust=trust)
+    return first, model_and_plan(arguments.second, asked, default_model, trust=trust)
 
 
 def bundle_named(text: str, *, trust: bool) -> Bundle | None:
@@ -340,13 +360,11 @@ def bundle_named(text: str, *, trust: bool) -> Bundle | None:
     return None
 
 
-def _with_bundle(text: str, base: Plan, *, trust: bool) -> tuple[str, Plan]:
-    """The model, and the plan of a bundle, in which what was asked for on the command line counts more."""
+def _with_bundle(text: str, asked: Mapping[str, Any], base: Plan | None, *, trust: bool) -> tuple[str, Plan]:
+    """The model, and the plan of a bundle, in which what was asked for counts more."""
     if not text or not is_bundle(Path(text)):
-        return model_named(text), base
-    bundle, plain = _read_bundle(Path(text), trust), Plan()
-    names = [item.name for item in fields(Plan)]
-    asked = {name: getattr(base, name) for name in names if getattr(base, name) != getattr(plain, name)}
+        return model_named(text), base or Plan(**asked)
+    bundle = _read_bundle(Path(text), trust)
     return str(bundle.model_path), replace(bundle.plan, **asked)
 
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from hasten.cli.ending import INTERRUPTED
 from hasten.cli.output import WIDTH, complain, show
 from hasten.core.errors import HastenError, Interrupted
 from hasten.core.printable import printable
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from hasten.core.session import SessionWriter
 
 T = TypeVar("T")
-INTERRUPTED: Final = 130
 _WIDEST: Final = 160
 
 

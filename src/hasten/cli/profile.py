@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Profile, show and export; after Ctrl-C, show what was measured until then."""
     from hasten import api
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
+    model, plan = options.model_from(arguments)
     refuse_existing(arguments.csv, arguments.model_explorer, force=arguments.force, model=model)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     session = options.session_from(arguments, "profile")

@@ -9,6 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from hasten.cli.ending import ENDING
 from hasten.cli.output import watched
 from hasten.core.printable import printable
 
@@ -54,7 +55,7 @@ def _insistent(report: Progress) -> Iterator[Progress]:
         raise KeyboardInterrupt
 
     def report_or_end(share: float, text: str) -> None:
-        if pressed:
+        if pressed or ENDING.is_asked_for:
             raise KeyboardInterrupt
         report(share, text)
 

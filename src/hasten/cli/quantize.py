@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten import api
     from hasten.core.goal import goal_named
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
+    model, plan = options.model_from(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     settings = api.SearchSettings(
         recipes=tuple(dict.fromkeys(arguments.recipe)) or api.RECIPE_NAMES,

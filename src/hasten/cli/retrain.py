@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Retrain and show."""
     from hasten import api
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
+    model, plan = options.model_from(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     refuse_existing(arguments.output, force=arguments.force, model=model)
     chosen = api.RetrainOptions(

@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_counts,
         default=(),
         metavar="N,…",
-        help="thread counts to try (default: 1 to one more than the cores)",
+        help="thread counts to try, next to the plan's own (default: 1 to one more than the cores)",
     )
     options.add_seconds(parser, 0, "approximate time limit (default: 25 per thread count)")
     options.add_running(parser)
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure and show; after Ctrl-C, what was measured until then."""
     from hasten import api
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
+    model, plan = options.model_from(arguments)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     session = options.session_from(arguments, "threads")
     with progress_bar("threads") as progress:

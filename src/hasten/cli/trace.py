@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten.show.blocks import Prose, notes
     from hasten.show.terminal import terminal_text
 
-    model, plan = options.model_and_plan(arguments.model, options.plan_from(arguments), trust=arguments.trust_bundle)
+    model, plan = options.model_from(arguments)
     refuse_existing(arguments.output, force=arguments.force, model=model)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     with progress_bar("recording") as progress:

@@ -141,11 +141,10 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten import api
     from hasten.core.goal import goal_named
     from hasten.core.limits import budget_from_text, limit_from_texts
-    from hasten.core.plan import Plan
 
     if arguments.candidates and not arguments.also:
         raise UsageError("--candidates are for --also choose.", "Add --also choose.")
-    model, plan = options.model_and_plan(arguments.model, Plan(), trust=arguments.trust_bundle)
+    model, plan = options.model_and_plan(arguments.model, trust=arguments.trust_bundle)
     workload, target = options.workload_from(arguments), options.target_from(arguments)
     limit, budget_s = limit_from_texts(arguments.limit), budget_from_text(arguments.budget)
     settings = api.SearchSettings(

@@ -20,6 +20,7 @@ UNUSED_PREPROCESS: Final = "data.unused-preprocess"
 GUESSED_INT8: Final = "data.guessed-int8"
 GUESSED_FLOAT: Final = "data.guessed-float"
 NO_PROBABILITY: Final = "data.no-probability"
+ABOVE_ZERO: Final = "data.above-zero"
 HIGHER_IS_BETTER: Final = "data.higher-is-better"
 NO_LABELS: Final = "evaluate.no-labels"
 STATEFUL: Final = "evaluate.stateful"
@@ -48,7 +49,11 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     NO_PROBABILITY: Phrase(
         "The output is one value that does not come from a sigmoid, so labels are taken as numbers to predict (mae). "
-        "If the labels are classes, give --metric module:function."
+        "If the labels are classes, give --metric top-1; the threshold is then 0 for a logit and 0.5 for other values."
+    ),
+    ABOVE_ZERO: Phrase(
+        "The output is one value that does not come from a sigmoid, so it is taken as a logit: above 0 is class 1. "
+        "If the threshold is another one, give --metric module:function."
     ),
     HIGHER_IS_BETTER: Phrase(
         "Higher values of {metric} are taken as better. If it is an error, set {function}.higher_is_better = False."

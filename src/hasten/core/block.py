@@ -20,15 +20,19 @@ class Conditions:
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     other_cores_busy: float | None = None
-    """How many cores other processes kept busy meanwhile."""
+    """How many cores of the machine other processes kept busy meanwhile."""
     stolen_share: float | None = None
-    """The share of the time in which the hypervisor gave our cores to somebody else."""
+    """The share of the time in which our cores had work that the hypervisor gave to somebody else."""
     involuntary_switches: int | None = None
     frequency_mhz: float | None = None
     temperature_c: float | None = None
     joules: float | None = None
     cores: int | None = None
     """How many cores the machine has."""
+    usable_cores: int | None = None
+    """How many of them this process may use: those of its plan, or of its container."""
+    usable_cores_busy: float | None = None
+    """How many of the usable ones other processes kept busy."""
     held_back: int | None = None
     """Why the board held its clock back at the end of the block: bits of `machine.HELD_BACK`."""
     clock_backwards: int | None = None
@@ -49,9 +53,21 @@ class Block:
 
 def cores_of_others(blocks: Iterable[Block]) -> float:
     """How many cores other programs kept busy, on average over the time of these blocks; 0 if it is not known."""
-    told = [block.conditions for block in blocks if block.conditions.other_cores_busy is not None]
-    wall = sum(item.wall_seconds for item in told)
-    return sum((item.other_cores_busy or 0.0) * item.wall_seconds for item in told) / wall if wall else 0.0
+    return _mean_over_time((block.conditions, block.conditions.other_cores_busy) for block in blocks)
+
+
+def usable_cores_of_others(blocks: Iterable[Block]) -> float:
+    """The same of the cores that the process could use; of all cores where an older release measured."""
+    found = [block.conditions for block in blocks]
+    return _mean_over_time(
+        (item, item.other_cores_busy if item.usable_cores_busy is None else item.usable_cores_busy) for item in found
+    )
+
+
+def _mean_over_time(values: Iterable[tuple[Conditions, float | None]]) -> float:
+    told = [(item.wall_seconds, value) for item, value in values if value is not None]
+    wall = sum(seconds for seconds, _ in told)
+    return sum(value * seconds for seconds, value in told) / wall if wall else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +109,9 @@ def _block_from_data(data: dict[str, Any]) -> Block:
     for number in (data["runner"], data["at_seconds"], *conditions.values()):
         if not isinstance(number, int | float):
             raise ValueError(f"a block of runs holds {reprlib.repr(number)} in place of a number")
-    return Block(data["runner"], data["at_seconds"], array("q", data["nanoseconds"]), Conditions(**conditions))
+    # A later release may know more of the conditions.
+    known = {item.name: conditions[item.name] for item in fields(Conditions) if item.name in conditions}
+    return Block(data["runner"], data["at_seconds"], array("q", data["nanoseconds"]), Conditions(**known))
 
 
 convert(Block, _block_data, _block_from_data)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
+from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.codec import key, record
@@ -81,7 +83,14 @@ def compare_levels(
 ) -> Comparison | None:
     """The verdict from levels in rounds of fresh processes; None if the two never met the base (else the first)."""
     found = contrast(first, second, base)
-    return None if found is None else _comparison(found, margin)
+    if found is None:
+        return None
+    compared = _comparison(found, margin)
+    if compared.verdict is Verdict.UNDECIDED or not _most_rounds_disagree(
+        first, second, found, compared.verdict, margin
+    ):
+        return compared
+    return replace(compared, verdict=Verdict.UNDECIDED, smallest_detectable=math.inf, quickest_disagree=True)
 
 
 def compare_rounds(log_ratios: Sequence[float], margin: float = DEFAULT_MARGIN) -> Comparison:
@@ -117,6 +126,16 @@ def _comparison(found: Contrast, margin: float) -> Comparison:
 def is_clear(log_ratio: float) -> bool:
     """Whether it is a difference that nobody could overlook."""
     return abs(log_ratio) > _CLEAR
+
+
+def _most_rounds_disagree(first: Levels, second: Levels, found: Contrast, verdict: Verdict, margin: float) -> bool:
+    """Whether the rounds that count are the fewer, and all together say something else. One plan may be slow in most of
+    its processes by itself, and then its quick ones are the exception."""
+    shared = [second[number] - level for number, level in first.items() if number in second]
+    if found.rounds >= len(shared) / 2:
+        return False
+    mean = fmean(shared)
+    return abs(mean) > 2 * margin if verdict is Verdict.SAME else mean * found.estimate < 0
 
 
 def _rounds_for(log_ratio: float) -> int:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from hasten.core.block import cores_of_others
+from hasten.core.block import cores_of_others, usable_cores_of_others
 from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, compare_levels
 from hasten.core.costs import measured_levels
 from hasten.core.goal import Goal
@@ -26,7 +26,7 @@ BEYOND_LOAD: Final = 4.0
 # A thread of a back end that waits now and then still counts as one.
 _BUSY_THREAD: Final = 0.1
 # From this share of disturbed runs on, the quickest runs must agree with the verdict.
-_MANY_DISTURBED: Final = 0.25
+MANY_DISTURBED: Final = 0.25
 
 
 def compare_measurements(
@@ -65,7 +65,9 @@ def allowed_by_load(
     """
     if goal is Goal.SIZE or (goal is Goal.LATENCY and is_beyond_load(found.ratio)):
         return found
-    busy = max(busy_cores(first), busy_cores(second))
+    busy = max(
+        cores_of_others(one.samples.blocks) if goal is Goal.ENERGY else busy_cores(one) for one in (first, second)
+    )
     counted = goal is Goal.ENERGY and busy > BUSY_CORES and found.verdict is not Verdict.UNDECIDED
     if counted or _is_for_the_load(found.verdict, first, second):
         return replace(found, verdict=Verdict.UNDECIDED, smallest_detectable=math.inf, contention=busy)
@@ -91,7 +93,8 @@ def _is_for_the_load(verdict: Verdict, first: Measurement, second: Measurement) 
 
 def is_contended(found: Measurement) -> bool:
     """Whether other programs used cores that the plan needed."""
-    cores = [block.conditions.cores for block in found.samples.blocks if block.conditions.cores]
+    conditions = [block.conditions for block in found.samples.blocks]
+    cores = [count for item in conditions if (count := item.usable_cores or item.cores)]
     busy = busy_cores(found)
     return bool(cores) and busy > BUSY_CORES and wanted_cores(found) + busy > max(cores) + BUSY_CORES
 
@@ -106,14 +109,14 @@ def wanted_cores(found: Measurement) -> int:
 
 
 def busy_cores(found: Measurement) -> float:
-    """Cores that other programs used, on average over the time of all blocks."""
-    return cores_of_others(found.samples.blocks)
+    """Cores that other programs used among those of the plan, on average over the time of all blocks."""
+    return usable_cores_of_others(found.samples.blocks)
 
 
 def _quickest_agree(verdict: Verdict, first: Measurement, second: Measurement) -> bool:
     """Whether the quickest runs, which nothing disturbed, say the same where many others were disturbed."""
     one, other = first.samples, second.samples
-    disturbed = max(one.disturbed_share, other.disturbed_share) >= _MANY_DISTURBED
+    disturbed = max(one.disturbed_share, other.disturbed_share) >= MANY_DISTURBED
     if not disturbed or verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return True
     quicker = other.undisturbed_below_ms < one.undisturbed_below_ms

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.accuracy_notes import TIES
 from hasten.core.machine import EARLIER, UNDER_VOLTAGE
-from hasten.core.phrases import Phrase, Phrasebook
+from hasten.core.phrases import Phrase, Phrasebook, filled
 from hasten.core.units import milliseconds, percent, several
 
 if TYPE_CHECKING:
@@ -114,6 +114,12 @@ def _noisy(facts: Mapping[str, Any]) -> str:
     return f"The measurement is noisy: the 95 % CI is ±{percent(facts['half_width'])}."
 
 
+def _one_process(facts: Mapping[str, Any]) -> str:
+    several_ran = "Only 1 of {processes} processes counts: the others were slower."
+    alone = filled(several_ran, facts) if "processes" in facts else "All runs are from one process."
+    return f"{alone} The confidence interval does not cover how fresh processes differ."
+
+
 def _partial(facts: Mapping[str, Any]) -> str:
     if "failure" in facts:
         return f"A later process failed: {facts['failure']}"
@@ -156,7 +162,9 @@ PHRASES: Final[dict[str, Phrase]] = {
     LOAD_MISSING: Phrase(
         "The background work kept only {cores:.1f} of {wanted} cores busy.", "Measure again on an idle machine."
     ),
-    STOLEN_TIME: Phrase("The hypervisor gave {share:percent} of the time to other machines.", "Measure again later."),
+    STOLEN_TIME: Phrase(
+        "The hypervisor gave {share:percent} of the CPU time to other machines.", "Measure again later."
+    ),
     FREQUENCY_CHANGE: Phrase(
         "The CPU clock varied between {low:.0f} and {high:.0f} MHz.",
         "Fix the clock (governor 'performance', no turbo), or measure longer.",
@@ -194,10 +202,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Fresh processes differ by {spread:percent}.",
         "Memory layout or other load can cause this. The confidence interval covers it.",
     ),
-    ONE_PROCESS: Phrase(
-        "All runs are from one process. The confidence interval does not cover how fresh processes differ.",
-        "Measure longer (--seconds).",
-    ),
+    ONE_PROCESS: Phrase(_one_process, "Measure longer (--seconds)."),
     NOT_STEADY: Phrase("The latency was still falling when the warm-up ended.", "Measure longer (--seconds)."),
     FALLBACK: Phrase(
         "The plan asks for {asked:count thread}, but the engine used {seen}.",

@@ -70,8 +70,10 @@ class Goal(str, enum.Enum):
         ends = [end for end in ci95 if end is not None and math.isfinite(end)]
         if self.more_is_better:
             ratio, *ends = (1 / value if value else math.inf for value in (ratio, *reversed(ends)))
-        interval = f", 95 % CI {units.ratio_interval(ends, 3)}" if len(ends) == 2 else ""
-        return f"{_RATIOS[self]} ratio {ratio:.3f}{interval}"
+        if len(ends) < 2:
+            return f"{_RATIOS[self]} ratio {ratio:.3f}"
+        decimals = units.ratio_decimals(ends, 3)
+        return f"{_RATIOS[self]} ratio {ratio:.{decimals}f}, 95 % CI {units.ratio_interval(ends, 3)}"
 
 
 GOALS: Final = tuple(goal.value for goal in Goal)

@@ -20,6 +20,7 @@ class Cluster:
     """Cores of one kind."""
 
     cores: tuple[int, ...]
+    """Logical cores in ascending order, those last that share a physical core with an earlier one."""
     strength: float = 1.0
     """Relative to the strongest cluster of the machine."""
 

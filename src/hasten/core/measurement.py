@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from hasten.core import doubts
-from hasten.core.codec import key, record
+from hasten.core.codec import from_data, key, record
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import Remark, remark
 from hasten.core.samples import Samples
@@ -101,3 +102,9 @@ def effective_doubts(plan: Plan, effective: Effective) -> list[Remark]:
     if effective.threads is not None and effective.threads != plan.threads and plan.accelerator == "cpu":
         found.append(remark(doubts.FALLBACK, asked=plan.threads, seen=effective.threads))
     return found
+
+
+def measurement_from_data(data: dict[str, Any]) -> Measurement:
+    """A measurement of a session. Next to a load on purpose, every run counts, wherever the figure is shown."""
+    found = from_data(Measurement, data)
+    return replace(found, samples=replace(found.samples, every_run=True)) if data.get("load_workers") else found

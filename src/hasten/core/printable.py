@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_FORMULA: Final = ("=", "+", "-", "@")
 _LOG_LINE: Final = "\n  | "
 
 
 def printable(text: str) -> str:
     """The text in one line, with a blank in place of each control character."""
     return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def cell_text(text: str) -> str:
+    """The same for a cell of CSV: a quotation mark stands before what would be a formula to a spreadsheet."""
+    plain = printable(text)
+    return f"'{plain}" if plain.lstrip().startswith(_FORMULA) else plain
 
 
 def printable_lines(text: str) -> str:

@@ -6,16 +6,17 @@ import math
 import operator
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from hasten.core import doubts
 from hasten.core.block import Block  # noqa: TC001 - the codec reads it
-from hasten.core.levels import latency_of, place, undisturbed
+from hasten.core.levels import exponential, latency_of, place, undisturbed
 from hasten.core.machine import HELD_BACK, held_back_names
 from hasten.core.remark import Remark, remark
-from hasten.core.statistics import Interval, grouped_interval, outlier_share, relative_spread, trend
+from hasten.core.statistics import Interval, grouped_interval, mean_interval, outlier_share, relative_spread, trend
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +52,7 @@ class Samples:
     scale: float = 1.0
     """Factor on all times: candidates that were timed in different rounds are shown as if in the same (`beside`)."""
     every_run: bool = False
-    """Whether disturbed runs count in the latency, too: next to a load on purpose, disturbance is what is measured."""
+    """Whether disturbed runs and rounds count, too: next to a load on purpose, disturbance is what is measured."""
 
     def __post_init__(self) -> None:
         # A damaged session may hold nothing in the place of a block.
@@ -71,10 +72,16 @@ class Samples:
 
         The ratio of the two latencies is then the mean of the ratios within those rounds.
         """
-        at = place(self.levels, base.levels)
+        at = self._place(base)
         if self is base or not math.isfinite(at):
             return self
         return replace(self, scale=self.scale * math.exp(at) / self.median_ms)
+
+    def _place(self, base: Samples) -> float:
+        if not self.every_run:
+            return place(self.levels, base.levels)
+        above = [level - base.levels[number] for number, level in self.levels.items() if number in base.levels]
+        return math.log(base.median_ms) + fmean(above) if above else math.inf
 
     @cached_property
     def undisturbed_below_ms(self) -> float:
@@ -135,7 +142,7 @@ class Samples:
     @property
     def counted(self) -> int:
         """How many rounds the latency stands on."""
-        return len(undisturbed(self.levels))
+        return len(self.levels if self.every_run else undisturbed(self.levels))
 
     @cached_property
     def latency(self) -> Interval:
@@ -144,7 +151,7 @@ class Samples:
 
     def latency_with(self, confidence: float) -> Interval:
         """The latency with an interval of another confidence."""
-        found = latency_of(self.levels, confidence=confidence)
+        found = self._of_every_round(confidence) if self.every_run else latency_of(self.levels, confidence=confidence)
         if found is None or self.counted < 2:  # one process: its blocks are all there is to go by for the interval
             blocks = grouped_interval(self.block_medians_ms, confidence)
             estimate = blocks.estimate if found is None else found.estimate
@@ -152,6 +159,10 @@ class Samples:
             found = Interval(estimate, blocks.low + shift, blocks.high + shift)
         # Few that differ a lot make an interval so wide that it would reach below no time at all.
         return replace(found, low=max(found.low, 0.0)) if math.isfinite(found.low) else found
+
+    def _of_every_round(self, confidence: float) -> Interval:
+        level = mean_interval(list(self.levels.values()), confidence)
+        return Interval(exponential(level.estimate), exponential(level.low), exponential(level.high))
 
     @property
     def median_ms(self) -> float:
@@ -258,7 +269,9 @@ class Samples:
 
     def _single(self) -> Remark | None:
         known = math.isfinite(self.latency.high)  # else the doubt is that there is no interval at all
-        return remark(doubts.ONE_PROCESS) if self.processes < 2 and known else None
+        if self.counted > 1 or not known:
+            return None
+        return remark(doubts.ONE_PROCESS, **({"processes": self.processes} if self.processes > 1 else {}))
 
     def _coarse(self) -> Remark | None:
         if self.median_ms * 1e6 >= _CLOCK_STEPS * self.timer_step_ns:

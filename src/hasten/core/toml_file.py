@@ -23,7 +23,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"The {what} {path} cannot be read: {error.strerror}.", "Check the path.") from None
-    except ValueError as error:  # also what is no UTF-8
+    except (ValueError, RecursionError) as error:  # also what is no UTF-8, or nested too deeply
         raise UsageError(f"The {what} {path} is not TOML: {error}.", "Correct the file.") from None
 
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 # look like knowledge.
 _TOO_WIDE: Final = 10.0
 _TELLS_NOTHING: Final = "too wide to tell"
+# Ends of ratios that would print alike get up to this many decimals more.
+_MORE_DECIMALS: Final = 2
+_ROUNDING: Final = 1e-6
 
 
 def tells(low: float, high: float) -> bool:
@@ -53,12 +56,26 @@ def cost_interval_ms(low: float, high: float) -> str:
     return interval_ms(low, high) if tells(low, high) else f"at most {milliseconds(high)}"
 
 
-def ratio_interval(ci95: Sequence[float], digits: int = 2) -> str:
-    """The 95 % interval of a ratio of times: 0.98–1.05."""
+def ratio_interval(ci95: Sequence[float | None], digits: int = 2) -> str:
+    """The 95 % interval of a ratio of times: 0.98–1.05. An open end is infinite, or null in a session."""
     low, high = ci95
-    if not (math.isfinite(low) and math.isfinite(high)):
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return "unknown"
-    return f"{low:.{digits}f}–{high:.{digits}f}" if tells(low, high) else _TELLS_NOTHING
+    if not tells(low, high):
+        return _TELLS_NOTHING
+    if (decimals := ratio_decimals(ci95, digits)) > digits:  # then to the outside: no end looks better than it is
+        scale = 10**decimals
+        low, high = math.floor(low * scale + _ROUNDING) / scale, math.ceil(high * scale - _ROUNDING) / scale
+    return f"{low:.{decimals}f}–{high:.{decimals}f}"
+
+
+def ratio_decimals(ci95: Sequence[float | None], usual: int) -> int:
+    """The decimals of a ratio and of its interval: the usual ones, or as many more as tell the ends apart."""
+    low, high = ci95
+    if low is None or high is None or low == high or not tells(low, high):
+        return usual
+    most = usual + _MORE_DECIMALS
+    return next((number for number in range(usual, most) if round(low, number) != round(high, number)), most)
 
 
 def count(value: int | None) -> str:
@@ -121,7 +138,18 @@ def times(value: float) -> str:
     """A factor: 2.3×, 14×."""
     if not math.isfinite(value):
         return "unknown"
-    return f"{value:.2f}×" if value < 1.995 else f"{value:.1f}×" if value < 9.95 else f"{value:.0f}×"
+    return f"{value:.{_factor_decimals(value)}f}×"
+
+
+def times_within(value: float, ends: Sequence[float]) -> str:
+    """A factor with as many digits as its interval has in a speedup."""
+    usual = _factor_decimals(max(ends, default=0.0))
+    decimals = ratio_decimals(ends, usual) if len(ends) == 2 else usual
+    return f"{value:.{decimals}f}×" if decimals > usual else times(value)
+
+
+def _factor_decimals(value: float) -> int:
+    return 2 if value < 1.995 else 1 if value < 9.95 else 0
 
 
 def speedup(
@@ -141,13 +169,14 @@ def speedup(
         ratio = 1 / ratio if ratio else math.inf
         ends = [1 / end if end > 0 else math.inf for end in reversed(ends)]
     # Both ends with as many digits as the larger one is worth.
-    digits = 2 if max(ends, default=0.0) < 1.995 else 1 if max(ends) < 9.95 else 0
+    digits = _factor_decimals(max(ends, default=0.0))
     known = len(ends) == 2 and math.isfinite(ends[1])
     interval = f"95 % CI {ratio_interval(ends, digits)}" if known else ""
     against = f"{words[0] if faster else words[1]}{f' than {than}' if than else ''}"
+    factor = times_within(ratio, ends)
     if known and ends[0] <= 1 <= ends[1]:
-        return f"not proven {against} ({times(ratio)}, {interval})"
-    return f"{times(ratio)} {against}{f' ({interval})' if interval else ''}"
+        return f"not proven {against} ({factor}, {interval})"
+    return f"{factor} {against}{f' ({interval})' if interval else ''}"
 
 
 def duration(seconds: float) -> str:

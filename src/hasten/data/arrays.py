@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import tokenize
 import zipfile
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hasten.core.archive_errors import ARCHIVE_ERRORS
 from hasten.core.errors import DataError
 from hasten.data.classes import CLASSES_FILE, classes_beside
 from hasten.data.dataset import Dataset, LazySamples, Sample, keys_in_order
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from hasten.data.dataset import Array, Inputs, Label
 
+ARRAY_ERRORS: Final = (*ARCHIVE_ERRORS, SyntaxError, tokenize.TokenError, TypeError)
+"""What reading damaged arrays raises: the header of an array is the text of a Python dictionary."""
 _LABEL_KEYS: Final = ("y", "label", "labels")
 _CLASS_KEYS: Final = ("classes", "class_names", "names")
 _HINT: Final = "Save an array x of inputs, one sample per row, and y of labels: numpy.savez(file, x=x, y=y)."
@@ -33,7 +37,7 @@ def open_arrays(path: Path) -> Dataset:
                 for name in archive.namelist()
                 if name.endswith(".npy")
             }
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except ARRAY_ERRORS as error:
         raise DataError(f"{path} cannot be read as arrays: {error}.", _HINT) from None
     label_key = next((key for key in _LABEL_KEYS if key in arrays), None)
     labels = arrays.pop(label_key) if label_key is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -101,8 +102,16 @@ def _opened(path: Path) -> Iterator[Any]:
             yield image
     except FileNotFoundError:
         raise DataError(f"There is no image {path}.") from None
-    # All that Pillow raises on damaged files; a broken PNG is a SyntaxError to it.
-    except (OSError, SyntaxError, ValueError, EOFError, IndexError, pillow.DecompressionBombError) as error:
+    # All that Pillow raises on damaged files; a broken PNG is a SyntaxError to it, and broken EXIF data a struct.error.
+    except (
+        OSError,
+        SyntaxError,
+        ValueError,
+        EOFError,
+        IndexError,
+        struct.error,
+        pillow.DecompressionBombError,
+    ) as error:
         raise DataError(
             f"{path} cannot be read as an image: {error}.", "Repair or remove it, or skip such files with --skip-bad."
         ) from error

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+_HALF: Final = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Scored:
@@ -73,19 +75,20 @@ class _Mean:
 class TopK(_Mean):
     """Whether the right class is among the k highest outputs. Of equal outputs the one with the lower index is first.
 
-    One output alone is taken as the probability of class 1.
+    One output alone is taken as the score of class 1, which stands for it above `threshold`: 0.5 for a probability.
     """
 
     labels = "class"
     proportion = True
     span: float | None = 1.0
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k: int, threshold: float = _HALF, notes: tuple[Remark, ...] = ()) -> None:
         self.k, self.name = k, f"top-{k}"
+        self.threshold, self.notes = threshold, notes
 
     def score(self, outputs: Sequence[Array], label: int) -> Scored:
         """Right or wrong."""
-        scores = class_scores(outputs[0])
+        scores = self._scores(outputs[0])
         if self.k == 1:  # what most evaluations ask, in half the passes
             best = int(scores.argmax())
             tied = len(scores) > 1 and bool(np.count_nonzero(scores == scores[best]) > 1)
@@ -96,7 +99,14 @@ class TopK(_Mean):
 
     def reference(self, outputs: Sequence[Array]) -> Label:
         """The class of the highest output."""
-        return int(class_scores(outputs[0]).argmax())
+        return int(self._scores(outputs[0]).argmax())
+
+    def _scores(self, output: Array) -> Array:
+        """An output as a score for each class. Of one value alone, both are equal at the threshold."""
+        scores = output.reshape(-1)
+        if scores.size > 1:
+            return scores
+        return np.array([2 * self.threshold - float(scores[0]), float(scores[0])])
 
     def _tied(self, scores: Array) -> bool:
         if len(scores) <= self.k:
@@ -205,7 +215,6 @@ class MeanIoU:
 
 _IGNORED: Final = 255
 _MOST_CLASSES: Final = 255
-_HALF: Final = 0.5
 # Probabilities of a quantized output may end a little beyond 0 and 1.
 _ROUNDING: Final = 0.02
 _METRICS: Final[dict[str, Callable[[], Metric]]] = {
@@ -234,12 +243,6 @@ def metric_from_text(text: str) -> Metric:
     if not callable(found):
         raise UsageError(f"{text} is not a function.", "A metric takes (outputs, label) and returns a number.")
     return FunctionMetric(text, found)
-
-
-def class_scores(output: Array) -> Array:
-    """An output as a score for each class; one value alone is the probability of class 1."""
-    scores = output.reshape(-1)
-    return np.array([1 - float(scores[0]), float(scores[0])]) if scores.size == 1 else scores
 
 
 def _alike(output: Array, label: Array) -> tuple[Floats, Floats]:
@@ -288,11 +291,27 @@ def flat_mask(mask: Array) -> Array:
 
 
 def _classes_come_first(shape: tuple[int, ...], mask_shape: tuple[int, ...] | None) -> bool:
-    first, last = shape[1:], shape[:2]
-    if first != last and mask_shape in (first, last):
-        return mask_shape == first
-    # Images are square more often than they have as many rows as there are classes.
-    return first[0] == first[1] and last[0] != last[1]
+    """Whether scores have their classes in the first dimension, by the first test that only one of both ways passes."""
+    height, width = mask_shape or (0, 0)
+    tests: tuple[Callable[[int, int, int], bool], ...] = (
+        lambda rows, columns, _: (rows, columns) == (height, width),
+        # The mask at another size, but for rounding.
+        lambda rows, columns, _: mask_shape is not None and abs(rows * width - columns * height) < max(height, width),
+        # Images are square more often than they have as many rows as there are classes, and most have more rows.
+        lambda rows, columns, _: rows == columns,
+        lambda rows, columns, classes: 2 * classes < min(rows, columns),
+    )
+    for passes in tests:
+        first, last = passes(shape[1], shape[2], shape[0]), passes(shape[0], shape[1], shape[2])
+        if first != last:
+            return first
+    if mask_shape is not None and len(set(shape)) > 1:
+        raise DataError(
+            f"The output's shape {list(shape)} and a mask of {height} x {width} pixels do not show which dimension "
+            "holds the classes.",
+            "Give masks with the proportions of the output, or a metric of your own: --metric module:function.",
+        )
+    return False
 
 
 def _classes(values: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from hasten.data.metrics import Metric
     from hasten.evaluate.prepared import PreparedSamples
     from hasten.evaluate.runner_pool import IdleRunners
+
+# The code of a DataError: the model answered with NaN or infinity.
+NO_NUMBER: Final = "no_number"
+_OWN_FAILURE: Final = "Check the model and --preprocess: --skip-bad leaves out bad samples, not failures of the model."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class Skipped:
 
     name: str
     reason: str
+    by_model: bool = False
+    """Whether the model failed on it: a crash, or an answer that is no number. The sample may be a good one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +127,17 @@ def compare_evaluations(first: Evaluation, second: Evaluation) -> PairedAccuracy
         first.statistics[rows[0]],
         second.statistics[rows[1]],
     )
+
+
+def refuse_failed_samples(found: Evaluation, original: Evaluation | None = None) -> None:
+    """Raise what a model failed on: to leave that out would hide it.
+
+    That is what the original could be judged by; without one, what the model itself had no usable answer to.
+    """
+    known = set(original.names) if original is not None else ()
+    for entry in found.skipped:
+        if entry.name in known or (original is None and entry.by_model):
+            raise DataError(entry.reason, _OWN_FAILURE)
 
 
 def kind_of(*, labelled: bool, is_random: bool) -> Kind:

@@ -16,7 +16,7 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.remark import each_once
 from hasten.data.prepare import Preparer
 from hasten.data.tensor_forms import forms_as_loaded, forms_from_graph
-from hasten.evaluate.evaluation import Skipped
+from hasten.evaluate.evaluation import NO_NUMBER, Skipped
 from hasten.evaluate.prefetch import Prefetch
 from hasten.evaluate.runner_pool import RunnerPool
 from hasten.model.metadata import read_metadata
@@ -217,7 +217,7 @@ class Feeding(Generic[T]):
 
     def _score(self, position: int, sample: Sample, label: Any, answer: Answer) -> T | Skipped:
         if isinstance(answer, Failure):
-            return Skipped(sample.name, answer.message)
+            return Skipped(sample.name, answer.message, by_model=True)
         try:
             return self._reader.score(position, sample, label, self._forms.read(answer))
         except DataError as error:
@@ -226,7 +226,7 @@ class Feeding(Generic[T]):
     def _skip(self, sample: Sample, error: DataError) -> Skipped:
         if not self._options.skip_bad:
             raise error
-        return Skipped(sample.name, error.message)
+        return Skipped(sample.name, error.message, by_model=error.code == NO_NUMBER)
 
 
 def _spread(target: Target, candidate: Candidate, options: EvaluationOptions) -> tuple[Candidate, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +10,7 @@ import numpy as np
 from hasten.core.errors import DataError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.data import audio, images
+from hasten.data.arrays import ARRAY_ERRORS
 from hasten.data.classes import packed_labels
 from hasten.data.dataset import Sample
 from hasten.data.prepare import Preparer
@@ -113,7 +113,7 @@ def _inputs(source: Path) -> Inputs:
         with found:
             arrays = {name: found[name] for name in found.files}
         return tuple(arrays.values()) if len(arrays) == 1 else arrays  # one alone needs no name
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except ARRAY_ERRORS as error:
         raise DataError(f"{source} cannot be read as arrays: {error}.", _HINT) from None
 
 

@@ -13,12 +13,12 @@ from hasten.core.accuracy_notes import DECIDED_EARLY, NO_LABELS, RUNNER_REPLACED
 from hasten.core.errors import DataError
 from hasten.core.remark import remark
 from hasten.data.classes import LabelReader, packed_labels
-from hasten.data.metric_choice import metric_for_output, telling_label
+from hasten.data.metric_choice import metric_for_output, telling_label, with_threshold
 from hasten.evaluate.evaluation import Evaluation, EvaluationData, EvaluationOptions, Skipped, kind_of
 from hasten.evaluate.feeding import Feeding, LoadedModel, with_runners
 from hasten.evaluate.floor import Baseline, FloorGuard
 from hasten.evaluate.intervals import interval_of_scores
-from hasten.evaluate.scoring import Score, Scorer
+from hasten.evaluate.scoring import Score, Scorer, scored_place
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import read_graph
 
@@ -79,8 +79,9 @@ class _Work:
         if first is None:
             raise DataError(f"{dataset.source} holds no samples.", "Give data with at least one sample.")
         self._against_labels = dataset.labelled and original is None
+        metric = data.metric or metric_for_output(graph, forms.outputs[0], telling_label(dataset, first.label))
         self._scorer = Scorer(
-            data.metric or metric_for_output(graph, forms.outputs[0], telling_label(dataset, first.label)),
+            with_threshold(metric, graph, forms.outputs[scored_place(forms.outputs, options.output)]),
             forms.outputs,
             LabelReader(dataset, packed_labels(graph), options.label_offset),
             output=options.output,

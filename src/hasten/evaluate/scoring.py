@@ -13,7 +13,9 @@ from hasten.data.classes import LabelReader, packed_labels
 from hasten.data.functions import words_of
 from hasten.data.images import mask_from_file
 from hasten.data.metric_choice import metric_for_output, telling_label
+from hasten.data.metrics import TopK
 from hasten.data.tensor_forms import forms_from_graph, real_from_bytes
+from hasten.evaluate.evaluation import NO_NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,13 +56,13 @@ class Scorer:
     ) -> None:
         self.metric = metric
         self._forms, self._reader, self._references, self._labelled = tuple(forms), reader, references, labelled
-        names = [name for form in forms for name in (form.name, form.tensor_name)]
-        if output and output not in names:
-            raise UsageError(
-                f"The model has no output {output!r}.", f"Choose one of {', '.join(form.name for form in forms)}."
-            )
-        self._scored = names.index(output) // 2 if output else 0
+        self._scored = scored_place(forms, output)
         self._classes = self._forms[self._scored].elements
+        classes = max(2, self._classes)  # one value alone stands for two classes
+        if isinstance(metric, TopK) and metric.k >= classes:
+            raise UsageError(
+                f"{metric.name} of {classes} classes is always right and shows nothing.", "Choose another --metric."
+            )
         if labelled and metric.labels == "class":
             reader.check_count(self._classes)
 
@@ -94,6 +96,7 @@ class Scorer:
             raise DataError(
                 f"The model answered {sample.name} with {bad} in output {self._forms[self._scored].name!r}.",
                 "Check the preprocessing; a model in half precision may also overflow.",
+                code=NO_NUMBER,
             )
         try:
             # Only an original's answers are kept: they can be large, and no other model's are needed.
@@ -104,6 +107,16 @@ class Scorer:
         except SystemExit as error:  # in a metric that is a class of the user's own
             raise DataError(f"{sample.name}: the metric {self.metric.name} failed: {words_of(error)}.") from error
         return Score(position, sample.name, found.statistics, found.tied, reference)
+
+
+def scored_place(forms: Sequence[TensorForm], output: str) -> int:
+    """Which of a model's outputs has this name; the first one where there is no name."""
+    names = [name for form in forms for name in (form.name, form.tensor_name)]
+    if output and output not in names:
+        raise UsageError(
+            f"The model has no output {output!r}.", f"Choose one of {', '.join(form.name for form in forms)}."
+        )
+    return names.index(output) // 2 if output else 0
 
 
 def metric_by_labels(graph: Graph, workload: Workload, dataset: Dataset) -> Metric | None:

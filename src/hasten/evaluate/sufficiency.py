@@ -63,8 +63,6 @@ def doubt_by_chance(originals: Sequence[Evaluation], outputs: int) -> Remark | N
     if first.accuracy.kind is not Kind.ACCURACY or not isinstance(metric, TopK):
         return None
     classes = max(2, outputs)  # one value alone stands for two classes
-    if metric.k >= classes:
-        return remark(words.ALWAYS_RIGHT, metric=metric.name, classes=classes)
     count = sum(entry.accuracy.samples for entry in originals)
     right = sum(round(entry.accuracy.value * entry.accuracy.samples) for entry in originals)
     chance = metric.k / classes

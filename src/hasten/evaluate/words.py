@@ -62,6 +62,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     NO_FLOOR: Phrase("The original's {metric} is 0, so there is no basis for a relative loss."),
     TOO_FEW: Phrase(lambda facts: f"{_only(facts)}."),
     GUESSING: Phrase(_guessing, _check),
+    # Sessions of earlier releases have this one; such a metric is refused now.
     ALWAYS_RIGHT: Phrase("{metric} of {classes} classes is always right and shows nothing.", _OTHER_METRIC),
     COSINE_OF_ONE: Phrase("The cosine of a single value is 1, whatever the value is.", _OTHER_METRIC),
     ONE_CLASS: Phrase(

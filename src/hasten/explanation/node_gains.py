@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 SECONDS = 6.0
 # A loss of this part of a run is worth further rounds, until it is sure or turns out to be none.
 _WORTH = 0.01
+# Of nodes that lose less, the weakest are left out of further sets, one after the other. On a model of 60 µs a profile
+# in three calls one of them slow that is not, and conversions next to it make the model 4 % slower.
+_LEFT_OUT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,16 @@ class Gains:
     def losses(self) -> tuple[int, ...]:
         """The nodes that are better left float."""
         return tuple(sorted(node for node, gain in self.nodes.items() if gain.is_loss))
+
+    @property
+    def loss_sets(self) -> tuple[tuple[int, ...], ...]:
+        """Sets of nodes to leave float, of which a race has to find the best, the surest first: those that lose a part
+        of a run that is worth it, then with those that lose less, all of them in the end."""
+        weak = [node for node in self.losses if self.nodes[node].gain_ms > -_WORTH * self.invoke_ms]
+        weak.sort(key=lambda node: self.nodes[node].gain_ms, reverse=True)
+        counts = (len(weak), *range(min(_LEFT_OUT, len(weak)), -1, -1))
+        sets = [tuple(node for node in self.losses if node not in weak[:count]) for count in counts]
+        return tuple(dict.fromkeys(nodes for nodes in sets if nodes))
 
     @property
     def leaves_open(self) -> bool:

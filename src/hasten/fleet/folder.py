@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import PLAN_FILE, read_bundle, write_bundle, write_texts
-from hasten.bundle.record import MODEL_FILE
+from hasten.bundle.record import MODEL_FILE, inside
 from hasten.core.codec import from_data, to_data
+from hasten.core.plan import Plan
 from hasten.core.session import damage_as_error, read_session
 from hasten.core.whole_file import write_whole
 from hasten.fleet.facts import DEVICE, ROUND, RUN, TRIAL, FleetDevice, FleetTrial
@@ -31,13 +32,16 @@ FLEET: Final = FolderRules("fleet", "variants", "--resume", refuses_foreign=Fals
 DEVICES: Final = "devices"
 SINGLE: Final = "single"
 REPORT: Final = "report.html"
+# The parts of a plan that load code, or may.
+_LOADING: Final = ("delegate", "kernels", "options")
 
 
 class FleetFolder:
     """A new folder, or that of an earlier run of the same command, which goes on with what is finished."""
 
-    def __init__(self, path: Path, settings: Mapping[str, Any], *, resume: bool, version: str) -> None:
+    def __init__(self, path: Path, plan: Plan, settings: Mapping[str, Any], *, resume: bool, version: str) -> None:
         self.path = path
+        self._plan = plan
         self._kept = SearchFolder(path, FLEET, settings, resume=resume, version=version)
         self._partial: dict[str, int] = {}
         self.run = ""
@@ -121,11 +125,20 @@ class FleetFolder:
         except OSError as error:
             raise self._kept.trouble(error) from error
 
-    def write_single(self, source: Path, measured: Mapping[str, Any]) -> Bundle:
-        """Make a device's bundle that of all devices; the figures are those of all."""
-        bundle = read_bundle(source, trust_bundle=True)  # its plan is one that this very run asked for
-        single = replace(bundle, folder=self.path / SINGLE, measured=measured)
-        return write_bundle(bundle.model_path, single)
+    def write_single(self, source: Path, plan: Plan, measured: Mapping[str, Any]) -> Bundle:
+        """Make a device's bundle that of all devices, with the plan that was raced; the figures are those of all."""
+        # What the folder says of libraries is not taken over: anybody may have made it.
+        bundle = read_bundle(source, trust_bundle=True)
+        folder = self.path / SINGLE
+        if plan.cache:
+            is_named = plan.cache == self._plan.cache
+            cache = bundle.plan.cache if is_named else _cache_in(folder, source, bundle.plan.cache)
+            plan = replace(plan, cache=cache)
+        return write_bundle(bundle.model_path, replace(bundle, folder=folder, plan=plan, measured=measured))
+
+    def plan_elsewhere(self, plan: Plan) -> Plan:
+        """A device's plan as others get it: without a cache that the command does not name."""
+        return plan if plan.cache == self._plan.cache else replace(plan, cache="")
 
     def _read(self, session: Session) -> None:
         with damage_as_error(str(self.path / SESSION)):
@@ -134,8 +147,24 @@ class FleetFolder:
                     self.run = line.label
                 elif line.kind == DEVICE:
                     device = from_data(FleetDevice, line.data)
-                    if device.is_usable and not device.interrupted:
+                    if self._goes_on(device):
                         self.devices[device.name] = replace(device, folder=str(self.place_of(device.name)))
                 elif line.kind == TRIAL:
                     trial = from_data(FleetTrial, line.data)
                     self.trials[trial.choice, trial.device] = trial
+
+    def _goes_on(self, device: FleetDevice) -> bool:
+        """Whether a device need not be tuned again. A session may have been made by anybody: a plan with libraries or
+        engine options that this command does not name is worked out anew. A cache stays with its device."""
+        if device.best is None or device.interrupted:
+            return False
+        found, asked = device.best.plan, self._plan
+        return all(getattr(found, name) in (getattr(asked, name), getattr(Plan(), name)) for name in _LOADING)
+
+
+def _cache_in(folder: Path, source: Path, cache: str) -> str:
+    """The cache of a bundle at the same place in another folder; none if it lies outside the bundle."""
+    try:
+        return str(folder.resolve() / inside(source, cache).relative_to(source.resolve()))
+    except (OSError, ValueError):
+        return ""

@@ -104,7 +104,7 @@ def run(
     given = open_data(request.data, forms_from_graph(graph, request.workload).inputs)
     compared = compared_settings(candidate, given, request.settings)
     settings = _settings_data(cluster, request, weights, compared)
-    folder = FleetFolder(request.folder, settings, resume=request.settings.resume, version=VERSION)
+    folder = FleetFolder(request.folder, request.plan, settings, resume=request.settings.resume, version=VERSION)
     fleet = FleetTuning(cluster, request, folder, {offer.name: offer for offer in offers}, weights, progress)
     try:
         try:
@@ -261,7 +261,7 @@ class FleetTuning:
             "confirmed": single.ci95[1] < 1,
             "devices": [device.name for device in found.usable],
         }
-        bundle = self.folder.write_single(self.folder.place_of(choice.devices[0]), measured)
+        bundle = self.folder.write_single(self.folder.place_of(choice.devices[0]), choice.plan, measured)
         self._single = str(self.folder.path / SINGLE)
         if companions is not None:
             session = read_session(self.folder.path / SESSION)
@@ -356,7 +356,7 @@ class FleetTuning:
 
     def _entry(self, choice: Choice) -> Entry:
         path = self.folder.place_of(choice.devices[0]) / MODEL_FILE
-        return Entry(choice.id, choice.variant, choice.plan, pack_file(path, self._sources))
+        return Entry(choice.id, choice.variant, self.folder.plan_elsewhere(choice.plan), pack_file(path, self._sources))
 
     def _trials(self) -> list[FleetTrial]:
         """What is known of each choice on each device: by the races, or by the device's own tuning."""

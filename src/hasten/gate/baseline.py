@@ -17,13 +17,25 @@ from hasten.core.contention import busy_cores, is_contended
 from hasten.core.measurement import Measurement
 from hasten.core.remark import Remark, remark
 from hasten.core.session import UNREADABLE, damage_as_error, merged_rounds, read_session
-from hasten.core.statistics import student_quantile
+from hasten.core.statistics import Interval, student_quantile
 from hasten.gate.facts import GateVerdict, Row
-from hasten.gate.rules import CONFIDENCE
+from hasten.gate.rules import (
+    CONFIDENCE,
+    FEWEST_PROCESSES,
+    FEWEST_WHEN_CLEAR,
+    Figure,
+    contention,
+    figure_row,
+    limited,
+    time_range,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from hasten.core.measurement import Model
+    from hasten.measure.rounds import Candidate
 
 # What must be alike for two times to be comparable at all.
 _ALIKE: Final = ("cpu", "architecture", "cores", "litert")
@@ -56,43 +68,47 @@ def baseline_runs(path: Path) -> list[BaselineRun]:
         elif trial.kind == "measurement" and not trial.data.get("interrupted"):
             try:
                 run = BaselineRun(from_data(Measurement, trial.data), environment)
-                if _can_be_compared(run):
+                if _has_latency(run):
                     runs.append(run)
             except UNREADABLE:
                 continue  # a measurement of a later hasten: one that cannot be read cannot be compared
     return runs
 
 
-def _can_be_compared(run: BaselineRun) -> bool:
+def _has_latency(run: BaselineRun) -> bool:
     """Whether there is a latency. All else that a verdict takes is looked at once: what has another form raises."""
     found = run.measurement
-    hash((_file(run), found.model.sha256, is_contended(found), _standard_error(found)))
+    hash((_file(found.model), found.model.sha256, is_contended(found), _standard_error(found)))
     return found.samples.median_ms > 0
 
 
 def session_row(name: str, runs: Sequence[BaselineRun], now: BaselineRun, margin: float) -> Row:
     """The latency against an older session's: undecided where the two cannot be compared, with the reason."""
-    like = _like_runs(runs, now)
+    like = _like_runs(runs, now.measurement, now.environment)
     if isinstance(like, Remark):
         return Row("latency", "ratio", None, None, 1 + margin, GateVerdict.UNDECIDED, like, against=name)
     return _compared(name, like, now.measurement, margin)
 
 
-def _like_runs(runs: Sequence[BaselineRun], now: BaselineRun) -> Sequence[BaselineRun] | Remark:
+def can_be_compared(runs: Sequence[BaselineRun], candidate: Candidate, environment: dict[str, Any]) -> bool:
+    """Whether any number of processes of a candidate could be compared with these runs."""
+    return not isinstance(_like_runs(runs, candidate, environment), Remark)
+
+
+def _like_runs(
+    runs: Sequence[BaselineRun], now: Measurement | Candidate, environment: dict[str, Any]
+) -> Sequence[BaselineRun] | Remark:
     """The runs to compare with; or why there are none."""
     if not runs:
         return remark("gate.session-empty")
-    found = now.measurement
-    same_plan = [
-        run for run in runs if (run.measurement.plan, run.measurement.workload) == (found.plan, found.workload)
-    ]
+    same_plan = [run for run in runs if (run.measurement.plan, run.measurement.workload) == (now.plan, now.workload)]
     if not same_plan:
         return remark("gate.session-other-plan")
-    differences = [_difference(run.environment, now.environment) for run in same_plan]
+    differences = [_difference(run.environment, environment) for run in same_plan]
     alike = [run for run, differs in zip(same_plan, differences, strict=True) if differs is None]
     if not alike and differences[-1] is not None:
         return differences[-1]
-    of_file = [run for run in alike if _file(run) == _file(now)]
+    of_file = [run for run in alike if _file(run.measurement.model) == _file(now.model)]
     if not of_file and len({run.measurement.model.sha256 for run in alike}) > 1:
         return remark("gate.session-other-models")
     return of_file or alike
@@ -106,6 +122,20 @@ def _compared(name: str, runs: Sequence[BaselineRun], found: Measurement, margin
     counted = len(runs) if len(runs) >= FEWEST_RUNS_FOR_A_SPREAD else 0
     ends = (math.exp(difference - allowance), math.exp(difference + allowance))
     ratio = math.exp(difference)
+    if (processes := found.samples.processes) < FEWEST_PROCESSES:
+        # Processes differ by more than the runs of one of them can show.
+        row = limited("latency", "ratio", 1 + margin, name)
+        usual_ms = math.exp(float(before.mean()))
+        least_ms, most_ms = time_range(found.samples)
+        figure = Figure(
+            Interval(ratio, *ends),
+            least_ms / usual_ms,
+            most_ms / usual_ms,
+            processes,
+            contention=contention(found),
+            baseline_contention=contention(runs[0].measurement),
+        )
+        return figure_row(row, figure, min(processes, FEWEST_WHEN_CLEAR))
     if ends[0] > 1 + margin and is_contended(found):  # the earlier runs may have had the cores for themselves
         verdict, why = GateVerdict.UNDECIDED, remark("gate.contended", cores=busy_cores(found))
     elif ends[0] > 1 + margin:
@@ -127,9 +157,10 @@ def _allowance(
     """Half the 99 % interval of a difference in logarithms, and the spread between runs that it allows for."""
     count = len(runs)
     if count >= FEWEST_RUNS_FOR_A_SPREAD:
-        # The interval for one more run like those before: they show the noise of a run and that between runs at once.
+        # The interval for one more run: those before show how runs differ, and this one may be less sure than they are.
         spread = max(float(before.std(ddof=1)), _LEAST_SPREAD)
-        return student_quantile(count - 1, 0.99) * spread * math.sqrt(1 + 1 / count), spread
+        noise = math.hypot(spread * math.sqrt(1 + 1 / count), _standard_error(found))
+        return student_quantile(count - 1, 0.99) * noise, spread
     within = _standard_error(found) ** 2 + sum(_standard_error(run.measurement) ** 2 for run in runs) / count**2
     return _NORMAL_99 * math.sqrt(_ASSUMED_SPREAD**2 * (1 + 1 / count) + within), _ASSUMED_SPREAD
 
@@ -147,5 +178,5 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> Remark | None:
     return None
 
 
-def _file(run: BaselineRun) -> str:
-    return run.measurement.model.path.replace("\\", "/").rpartition("/")[2]
+def _file(model: Model) -> str:
+    return model.path.replace("\\", "/").rpartition("/")[2]

@@ -76,6 +76,8 @@ class CheckRequest:
     """Whether an undecided gate lets a pipeline go on: pass or fail."""
     named: tuple[str, ...] = ()
     """The limits that the user named: one that cannot be checked is refused."""
+    plan_settings: tuple[str, ...] = ()
+    """The settings of the plan that the file names: they take precedence over a bundle's."""
 
     def checked(self) -> CheckRequest:
         """Itself, if there is something to check and all that it takes."""
@@ -133,6 +135,7 @@ def request_from_file(path: Path) -> CheckRequest:
     try:
         asked = CheckRequest(
             plan=_plan(content.get("plan", {})),
+            plan_settings=tuple(content.get("plan", {})),
             workload=_workload(content.get("workload", {})),
             data=_data(path, content.get("data", {})),
             baseline_model=_beside(path, str(baseline.get("model", ""))),

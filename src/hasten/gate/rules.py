@@ -10,7 +10,8 @@ only once more: every run of two processes above 1.25 times the limit, of three 
 the tests hold this to at most 5 % of wrong verdicts on either side.
 
 Other programs that use the cores a model needs slow it down: then what is above the limit is undecided, unless the CPU
-time of every run says the same by a clear factor.
+time of every run says the same by a clear factor. The same holds for a slowdown within the limit, where the programs
+slow the baseline.
 
 Sizes are exact. An accuracy is judged by its 95 % interval: the limit is for the model, not for the samples at hand.
 """
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hasten.core.accuracy import is_share
 from hasten.core.codec import to_data
 from hasten.core.contention import busy_cores, is_contended
 from hasten.core.floor import FloorState
@@ -67,7 +69,7 @@ LACKING: Final = ("gate.few-processes", "gate.few-runs")
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """Other programs on the cores that a model needed. They can only slow it down: what passes, passes."""
+    """Other programs on the cores that a model needed. They can only slow it down."""
 
     busy_cores: float
     """How many cores they used."""
@@ -89,6 +91,8 @@ class Figure:
     """How many runs there were, where a verdict depends on it."""
     contention: Contention | None = None
     """What other programs took from the model; None where there were cores enough for all."""
+    baseline_contention: Contention | None = None
+    """What they took from the baseline, where it needed more cores than the model: then the ratio is too low."""
     clear_alone: float = _CLEAR_ALONE
     """The factor beyond the limit by which one process may decide."""
 
@@ -144,7 +148,8 @@ def _clear(figure: Figure, limit: float, fewest: int) -> Judgment | None:
     if figure.least * (figure.contention.share if figure.contention else 1.0) > limit * above:
         facts = {"processes": figure.processes, "factor": above}
         return GateVerdict.FAILED, remark("gate.clearly-above", above=figure.interval.estimate / limit - 1, **facts)
-    if figure.most * below <= limit and not _lacks_runs(figure):
+    beside_load = figure.baseline_contention.share if figure.baseline_contention else 1.0
+    if figure.most * below <= limit * beside_load and not _lacks_runs(figure):
         return GateVerdict.PASSED, remark("gate.clearly-below", processes=figure.processes, factor=below)
     return None
 
@@ -163,6 +168,8 @@ def _by_interval(figure: Figure, limit: float) -> Judgment:
         return GateVerdict.FAILED, remark("gate.broken", above=figure.interval.estimate / limit - 1)
     if figure.interval.high > limit:
         return GateVerdict.UNDECIDED, remark("gate.undecided")
+    if figure.baseline_contention is not None:
+        return GateVerdict.UNDECIDED, remark("gate.baseline-contended", cores=figure.baseline_contention.busy_cores)
     if _lacks_runs(figure):
         return GateVerdict.UNDECIDED, remark("gate.few-runs", runs=figure.runs, needed=FEWEST_RUNS_FOR_P95)
     return GateVerdict.PASSED, remark("gate.kept")
@@ -201,7 +208,7 @@ def accuracy_row(found: Accuracy, limit: float, *, counted: bool) -> Row:
         why = remark("gate.accuracy-undecided", metric=found.metric, samples=found.samples, needed=needed)
     return Row(
         "accuracy",
-        "share" if found.high <= 1 and found.low >= 0 else "value",
+        accuracy_unit(found.metric, counted=counted),
         found.value,
         (found.low, found.high),
         limit,
@@ -210,6 +217,11 @@ def accuracy_row(found: Accuracy, limit: float, *, counted: bool) -> Row:
         at_least=found.higher_is_better,
         confidence=_SHOWN,
     )
+
+
+def accuracy_unit(metric: str, *, counted: bool) -> str:
+    """What an accuracy is counted in: a mae or a cosine between 0 and 1 is no share of anything."""
+    return "share" if counted or is_share(metric) else "value"
 
 
 def drop_row(baseline: str, found: PairedAccuracy, floor: Floor) -> Row:
@@ -255,7 +267,7 @@ def latency_figure(samples: Samples) -> Figure:
     interval = _times(mean_interval(list(samples.levels.values()), CONFIDENCE))
     estimate = samples.median_ms
     ends = (min(estimate, interval.low), max(estimate, interval.high))
-    return Figure(Interval(estimate, *ends), *_range(samples), len(samples.levels))
+    return Figure(Interval(estimate, *ends), *time_range(samples), len(samples.levels))
 
 
 def _times(logarithms: Interval) -> Interval:
@@ -264,7 +276,7 @@ def _times(logarithms: Interval) -> Interval:
 
 def p95_figure(samples: Samples) -> Figure:
     """The 95th percentile of all runs."""
-    return Figure(p95_interval(samples, CONFIDENCE), *_range(samples), samples.processes, samples.count)
+    return Figure(p95_interval(samples, CONFIDENCE), *time_range(samples), samples.processes, samples.count)
 
 
 def init_figure(times_ms: Sequence[float]) -> Figure | None:
@@ -284,7 +296,8 @@ def contention(found: Measurement) -> Contention | None:
     return Contention(busy_cores(found), min(1.0, sum(item.cpu_seconds for item in told) / asked_for))
 
 
-def _range(samples: Samples) -> tuple[float, float]:
+def time_range(samples: Samples) -> tuple[float, float]:
+    """The shortest and the longest run, in milliseconds."""
     return samples.min_ms, float(samples.milliseconds.max())
 
 

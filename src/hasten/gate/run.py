@@ -12,15 +12,15 @@ from hasten.core.failure import MEMORY_LIMIT, Failure
 from hasten.core.machine import machine_facts
 from hasten.core.remark import each_once, remark
 from hasten.data.tensor_forms import forms_from_graph
-from hasten.evaluate.evaluation import EvaluationOptions, compare_evaluations
+from hasten.evaluate.evaluation import EvaluationOptions, compare_evaluations, refuse_failed_samples
 from hasten.evaluate.floor import floor_of_original
 from hasten.evaluate.intervals import counts_samples
 from hasten.evaluate.run import evaluate
-from hasten.evaluate.scoring import check_labels
+from hasten.evaluate.scoring import check_labels, metric_by_labels
 from hasten.evaluate.sufficiency import doubt_by_chance
-from hasten.gate.baseline import BaselineRun, session_row
+from hasten.gate.baseline import BaselineRun, can_be_compared, session_row
 from hasten.gate.facts import CheckFound, GateVerdict, Row
-from hasten.gate.rules import accuracy_row, drop_row, exact_row, limited
+from hasten.gate.rules import accuracy_row, accuracy_unit, drop_row, exact_row, limited
 from hasten.gate.timing import DEFAULT_SECONDS, TimedGate
 from hasten.measure.rounds import FailedCandidate
 from hasten.measure.study import outcome_of
@@ -67,6 +67,7 @@ class _Gate:
         self._gate = TimedGate(effort.target, self.candidate, self.baseline, request.limits, self._name)
         self._is_same = self.baseline is not None and _is_same(self.candidate, self.baseline)
         self._notes = [remark("gate.same-model")] if self._is_same else []
+        self._metric = None if subject.data is None else subject.data.metric
         self._environment: dict[str, Any] = {}
         self._evaluated: list[Row] = []
 
@@ -76,7 +77,7 @@ class _Gate:
         # A model that does not fit into memory breaks a limit of memory; only without one, it cannot be checked.
         exhausted = failed is not None and failed.candidate is self.candidate and _is_too_large(failed.failure)
         if exhausted and self.request.limits.memory_mb is not None:
-            self._gate.memory_exhausted = True
+            self._gate.exhaust_memory()
             return None
         return failed
 
@@ -87,7 +88,8 @@ class _Gate:
             if not data.dataset.labelled and (limited or self.baseline is None):
                 return FailedCandidate(self.candidate, _without_labels(data.dataset, limited=limited))
             graph = read_graph(self.candidate.path)
-            check_labels(graph, request.workload, data.dataset, data.metric, self.subject.options)
+            self._metric = data.metric or metric_by_labels(graph, request.workload, data.dataset)
+            check_labels(graph, request.workload, data.dataset, self._metric, self.subject.options)
         timed = request.limits.is_timed or self.baseline is not None or self.subject.runs is not None
         share = 0.6 if data is not None else 1.0
         failed = None
@@ -125,14 +127,27 @@ class _Gate:
         if self.subject.runs is not None and measured is not None:
             now = BaselineRun(measured, self._environment)
             rows.append(session_row(self.request.baseline_session, self.subject.runs, now, limits.max_slowdown))
-        if limits.accuracy is not None and not self._evaluated:  # it did not come to that
-            unit = "share" if limits.accuracy <= 1 else "value"
-            rows.append(replace(limited("accuracy", unit, limits.accuracy), at_least=unit == "share"))
-        return [*rows, *self._evaluated]
+        elif self.subject.runs is not None:
+            rows.append(limited("latency", "ratio", 1 + limits.max_slowdown, self.request.baseline_session))
+        return [*rows, *(self._evaluated or self._to_evaluate())]
+
+    def _to_evaluate(self) -> list[Row]:
+        """The limits that an evaluation was to decide, where it did not come to that."""
+        limits, data, rows = self.request.limits, self.subject.data, []
+        if limits.accuracy is not None:
+            metric = self._metric
+            unit = "value" if metric is None else accuracy_unit(metric.name, counted=metric.proportion)
+            row = limited("accuracy", unit, limits.accuracy)
+            rows.append(replace(row, at_least=metric is None or metric.higher_is_better))
+        if self.baseline is not None and data is not None:
+            what = "accuracy lost" if data.dataset.labelled else "agreement lost"
+            rows.append(limited(what, "share", limits.max_drop, self._name))
+        return rows
 
     def _time(self, progress: Progress) -> FailedCandidate | None:
+        against_session = can_be_compared(self.subject.runs or (), self.candidate, self._environment)
         try:
-            return self._gate.run(self.effort.seconds_or(DEFAULT_SECONDS), progress)
+            return self._gate.run(self.effort.seconds_or(DEFAULT_SECONDS), progress, against_session=against_session)
         finally:  # whatever ends it: what was measured is not lost
             self._keep_times()
 
@@ -156,6 +171,7 @@ class _Gate:
         found = self._evaluation(self.candidate, data, reference, progress)
         if isinstance(found, Failure):
             return FailedCandidate(self.candidate, found)
+        self._refuse_failed_samples(before, found)
         self.effort.keep("accuracy", str(self.candidate.path), found.as_data())
         self._notes += found.accuracy.notes
         if limits.accuracy is not None:
@@ -166,6 +182,12 @@ class _Gate:
         if before is not None:
             self._evaluated.append(self._drop_row(before, found))
         return None
+
+    def _refuse_failed_samples(self, before: Evaluation | None, found: Evaluation) -> None:
+        if before is not None:
+            refuse_failed_samples(found, before)
+        if self.request.limits.accuracy is not None:  # it holds whatever the baseline fails on
+            refuse_failed_samples(found)
 
     def _drop_row(self, before: Evaluation, found: Evaluation) -> Row:
         floor = floor_of_original(before, self.request.limits.max_drop)

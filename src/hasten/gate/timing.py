@@ -52,16 +52,19 @@ class TimedGate:
         self.candidate, self.baseline, self.limits = candidate, baseline, limits
         self._baseline_name = baseline_name or (baseline.label if baseline is not None else "")
         self.seconds = self.bound_seconds = 0.0
-        self.memory_exhausted = False
-        """Whether the model needed more memory than a runner may have."""
-        self._has_ended = False
+        self._is_memory_exhausted = self._has_ended = False
         self._rounds = Rounds(target, [candidate] if baseline is None else [baseline, candidate])
         self._track = self._rounds.tracks[-1]
         self._peaks_mb: list[float] = []
         self._rows: list[Row] | None = None  # since the last round: to judge takes longer than to ask
 
-    def run(self, seconds: float, progress: Progress = no_progress) -> FailedCandidate | None:
-        """Measure within about this time; or say which candidate failed: one crash in five is no pass."""
+    def run(
+        self, seconds: float, progress: Progress = no_progress, *, against_session: bool = False
+    ) -> FailedCandidate | None:
+        """Measure within about this time; or say which candidate failed: one crash in five is no pass.
+
+        Against the runs of a session, it takes as many processes as these can be compared with.
+        """
         schedule = Schedule(seconds)
         self.bound_seconds = MOST_TIMES_AS_LONG * seconds
         while schedule.has_round() and not self._is_decided():
@@ -71,10 +74,14 @@ class TimedGate:
             self.seconds = schedule.elapsed_s
             if failed is not None:
                 return failed
-            schedule.seconds = self.bound_seconds if self._lacks_processes() else seconds
+            schedule.seconds = self.bound_seconds if self._lacks_processes(against_session) else seconds
         self._has_ended, self._rows = True, None
         progress(1.0, self._state())
         return None
+
+    def exhaust_memory(self) -> None:
+        """Take note that the model needed more memory than a runner may have."""
+        self._is_memory_exhausted, self._rows = True, None
 
     def rows(self) -> list[Row]:
         """Each timed limit, as it stands now."""
@@ -115,7 +122,7 @@ class TimedGate:
         # One process decides nothing as long as there is time for another.
         fewest = 1 if self._has_ended else FEWEST_WHEN_CLEAR
         rows = self._time_rows(fewest)
-        if self.limits.memory_mb is not None and self.memory_exhausted:
+        if self.limits.memory_mb is not None and self._is_memory_exhausted:
             why = remark("gate.memory-exhausted")
             rows.append(replace(limited("memory", "MB", self.limits.memory_mb), verdict=GateVerdict.FAILED, why=why))
         elif self.limits.memory_mb is not None:
@@ -148,8 +155,12 @@ class TimedGate:
             return None
         figure = ratio_figure(list(above(second.samples.levels, first.samples.levels).values()))
         # Load slows both alike, unless one wants more cores.
-        unlike = wanted_cores(first) != wanted_cores(second)
-        return replace(figure, contention=contention(second)) if figure is not None and unlike else figure
+        wanted = wanted_cores(first), wanted_cores(second)
+        if figure is None or wanted[0] == wanted[1]:
+            return figure
+        if wanted[0] > wanted[1]:
+            return replace(figure, baseline_contention=contention(first))
+        return replace(figure, contention=contention(second))
 
     def _is_decided(self) -> bool:
         # What this system cannot measure at all is not worth waiting for.
@@ -158,8 +169,9 @@ class TimedGate:
         fewest = FEWEST_WHEN_CLEAR if GateVerdict.FAILED in verdicts else FEWEST_PROCESSES
         return len(self._track.rounds) >= fewest and GateVerdict.UNDECIDED not in verdicts
 
-    def _lacks_processes(self) -> bool:
-        return any(row.why.code in LACKING for row in self.rows())
+    def _lacks_processes(self, against_session: bool) -> bool:
+        few = against_session and len(self._track.rounds) < FEWEST_PROCESSES
+        return few or any(row.why.code in LACKING for row in self.rows())
 
     def _state(self) -> str:
         if not self._track.rounds:

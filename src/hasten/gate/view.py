@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data, to_data
 from hasten.gate.facts import CheckFound, GateVerdict, Row
-from hasten.gate.words import BOOK, figures, headline, intervals_words
+from hasten.gate.words import BOOK, figures, headline, headline_of_all, intervals_words, subject
 from hasten.show.blocks import Cell, Detail, Headline, Note, Notes, Prose, Section, Table, columns, notes
 from hasten.show.markdown import block_lines, plain
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 _MARKS: Final = {GateVerdict.PASSED: "✅", GateVerdict.FAILED: "❌", GateVerdict.UNDECIDED: "❔"}
 
 
-def view(found: CheckFound) -> list[Block]:
-    """The verdict, the limits, and what to know about them."""
-    return [Headline(f"{headline(found)} {_subject(found)}"), *_body(found)]
+def view(found: CheckFound, place: int = 0) -> list[Block]:
+    """The verdict, the limits, and what to know about them; `place` tells gates of one page apart."""
+    return [Headline(f"{headline(found)} {subject(found)}."), *_body(found, place)]
 
 
 def document(found: CheckFound) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def markdown(found: CheckFound) -> str:
     lines = [
         f"### {_MARKS[found.verdict]} {plain(headline(found))}",
         "",
-        plain(_subject(found)),
+        plain(f"{subject(found)}."),
         *block_lines(_body(found)),
         "",
     ]
@@ -53,15 +53,15 @@ def session_lines(found: CheckFound) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def sections(lines: Sequence[Line]) -> list[Section]:
-    """The section of a report: the last gate of each model."""
-    blocks = [block for found in _gates(lines) for block in view(found)]
+    """The section of a report: the last gate of each model, plan, baseline and set of limits."""
+    blocks = [block for place, found in enumerate(_gates(lines)) for block in view(found, place)]
     return [Section("checks", "Limits", tuple(blocks))] if blocks else []
 
 
 def answer(lines: Sequence[Line]) -> str:
-    """What the last gate of a session came to; empty where there is none."""
+    """What the gates of a session came to; empty where there is none."""
     gates = _gates(lines)
-    return headline(gates[-1]) if gates else ""
+    return headline(gates[0]) if len(gates) == 1 else headline_of_all(gates) if gates else ""
 
 
 def _outcome(found: CheckFound) -> dict[str, Any]:
@@ -70,20 +70,24 @@ def _outcome(found: CheckFound) -> dict[str, Any]:
 
 
 def _gates(lines: Sequence[Line]) -> list[CheckFound]:
-    return list({line.label: from_data(CheckFound, line.data) for line in lines if line.kind == "check"}.values())
+    """Of gates that check the same the last one, in the order in which they ended."""
+    gates: dict[Any, CheckFound] = {}
+    for line in lines:
+        if line.kind == "check":
+            found = from_data(CheckFound, line.data)
+            key = found.model.path, found.plan, found.limits, frozenset(row.against for row in found.rows)
+            gates.pop(key, None)
+            gates[key] = found
+    return list(gates.values())
 
 
-def _subject(found: CheckFound) -> str:
-    return f"{PurePath(found.model.path).name} on {found.plan.describe()}."
-
-
-def _body(found: CheckFound) -> list[Block]:
+def _body(found: CheckFound, place: int = 0) -> list[Block]:
     reasons = [_reason(row) for row in found.rows if row.verdict is not GateVerdict.PASSED]
     more = [_reason(row) for row in found.rows if row.verdict is GateVerdict.PASSED]
     timed = any(row.unit in ("ms", "ratio") for row in found.rows)
     intervals = intervals_words(found)
     return [
-        _table(found),
+        _table(found, place),
         *([Notes(tuple(reasons))] if reasons else []),
         *notes((*(found.doubts if timed else ()), *found.notes), BOOK),
         Detail((*([Prose(intervals)] if intervals else []), *([Notes(tuple(more))] if more else []))),
@@ -94,12 +98,13 @@ def _reason(row: Row) -> Note:
     return Note(f"{row.name}: {BOOK.text(row.why)}", BOOK.hint(row.why))
 
 
-def _table(found: CheckFound) -> Table:
+def _table(found: CheckFound, place: int) -> Table:
     rows = []
     for row in found.rows:
         measured, interval, limit = figures(row)
         cells = (Cell(row.name), Cell(measured, row.measured), Cell(interval), Cell(limit, row.limit))
         rows.append((*cells, Cell(row.verdict.value)))
-    name, caption = f"checks-{found.model.sha256[:8]}", f"The limits of {PurePath(found.model.path).name}"
+    name = f"checks-{found.model.sha256[:8]}{f'-{place + 1}' if place else ''}"
+    caption = f"The limits of {PurePath(found.model.path).name}"
     headings = columns("limit", "#measured", "interval", "allowed", "verdict")
     return Table(name, caption, headings, tuple(rows), marks=tuple(row.verdict.value for row in found.rows))

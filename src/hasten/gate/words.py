@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import accuracy_notes, doubts
 from hasten.core.codec import from_data
 from hasten.core.floor import Floor
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.units import duration, interval_ms, memory, milliseconds, percent, several, size, times
+from hasten.core.units import duration, first_few, interval_ms, memory, milliseconds, percent, several, size, times
 from hasten.evaluate.words import floor_text
 from hasten.gate.facts import GateVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from hasten.gate.facts import CheckFound, Row
 
@@ -23,6 +24,7 @@ _NEEDED: Final = {
     "max_slowdown": "Give a baseline: --baseline-model OLD.tflite.",
     "max_drop": "Give a baseline and labeled data: --baseline-model OLD.tflite --data DATA.",
 }
+_MOST_NAMED: Final = 3
 _PARTS: Final = {"cpu": "CPU", "architecture": "architecture", "cores": "number of cores", "litert": "LiteRT"}
 _KINDS: Final = {"ms": "times", "ratio": "ratios", "share": "accuracies", "value": "accuracies"}
 _FORMATS: Final[dict[str, Callable[[float], str]]] = {
@@ -47,6 +49,24 @@ def headline(found: CheckFound) -> str:
         effect = "counts as a failure (--undecided fail)" if found.strict else "fails nothing (--undecided pass)"
         return f"Undecided: {undecided} of {limits}. This {effect}."
     return f"Passed: {limits} kept."
+
+
+def headline_of_all(gates: Sequence[CheckFound]) -> str:
+    """What several gates came to: the worst verdict, and which of them have it."""
+    for verdict, told in ((GateVerdict.FAILED, "failed"), (GateVerdict.UNDECIDED, "undecided")):
+        named = [f"{_file(gate)} ({gate.plan.describe()})" for gate in gates if gate.verdict is verdict]
+        if named:
+            return f"{len(named)} of {several(len(gates), 'gate')} {told}: {first_few(named, _MOST_NAMED)}."
+    return f"Passed: {several(len(gates), 'gate')}."
+
+
+def subject(found: CheckFound) -> str:
+    """What was checked: `digits.tflite on cpu, 2 threads`."""
+    return f"{_file(found)} on {found.plan.describe()}"
+
+
+def _file(found: CheckFound) -> str:
+    return PurePath(found.model.path).name
 
 
 def intervals_words(found: CheckFound) -> str:
@@ -151,6 +171,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     "gate.undecided": Phrase("The confidence interval contains the limit.", _LONGER),
     "gate.contended": Phrase(
         "Above the limit, but other processes kept {cores:.1f} cores busy that the model needed.",
+        "Close them, or check on an idle machine.",
+    ),
+    "gate.baseline-contended": Phrase(
+        "Within the limit, but other processes kept {cores:.1f} cores busy that the baseline needed.",
         "Close them, or check on an idle machine.",
     ),
     "gate.clearly-above": Phrase(_clearly("above")),

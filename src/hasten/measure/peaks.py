@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hasten.measure.effort import Effort
     from hasten.targets.base import Target
 
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 _SECONDS_EACH: Final = 0.35
 _DOUBTFUL_SECONDS: Final = 600.0
 _LOUD: Final = (doubts.OTHER_LOAD, doubts.STOLEN_TIME, doubts.THROTTLING)

@@ -7,9 +7,7 @@ The files are a zip archive appended to the model.
 
 from __future__ import annotations
 
-import struct
 import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ import flatbuffers
 import numpy as np
 from flatbuffers import number_types
 
+from hasten.core.archive_errors import ARCHIVE_ERRORS
 from hasten.core.errors import ModelError
 from hasten.model.flatbuffer import CheckedTable, Damage, root_table, text_from_bytes
 from hasten.model.graph import Graph
@@ -127,7 +126,7 @@ def read_packed_file(graph: Graph, name: str) -> bytes:
     except KeyError:
         known = ", ".join(_packed_names(graph)) or "none"
         raise ModelError(f"{graph.path.name} holds no file {name!r}.", f"It holds: {known}.") from None
-    except _ARCHIVE_ERRORS as error:
+    except ARCHIVE_ERRORS as error:
         raise ModelError(
             f"{name!r} in {graph.path.name} cannot be unpacked: {error}.", "Get the model again."
         ) from None
@@ -137,26 +136,11 @@ def read_packed_file(graph: Graph, name: str) -> bytes:
     return content
 
 
-# All that the zipfile module raises on damaged archives: it checks little before it computes.
-_ARCHIVE_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    OSError,
-    EOFError,
-    ValueError,
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
-    struct.error,
-    IndexError,
-)
-
-
 def _packed_names(graph: Graph) -> tuple[str, ...]:
     try:
         with zipfile.ZipFile(graph.path) as archive:
             return tuple(archive.namelist())
-    except _ARCHIVE_ERRORS:
+    except ARCHIVE_ERRORS:
         return ()  # most models have nothing behind them, and their weights are no archive
 
 

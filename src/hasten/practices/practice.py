@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from hasten.core.comparison import Verdict, compare_levels
 from hasten.core.contention import is_beyond_load
 from hasten.core.finding import Finding, Standing
+from hasten.core.goal import Goal
 from hasten.core.remark import remark
 from hasten.core.trial import NOTHING, Purpose
 
@@ -38,6 +39,9 @@ class Evidence:
     """Of the original and of the result."""
     given: Mapping[str, Finding] = field(default_factory=dict)
     """Findings of practices that ran in full, by practice."""
+    goal: Goal = Goal.LATENCY
+    limits: Mapping[Goal, float] = field(default_factory=dict)
+    """What the choice had to keep."""
 
     @property
     def originals(self) -> list[Trial]:

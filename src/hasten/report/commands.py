@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ORIGINAL: Final = "original"
 _MOST_TRIALS: Final = 12
 _OTHERWISE: Final = ("app", "choose", "quantize")
+# The commands that put themselves into their sessions.
+_WHOLE: Final = (("hasten", "tune"), ("hasten", "choose"))
 
 
 @record
@@ -91,7 +93,7 @@ def reproductions(
     target: str = "",
 ) -> tuple[Reproduction, ...]:
     """The commands behind the report's numbers, the whole first. That one, and those of trials, name the device."""
-    whole = text(settings, "command")
+    whole = _whole_command(text(settings, "command"))
     first = (Reproduction("everything in this report", "", whole),) if whole else ()
     timed = [
         Reproduction(f"latency of {row.name}", latency_text(row.latency), row.command)
@@ -104,6 +106,16 @@ def reproductions(
         [replace(each, command=on_target(each.command, target)) for each in found] for found in (compared, others)
     )
     return (*first, *before, *timed, *after)
+
+
+def _whole_command(given: str) -> str:
+    """The command behind a session, fit to be pasted. A session may have been made by anybody: what is no such command,
+    and all that a shell would run besides, is not shown."""
+    try:
+        words = shlex.split(given)
+    except ValueError:
+        return ""
+    return shlex.join(words) if tuple(words[:2]) in _WHOLE else ""
 
 
 def _accuracy(settings: dict[str, Any], trials: Sequence[TrialRow], model: str) -> list[Reproduction]:

@@ -12,9 +12,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.accuracy import is_share
-from hasten.core.codec import record
+from hasten.core.codec import from_data, record
 from hasten.core.comparison import Verdict
 from hasten.core.goal import Goal
+from hasten.core.plan import Plan
+from hasten.core.session import UNREADABLE
 from hasten.core.units import interval_ms, milliseconds, percentage_points
 
 if TYPE_CHECKING:
@@ -183,6 +185,13 @@ def verdict_of(data: object) -> Verdict | None:
     with contextlib.suppress(ValueError):
         return Verdict(text(data, "verdict"))
     return None
+
+
+def plan_words(data: object) -> str:
+    """A plan in words; empty where there is none that can be read."""
+    with contextlib.suppress(*UNREADABLE):
+        return from_data(Plan, data).describe() if isinstance(data, dict) else ""
+    return ""
 
 
 def amount_text(goal: Goal, found: Figure | None) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hasten.core.codec import record
 from hasten.core.comparison import Verdict, outcome_words
 from hasten.core.goal import Goal
-from hasten.core.units import duration, memory, milliseconds, percent, ratio_interval, several, size, times
+from hasten.core.units import duration, memory, milliseconds, percent, ratio_interval, several, size, times_within
 from hasten.report.commands import ORIGINAL
 from hasten.report.figures import (
     Figure,
@@ -23,6 +23,7 @@ from hasten.report.figures import (
     interval_text,
     latency_text,
     number,
+    plan_words,
     text,
     timed_of,
     verdict_of,
@@ -87,7 +88,7 @@ def tune_facts(
 ) -> tuple[Fact, ...]:
     """Speed, accuracy and size of the result against the original."""
     original = next((row for row in trials if row.variant == ORIGINAL), None)
-    chosen = next((row for row in reversed(trials) if row.status == "chosen"), None)
+    chosen = _chosen(result, trials)
     facts = [
         _goal(result),
         _speed(result, final, original, chosen),
@@ -100,6 +101,14 @@ def tune_facts(
         counted = len(timed_of(trials)) if timed is None else timed
         facts.append(Fact("Timed", several(counted, "candidate"), note=note))
     return tuple(fact for fact in facts if fact is not None)
+
+
+def _chosen(result: dict[str, Any], trials: Sequence[TrialRow]) -> TrialRow | None:
+    """The trial that the result names; a search that was continued may have chosen others before."""
+    marked = [row for row in trials if row.status == "chosen"]
+    variant, plan = text(result, "best", "variant"), plan_words(at(result, "best", "plan"))
+    named = [row for row in trials if (row.variant, row.plan) == (variant, plan)]
+    return next(reversed([*marked, *named]), None)
 
 
 def _goal(result: dict[str, Any]) -> Fact | None:
@@ -129,7 +138,7 @@ def _speed(
         before, after = final.first.samples.median_ms, final.second.samples.median_ms
     change = f"{milliseconds(before)} → {milliseconds(after)} per inference" if before and after else ""
     ends = None if speedup.low is None or speedup.high is None else (speedup.low, speedup.high)
-    value, note = times(speedup.value), f"95 % CI {ratio_interval(ends)}" if ends else ""
+    value, note = times_within(speedup.value, ends or ()), f"95 % CI {ratio_interval(ends)}" if ends else ""
     verdict = final.comparison.verdict if final else verdict_of(at(result, "best"))
     if verdict is Verdict.UNDECIDED:
         value, note = "undecided", f"{value}{f', {note}' if note else ''}"

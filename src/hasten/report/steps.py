@@ -9,7 +9,7 @@ from hasten.core.comparison import Verdict, outcome_words
 from hasten.core.goal import Goal
 from hasten.core.remark import remark_from_data
 from hasten.practices.registry import TITLES, phrasebook
-from hasten.report.figures import Figure, figure, goal_of, number, records, text, verdict_of
+from hasten.report.figures import Figure, at, figure, goal_of, number, records, text, verdict_of
 from hasten.show.blocks import Cell, Chart, Section, Table, cell, columns
 from hasten.show.charts import BAR_PIXELS, from_zero, tooltip, vega_lite
 
@@ -63,7 +63,10 @@ class StepRow:
 
 def steps_of(lines: Iterable[Line], result: dict[str, Any] | None) -> tuple[StepRow, ...]:
     """The result's own steps; before there are any, those that were saved so far."""
-    so_far = {line.label: {"practice": line.label, **line.data} for line in lines if line.kind == "step"}
+    later = list(lines)
+    if at(result, "steps") is not None:  # those before the result are its own, or an earlier result's
+        later = later[max(place for place, line in enumerate(later) if line.kind == "result") :]
+    so_far = {line.label: {"practice": line.label, **line.data} for line in later if line.kind == "step"}
     steps = []
     for data in records(result, "steps") or so_far.values():
         before, after = number(data, "from_ms"), number(data, "to_ms")

@@ -180,7 +180,7 @@ def summarize(session: Session, source: str = "") -> Summary:
     tried = with_front(with_chosen(tried, lines), front_names(result))
     target = text(settings, TARGET) or text(session.header, TARGET)
     tried = [replace(row, command=on_target(row.command, target)) for row in tried]
-    compared = _comparisons(lines)
+    compared = timing.named_by_result(_comparisons(lines), lines)
     verdicts = _verdicts(lines, result, whole_guide=result is not None or "budget_s" in settings)
     odd = [f"{line.kind} {line.label}: not a record" for line in session.lines if not isinstance(line.data, dict)]
     final = next((view for view in reversed(compared) if view.label == FINAL), None)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import from_data, to_data
 from hasten.core.comparison import Comparison, Verdict, outcome_words
 from hasten.core.doubts import DOUBTS
+from hasten.core.goal import Goal
 from hasten.core.measurement import Measurement
 from hasten.core.sustained import Minute, Sustained, SustainedFound
+from hasten.core.trial import ORIGINAL
 from hasten.core.units import (
     duration,
     interval_ms,
     memory,
     milliseconds,
     percent,
+    ratio_decimals,
     ratio_interval,
     several,
     size,
@@ -25,6 +28,7 @@ from hasten.core.units import (
     times,
 )
 from hasten.measure.compare import ComparisonResult
+from hasten.report.figures import at, goal_of, plan_words, text, whole
 from hasten.show.blocks import (
     Cell,
     Chart,
@@ -83,7 +87,7 @@ def session_lines(found: Timing) -> list[tuple[str, str, dict[str, Any]]]:
 
 def sections(lines: Sequence[Line]) -> list[Section]:
     """The sections of a report: comparisons, and latency over minutes."""
-    return [*_comparisons_section(comparisons_in(lines)), *_sustained_section(lines)]
+    return [*_comparisons_section(named_by_result(comparisons_in(lines), lines)), *_sustained_section(lines)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,41 @@ def comparisons_in(lines: Iterable[Line]) -> list[ComparedPair]:
         for line in lines
         if line.kind == "comparison" and line.data.get("ratio") is not None
     ]
+
+
+def named_by_result(pairs: Sequence[ComparedPair], lines: Sequence[Line]) -> list[ComparedPair]:
+    """The comparisons. One that confirmed something else than the last result is named after its candidate: a search
+    that was continued may end with another result, or before it confirmed any."""
+    result = next((line.data for line in reversed(lines) if line.kind == "result"), None)
+    return [
+        replace(pair, label=f"{pair.names[1]} against the original")
+        if pair.label == FINAL and result is not None and not _confirms(pair, result, lines)
+        else pair
+        for pair in pairs
+    ]
+
+
+def _confirms(pair: ComparedPair, result: dict[str, Any], lines: Sequence[Line]) -> bool:
+    """Whether it compared what the result says is best, and the result stands on it."""
+    best, first, second = at(result, "best"), pair.first, pair.second
+    if first is None or second is None:
+        return False
+    unconfirmed = at(best, "confirmed") is False and goal_of(result) is Goal.LATENCY
+    if unconfirmed and pair.comparison.verdict is Verdict.FASTER:
+        return False
+    # In words: the folder of a variant's cache is its own.
+    return second.plan.describe() == plan_words(at(best, "plan")) and _is_variant(first, second, best, lines)
+
+
+def _is_variant(first: Measurement, second: Measurement, best: Any, lines: Sequence[Line]) -> bool:
+    """Whether the second is the model of the result: by its hash, or else by its size."""
+    variant = text(best, "variant")
+    if variant == ORIGINAL:
+        return first.model.sha256 == second.model.sha256
+    made = (line for line in lines if line.kind in ("variant", "trial"))
+    hashes = {text(line.data, "sha256") for line in made if (text(line.data, "variant") or line.label) == variant}
+    known = hashes - {""}
+    return second.model.sha256 in known if known else second.model.size_bytes == whole(best, "size")
 
 
 def _side(line: Line, name: str) -> Measurement | None:
@@ -244,7 +283,11 @@ def _compared(found: ComparisonResult) -> list[Block]:
     effort = f"{several(comparison.rounds, 'pair')} of processes, {duration(found.seconds)}"
     facts = Facts(
         (
-            ("time ratio (B / A)", f"{comparison.ratio:.3f}", _ends(comparison.ci95)),
+            (
+                "time ratio (B / A)",
+                f"{comparison.ratio:.{ratio_decimals(comparison.ci95, 3)}f}",
+                _ends(comparison.ci95),
+            ),
             ("smallest detectable difference", _detectable(comparison), effort),
         )
     )

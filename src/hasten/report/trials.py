@@ -6,9 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hasten.core.codec import from_data
 from hasten.core.goal import MEASURED, Goal
-from hasten.core.measurement import Measurement
+from hasten.core.measurement import measurement_from_data
 from hasten.core.pareto import pareto_front
 from hasten.core.session import UNREADABLE
 from hasten.core.trial import trial_from_data
@@ -99,7 +98,7 @@ def _rows_of(line: Line, position: int) -> list[tuple[tuple[str, ...], TrialRow]
 
 def measured_row(label: str, data: dict[str, Any]) -> TrialRow:
     """A measurement with its raw samples, as a row without them."""
-    found = from_data(Measurement, data)
+    found = measurement_from_data(data)
     latency, plan = found.samples.latency, found.plan.describe()
     model = found.model.path.rsplit("/", 1)[-1]
     name = label if label and label != found.model.path else f"{model}, {plan}"

@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Why a request was refused: what the system said, another session has the device, the content is another than was
-# announced, the name leads out of the folder.
+# announced, the name leads out of the folder, the folder has files of somebody else.
 SYSTEM = "system"
 BUSY = "busy"
 CHANGED = "changed"
 OUTSIDE = "outside"
+FOREIGN = "foreign"
 _LENGTH = struct.Struct("<Q")
 _PIECE_BYTES = 1 << 16
 # Room that must be left on the device: logs and the system need some.
@@ -44,10 +45,16 @@ _SPARE_BYTES = 16 << 20
 _FIRST_PATIENCE_S = 20.0
 _SECONDS_TO_END = 1.0
 _LOCK = Path("lock")
+# Stands in every folder that is hasten's: only there anything is removed.
+_MARKER = Path(".hasten-device")
+# The root of a disk has this from the beginning.
+_OF_THE_DISK = "lost+found"
 _VMSTAT = Path("/proc/vmstat")
 _FILES = "files"
 SAMPLES = "samples"
 """The folder of samples that evaluations of one session share."""
+_ENVIRONMENT = "venv"
+_DIGEST_LETTERS = 64
 _SECONDS_KEPT = 30 * 24 * 3600.0
 
 
@@ -126,9 +133,7 @@ class Agent:
 
     def _open(self, request: dict[str, Any]) -> dict[str, Any]:
         """Begin a session: the folder; the lock, for a session that has a holder; the lifeline; facts."""
-        folder = _folder(request["folder"])
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.chdir(folder)
+        folder = _enter(request["folder"])
         self._requests.patience_s = request["patience_s"]
         if request["holder"]:
             _take_lock(request["holder"])
@@ -233,13 +238,16 @@ class Agent:
         return {"memory_kills": memory_kills()}
 
     def _clean(self, _request: dict[str, Any]) -> dict[str, Any]:
-        """Remove everything that hasten has on this device."""
+        """Remove everything that hasten has on this device, and nothing that others have put next to it.
+
+        Next to that, the marker stays: without it the folder would be refused as that of somebody else.
+        """
         before = _used_bytes()
-        for path in Path().iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            elif path != _LOCK:
-                path.unlink()
+        for name in (_FILES, SAMPLES, _ENVIRONMENT):
+            shutil.rmtree(name, ignore_errors=True)
+        if not {path.name for path in Path().iterdir()} - {_LOCK.name, _MARKER.name}:
+            with contextlib.suppress(FileNotFoundError):
+                _MARKER.unlink()
         return {"freed_bytes": before - _used_bytes()}
 
 
@@ -264,6 +272,38 @@ def main() -> None:
         pass
     finally:
         agent.close()
+
+
+def _enter(named: str) -> Path:
+    """Make hasten's folder, and work in it; Refusal where that would be a folder of somebody else."""
+    folder = _folder(named)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.chdir(folder)
+    if not _MARKER.is_file():
+        foreign = _foreign() if named else ""
+        if foreign:
+            raise Refusal(FOREIGN, folder=str(folder), name=foreign)
+        _MARKER.touch(0o600)
+    return folder
+
+
+def _foreign() -> str:
+    """The name of something here that hasten did not make; nothing if the folder is empty, or of an earlier release.
+
+    Such a release left no marker, but files by their digests, and a lock that tells its holder.
+    """
+    names = sorted(path.name for path in Path().iterdir() if path.name != _OF_THE_DISK)
+    files = [path.name for path in Path(_FILES).glob("*")]
+    known = (_FILES, SAMPLES, _ENVIRONMENT, _LOCK.name)
+    strange = [name for name in names if name not in known]
+    strange += [f"{_FILES}/{name}" for name in files if not _is_digest(name)]
+    if not files and "session" not in _read_holder():
+        strange += names
+    return strange[0] if strange else ""
+
+
+def _is_digest(name: str) -> bool:
+    return len(name) == _DIGEST_LETTERS and not set(name) - set("0123456789abcdef")
 
 
 def _folder(named: str) -> Path:

@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ _STATUS: Final = Path("/proc/self/status")
 _STRENGTH_FILES: Final = ("cpu_capacity", "cpufreq/cpuinfo_max_freq")
 # Cores of one kind can differ by a few percent: chips favor their best cores, and capacities are measured.
 _ALIKE: Final = 0.10
+_TINY: Final = 1e-9
 # Of a clock, in about 0.1 s.
 _MOST_READINGS: Final = 1_000_000
 # What decides which kernels the engine picks; listed so that a report can say what a CPU has and lacks.
@@ -131,7 +133,18 @@ def describe_clusters(root: Path = _CPU) -> tuple[Cluster, ...]:
         else:
             clusters.append((strengths[core], [core]))
     strongest = clusters[0][0]
-    return tuple(Cluster(tuple(sorted(cores)), round(strength / strongest, 3)) for strength, cores in clusters)
+    return tuple(Cluster(_siblings_last(root, cores), round(strength / strongest, 3)) for strength, cores in clusters)
+
+
+def _siblings_last(root: Path, cores: list[int]) -> tuple[int, ...]:
+    """One logical core of each physical one, then the second of each: neighbors in this order share nothing."""
+    seen: Counter[str] = Counter()
+    turns: dict[int, int] = {}
+    for core in sorted(cores):
+        physical = _text(root / f"cpu{core}" / "topology/thread_siblings_list").strip() or f"core {core}"
+        turns[core] = seen[physical]
+        seen[physical] += 1
+    return tuple(sorted(cores, key=lambda core: (turns[core], core)))
 
 
 def usable_core_numbers() -> set[int]:
@@ -164,11 +177,12 @@ class ConditionsMeter:
     def finish(self) -> Conditions:
         """The conditions since this meter was made."""
         begin, end = self._begin, _counters()
-        cores = os.cpu_count() or 1
+        cores, usable = os.cpu_count() or 1, end["usable"]
         wall, cpu = end["wall"] - begin["wall"], end["cpu"] - begin["cpu"]
         if wall <= 0 or cpu > 2 * cores * wall:  # the clock jumped: nothing can be told from it
             return Conditions(cores=os.cpu_count(), frequency_mhz=_frequency_mhz(), temperature_c=_temperature_c())
-        busy, stolen = _difference(begin, end, "busy"), _difference(begin, end, "stolen")
+        busy, usable_busy = _difference(begin, end, "busy"), _difference(begin, end, "usable_busy")
+        stolen = _difference(begin, end, "stolen")
         switches = _difference(begin, end, "switches")
         return Conditions(
             wall_seconds=wall,
@@ -176,7 +190,10 @@ class ConditionsMeter:
             cores=os.cpu_count(),
             # Counters of whole ticks can show more than there is time in a short block.
             other_cores_busy=None if busy is None else min(max(0.0, (busy - cpu) / wall), cores),
-            stolen_share=None if stolen is None else min(stolen / (wall * cores), 1.0),
+            usable_cores=usable,
+            usable_cores_busy=None if usable_busy is None else min(max(0.0, (usable_busy - cpu) / wall), usable),
+            # Nothing is stolen from a core that has no work.
+            stolen_share=None if stolen is None else stolen / max(stolen + max(usable_busy or 0.0, cpu), _TINY),
             involuntary_switches=None if switches is None else int(switches),
             frequency_mhz=_frequency_mhz(),
             temperature_c=_temperature_c(),
@@ -206,13 +223,11 @@ class MemoryMeter:
 
 
 def _counters() -> dict[str, Any]:
-    busy, stolen = _proc_stat()
     return {
         "wall": time.perf_counter(),
         "cpu": time.process_time(),
         "switches": _involuntary_switches(),
-        "busy": busy,
-        "stolen": stolen,
+        **_core_counters(usable_core_numbers()),
         "joules": _energy_joules(),
     }
 
@@ -223,13 +238,32 @@ def _difference(begin: dict[str, Any], end: dict[str, Any], name: str) -> float 
     return float(end[name] - begin[name])
 
 
-def _proc_stat() -> tuple[float | None, float | None]:
-    """Seconds that all cores together were busy, and were stolen by the hypervisor, since boot."""
-    fields = _text(_PROC / "stat").split("\n", 1)[0].split()[1:]
-    ticks = _system_value("SC_CLK_TCK")
-    if len(fields) < 8 or not ticks or not all(value.isdigit() for value in fields[:8]):
-        return None, None
-    user, nice, system, _idle, _iowait, irq, soft_irq, steal = (int(value) / ticks for value in fields[:8])
+def _core_counters(usable: set[int]) -> dict[str, Any]:
+    """Seconds since boot that all cores together were busy, that the usable ones were, and that were stolen from these.
+
+    Where the kernel does not list each core, all count as usable.
+    """
+    lines = [line for line in _text(_PROC / "stat").splitlines() if line.startswith("cpu")]
+    times = {line.split(" ", 1)[0]: _core_times(line) for line in lines}
+    own = [times.get(f"cpu{core}") for core in usable]
+    whole = times.get("cpu")
+    told = [time for time in own if time is not None]
+    if whole is None or len(told) < len(own):
+        told, usable = [] if whole is None else [whole], set(range(os.cpu_count() or 1))
+    return {
+        "busy": None if whole is None else whole[0],
+        "usable": len(usable),
+        "usable_busy": sum(busy for busy, _ in told) if told else None,
+        "stolen": sum(stolen for _, stolen in told) if told else None,
+    }
+
+
+def _core_times(line: str) -> tuple[float, float] | None:
+    """Seconds that a core was busy, and was given to others by the hypervisor, by a line of /proc/stat."""
+    fields, ticks = line.split()[1:9], _system_value("SC_CLK_TCK")
+    if len(fields) < 8 or not ticks or not all(value.isdigit() for value in fields):
+        return None
+    user, nice, system, _idle, _iowait, irq, soft_irq, steal = (int(value) / ticks for value in fields)
     return user + nice + system + irq + soft_irq, steal
 
 
@@ -345,9 +379,17 @@ def _held_back_file(firmware: Path, hwmon: Path) -> Path | None:
 
 def _energy_joules() -> float | None:
     """The energy counters of the packages (Linux powercap), added up; often readable by root only."""
-    totals = [_text(path / "energy_uj").strip() for path in _POWERCAP.glob("*-rapl:*") if path.name.count(":") == 1]
+    totals = [_text(zone / "energy_uj").strip() for zone in _energy_zones(_POWERCAP)]
     numbers = [int(value) / 1e6 for value in totals if value.isdigit()]
     return sum(numbers) if numbers else None
+
+
+@functools.cache
+def _energy_zones(powercap: Path) -> tuple[Path, ...]:
+    """The zones of the packages. One for the whole platform ("psys") may stand next to them and counts them again."""
+    zones = {zone: _text(zone / "name").strip() for zone in powercap.glob("*-rapl:*") if zone.name.count(":") == 1}
+    packages = tuple(zone for zone, name in zones.items() if name.startswith("package"))
+    return packages or tuple(zone for zone, name in zones.items() if name != "psys")
 
 
 def _timer_step_ns() -> int:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import select
+import signal
 import sys
 import time
 from pathlib import Path
@@ -19,8 +22,23 @@ _WIDE = ("int16", "int32", "int64", "bool", "uint16", "uint32", "uint64")
 
 def main() -> None:
     """Answer one request."""
+    _die_with_parent()
     request = json.loads(sys.stdin.read())
     Path(request["answer"]).write_text(json.dumps(_answer(request)))
+
+
+def _die_with_parent() -> None:
+    """Be ended when the other end of the inherited pipe is closed, as `hasten.runner.serving` does with it."""
+    import fcntl
+
+    lifeline = int(os.environ["HASTEN_LIFELINE"])
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    ended = select.poll()
+    ended.register(lifeline, 0)  # no events but those that cannot be masked: hang-up and error
+    if ended.poll(0):
+        os._exit(0)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

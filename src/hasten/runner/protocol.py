@@ -22,7 +22,7 @@ UNLOAD: Final = "unload"
 _LENGTH: Final = struct.Struct("<Q")
 # A request or an answer is small; tensors travel as frames. More than this is not a message of ours.
 _MOST_JSON_BYTES: Final = 64 * 1024 * 1024
-_MOST_FRAME_BYTES: Final = 2**40
+_MOST_FRAMES_BYTES: Final = 2**40
 
 
 class ProtocolError(Exception):
@@ -46,8 +46,11 @@ def encode(message: Message) -> Iterator[bytes | memoryview]:
     yield from frames
 
 
-def decode(read_exactly: Callable[[int], bytes]) -> Message:
-    """The next message, through a function that returns just as many bytes as it is asked for, or raises."""
+def decode(read_exactly: Callable[[int], bytes], most_bytes: int = _MOST_FRAMES_BYTES) -> Message:
+    """The next message, through a function that returns just as many bytes as it is asked for, or raises.
+
+    More than `most_bytes` in its frames are refused before they are read: they would have to fit into memory.
+    """
     head = read_exactly(_LENGTH.size)
     (length,) = _LENGTH.unpack(head)
     if length > _MOST_JSON_BYTES:
@@ -57,6 +60,8 @@ def decode(read_exactly: Callable[[int], bytes]) -> Message:
         sizes = [_frame_size(size) for size in body.pop("frames")]
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise ProtocolError(f"its output is no message ({error})") from error
+    if sum(sizes) > most_bytes:
+        raise ProtocolError(f"it sends {sum(sizes)} bytes of tensors where {most_bytes} are the most")
     # In one piece: a read for each would cost more than many a frame. Copies, as each must begin where numbers may.
     data = read_exactly(sum(sizes))
     return Message(body, tuple(data[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)))
@@ -81,6 +86,6 @@ def _flat(frame: bytes | memoryview) -> memoryview:
 
 
 def _frame_size(value: object) -> int:
-    if type(value) is not int or not 0 <= value <= _MOST_FRAME_BYTES:
+    if type(value) is not int or value < 0:
         raise ValueError(f"a frame cannot have {value!r} bytes")
     return value

@@ -19,7 +19,7 @@ from hasten.core.remark import Remark, remark
 from hasten.core.trial import CHOOSING, NOTHING, REPORTING, Stage, Status, status_of
 from hasten.data.metrics import FunctionMetric
 from hasten.data.tensor_forms import forms_from_graph
-from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations
+from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, compare_evaluations, refuse_failed_samples
 from hasten.evaluate.floor import Baseline, baseline_of
 from hasten.evaluate.intervals import interval_of_scores
 from hasten.evaluate.other_outputs import RUINED, SAMPLES, OtherOutputs
@@ -392,13 +392,8 @@ def inputs_by_scale(original: Graph, variant: Graph, workload: Workload) -> tupl
 
 
 def _on_its_samples(original: Evaluation, found: Evaluation) -> Evaluation:
-    """A variant's evaluation on the samples that the original was evaluated on, and on no others.
-
-    One that the original could be judged by and the variant not is the variant's fault: leaving it out would hide that.
-    """
-    known = set(original.names)
-    if failed := [entry for entry in found.skipped if entry.name in known]:
-        raise DataError(failed[0].reason)
+    """A variant's evaluation on the samples that the original was evaluated on, and on no others."""
+    refuse_failed_samples(found, original)
     positions = set(original.positions)
     rows = [row for row, position in enumerate(found.positions) if position in positions]
     if len(rows) == len(found.positions):

@@ -215,7 +215,8 @@ class Confirmation:
                 if self._is_confirmed(entrant, proof_s):
                     return self._simplest(entrant)
                 unconfirmed += 1
-            if time.monotonic() > self.until or unconfirmed == _MOST_UNCONFIRMED:
+            # A proof that is cut in half proves nothing, and a whole one would take longer than the budget.
+            if time.monotonic() + proof_s / 2 > self.until or unconfirmed == _MOST_UNCONFIRMED:
                 break
             until = min(self.until, time.monotonic() + proof_s)
             if entrant.trial.is_refused and search.settings.mix:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
 import shutil
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -42,6 +43,8 @@ _OWN: Final = (SESSION, CHOSEN, _MAKING)
 _MOST_ROOM_BYTES: Final = 1 << 26
 # What file managers leave behind, beside hidden files.
 _LITTER: Final = ("Thumbs.db", "desktop.ini")
+# What variants are named: a name becomes that of a file, and of a folder in a cache.
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _NOTHING_CHANGED: Final = "Choose a new or empty folder with -o; nothing was changed."
 
 
@@ -270,7 +273,7 @@ class SearchFolder:
     def _read(self, session: Session) -> None:
         for line in session.lines:
             if line.kind == "variant":
-                self.variants[line.label] = self._here(trial_from_data(line.data))
+                self.variants[line.label] = self._variant(line)
             elif line.kind == "trial":
                 self.trials[line.label] = trial_from_data(line.data)
                 self.elapsed_s = max(self.elapsed_s, self.trials[line.label].elapsed_s)
@@ -287,11 +290,14 @@ class SearchFolder:
         others = [entry for entry in self.sensitivities if (entry.recipe, entry.nodes) != (found.recipe, found.nodes)]
         self.sensitivities = [*others, found]
 
-    def _here(self, trial: Trial) -> Trial:
-        """The variant with its file in this folder, wherever the folder was before."""
-        if not trial.path or trial.variant == ORIGINAL:
-            return trial
-        return replace(trial, path=str(self.path / self.rules.variants / Path(trial.path).name))
+    def _variant(self, line: Line) -> Trial:
+        """A variant with its file in this folder, wherever the folder was before. A session may have been made by
+        anybody: it names no place, and the original's file is the one that the command names."""
+        trial = trial_from_data(line.data)
+        if trial.variant != line.label or not _PLAIN_NAME.fullmatch(line.label):
+            raise ValueError(f"a variant is named {trial.variant!r}")
+        has_file = trial.path and trial.variant != ORIGINAL
+        return replace(trial, path=str(self.place_of(trial.variant)) if has_file else "")
 
     def _compare(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         """Refuse to go on where something else is asked for."""

@@ -96,8 +96,9 @@ class MixStages:
         entrant = search.candidates.entrant_of(variant.variant, mixer.plan)
         broken = [replace(variant, drop=None if entrant is None else entrant.trial.drop)]
         if recipe_from_name(variant.recipe).is_static_int8:
-            nodes = search.store.slow_nodes(variant, mixer.plan)
-            if nodes and not mixer.is_out_of_time:
+            for nodes in search.store.slow_nodes(variant, mixer.plan):
+                if mixer.is_out_of_time:
+                    break
                 slow = mixer.attempt(VariantRequest(variant.recipe, nodes, Purpose.SLOW_NODES, variant.variant))
                 if slow.may_be_chosen:
                     return [slow]

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from hasten.core.trial import Trial
     from hasten.data.tensor_forms import TensorForm
-    from hasten.explanation.node_gains import Gains, NodeGain
+    from hasten.explanation.node_gains import NodeGain
     from hasten.measure.rounds import Progress, Track
     from hasten.search.folder import SearchFolder
     from hasten.search.variant_store import VariantStore
@@ -365,13 +365,15 @@ class QuantizeSearch:
             return
         self._share = 0.7
         plan = self.store.candidate.plan
-        nodes, gains = self.store.slow_nodes(trial, plan), self.store.gains_of(trial, plan)
-        if not nodes or gains is None:
+        sets, gains = self.store.slow_nodes(trial, plan), self.store.gains_of(trial, plan)
+        if not sets or gains is None:
             return
-        tried = self.attempt(VariantRequest(trial.recipe, nodes, Purpose.SLOW_NODES, trial.variant))
-        if tried.floor is not FloorState.FAILED:
-            self.folder.save_variant(replace(tried, notes=(*tried.notes, slow_nodes_note(gains))))
-            self.time_all()
+        for nodes in sets:
+            tried = self.attempt(VariantRequest(trial.recipe, nodes, Purpose.SLOW_NODES, trial.variant))
+            if tried.floor is not FloorState.FAILED:
+                lost = [gains.nodes[node] for node in nodes]
+                self.folder.save_variant(replace(tried, notes=(*tried.notes, slow_nodes_note(lost))))
+        self.time_all()
 
     def _refit_head(self) -> None:
         """Try the most promising variant once more, with its last layer fitted to the labels of the choosing part."""
@@ -455,9 +457,9 @@ def _doubts_of(track: Track) -> tuple[Remark, ...]:
     return () if isinstance(result, Failure) else tuple(result.doubts)
 
 
-def slow_nodes_note(gains: Gains) -> Remark:
+def slow_nodes_note(gains: Sequence[NodeGain]) -> Remark:
     """Which nodes stay in float, and what they lost by integers."""
-    lost = sorted((gains.nodes[node] for node in gains.losses), key=lambda gain: gain.saved_ms)
+    lost = sorted(gains, key=lambda gain: gain.saved_ms)
     kinds = list(dict.fromkeys(f"{gain.op} ({gain.kernel_after})" for gain in lost))
     return remark(
         "quantize.slow-nodes",

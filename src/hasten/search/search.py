@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.codec import to_data
 from hasten.core.comparison import Comparison, Verdict
+from hasten.core.contention import MANY_DISTURBED, is_contended
 from hasten.core.errors import UsageError
-from hasten.core.failure import RunnerFailed
+from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import FloorState
 from hasten.core.goal import Goal
 from hasten.core.remark import Remark, remark
@@ -37,7 +38,6 @@ from hasten.variants.recipes import recipe_from_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hasten.core.failure import Failure
     from hasten.core.machine import Machine
     from hasten.core.plan import Plan
     from hasten.measure.rounds import Candidate, Progress
@@ -91,6 +91,8 @@ class Search:
     on_best: Callable[[], None] = lambda: None
     """Called when another trial has become the best."""
     _told: BestSoFar | None = None
+    _raced_on: list[Plan] = field(default_factory=list)
+    """The plans that the first kinds of variants were raced on."""
 
     @property
     def settings(self) -> SearchSettings:
@@ -254,6 +256,7 @@ class Search:
         if self.store.already != NOTHING:
             return
         self.stage = "variants"
+        self._raced_on = self.plans_for_variants()
         self._race_recipes(first_recipes(self.settings.recipes)[:_FIRST_KINDS])
 
     def race_more_variants(self) -> None:
@@ -263,7 +266,9 @@ class Search:
             return
         self.stage = "variants"
         names = first_recipes(self.settings.recipes)
-        entrants = self._race_recipes(names if self.store.source_name else names[_FIRST_KINDS:])
+        # Further rounds may have shown that another plan is the better one: the first kinds are raced on it as well.
+        again = self.store.source_name or not set(self.plans_for_variants()) <= set(self._raced_on)
+        entrants = self._race_recipes(names if again else names[_FIRST_KINDS:])
         entrants += self._other_plans()
         self.elimination.settle(entrants, self.until)
         entrants += self.kin(self.until)
@@ -373,6 +378,9 @@ class Search:
             for family, plan in families.items()
             if family == home or relative[plan] < best + (_FAR_PLAN if plan.kernel == "delegate" else _FAR_KERNELS)
         ]
+        # What other programs took from a plan says nothing about it: the quickest of those may be the best.
+        held_up = [one.trial.plan for one in timed if numbers_of(one.trial.plan) == home and _is_held_up(one)]
+        found += sorted(set(held_up) - set(found), key=lambda plan: relative.get(plan, math.inf))[:1]
         return [*found, *self._cached(found)]
 
     def kin(self, until: float) -> list[Entrant]:
@@ -448,16 +456,23 @@ class Search:
 
     def _without_slow_nodes_of(self, trial: Trial) -> list[Entrant]:
         request = VariantRequest(trial.recipe, purpose=Purpose.SLOW_NODES, parent=trial.variant)
-        for known in self.folder.variants.values():
-            if (known.parent, known.purpose) == (request.parent, request.purpose):
-                return self._made(replace(request, float_nodes=known.float_nodes), [trial.plan])
+        known = [one for one in self.folder.variants.values() if one.purpose is request.purpose]
+        if sets := [one.float_nodes for one in known if one.parent == request.parent]:
+            return self._made_without(sets, request, trial.plan)
         left = self.until - time.monotonic()
         if left < _SLOW_NODES_SECONDS:
             self.skipped.append(remark("untried.slow-nodes", variant=trial.variant))
             return []
         seconds = min(PROFILE_SECONDS, _PROFILE_SHARE * left)
-        nodes = self.store.slow_nodes(self.store.variant(trial.variant), trial.plan, seconds)
-        return self._made(replace(request, float_nodes=nodes), [trial.plan]) if nodes else []
+        found = self.store.slow_nodes(self.store.variant(trial.variant), trial.plan, seconds)
+        return self._made_without(found, request, trial.plan)
+
+    def _made_without(self, sets: Sequence[tuple[int, ...]], request: VariantRequest, plan: Plan) -> list[Entrant]:
+        """Variants with these sets of nodes in float, on the plan, and on a like one that was held up."""
+        like = [one for one in self._raced_on if one.runs_on_cpu and one.kernel == plan.kernel and not one.cache]
+        plans = list(dict.fromkeys([plan, *like]))
+        made = [self._made(replace(request, float_nodes=nodes), plans) for nodes in sets]
+        return [entrant for entrants in made for entrant in entrants]
 
     def _crosses(self) -> list[Entrant]:
         """The best variants with the plans that came close to the best one's, with the original or with one of them."""
@@ -471,6 +486,12 @@ class Search:
             best = min(on_plans.values())
             near |= {plan: None for plan, relative in on_plans.items() if relative < best + _NEAR_PLAN}
         return [self.enter(variant, plan) for variant in variants for plan in near]
+
+
+def _is_held_up(entrant: Entrant) -> bool:
+    """Whether other programs used cores that the plan needed while it was timed, or many of its runs were disturbed."""
+    found = entrant.track.result()
+    return not isinstance(found, Failure) and (is_contended(found) or found.samples.disturbed_share >= MANY_DISTURBED)
 
 
 def _is_static(trial: Trial) -> bool:

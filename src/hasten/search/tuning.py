@@ -221,6 +221,8 @@ class Tuning:
             already=self.store.already,
             profiles=(self._extras.profiles[0], self._extras.profiles[1]) if self._extras else (None, None),
             given=self._extras.findings if self._extras else {},
+            goal=goal,
+            limits=asked,
         )
         return replace(found, findings=tuple(nine_findings(known)))
 

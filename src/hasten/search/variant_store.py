@@ -235,11 +235,11 @@ class VariantStore:
                 self._gains[key] = found
         return found
 
-    def slow_nodes(self, trial: Trial, plan: Plan, seconds: float = PROFILE_SECONDS) -> tuple[int, ...]:
-        """The nodes that this variant's integers slow down on this plan; none where all lose."""
+    def slow_nodes(self, trial: Trial, plan: Plan, seconds: float = PROFILE_SECONDS) -> tuple[tuple[int, ...], ...]:
+        """Sets of nodes that this variant's integers slow down on this plan, the surest first; never all its nodes."""
         gains = self.gains_of(trial, plan, seconds)
-        losses = () if gains is None else gains.losses
-        return () if set(losses) >= set(trial.nodes) else losses
+        sets = () if gains is None else gains.loss_sets
+        return tuple(nodes for nodes in sets if not set(nodes) >= set(trial.nodes))
 
     def _name_of(self, request: VariantRequest) -> str:
         suffix = f"_{self.source_name}" if self.source_name else ""

@@ -99,5 +99,13 @@ def with_connection(work: Callable[[], T]) -> T:
 def holder_words(holder: dict[str, Any]) -> str:
     """Who holds a device, and since when, as the end of a sentence."""
     who = f" ({holder['who']}" if holder.get("who") else ""
-    since = time.strftime("%H:%M", time.localtime(holder["since"])) if holder.get("since") else ""
+    since = _clock(holder["since"]) if holder.get("since") else ""
     return f"{who}, since {since})" if who and since else f"{who})" if who else ""
+
+
+def _clock(seconds: Any) -> str:
+    """The time of day, if that is a time: a device says what it likes."""
+    try:
+        return time.strftime("%H:%M", time.localtime(seconds))
+    except (TypeError, ValueError, OverflowError, OSError):
+        return ""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from array import array
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hasten.core.block import Block, Conditions, ProfiledRun, RawEvent
-from hasten.core.codec import from_data, record
+from hasten.core.codec import record, typed_from_data
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.machine import Machine
 from hasten.core.placement import Placement
 from hasten.core.remark import remark_from_data
+from hasten.runner.memory import memory_bytes
 from hasten.runner.protocol import UNLOAD, VERSION, Message
+from hasten.targets.link import understood
 from hasten.targets.sent_samples import FEWEST_BYTES, byte_count, sample_key
 
 if TYPE_CHECKING:
@@ -25,11 +28,19 @@ if TYPE_CHECKING:
     from hasten.targets.sent_samples import SentSamples
 
 
+# What outputs whose shapes depend on values may take beyond what the loaded model told.
+_ROOM_BYTES: Final = 1 << 30
+_GROWTH: Final = 16
+_WITHOUT_KNOWN_MEMORY: Final = 1 << 32
+# Feeding, running and reading.
+_STEPS: Final = 3
+
+
 class Link(Protocol):
     """Anything that carries messages to a runner and back."""
 
-    def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
-        """Send a request and wait for its answer."""
+    def ask(self, request: Message, *, stage: str, seconds: float, most_bytes: int = 0) -> Message:
+        """Send a request and wait for its answer, with this many bytes of tensors at most."""
 
     def close(self) -> None:
         """End the runner."""
@@ -63,6 +74,14 @@ class LoadReport:
     """None where it cannot be seen: built-in kernels only, or the classic interface."""
 
 
+@record
+class _BlockAnswer:
+    """What a runner tells about a block of runs, next to their times."""
+
+    conditions: Conditions
+    peak_memory_mb: float | None
+
+
 class RunnerClient:
     """A live runner with at most one model. Use it in a `with`, so that it ends whatever happens.
 
@@ -80,6 +99,7 @@ class RunnerClient:
     ) -> None:
         self.plan = plan
         self.peak_memory_mb: float | None = None
+        self._output_bytes = 0
         self._link, self._answer_seconds, self._stage, self._sent = link, answer_seconds, stage, sent
 
     def __enter__(self) -> RunnerClient:
@@ -98,12 +118,16 @@ class RunnerClient:
         if body.get("protocol") != VERSION:
             message = f"The runner uses version {body.get('protocol')} of the protocol, not {VERSION}."
             raise RunnerFailed(Failure("start", "target", message, "Install the same hasten on both sides."))
-        return from_data(Machine, body["machine"])
+        with understood("start"):
+            return typed_from_data(Machine, body["machine"])
 
     def load(self, path: Path, workload: Workload, *, profiling: bool = False) -> LoadReport:
         """Load a model and run it once."""
         body = self._ask("load", "load", **self._on_device(path, workload), profiling=profiling).body
-        return from_data(LoadReport, {**body, "init_ms": sum(body["load_times"].values())})
+        with understood("load"):
+            report = typed_from_data(LoadReport, {**body, "init_ms": sum(body["load_times"].values())})
+        self._output_bytes = sum(tensor.bytes for tensor in report.outputs)
+        return report
 
     def unload(self) -> None:
         """Let the model go, so that the runner can load another one, for whatever plan of its kind."""
@@ -112,10 +136,12 @@ class RunnerClient:
     def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
         """Time runs until the seconds are over or `most` runs are done, after `lead` runs that do not count."""
         at = time.monotonic()
-        reply = self._ask("run", "block", beyond=seconds, seconds=seconds, most=most, lead=lead)
-        self.peak_memory_mb = reply.body["peak_memory_mb"]
-        conditions = Conditions(**reply.body["conditions"])
-        nanoseconds, *_ = _forwards(reply.frames[:1])
+        fields = {"seconds": seconds, "most": most, "lead": lead}
+        reply = self._ask("run", "block", beyond=seconds, most_bytes=_times_bytes(most), **fields)
+        with understood("run"):
+            told = typed_from_data(_BlockAnswer, reply.body)
+            nanoseconds, *_ = _forwards(reply.frames[:1])
+        self.peak_memory_mb, conditions = told.peak_memory_mb, told.conditions
         backwards = len(reply.frames[0]) // nanoseconds.itemsize - len(nanoseconds)
         if backwards:
             conditions = replace(conditions, clock_backwards=backwards)
@@ -124,19 +150,23 @@ class RunnerClient:
     def profile(self, runs: int) -> list[ProfiledRun]:
         """Profile this number of runs of a model that was loaded for it."""
         body = self._ask("profile", "profile", runs=runs).body
-        return [
-            ProfiledRun(run["total_us"], tuple(RawEvent(**event) for event in run["events"])) for run in body["runs"]
-        ]
+        with understood("profile"):
+            return [
+                ProfiledRun(run["total_us"], tuple(RawEvent(**event) for event in run["events"]))
+                for run in body["runs"]
+            ]
 
     def layers(self, path: Path, workload: Workload, seconds: float) -> list[dict[str, Any]]:
         """The layers of a model on the NPU, as OpenVINO counts them in about this time."""
         where = self._on_device(path, workload)
-        return list(self._ask("profile", "layers", beyond=seconds, seconds=seconds, **where).body["layers"])
+        body = self._ask("profile", "layers", beyond=seconds, seconds=seconds, **where).body
+        with understood("profile"):
+            return list(body["layers"])
 
     def evaluate(self, inputs: Sequence[bytes | memoryview]) -> tuple[bytes | memoryview, ...]:
         """Run once on these inputs, and return the outputs' bytes."""
         request = Message({"request": "evaluate"}, tuple(inputs))
-        return self._link.ask(request, stage="evaluate", seconds=self._answer_seconds).frames
+        return self._evaluated(request, 1).frames
 
     def evaluate_many(
         self, samples: Sequence[Sequence[bytes | memoryview]], *, fresh: bool = False
@@ -147,7 +177,7 @@ class RunnerClient:
         else:
             frames = tuple(frame for inputs in samples for frame in inputs)
             request = Message({"request": "evaluate_many", "fresh": fresh}, frames)
-            answers = self._link.ask(request, stage="evaluate", seconds=self._answer_seconds).frames
+            answers = self._evaluated(request, len(samples)).frames
         width = len(answers) // max(1, len(samples))
         return [answers[width * i : width * (i + 1)] for i in range(len(samples))]
 
@@ -163,21 +193,33 @@ class RunnerClient:
             body = {"request": "evaluate_many", "fresh": fresh, "keys": keys, "sent": places}
             request = Message(body, tuple(frame for sample in given for frame in sample))
             begin = time.monotonic()
-            reply = self._link.ask(request, stage="evaluate", seconds=self._answer_seconds)
-            if not reply.body["missing"]:
-                sent.learn(reply.body, byte_count(given), time.monotonic() - begin)
-                return reply.frames
-            sent.forget(reply.body["missing"])
+            reply = self._evaluated(request, len(samples))
+            with understood("evaluate"):
+                if not reply.body["missing"]:
+                    sent.learn(reply.body, byte_count(given), time.monotonic() - begin)
+                    return reply.frames
+                sent.forget(reply.body["missing"])
+
+    def _evaluated(self, request: Message, samples: int) -> Message:
+        """The answer with the outputs of this number of samples.
+
+        Shapes may depend on values, so outputs may be larger than the loaded model told; but not without limit.
+        """
+        most_bytes = min(_most_answer_bytes(), _ROOM_BYTES + _GROWTH * self._output_bytes * samples)
+        return self._link.ask(request, stage="evaluate", seconds=self._answer_seconds, most_bytes=most_bytes)
 
     def copies(self, path: Path, workload: Workload, family: str) -> tuple[list[str], dict[str, Remark]]:
         """Make a family of ways to feed and read the loaded model ready: which can be gone, and why others cannot."""
         body = self._ask("load", "copies", **self._on_device(path, workload), family=family).body
-        return body["available"], {key: remark_from_data(reason) for key, reason in body["reasons"].items()}
+        with understood("load"):
+            return body["available"], {key: remark_from_data(reason) for key, reason in body["reasons"].items()}
 
     def copies_block(self, way: str, seconds: float, most: int) -> tuple[list[array[int]], Conditions]:
         """Time cycles of one way: nanoseconds of each one's feeding, running and reading."""
-        reply = self._ask("run", "copies_block", beyond=seconds, way=way, seconds=seconds, most=most)
-        return _forwards(reply.frames), Conditions(**reply.body["conditions"])
+        fields = {"way": way, "seconds": seconds, "most": most}
+        reply = self._ask("run", "copies_block", beyond=seconds, most_bytes=_STEPS * _times_bytes(most), **fields)
+        with understood("run"):
+            return _forwards(reply.frames), typed_from_data(Conditions, reply.body["conditions"])
 
     def close(self) -> None:
         """End the runner."""
@@ -197,9 +239,19 @@ class RunnerClient:
         paths = [Path(path) for path in setting.split(":")]
         return ":".join(self._stage(path) if path.is_file() else str(path) for path in paths)
 
-    def _ask(self, stage: str, request: str, *, beyond: float = 0.0, **fields: Any) -> Message:
+    def _ask(self, stage: str, request: str, *, beyond: float = 0.0, most_bytes: int = 0, **fields: Any) -> Message:
         message = Message({"request": request, **fields})
-        return self._link.ask(message, stage=stage, seconds=self._answer_seconds + beyond)
+        return self._link.ask(message, stage=stage, seconds=self._answer_seconds + beyond, most_bytes=most_bytes)
+
+
+@functools.cache
+def _most_answer_bytes() -> int:
+    """The most tensors that one answer may bring: they are in memory twice while they are read."""
+    return memory_bytes() // 4 or _WITHOUT_KNOWN_MEMORY
+
+
+def _times_bytes(runs: int) -> int:
+    return array("q").itemsize * max(1, runs)
 
 
 def _forwards(frames: Sequence[bytes | memoryview]) -> list[array[int]]:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hasten.core.codec import typed_from_data
 from hasten.core.failure import RunnerFailed
 from hasten.runner import agent as program_on_device
 from hasten.runner.protocol import Message
-from hasten.targets.link import ProcessLink
+from hasten.targets.link import ProcessLink, understood
 
 if TYPE_CHECKING:
     import mmap
@@ -85,12 +86,14 @@ class DeviceAgent:
         pause = patience_s / BEATS_A_PATIENCE
         self._beats = threading.Thread(target=self._beat, args=(pause,), name="device beat", daemon=True)
         self._beats.start()
-        return DeviceFacts(**{**answer, "version": tuple(answer["version"])})
+        with understood("start"):
+            return typed_from_data(DeviceFacts, answer)
 
     def has(self, name: str) -> tuple[bool, int]:
         """Whether the device has this file; and how many bytes there is room for."""
         answer = self._ask("has", name=name)
-        return answer["has"], answer["free_bytes"]
+        with understood("start"):
+            return bool(answer["has"]), int(answer["free_bytes"])
 
     def put(self, content: bytes | mmap.mmap, name: str, digest: str, seconds: float) -> None:
         """Write a file there, whole or not at all."""
@@ -103,14 +106,15 @@ class DeviceAgent:
     def end(self, pid: int) -> bool:
         """Kill a process there, with all that it started; whether that is known to have worked."""
         try:
-            return bool(self._ask("end", _SECONDS_TO_TELL, pid=pid)["gone"])
+            return bool(self._ask("end", _SECONDS_TO_TELL, pid=pid).get("gone"))
         except (RunnerFailed, Refused):  # with the agent, everything ends
             return False
 
     def lifeline(self) -> tuple[str, int | None]:
         """A pipe that one program there ends with; and the count of `memory_kills` before it starts."""
         answer = self._ask("lifeline")
-        return answer["lifeline"], answer["memory_kills"]
+        with understood("start"):
+            return str(answer["lifeline"]), answer["memory_kills"]
 
     def release(self, lifeline: str) -> None:
         """A program has ended; whatever it has left running there ends now."""
@@ -119,12 +123,16 @@ class DeviceAgent:
 
     def memory_kills(self) -> int | None:
         """How many processes the device's kernel killed since boot because memory ran out."""
-        kills: int | None = self._ask("count_memory_kills")["memory_kills"]
-        return kills
+        answer = self._ask("count_memory_kills")
+        with understood("start"):
+            kills: int | None = answer["memory_kills"]
+            return kills
 
     def clean(self, seconds: float) -> int:
         """Remove everything that hasten has there; how many bytes that were."""
-        return int(self._ask("clean", seconds)["freed_bytes"])
+        answer = self._ask("clean", seconds)
+        with understood("start"):
+            return int(answer["freed_bytes"])
 
     def close(self) -> None:
         """End the agent, and with it whatever still runs. Safe to call more than once."""

@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final, Protocol
 
+from hasten.core.codec import typed_from_data
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.runner.agent import memory_kills
 from hasten.runner.protocol import UNLOAD, Message, ProtocolError, decode, encode, whole
@@ -23,7 +24,7 @@ from hasten.targets.diagnosis import diagnosed
 from hasten.targets.exit_cause import cause_of_death
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _LOG_LINES: Final = 20
@@ -133,18 +134,21 @@ class ProcessLink:
         """The child's process id."""
         return self._process.pid
 
-    def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
-        """Send a request and wait for its answer; RunnerFailed if there is none in time, or if it is a failure."""
+    def ask(self, request: Message, *, stage: str, seconds: float, most_bytes: int = 0) -> Message:
+        """Send a request and wait for its answer; RunnerFailed if there is none in time, or if it is a failure.
+
+        An answer with more than `most_bytes` of tensors is none: a device must not fill this machine's memory.
+        """
         if self._is_closed:
             raise RunnerFailed(Failure(stage, "target", f"This {self._name} is closed."))
         patience, logged = _Patience(seconds), os.fstat(self._log.fileno()).st_size
         try:
             self._send(request, patience)
-            reply = decode(lambda count: whole(lambda most: self._read(most, patience), count))
+            reply = decode(lambda count: whole(lambda most: self._read(most, patience), count), most_bytes)
             failure = None
             if not reply.body.pop("ok", False):
                 self._wait_for_log(logged)
-                failure = Failure(**reply.body["failure"], log=self.log_tail())
+                failure = typed_from_data(Failure, {**reply.body["failure"], "log": self.log_tail()})
         except TimeoutError:
             self.kill()
             raise RunnerFailed(self._hang(stage, seconds)) from None
@@ -326,6 +330,16 @@ class ProcessLink:
     def _stranger(self, stage: str, error: Exception) -> Failure:
         message = f"The program that was started is not a {self._name} of this version of hasten: {error}."
         return Failure(stage, "target", message, "Install the same hasten on both sides.", self.log_tail())
+
+
+@contextlib.contextmanager
+def understood(stage: str) -> Iterator[None]:
+    """Read an answer in this; RunnerFailed where it lacks something, or has something else in its place."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        message = f"The device answered something that hasten cannot read: {type(error).__name__}: {error}."
+        raise RunnerFailed(Failure(stage, "target", message, "Install the same hasten on both sides.")) from error
 
 
 class _Patience:

@@ -23,11 +23,12 @@ from hasten.core.errors import UsageError
 from hasten.core.failure import NOT_INSTALLED, Failure, RunnerFailed
 from hasten.runner import other_release
 from hasten.runner.agent import memory_kills
+from hasten.runner.serving import LIFELINE
 from hasten.targets.exit_cause import cause_of_death
 from hasten.targets.link import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 PACKAGE: Final = "ai-edge-litert"
 _RELEASE: Final = re.compile(r"\d+(\.\d+){1,3}([a-z0-9.+]{0,20})")
@@ -141,9 +142,10 @@ class ReleaseEnvironment:
         name = f"program of LiteRT {self.release}"
         environment = {key: value for key, value in os.environ.items() if key not in _OWN}
         before = memory_kills()
-        with tempfile.TemporaryFile() as log:
+        with tempfile.TemporaryFile() as log, _lifeline() as programs_end:
+            program, more = Program(tuple(command), name, environment=environment), {LIFELINE: str(programs_end)}
             try:
-                process = Program(tuple(command), name, environment=environment).start(log)
+                process = program.start(log, inherited=(programs_end,), more=more)
             except RunnerFailed as failed:
                 return failed.failure
             try:
@@ -163,6 +165,17 @@ class ReleaseEnvironment:
 def releases_folder() -> Path:
     """Where environments are kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hasten" / "releases"
+
+
+@contextlib.contextmanager
+def _lifeline() -> Iterator[int]:
+    """A pipe's end for a program, which ends with this process: the system then closes the other one."""
+    programs_end, own_end = os.pipe()
+    try:
+        yield programs_end
+    finally:
+        os.close(programs_end)
+        os.close(own_end)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.errors import UsageError
 from hasten.core.failure import CONNECTION_LOST, IN_USE, NOT_INSTALLED, Failure, RunnerFailed
 from hasten.engine.library import KNOWN_RELEASES
-from hasten.runner.agent import BUSY, CHANGED
+from hasten.runner.agent import BUSY, CHANGED, FOREIGN
 from hasten.targets.base import holder_words
 from hasten.targets.device_agent import BOOTSTRAP, DeviceAgent, Refused, agent_preamble
 from hasten.targets.exit_cause import STAGE_WORDS, cause_of_death
-from hasten.targets.link import Program
+from hasten.targets.link import Program, understood
 from hasten.targets.ssh_diagnosis import REFUSED, SSH_STATUS, UNREACHABLE, connection_failure
 from hasten.targets.staged import NoRoomError, StagedTarget
 
@@ -88,7 +88,7 @@ _START_AGENT: Final = (
 # $1 is hasten's folder, the rest a command. The shell stays, as the client tells of no signal that ended its command,
 # and a shell does; what it says itself about that is not for the log. The parentheses keep dash from saying it there.
 _RUN: Final = 'cd "$1" || exit 96; shift; exec 3>&2 2> /dev/null; (exec "$@") 2>&3 3>&-; exit $?'
-_INSTALL: Final = '"$1" -m venv venv && venv/bin/python -m pip install --progress-bar off "$2" 2>&1'
+_INSTALL: Final = '"$1" -m venv venv && venv/bin/python -m pip install --no-cache-dir --progress-bar off "$2" 2>&1'
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +324,8 @@ class SshTransport:
             return self._too_slow(failed.failure.log) if failed.failure.kind == "hang" else failed.failure
         except Refused as refused:
             agent.close()
-            return self._in_use(refused.facts["holder"]) if refused.code == BUSY else self._no_folder(refused)
+            with understood("start"):
+                return self._refusal(refused)
         except BaseException:
             agent.close()
             raise
@@ -347,9 +348,18 @@ class SshTransport:
         message = f"The login on {self.name} started no program within {_CONNECT_SECONDS:g} s."
         return Failure("start", "target", message, "Check its load and its network, then try again.", log)
 
-    def _no_folder(self, refused: Refused) -> Failure:
+    def _refusal(self, refused: Refused) -> Failure:
+        if refused.code == BUSY:
+            return self._in_use(refused.facts["holder"])
+        if refused.code == FOREIGN:
+            return self._foreign_folder(refused.facts["folder"], refused.facts["name"])
         message = f"hasten cannot use its folder on {self.name}: {refused}."
         return Failure("start", "target", message, "Name another one with folder = … in targets.toml.")
+
+    def _foreign_folder(self, folder: str, name: str) -> Failure:
+        message = f"hasten does not use the folder {folder} on {self.name}: it holds other files, for example {name}."
+        hint = f'Name a new or empty folder in targets.toml, for example folder = "{folder.rstrip("/")}/hasten".'
+        return Failure("start", "target", message, hint)
 
     def _in_use(self, holder: dict[str, Any]) -> Failure:
         message = f"Another session uses {self.name}{holder_words(holder)}."

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 TFLITE_SUBSYSTEM: Final = "org.tensorflow.lite"
 _MOST_DEPTH: Final = 64
 _PROCESS_NAME: Final = re.compile(r"^(?P<name>.*) \((?P<pid>\d{1,9})\)$")
+# Between their elements stand blanks only, as many as there are rows.
+_WITHOUT_TEXT: Final = ("node", "row")
 _STACK_TAGS: Final = ("backtrace", "tagged-backtrace", "text-backtrace")
 
 
@@ -94,7 +96,8 @@ class _Parser:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._letters
         self._known: dict[str, Cell] = {}
-        self._stack: list[tuple[str, Cell]] = []
+        self._stack: list[tuple[str, Cell, list[str] | None]] = []
+        """The elements that are open: id, cell, and the pieces of its text; None where a text says nothing."""
         self._depth = 0
         self._schema = ""
         self._columns: list[str] = []
@@ -119,17 +122,20 @@ class _Parser:
         known = self._known.get(attributes["ref"]) if "ref" in attributes else None
         shown = attributes.get("fmt") or attributes.get("name", "")
         cell = known or Cell(tag, shown, attributes.get("path", ""), attributes.get("line", ""))
-        self._stack.append((attributes.get("id", ""), cell))
+        self._stack.append((attributes.get("id", ""), cell, None if known or tag in _WITHOUT_TEXT else []))
 
     def _letters(self, letters: str) -> None:
-        if self._stack and self._depth <= _MOST_DEPTH:
-            self._stack[-1][1].text += letters
+        pieces = self._stack[-1][2] if self._stack and self._depth <= _MOST_DEPTH else None
+        if pieces is not None:
+            pieces.append(letters)
 
     def _end(self, tag: str) -> None:
         self._depth -= 1
         if self._depth >= _MOST_DEPTH:
             return
-        number, cell = self._stack.pop()
+        number, cell, pieces = self._stack.pop()
+        if pieces:
+            cell.text = "".join(pieces)
         if number:
             self._known[number] = cell
         if tag == "mnemonic":

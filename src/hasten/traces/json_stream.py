@@ -64,7 +64,7 @@ def _decoded(decoder: json.JSONDecoder, text: str, at: int) -> tuple[Any, int]:
     """The value that begins here and where it ends; 0 where none can be read."""
     try:
         return decoder.raw_decode(text, at) if at < len(text) else (None, 0)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # what is no JSON, or an integer of thousands of digits
         return None, 0
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -34,6 +37,8 @@ class VariantMaker:
         self._model, self._signature, self._io_types = str(model.resolve()), signature or None, io_types
         self._link: ProcessLink | None = None
         self._given: Samples | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        """For its temporary files: a process that is ended by force removes none."""
 
     @property
     def pid(self) -> int | None:
@@ -76,10 +81,12 @@ class VariantMaker:
         return self._made({"request": "prune", "sparsity": sparsity, "out": str(out.resolve()), "encode": encode})
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, and remove what it may have left behind."""
         if self._link is not None:
             self._link.close()
-        self._link = self._given = None
+        if self._folder is not None:
+            self._folder.cleanup()
+        self._link = self._given = self._folder = None
 
     def _made(self, body: dict[str, Any]) -> Variant:
         answer = self._ask(Message({**body, "model": self._model}))
@@ -98,10 +105,15 @@ class VariantMaker:
     def _ask(self, message: Message) -> dict[str, Any]:
         try:
             if self._link is None:
-                self._link = ProcessLink(local_program(_MODULE, name="quantizer"))
+                self._link = self._started()
             return self._link.ask(message, stage="make", seconds=_SECONDS).body
         except RunnerFailed as failed:
             if failed.failure.kind in ("crash", "hang", "out of memory"):
                 self.close()
                 raise ModelError(failed.failure.message, "Try another recipe.") from failed
             raise failed.failure.error(Plan()) from failed
+
+    def _started(self) -> ProcessLink:
+        self._folder = tempfile.TemporaryDirectory(prefix="hasten-", ignore_cleanup_errors=True)
+        environment = {**os.environ, "TMPDIR": self._folder.name}
+        return ProcessLink(replace(local_program(_MODULE, name="quantizer"), environment=environment))

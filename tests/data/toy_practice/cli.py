@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Weigh and show."""
     from hasten import api
 
-    model, plan = options.model_and_plan(arguments.model, api.Plan())
+    model, plan = options.model_and_plan(arguments.model)
     session = options.session_from(arguments, "weight")
     with progress_bar("weight") as progress:
         found = api.practice("weight", model, plan, effort=api.Effort(progress=progress), limit=arguments.bytes)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import enum
 import json
 import math
+from array import array
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hasten.core.block import Block, Conditions
 from hasten.core.codec import checked_from_data, from_data, key, record, to_data
 from hasten.core.finding import Finding, Standing
 from hasten.core.phrases import Phrase, Phrasebook
@@ -143,3 +145,10 @@ def test_data_of_anybody_is_checked(data: dict[str, Any], said: str) -> None:
 def test_checked_data_that_fits_becomes_the_record(count: int | None) -> None:
     whole = Given("x", (Part("p", 1.5),), (("a", 1),), count)
     assert checked_from_data(Given, json.loads(json.dumps(to_data(whole)))) == whole
+
+
+def test_a_block_of_a_later_release_is_read_without_what_is_not_known_here() -> None:
+    block = Block(1, 0.5, array("q", [10, 11]), Conditions(1.0, 0.9))
+    data = to_data(block)
+    data["conditions"]["known_later"] = 3.0
+    assert to_data(from_data(Block, data)) == to_data(block)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hasten.core.codec import from_data, to_data
-from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_rounds
+from hasten.core.comparison import FEWEST_ROUNDS, Comparison, Verdict, compare_levels, compare_rounds
 
 MOST_ROUNDS = 10
 LOG_RATIOS = st.lists(st.floats(-3, 3), min_size=1, max_size=12)
@@ -158,3 +158,32 @@ def test_what_a_slower_core_makes_of_equal_candidates_is_no_difference() -> None
     """As seen on a quiet machine: pairs of one model with itself, 1.2 % apart on average."""
     assert compare_rounds([0.0085, 0.0145, 0.0105, 0.013, 0.0115]).verdict is Verdict.SAME
     assert compare_rounds([0.03, 0.031, 0.029, 0.03, 0.031]).verdict is Verdict.SLOWER
+
+
+def test_the_few_quick_rounds_of_a_plan_that_is_mostly_slow_give_no_verdict() -> None:
+    """Most processes of the first took twice as long as the second; in its quick ones it was 5 % faster."""
+    first = {number: math.log(1.0 if number < 5 else 2.0) for number in range(12)}
+    second = dict.fromkeys(range(12), math.log(1.05))
+    for one, other in ((first, second), (second, first)):
+        found = compare_levels(one, other)
+        assert found is not None
+        assert found.verdict is Verdict.UNDECIDED
+        assert found.is_withheld
+        assert math.isinf(found.smallest_detectable)
+
+
+def test_rounds_that_slow_both_down_leave_the_verdict_of_the_few_quiet_ones() -> None:
+    slow = {number: math.log(1.0 if number < 5 else 2.0) for number in range(12)}
+    quick = {number: level - 0.1 for number, level in slow.items()}
+    found = compare_levels(slow, quick)
+    assert found is not None
+    assert found.verdict is Verdict.FASTER
+
+
+def test_equal_plans_stay_the_same_where_most_rounds_slow_both_down() -> None:
+    """The sign of a mean next to 0 is chance; a mean that is clearly apart is not."""
+    slow = {number: math.log(1.0 if number < 5 else 2.0) for number in range(12)}
+    alike = {number: level + (0.0003 if number < 5 else -0.0006) for number, level in slow.items()}
+    apart = {number: level + (0.001 if number < 5 else 0.3) for number, level in slow.items()}
+    verdicts = [found.verdict for other in (alike, apart) if (found := compare_levels(slow, other)) is not None]
+    assert verdicts == [Verdict.SAME, Verdict.UNDECIDED]

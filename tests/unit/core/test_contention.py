@@ -6,6 +6,7 @@ import math
 from array import array
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from hasten.core.block import Block, Conditions
 from hasten.core.comparison import Verdict
 from hasten.core.contention import compare_measurements
+from hasten.core.goal import Goal
 from hasten.core.measurement import Effective, Measurement, Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.samples import Samples
@@ -22,7 +24,7 @@ ROUNDS, BLOCKS, RUNS, CORES = 8, 6, 12, 2
 
 
 def measured(
-    threads: int, rounds: list[list[np.ndarray[tuple[int], np.dtype[np.float64]]]], busy: float
+    threads: int, rounds: list[list[np.ndarray[tuple[int], np.dtype[np.float64]]]], busy: float, **usable: Any
 ) -> Measurement:
     """Runs in milliseconds, by round and block."""
     blocks = [
@@ -30,7 +32,7 @@ def measured(
             number,
             0.0,
             array("q", (runs * 1e6).astype(int).tolist()),
-            Conditions(1.0, min(threads, CORES - busy / 2), busy, cores=CORES),
+            replace(Conditions(1.0, min(threads, CORES - busy / 2), busy, cores=CORES), **usable),
         )
         for number, blocks in enumerate(rounds)
         for runs in blocks
@@ -128,6 +130,25 @@ def test_equal_plans_are_never_told_apart_by_load(share: float) -> None:
         found = compare_measurements(measured(1, one, 0.9), measured(1, two, 0.9))
         wrong += found.verdict in (Verdict.FASTER, Verdict.SLOWER)
     assert wrong <= 2
+
+
+@pytest.mark.parametrize(("busy", "verdict"), [(1.0, Verdict.UNDECIDED), (0.1, Verdict.SLOWER)])
+def test_load_counts_on_the_cores_that_a_plan_may_use(busy: float, verdict: Verdict) -> None:
+    """Two cores of sixteen, as in a container: what others do on the other fourteen takes nothing from the plan."""
+    one, two = simulated(np.random.default_rng(1), (1.0, 1.3), (1.0, 1.0), 0.0)
+    usable = {"cores": 16, "usable_cores": 2, "usable_cores_busy": busy}
+    first, second = measured(1, one, 5.0, **usable), measured(2, two, 5.0, **usable)
+    found = compare_measurements(first, second)
+    assert found.verdict is verdict
+    assert found.contention == pytest.approx(busy if verdict is Verdict.UNDECIDED else 0.0)
+    # Energy is counted for the whole machine.
+    less, more = (replace(it, samples=with_joules(it.samples, size)) for it, size in ((first, 1.0), (second, 2.0)))
+    assert compare_measurements(less, more, goal=Goal.ENERGY).contention == pytest.approx(5.0)
+
+
+def with_joules(samples: Samples, joules: float) -> Samples:
+    blocks = (replace(block, conditions=replace(block.conditions, joules=joules)) for block in samples.blocks)
+    return Samples(tuple(blocks))
 
 
 def test_those_that_never_met_undisturbed_are_undecided() -> None:

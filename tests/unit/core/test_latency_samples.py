@@ -264,3 +264,33 @@ def test_a_clock_coarser_than_the_run_still_gives_its_latency() -> None:
 def test_a_clock_that_went_backwards_is_told() -> None:
     blocks = quiet_blocks()
     assert doubts.CLOCK_BACKWARDS in reasons([*blocks[:-1], under(blocks[-1], clock_backwards=2)])
+
+
+def processes_at(*milliseconds: float, every_run: bool = False) -> Samples:
+    source = np.random.default_rng(0)
+    blocks = [
+        Block(process, process + turn / 100, array("q", source.normal(ms * 1e6, ms * 2e3, 20).astype(int).tolist()))
+        for process, ms in enumerate(milliseconds)
+        for turn in range(4)
+    ]
+    return Samples(tuple(blocks), 50, every_run=every_run)
+
+
+def test_next_to_a_load_on_purpose_every_round_counts() -> None:
+    """A round that the load slowed down is what was to be measured, not a disturbance of it."""
+    beside = processes_at(10.0, 14.0, 15.0, 16.0, 20.0, every_run=True)
+    assert beside.median_ms == pytest.approx(14.64, rel=0.01)
+    assert beside.latency.low < 13
+    assert beside.latency.high > 16
+    assert beside.counted == 5
+    twice = processes_at(20.0, 28.0, 30.0, 32.0, 40.0, every_run=True)
+    assert twice.beside(beside).median_ms == pytest.approx(2 * beside.median_ms, rel=0.01)
+
+
+def test_a_latency_that_stands_on_one_of_several_processes_is_doubted() -> None:
+    samples = processes_at(10.0, 13.0, 13.1, 13.2)
+    assert samples.counted == 1
+    (doubt,) = (doubt for doubt in samples.doubts() if doubt.code == doubts.ONE_PROCESS)
+    assert "1 of 4 processes" in DOUBTS.text(doubt)
+    (single,) = (doubt for doubt in processes_at(10.0).doubts() if doubt.code == doubts.ONE_PROCESS)
+    assert DOUBTS.text(single).startswith("All runs are from one process.")

@@ -18,6 +18,7 @@ from hasten.core.codec import from_data, to_data
 from hasten.core.doubts import DOUBTS
 from hasten.core.errors import AcceleratorError, DataError, HastenError, ModelError, TargetError, UsageError
 from hasten.core.failure import KINDS, STAGES, Failure, failure_from_error
+from hasten.core.goal import Goal
 from hasten.core.measurement import Effective, Measurement, Model, effective_doubts
 from hasten.core.phrases import filled
 from hasten.core.plan import (
@@ -301,3 +302,24 @@ class TestMeasurement:
         assert "asks for 4 threads, but the engine used 1" in DOUBTS.text(fewer[0])
         assert effective_doubts(Plan(), Effective("cpu", 1, "CompiledModel", True, True)) == []
         assert effective_doubts(Plan(threads=2), Effective("cpu", None, "Interpreter", True, None)) == []
+
+
+@pytest.mark.parametrize(
+    ("ratio", "ci95", "told"),
+    [
+        (1 / 3.27, (1 / 3.281, 1 / 3.268), "3.27× faster (95 % CI 3.26–3.29)"),
+        (1 / 2.7012, (1 / 2.7034, 1 / 2.6991), "2.701× faster (95 % CI 2.699–2.704)"),
+        (14.32, (14.21, 14.44), "14.3× slower (95 % CI 14.2–14.5)"),
+        (1 / 2.7, (1 / 2.70002, 1 / 2.69999), "2.700× faster (95 % CI 2.699–2.701)"),
+        (1 / 3, (1 / 3, 1 / 3), "3.0× faster (95 % CI 3.0–3.0)"),
+        (1 / 2.4, (1 / 2.5, 1 / 2.3), "2.4× faster (95 % CI 2.3–2.5)"),
+    ],
+)
+def test_ends_that_would_print_alike_have_more_digits(ratio: float, ci95: tuple[float, float], told: str) -> None:
+    assert speedup(ratio, ci95) == told
+
+
+def test_a_bare_interval_of_ratios_tells_its_ends_apart() -> None:
+    assert ratio_interval((0.9312, 0.9338)) == "0.931–0.934"
+    assert ratio_interval((0.92, 0.95)) == "0.92–0.95"
+    assert Goal.LATENCY.ratio_written(0.93456, (0.93451, 0.93462)) == "time ratio 0.9346, 95 % CI 0.9345–0.9347"

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from hasten.core.errors import HastenError
+from hasten.core.errors import DataError, HastenError
+from hasten.data.images import pixels_from_file
+from hasten.data.preprocess import Preprocess
 from hasten.data.sources import open_dataset
+from hasten.evaluate.prediction import _inputs as prediction_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,3 +71,42 @@ def test_an_archive_that_claims_more_than_there_is_room_for_is_refused(
     monkeypatch.setattr(shutil, "disk_usage", lambda place: usage._replace(free=1_000_000))
     with pytest.raises(HastenError, match="free for temporary files"):
         open_dataset(str(tmp_path / "data.npz"))
+
+
+def header_of(text: str) -> bytes:
+    """An array without values under such a header."""
+    header = text.encode() + b" " * (117 - len(text)) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+
+
+def damaged_archives() -> dict[str, bytes]:
+    stream = io.BytesIO()
+    np.savez_compressed(stream, x=np.zeros((100, 4), np.float32))
+    whole = stream.getvalue()
+    begin, end = whole.index(b"x.npy") + len("x.npy"), whole.index(b"PK\x01\x02")
+    made = {"deflated": whole[: end - 20] + b"\xff" * 20 + whole[end:], "begun": whole[:begin] + b"\xff" * 40}
+    made["begun"] += whole[begin + 40 :]
+    headers = ("{'descr': '<f4', 'shape': (4, 3)", "{'descr': '<f4', \\", "{[]: 1}", "{'descr': '<f4', 'shape': (")
+    for number, text in enumerate(headers):
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("x.npy", header_of(text))
+        made[f"header {number}"] = stream.getvalue()
+    return made
+
+
+@pytest.mark.parametrize("name", damaged_archives())
+def test_damaged_arrays_are_an_error_that_names_the_file(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "data.npz"
+    path.write_bytes(damaged_archives()[name])
+    for read in (lambda: open_dataset(str(path)), lambda: prediction_inputs(path)):
+        with pytest.raises(DataError, match=r"data\.npz cannot be read as arrays"):
+            read()
+
+
+def test_damaged_exif_data_are_an_error_that_names_the_file(tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    path = tmp_path / "a.png"
+    pillow.new("RGB", (4, 4)).save(path, exif=b"MM\x00\x2a")
+    with pytest.raises(DataError, match=r"a\.png cannot be read as an image"):
+        pixels_from_file(path, Preprocess())

@@ -89,6 +89,31 @@ def test_maps_and_scores_of_classes_are_both_read() -> None:
     np.testing.assert_array_equal(np.asarray(MeanIoU().reference([scores])), scores[0].argmax(-1))
 
 
+@pytest.mark.parametrize(
+    ("height", "width", "classes", "mask"),
+    [
+        (128, 192, 19, (256, 384)),
+        (32, 48, 171, (480, 720)),  # more classes than pixels in a row
+        (129, 257, 19, (1025, 2049)),  # rounded
+        (33, 33, 171, (375, 500)),  # a square that the photo was pressed into
+        (128, 192, 19, (480, 480)),
+        (32, 48, 171, (32, 48)),
+    ],
+)
+def test_classes_are_found_in_the_first_or_the_last_dimension(
+    height: int, width: int, classes: int, mask: tuple[int, int]
+) -> None:
+    last = np.random.default_rng(0).random((1, height, width, classes), np.float32)
+    for scores in (last, last.transpose(0, 3, 1, 2)):
+        np.testing.assert_array_equal(class_map(scores, mask), last[0].argmax(-1))
+
+
+def test_a_mask_that_does_not_show_where_the_classes_are_is_refused() -> None:
+    with pytest.raises(DataError, match="which dimension") as caught:
+        MeanIoU().score([np.zeros((1, 32, 48, 171))], np.zeros((480, 480), np.uint8))
+    assert "--metric" in caught.value.hint
+
+
 def test_masks_are_resized_to_the_nearest_pixel() -> None:
     mask = np.arange(12, dtype=np.uint8).reshape(3, 4)
     np.testing.assert_array_equal(nearest_resized(mask, (6, 8)), mask.repeat(2, 0).repeat(2, 1))

@@ -261,12 +261,13 @@ def test_bad_samples_end_it_or_are_listed(tmp_path: Path) -> None:
 
 def test_nan_is_told_with_its_sample(tmp_path: Path) -> None:
     dataset = vectors(8, labels=[0] * 8)
-    for value, told in ((np.inf, "answered v5 with infinity"), (np.nan, "v5 has NaN in input 'x'")):
+    of_model, of_sample = "answered v5 with infinity", "v5 has NaN in input 'x'"
+    for value, told in ((np.inf, of_model), (np.nan, of_sample)):
         np.asarray(drawn(dataset)[5].inputs[0])[1] = value  # type: ignore[index]
         with pytest.raises(DataError, match=told):
             run(doubler(tmp_path), dataset)
         skipped = run(doubler(tmp_path), dataset, options=EvaluationOptions(skip_bad=True)).skipped
-        assert [entry.name for entry in skipped] == ["v5"]
+        assert [(entry.name, entry.by_model) for entry in skipped] == [("v5", told == of_model)]
 
 
 def test_nothing_usable_is_an_error(tmp_path: Path) -> None:
@@ -279,6 +280,15 @@ def test_nothing_usable_is_an_error(tmp_path: Path) -> None:
     samples = [*drawn(vectors(2, labels=[0, 0])), *drawn(vectors(1))]
     with pytest.raises(DataError, match="has no label"):
         run(doubler(tmp_path), Dataset("mixed", samples, labelled=True), metric=TopK(1))
+
+
+@pytest.mark.parametrize("labels", [[0] * 8, None], ids=["labels", "agreement"])
+@pytest.mark.parametrize("k", [4, 5])
+def test_a_metric_that_is_always_right_is_refused(tmp_path: Path, k: int, labels: list[int] | None) -> None:
+    with pytest.raises(UsageError, match=f"top-{k} of 4 classes is always right") as caught:
+        run(doubler(tmp_path), vectors(8, labels=labels), metric=TopK(k))
+    assert "--metric" in caught.value.hint
+    assert run(doubler(tmp_path), vectors(8, labels=labels), metric=TopK(3)).accuracy.metric == "top-3"
 
 
 def test_wrong_number_of_classes_is_told_before_the_work(tmp_path: Path) -> None:

@@ -75,11 +75,6 @@ def test_agreement_that_any_variant_would_reach_tells_nothing(
     assert not data_sufficiency(baseline_of(told, 0.01), 5).against
 
 
-def test_top_5_of_4_classes_tells_nothing() -> None:
-    found = data_sufficiency(baseline_of(original(TopK(5), 1.0, 100), 0.01), 4)
-    assert found == Sufficiency(remark(words.BY_CHANCE), (remark(words.ALWAYS_RIGHT, metric="top-5", classes=4),))
-
-
 def test_agreement_with_itself_is_no_matter_of_chance() -> None:
     assert not data_sufficiency(baseline_of(original(TopK(1), 1.0, 100, kind=Kind.AGREEMENT), 0.01), 2).against
     assert not data_sufficiency(baseline_of(original(TopK(1), 1.0, 2, kind=Kind.UNKNOWN), 0.01), 10).doubts

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hasten.core.errors import DataError
+from hasten.core.plan import Plan
 from hasten.fleet.folder import FleetFolder
 from hasten.search.folder import SESSION
 
@@ -23,7 +24,7 @@ def test_a_job_that_begins_anew_on_a_full_disk_leaves_the_session_of_before(
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with closing(FleetFolder(tmp_path / "out", {}, resume=False, version="")) as folder:
+    with closing(FleetFolder(tmp_path / "out", Plan(), {}, resume=False, version="")) as folder:
         folder.hear({"device": "a", "at": 0, "lines": "one\n"})
         folder.hear({"device": "a", "at": 4, "lines": "two\n"})
         session = folder.place_of("a") / SESSION

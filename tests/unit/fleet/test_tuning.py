@@ -208,6 +208,72 @@ def test_a_device_that_fails_is_left_out_and_tried_again(real: Real, results: di
     assert once_more.asked == []
 
 
+@pytest.mark.parametrize(
+    "planted",
+    [{"delegate": "/tmp/evil.so"}, {"kernels": ["/tmp/evil.so"]}, {"options": [["npu.library", '"/tmp/evil.so"']]}],
+    ids=lambda planted: next(iter(planted)),
+)
+def test_a_session_of_a_stranger_brings_no_library_to_load(
+    real: Real, results: dict[str, Any], tmp_path: Path, planted: dict[str, Any]
+) -> None:
+    resumed = request_for(real, tmp_path / "out", settings=replace(SETTINGS, resume=True))
+    first: Any = FakeCluster(results)
+    before = run(first, resumed)
+    session = tmp_path / "out" / SESSION
+    lines = [json.loads(line) for line in session.read_text().splitlines()]
+    for line in lines:
+        line.pop("crc32", None)
+        if line.get("kind") == "fleet-device" and line["label"] == "a":
+            line["data"]["best"]["plan"].update(planted)
+    session.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    again: Any = FakeCluster(results)
+    after = run(again, resumed)
+    assert again.devices_asked(TuneJob) == ["a"], "it is tuned again"
+    assert [choice.plan for choice in after.choices] == [choice.plan for choice in before.choices]
+
+
+@pytest.mark.parametrize(("kept", "single"), [("cache/cpu", "cache/cpu"), ("/home/user", "")])
+def test_a_finished_device_with_a_cache_stays_finished_and_its_path_stays_there(
+    real: Real, results: dict[str, Any], tmp_path: Path, kept: str, single: str
+) -> None:
+    """As a limit on start-up makes them: the session has the worker's path, the bundle one in its folder."""
+    resumed = request_for(real, tmp_path / "out", settings=replace(SETTINGS, resume=True))
+    first: Any = FakeCluster(results)
+    run(first, resumed)
+    session = tmp_path / "out" / SESSION
+    lines = [json.loads(line) for line in session.read_text().splitlines()]
+    for line in lines:
+        line.pop("crc32", None)
+        if line.get("kind") == "fleet-device":
+            line["data"]["best"]["plan"]["cache"] = "/home/user"
+    session.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for path in (tmp_path / "out" / "devices").glob(f"*/{PLAN_FILE}"):
+        bundle = json.loads(path.read_text())
+        bundle["plan"]["cache"] = kept
+        path.write_text(json.dumps(bundle))
+    again: Any = FakeCluster(results)
+    found = run(again, resumed)
+    assert again.devices_asked(TuneJob) == []
+    assert [device.name for device in found.usable] == ["a", "b"]
+    assert again.devices_asked(RaceJob) == ["a", "b"]
+    assert {entry.plan.cache for job in again.asked for entry in job.entries} == {""}
+    assert json.loads((tmp_path / "out" / "single" / PLAN_FILE).read_text())["plan"].get("cache", "") == single
+
+
+def test_a_bundle_of_a_stranger_brings_no_library_into_the_one_for_all(
+    real: Real, results: dict[str, Any], tmp_path: Path
+) -> None:
+    resumed = request_for(real, tmp_path / "out", settings=replace(SETTINGS, resume=True))
+    first: Any = FakeCluster(results)
+    run(first, resumed)
+    for path in (tmp_path / "out" / "devices").glob(f"*/{PLAN_FILE}"):
+        kept = json.loads(path.read_text())
+        kept["plan"]["kernels"] = ["/tmp/evil.so"]
+        path.write_text(json.dumps(kept))
+    run(first, resumed)
+    assert read_bundle(tmp_path / "out" / "single").plan.kernels == ()
+
+
 def test_ctrl_c_raises_what_was_found_until_then(real: Real, results: dict[str, Any], tmp_path: Path) -> None:
     cluster: Any = FakeCluster({**results, "b": "ctrl-c"})
     with pytest.raises(Interrupted) as caught:

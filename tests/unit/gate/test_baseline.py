@@ -23,15 +23,22 @@ from hasten.gate.facts import GateVerdict, Row
 from hasten.gate.words import BOOK
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 HERE = {"cpu": "Some CPU", "architecture": "x86_64", "cores": 4, "litert": "2.3.0", "load_average": 0.3}
 
 
-def measurement(latency_ms: float, name: str = "model.tflite", plan: Plan = Plan()) -> Measurement:
+EVEN = tuple(1 + 0.001 * process for process in range(4))
+
+
+def measurement(
+    latency_ms: float, name: str = "model.tflite", plan: Plan = Plan(), processes: Sequence[float] = EVEN
+) -> Measurement:
+    """Processes that take these times the latency."""
     blocks = [
-        Block(process, 0.0, array("q", [round(latency_ms * 1e6 * (1 + 0.001 * process))] * 20))
-        for process in range(4)
+        Block(number, 0.0, array("q", [round(latency_ms * 1e6 * factor)] * 20))
+        for number, factor in enumerate(processes)
         for _ in range(3)
     ]
     effective = Effective("cpu", 1, "CompiledModel", True, True)
@@ -124,6 +131,40 @@ def outcomes(ratio: float, history: int, spread: float, times: int) -> Counter[G
 @pytest.mark.parametrize(("history", "spread"), [(1, 0.05), (2, 0.03), (6, 0.01), (10, 0.05)])
 def test_no_alarm_for_a_model_that_did_not_change(history: int, spread: float) -> None:
     assert outcomes(1.0, history, spread, 200)[GateVerdict.FAILED] / 200 <= 0.02
+
+
+@pytest.mark.parametrize("history", [2, 4, 8])
+@pytest.mark.parametrize("processes", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("ratio", [1.0, 1.02])
+def test_few_processes_that_differ_by_chance_decide_nothing(ratio: float, processes: int, history: int) -> None:
+    """A session with precise runs; today's processes differ by 5 %, and 2 % slower is allowed."""
+    source, times, found = np.random.default_rng(3), 200, Counter[GateVerdict]()
+    before = [run(latency) for latency in np.exp(source.normal(0, 0.004, history))]
+    for _ in range(times):
+        now = run(ratio, processes=np.exp(source.normal(0, 0.05, processes)).tolist())
+        found[session_row("old.jsonl", before, now, 0.02).verdict] += 1
+    assert found[GateVerdict.FAILED] / times <= 0.02
+    assert ratio == 1 or found[GateVerdict.PASSED] / times <= 0.02
+    assert processes >= 4 or found[GateVerdict.UNDECIDED] == times
+
+
+@pytest.mark.parametrize(
+    ("ratio", "processes", "verdict"),
+    [
+        (1.6, 1, GateVerdict.UNDECIDED),
+        (2.5, 1, GateVerdict.FAILED),
+        (1.6, 2, GateVerdict.FAILED),
+        (1.3, 3, GateVerdict.UNDECIDED),
+        (0.4, 1, GateVerdict.PASSED),
+    ],
+)
+def test_few_processes_decide_only_what_is_clear(ratio: float, processes: int, verdict: GateVerdict) -> None:
+    now = run(ratio, processes=EVEN[:processes])
+    found = session_row("old.jsonl", [run(1.0)] * 4, now, 0.02)
+    assert found.verdict is verdict
+    if verdict is GateVerdict.UNDECIDED:
+        assert found.why == remark("gate.few-processes", processes=processes, needed=4)
+    assert session_row("old.jsonl", [run(1.0)] * 4, beside_load(now), 0.02).verdict is not GateVerdict.FAILED
 
 
 def test_ten_percent_are_found_in_a_quiet_history() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,7 @@ from hasten.core.errors import DataError, UsageError
 from hasten.core.plan import Plan
 from hasten.data.request import Data
 from hasten.gate.facts import Limits
-from hasten.gate.request import CheckRequest, request_from, request_from_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from hasten.gate.request import LIMIT_NAMES, CheckRequest, request_from, request_from_file
 
 WHOLE = """
 [limits]
@@ -153,3 +151,13 @@ def test_a_request_that_cannot_be_met(asked: CheckRequest, message: str) -> None
     with pytest.raises(UsageError, match=message) as caught:
         asked.checked()
     assert caught.value.hint
+
+
+def test_the_documentation_has_every_key_and_an_example_that_can_be_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "check.md").read_text()
+    example = page.partition("```toml\n")[2].partition("```")[0]
+    asked = request_from(written(tmp_path, example)).checked()
+    assert (asked.limits.latency_ms, asked.limits.memory_mb, asked.limits.size_bytes) == (10.0, 20.0, 2e6)
+    keys = {*LIMIT_NAMES, *(item.name for item in fields(Plan)), *(item.name for item in fields(Data))}
+    keys = keys - {"source", "calibration"} | {"path", "signature", "shapes", "model", "session", "undecided"}
+    assert [key for key in sorted(keys) if f"`{key}`" not in page] == []

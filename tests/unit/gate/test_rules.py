@@ -43,7 +43,7 @@ from hasten.gate.rules import (
     p95_interval,
     ratio_figure,
 )
-from hasten.gate.words import BOOK
+from hasten.gate.words import BOOK, figures
 
 if TYPE_CHECKING:
     from hasten.core.floor import Floor
@@ -127,6 +127,13 @@ def test_what_other_programs_took_is_not_the_models_fault(
     assert row.verdict is verdict
     if limit == 0.8:
         assert row.why == remark("gate.contended", cores=2.0)
+
+
+@pytest.mark.parametrize(("most", "verdict"), [(0.3, PASSED), (0.4, UNDECIDED)])
+def test_a_baseline_under_load_is_allowed_for_by_its_cpu_time(most: float, verdict: GateVerdict) -> None:
+    """The baseline ran half of the time: without load, twice the ratio may be seen."""
+    figure = Figure(Interval(most, most, most), 0.1, most, 5, baseline_contention=Contention(2.0, 0.5))
+    assert figure_row(limited("latency", "ratio", 1.0), figure).verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -218,6 +225,23 @@ def test_an_error_is_limited_from_above(limit: float, verdict: GateVerdict) -> N
     assert (row.verdict, row.at_least, row.unit) == (verdict, False, "value")
     alone = accuracy_row(replace(error, low=-math.inf, high=math.inf, samples=1), limit, counted=False)
     assert (alone.verdict, alone.why.facts["needed"]) == (UNDECIDED, None)
+
+
+@pytest.mark.parametrize(
+    ("metric", "higher", "counted", "shown"),
+    [
+        ("mae", False, False, ("0.1", "0.05–0.15", "at most 0.2")),
+        ("cosine", True, False, ("0.1", "0.05–0.15", "at least 0.2")),
+        ("miou", True, False, ("10.00 %", "5.00–15.00 %", "at least 20.00 %")),
+        ("top-1", True, True, ("10.00 %", "5.00–15.00 %", "at least 20.00 %")),
+        ("mine:right", True, True, ("10.00 %", "5.00–15.00 %", "at least 20.00 %")),
+    ],
+)
+def test_only_a_share_is_shown_in_percent(
+    metric: str, *, higher: bool, counted: bool, shown: tuple[str, str, str]
+) -> None:
+    found = Accuracy(metric, 0.1, 0.05, 0.15, 600, "data.npz", higher_is_better=higher)
+    assert figures(accuracy_row(found, 0.2, counted=counted)) == shown
 
 
 def test_one_right_sample_is_no_pass() -> None:

@@ -5,16 +5,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from simulated import Behaviour, Clock, SimulatedTarget, candidate, install_clock
 
-from hasten.gate.facts import GateVerdict, Limits
+from hasten.core.codec import from_data
+from hasten.core.measurement import Measurement
+from hasten.core.plan import Plan
+from hasten.gate.baseline import BaselineRun
+from hasten.gate.facts import CheckFound, GateVerdict, Limits
+from hasten.gate.request import CheckRequest
 from hasten.gate.rules import figure_row, ratio_figure
 from hasten.gate.rules import limited as limited_to
+from hasten.gate.run import GateSubject, environment_of, run
 from hasten.gate.timing import TimedGate
 from hasten.gate.words import BOOK
+from hasten.measure.effort import Effort
+from tests.unit.gate.test_baseline import measurement
 
 PASSED, FAILED, UNDECIDED = GateVerdict.PASSED, GateVerdict.FAILED, GateVerdict.UNDECIDED
 
@@ -188,6 +197,27 @@ def test_a_slow_model_is_decided_within_the_bound(
         assert "no time for a second process" in BOOK.text(row.why)
 
 
+@pytest.mark.parametrize("session", ["none", "empty", "another CPU", "another plan", "like"])
+def test_a_slow_model_gets_the_processes_that_a_session_needs(clock: Clock, session: str) -> None:
+    """No number of processes decides against a session without runs like this one."""
+    target = SimulatedTarget(clock, {"new": Behaviour(3000.0, NOISE)})
+    here = environment_of(target)
+    runs = {
+        "none": None,
+        "empty": [],
+        "another CPU": [BaselineRun(measurement(3000.0), {**here, "cpu": "Another"})],
+        "another plan": [BaselineRun(measurement(3000.0, plan=Plan(threads=2)), here)],
+        "like": [BaselineRun(measurement(3000.0), here)],
+    }[session]
+    kept: dict[str, Any] = {}
+    effort = Effort(20.0, on=target, keep=lambda kind, label, data: kept.update({kind: data}))
+    request = CheckRequest(limits=Limits(latency_ms=10_000.0), baseline_session="old.jsonl")
+    found = run(request, GateSubject(candidate("new"), runs=runs), effort)
+    assert isinstance(found, CheckFound)
+    processes = from_data(Measurement, kept["measurement"]).samples.processes
+    assert (processes >= 4) is (session == "like")
+
+
 @pytest.mark.parametrize(("ratio", "right"), [(2.5, FAILED), (1.0, UNDECIDED), (0.4, PASSED)])
 def test_a_slow_model_against_its_baseline(clock: Clock, ratio: float, right: GateVerdict) -> None:
     """Two of 4 s each leave time for one pair of processes."""
@@ -232,6 +262,30 @@ def test_load_makes_no_start_slow(clock: Clock) -> None:
         gate.run(20.0)
         verdicts.append([row.verdict for row in gate.rows()])
     assert verdicts == [[FAILED, FAILED], [UNDECIDED, UNDECIDED]]
+
+
+@pytest.mark.parametrize(
+    ("threads", "old_threads", "ratio", "under_load"),
+    [
+        (1, 2, 1.0, "gate.baseline-contended"),
+        (1, 2, 1.2, "gate.broken"),  # slower in spite of it
+        (2, 1, 1.0, "gate.kept"),
+        (2, 1, 1.2, "gate.contended"),
+        (2, 2, 1.0, "gate.kept"),  # load slows both alike
+    ],
+)
+def test_load_decides_nothing_for_the_one_that_wants_fewer_cores(
+    clock: Clock, threads: int, old_threads: int, ratio: float, under_load: str
+) -> None:
+    codes = []
+    for busy in (0.0, 2.0):
+        new, old = (Behaviour(ms, NOISE, other_cores_busy=busy, cores=2) for ms in (ratio, 1.0))
+        target = SimulatedTarget(clock, {"new": new, "old": old})
+        both = candidate("new", Plan(threads=threads)), candidate("old", Plan(threads=old_threads))
+        gate = TimedGate(target, *both, Limits())
+        gate.run(20.0)
+        codes.append(gate.rows()[0].why.code)
+    assert codes == ["gate.kept" if ratio == 1 else "gate.broken", under_load]
 
 
 def test_all_that_is_limited_has_a_row(clock: Clock) -> None:

@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
+from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.core.session import Line
-from hasten.gate.facts import GateVerdict, Row
+from hasten.gate.facts import CheckFound, GateVerdict, Limits, Row
 from hasten.gate.view import answer, document, markdown, sections, session_lines, view
 from hasten.gate.words import headline, intervals_words, row_words
 from hasten.show.blocks import Table, flat
 from hasten.show.terminal import terminal_text
 from tests.unit.gate.examples import (
     FAILED,
+    INIT,
     LATENCY,
     PASSED,
     SIZE,
@@ -122,13 +124,50 @@ def test_a_document_has_the_keys_that_pipelines_read() -> None:
     assert all(isinstance(note, str) for note in data["notes"])
 
 
-def test_a_session_shows_the_last_gate_of_each_model() -> None:
-    lines = [line(data) for made in (odd(), usual()) for _, _, data in session_lines(made)]
+def lines_of(*gates: CheckFound) -> list[Line]:
+    return [Line(kind, label, "", data) for gate in gates for kind, label, data in session_lines(gate)]
+
+
+def test_a_session_shows_the_last_of_gates_that_check_the_same() -> None:
+    lines = lines_of(replace(usual(), rows=(replace(LATENCY, verdict=FAILED),)), usual())
     (section,) = sections(lines)
     assert list(section.blocks) == view(usual())
     assert answer(lines) == "Passed: 3 limits kept."
     assert sections([]) == []
     assert answer([]) == ""
+
+
+A_FAILS, B_PASSES = found(INIT, name="a.tflite"), found(SIZE, name="b.tflite")
+
+
+@pytest.mark.parametrize(
+    ("gates", "sentence"),
+    [
+        ([A_FAILS, B_PASSES], "1 of 2 gates failed: a.tflite (cpu, 2 threads)."),
+        ([A_FAILS, B_PASSES, A_FAILS], "1 of 2 gates failed: a.tflite (cpu, 2 threads)."),
+        ([A_FAILS, B_PASSES, found(SIZE, name="a.tflite")], "Passed: 2 gates."),
+        ([replace(B_PASSES, rows=(UNKNOWN,)), A_FAILS], "1 of 2 gates failed: a.tflite (cpu, 2 threads)."),
+        ([replace(B_PASSES, rows=(UNKNOWN,)), usual()], "1 of 2 gates undecided: b.tflite (cpu, 2 threads)."),
+        ([A_FAILS, replace(A_FAILS, plan=Plan(), rows=(SIZE,))], "1 of 2 gates failed: a.tflite (cpu, 2 threads)."),
+        (
+            [A_FAILS, replace(A_FAILS, limits=Limits(size_bytes=2e6), rows=(SIZE,))],
+            "1 of 2 gates failed: a.tflite (cpu, 2 threads).",
+        ),
+        (
+            [
+                found(replace(SLOWDOWN, verdict=FAILED)),
+                found(replace(SLOWDOWN, verdict=PASSED, against="other.tflite")),
+            ],
+            "1 of 2 gates failed: digits.tflite (cpu, 2 threads).",
+        ),
+    ],
+    ids=["a, b", "a, b, a", "a mended", "undecided, failed", "undecided, passed", "plans", "limits", "baselines"],
+)
+def test_the_headline_of_a_session_has_the_worst_verdict(gates: list[CheckFound], sentence: str) -> None:
+    lines = lines_of(*gates)
+    assert answer(lines) == sentence
+    tables = [block.name for section in sections(lines) for block in flat(section.blocks) if isinstance(block, Table)]
+    assert len(set(tables)) == len(tables) == 2
 
 
 def test_a_session_of_an_earlier_release_is_shown_as_it_was_written() -> None:

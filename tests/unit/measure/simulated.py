@@ -177,7 +177,7 @@ class SimulatedTarget(FakeTarget):
 
 
 class _NoLink:
-    def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
+    def ask(self, request: Message, *, stage: str, seconds: float, most_bytes: int = 0) -> Message:
         """Nothing is at the other end."""
         raise NotImplementedError
 

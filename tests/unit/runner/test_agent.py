@@ -36,7 +36,9 @@ class Client:
         command = [sys.executable, "-E", "-c", BOOTSTRAP]
         self.process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         self.write(agent_preamble())
-        self.opened = self.ask("open", folder=str(folder), patience_s=patience_s, holder=holder)
+        self.opened = self.ask(
+            "open", folder="" if folder == Path() else str(folder), patience_s=patience_s, holder=holder
+        )
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin is not None
@@ -95,7 +97,7 @@ def test_it_tells_of_its_device(client: Client, tmp_path: Path) -> None:
 def test_a_file_arrives_as_it_is_or_is_refused(client: Client, tmp_path: Path, content: bytes, name: str) -> None:
     answer = client.put(f"files/{name}", content)
     if "refused" not in answer:
-        assert (tmp_path / "device" / "files" / name).read_bytes() == content
+        assert (tmp_path / "device" / f"files/{name}").read_bytes() == content
     assert client.ask("has", name="files/nothing")["has"] is False
     assert not list((tmp_path / "device").rglob("*.part"))
 
@@ -144,6 +146,7 @@ def test_one_session_at_a_time(tmp_path: Path) -> None:
 
 
 def test_old_files_are_forgotten_when_a_session_begins(tmp_path: Path) -> None:
+    Client(tmp_path).close()
     for name, age in (("old", 40), ("new", 1)):
         path = tmp_path / "files" / name / "model"
         path.parent.mkdir(parents=True)
@@ -152,6 +155,94 @@ def test_old_files_are_forgotten_when_a_session_begins(tmp_path: Path) -> None:
         os.utime(path, (then, then))
     Client(tmp_path, holder=HOLDER).close()
     assert [path.name for path in (tmp_path / "files").iterdir()] == ["new"]
+
+
+def planted(folder: Path, *names: str) -> dict[str, str]:
+    """Files of the user's own, which are older than anything that hasten keeps."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+        os.utime(path, (0, 0))
+    return contents(folder)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("photos/a.jpg", "samples/b.wav", "files/c/d"),
+        ("samples/b.wav",),
+        ("files/c/d",),
+        ("venv/bin/python",),
+        ("lock",),
+        (f"files/{'0' * 64}/model", "letter.txt"),
+    ],
+)
+@pytest.mark.parametrize("holder", [HOLDER, None])
+def test_a_folder_of_the_user_is_refused_and_stays_as_it_is(
+    tmp_path: Path, names: tuple[str, ...], holder: dict[str, str] | None
+) -> None:
+    before = planted(tmp_path, *names)
+    client = Client(tmp_path, holder=holder)
+    assert client.opened["refused"] == agent.FOREIGN
+    assert (tmp_path / client.opened["name"]).exists()
+    client.close()
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("kept", ["lock", "files"])
+def test_a_folder_of_an_earlier_release_is_taken_over(tmp_path: Path, kept: str) -> None:
+    """A session leaves a lock, and what it staged; a look at the device has no lock."""
+    if kept == "lock":
+        (tmp_path / "lock").write_text(json.dumps({**HOLDER, "pid": 1, "since": 0.0}))
+        planted(tmp_path, "venv/bin/python")
+    planted(tmp_path, f"files/{'0' * 64}/runner.zip", "samples/key")
+    for _ in range(2):
+        client = Client(tmp_path, holder=HOLDER)
+        assert "refused" not in client.opened
+        client.close()
+        assert not (tmp_path / "samples").exists()
+        planted(tmp_path, "letter.txt")  # the folder is marked by now
+
+
+def test_hastens_own_folder_is_used_whatever_lies_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    planted(tmp_path, "hasten/device/core.123")
+    client = Client(Path(), holder=HOLDER)
+    assert client.opened["folder"] == str(tmp_path / "hasten" / "device")
+    client.close()
+
+
+def test_clean_removes_nothing_of_the_user(tmp_path: Path) -> None:
+    client = Client(tmp_path, holder=HOLDER)
+    client.put("files/a/m", bytes(1000))
+    planted(tmp_path, "letter.txt", "photos/a.jpg")
+    assert client.ask("clean")["freed_bytes"] == 1000
+    client.close()
+    assert sorted(contents(tmp_path)) == [".hasten-device", "letter.txt", "lock", "photos/a.jpg"]
+
+
+@pytest.mark.parametrize("others", [("npu/compiled.bin",), ()], ids=["a plan's cache", "nothing else"])
+def test_a_device_stays_usable_after_a_clean(tmp_path: Path, others: tuple[str, ...]) -> None:
+    client = Client(tmp_path, holder=HOLDER)
+    planted(tmp_path, *others)
+    client.ask("clean")
+    client.close()
+    assert sorted(contents(tmp_path)) == sorted(["lock", *others, *([".hasten-device"] if others else [])])
+    again = Client(tmp_path, holder=HOLDER)
+    assert "refused" not in again.opened
+    again.close()
+
+
+def test_an_empty_disk_is_adopted(tmp_path: Path) -> None:
+    (tmp_path / "lost+found").mkdir()
+    client = Client(tmp_path, holder=HOLDER)
+    assert "refused" not in client.opened
+    client.close()
 
 
 def test_it_leaves_when_nobody_speaks(tmp_path: Path) -> None:

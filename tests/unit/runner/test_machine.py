@@ -18,6 +18,8 @@ from hasten.runner.machine import describe_clusters, keep_to_cores
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hasten.core.block import Conditions
+
 CPU_INFO = "processor : 0\nmodel name : Best CPU\nflags : fpu avx2 fma hypervisor\n"
 CPU_INFO_ARM = "processor : 0\nFeatures : fp asimd asimddp i8mm\nHardware : BCM2835\nModel : Some Board\n"
 STAT = "cpu  100 0 50 1000 5 1 2 30 0 0\ncpu0 1 2 3\n"
@@ -144,6 +146,73 @@ def test_conditions_are_differences_of_counters(bare: Path) -> None:
     assert (found.temperature_c, found.frequency_mhz) == (41.5, 2400)
 
 
+@pytest.mark.parametrize(
+    "names", [("package-0", "package-1", "psys"), ("package-0-die-0", "", "psys"), ("", "", "psys")]
+)
+def test_energy_is_counted_once(bare: Path, names: tuple[str, ...]) -> None:
+    """The counter of the whole platform has that of each package in it."""
+    zones = [bare / f"_POWERCAP/intel-rapl:{place}" for place in range(len(names))]
+    for zone, name in zip(zones, names, strict=True):
+        write(zone / "energy_uj", "1000000\n")
+        if name:
+            write(zone / "name", f"{name}\n")
+    meter = machine.ConditionsMeter()
+    for zone in zones:
+        write(zone / "energy_uj", "3000000\n")
+    counted = sum(name.startswith("package") for name in names) or names.count("")
+    assert meter.finish().joules == pytest.approx(2.0 * counted)
+
+
+def stat(*cores: tuple[int, int]) -> str:
+    """What /proc/stat says: ticks that each core was busy, and that the hypervisor took."""
+    total = tuple(map(sum, zip(*cores, strict=True)))
+    lines = [f"cpu{name} {busy} 0 0 9000 0 0 0 {stolen} 0 0" for name, (busy, stolen) in enumerate(cores)]
+    return "\n".join([f"cpu  {total[0]} 0 0 9000 0 0 0 {total[1]} 0 0", *lines, "intr 1 2 3", ""])
+
+
+def conditions_of_a_second(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, text: str, usable: set[int]
+) -> Conditions:
+    """What is found after one second in which this process used some CPU time, and /proc/stat came to this."""
+    clocks = {"perf_counter": 5.0, "process_time": 1.0}
+    for name in clocks:
+        monkeypatch.setattr(f"time.{name}", lambda name=name: clocks[name])
+    monkeypatch.setattr(os, "sysconf", lambda name: 100)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(machine, "usable_core_numbers", lambda: usable)
+    write(bare / "_PROC/stat", stat(*[(0, 0)] * 8))
+    meter = machine.ConditionsMeter()
+    write(bare / "_PROC/stat", text)
+    clocks["perf_counter"] += 1.0
+    clocks["process_time"] += cpu_seconds
+    return meter.finish()
+
+
+def test_stolen_time_is_a_share_of_the_time_that_cores_had_work(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven idle cores make the one that was stolen from no better."""
+    text = stat((88, 12), *[(0, 0)] * 7)
+    found = conditions_of_a_second(bare, monkeypatch, 0.88, text, set(range(8)))
+    assert found.stolen_share == pytest.approx(0.12)
+    assert found.other_cores_busy == pytest.approx(0)
+
+
+def test_load_is_told_of_all_cores_and_of_those_that_the_process_may_use(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = stat((100, 0), (90, 5), *[(50, 40)] * 6)
+    found = conditions_of_a_second(bare, monkeypatch, 1.0, text, {0, 1})
+    assert (found.cores, found.usable_cores) == (8, 2)
+    assert found.other_cores_busy == pytest.approx(3.9)
+    assert found.usable_cores_busy == pytest.approx(0.9)
+    assert found.stolen_share == pytest.approx(0.05 / 1.95)
+
+
+def test_without_a_line_for_each_core_all_count(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = stat((100, 0), *[(50, 0)] * 7).split("\n", 1)[0]
+    found = conditions_of_a_second(bare, monkeypatch, 1.0, text, {0, 1})
+    assert found.other_cores_busy == pytest.approx(3.5)
+
+
 def test_a_counter_that_wrapped_around_tells_nothing(bare: Path) -> None:
     write(bare / "_POWERCAP/intel-rapl:0/energy_uj", "9000000\n")
     meter = machine.ConditionsMeter()
@@ -228,6 +297,24 @@ def test_like_cores_are_one_kind_and_so_are_those_nobody_tells_of(tmp_path: Path
     assert [cluster.cores for cluster in clusters] == [tuple(range(8))]
 
 
+@pytest.mark.usefixtures("eight_cores")
+@pytest.mark.parametrize(
+    ("siblings", "cores"),
+    [
+        (["0-1", "0-1", "2-3", "2-3", "4-5", "4-5", "6-7", "6-7"], (0, 2, 4, 6, 1, 3, 5, 7)),
+        (["0,4", "1,5", "2,6", "3,7"] * 2, (0, 1, 2, 3, 4, 5, 6, 7)),
+        (["0-3"] * 4 + ["4-7"] * 4, (0, 4, 1, 5, 2, 6, 3, 7)),
+        ([str(core) for core in range(8)], (0, 1, 2, 3, 4, 5, 6, 7)),
+        (["", "garbage"], (0, 1, 2, 3, 4, 5, 6, 7)),
+    ],
+)
+def test_cores_that_share_a_physical_one_are_no_neighbors(
+    tmp_path: Path, siblings: list[str], cores: tuple[int, ...]
+) -> None:
+    (cluster,) = describe_clusters(_tree(tmp_path, siblings, "topology/thread_siblings_list"))
+    assert cluster.cores == cores
+
+
 def test_a_core_that_does_not_exist_is_a_sentence() -> None:
     with pytest.raises(UsageError, match="cannot use core 8000"):
         keep_to_cores((8000,))
@@ -244,7 +331,8 @@ def test_a_coarse_clock_is_read_until_it_moves(monkeypatch: pytest.MonkeyPatch) 
 def test_a_clock_that_jumped_tells_nothing_of_the_surroundings(
     monkeypatch: pytest.MonkeyPatch, wall_seconds: float
 ) -> None:
-    counters = {"wall": 5.0, "cpu": 1.0, "busy": 10.0, "stolen": 0.0, "switches": 0, "joules": None}
+    counters = {"wall": 5.0, "cpu": 1.0, "busy": 10.0, "usable": 2, "usable_busy": 10.0, "stolen": 0.0}
+    counters |= {"switches": 0.0, "joules": 0.0}
     monkeypatch.setattr(machine, "_counters", lambda: dict(counters))
     meter = machine.ConditionsMeter()
     counters |= {"wall": 5.0 + wall_seconds, "cpu": 1.05, "busy": 10.2}

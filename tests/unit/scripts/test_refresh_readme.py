@@ -28,4 +28,4 @@ def test_the_picture_is_of_the_tuning_that_the_readme_shows(tmp_path: Path, monk
     report.touch()
     assert refresh_readme.renew_picture(tmp_path) == 0
     assert asked[0][-2:] == [str(report), str(refresh_readme.PICTURE)]
-    assert "-o tuned\n" in refresh_readme.README.read_text(encoding="utf-8")
+    assert "-o tuned\n" in refresh_readme.DOCUMENTS[0].read_text(encoding="utf-8")

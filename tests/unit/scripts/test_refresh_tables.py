@@ -1,4 +1,4 @@
-"""The README's tables are those of the results, each with the run that it is of."""
+"""The tables of the documents are those of the results, each with the run that it is of."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks import instead
 from benchmarks.grid import WANTED
 from benchmarks.trust import Runs, figures_of
 from scripts.options_page import page
-from scripts.refresh_tables import OPTIONS, README, RESULTS, Results, refreshed, run_of
+from scripts.refresh_tables import DOCUMENTS, OPTIONS, RESULTS, Results, refreshed, run_of
 
 from hasten.variants.recipes import RECIPE_NAMES
 
@@ -25,18 +25,22 @@ def results(tmp_path: Path) -> Path:
     return shutil.copytree(RESULTS, tmp_path / "results")
 
 
+def _text() -> str:
+    return "\n".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+
+
 def _changed(folder: Path, name: str, **figures: Any) -> str:
     path = folder / f"{name}.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **figures}))
-    return refreshed(README.read_text(encoding="utf-8"), Results(folder))
+    return refreshed(_text(), Results(folder))
 
 
-def test_the_readme_shows_the_results() -> None:
-    text = README.read_text(encoding="utf-8")
+def test_the_documents_show_the_results() -> None:
+    text = _text()
     assert refreshed(text, Results(RESULTS)) == text, "run make tables"
 
 
-def test_another_result_gives_another_readme(results: Path) -> None:
+def test_another_result_gives_another_table(results: Path) -> None:
     text = _changed(results, "thin", added_ns=900, date="2031-02-03", commit="abcdef0123", clean=True, passed=True)
     assert "| 0.9 µs over a loop in C | at most 1 µs | 2031-02-03, abcdef0123 |" in text
 
@@ -54,7 +58,7 @@ def test_a_run_of_changed_files_says_so() -> None:
 
 def test_a_benchmark_that_was_not_run_has_no_row(results: Path) -> None:
     (results / "thin.json").unlink()
-    assert "over a loop in C" not in refreshed(README.read_text(encoding="utf-8"), Results(results))
+    assert "over a loop in C" not in refreshed(_text(), Results(results))
 
 
 def test_the_words_on_litert_cli_are_those_of_the_result(results: Path) -> None:
@@ -62,7 +66,7 @@ def test_the_words_on_litert_cli_are_those_of_the_result(results: Path) -> None:
     result = json.loads(path.read_text())
     result.pop("litert_cli", None)
     path.write_text(json.dumps({**result, "recipes": "made by hand"}))
-    text = refreshed(README.read_text(encoding="utf-8"), Results(results))
+    text = refreshed(_text(), Results(results))
     assert "milliseconds; recipes: made by hand. LiteRT's defaults" in text
     text = _changed(results, "instead", litert_cli="9.8.7", faster_on_average=1.5)
     assert "milliseconds; litert-cli 9.8.7 with its own recipes" in text
@@ -109,11 +113,11 @@ def test_a_regret_has_its_interval_and_says_what_that_leaves_open(results: Path)
 
 
 def test_held_back_models_appear_once_they_were_run(results: Path) -> None:
-    before = refreshed(README.read_text(encoding="utf-8"), Results(results))
+    before = refreshed(_text(), Results(results))
     assert "drawn by a seed" not in before
     found = {"models": {"x__y": {**_TUNED, "regret": 0.05, "regret_ci95": [0.04, 0.06]}}, "wanted": WANTED}
     (results / "held_back.json").write_text(json.dumps({**found, **_RUN, "passed": False}))
-    text = refreshed(README.read_text(encoding="utf-8"), Results(results))
+    text = refreshed(_text(), Results(results))
     assert "And on 1 models of packages" not in text
     assert "And on 1 model of packages that nobody had looked at before, drawn by a seed:" in text
     assert "| x__y | a@cpu | b@cpu | +5.0 % (+4.0 % to +6.0 %) |" in text
@@ -127,7 +131,7 @@ def test_trust_counts_quiet_and_loaded_runs(results: Path) -> None:
     for spread, wrong in ((0.01, "0 + 0"), (0.2, "unknown")):
         figures = figures_of(Runs(results / "runs.json", "code", {"a": 1.0}, spread, rows))
         (results / "trust.json").write_text(json.dumps({**figures, **_RUN, "passed": False}))
-        text = refreshed(README.read_text(encoding="utf-8"), Results(results))
+        text = refreshed(_text(), Results(results))
         runs = "3 + 3 times (quiet + next to a busy loop)"
         assert f"| `compare` of a model with itself, {runs} | wrong verdicts: {wrong};" in text
         assert "contradict themselves: 1 + 1; found: 2 + 2 | neither; 18 of 20 found when quiet **(missed)** |" in text
@@ -152,8 +156,8 @@ def test_a_higher_accuracy_is_proven_only_by_its_interval(results: Path) -> None
     assert "higher accuracy on 2 of 2, proven on 1 (95 % CI)" in _changed(results, "retraining", sets=sets)
 
 
-def test_the_readme_tells_of_no_older_run() -> None:
-    part = README.read_text(encoding="utf-8").partition("## How good are the numbers?")[2].partition("## More")[0]
+def test_the_documents_tell_of_no_older_run() -> None:
+    part = _text().partition("## How good are the numbers?")[2]
     for words in ("earlier run", "run again", "runs before", "from before", "has since"):
         assert words not in part
 

@@ -161,3 +161,12 @@ def test_a_likely_gain_gets_the_rounds_that_a_verdict_needs_however_short_the_ti
     slower = prove(target, [Link(candidate(name)) for name in (ORIGINAL, "alike")], 0.0, 0.0, lambda text: None)
     assert not isinstance(slower, Failure)
     assert slower.comparison.rounds == 3, "one that promises nothing gets no more"
+
+
+def test_no_further_proof_is_begun_that_the_budget_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hasten.search.confirming.time", SimpleNamespace(monotonic=lambda: 0.0))
+    for left_s, proofs in ((0.4, 1), (0.6, 3)):
+        choices = Choices(confirms=False)
+        choices.until = left_s
+        choices.chosen()
+        assert sum(name != ORIGINAL for name in choices.tried) == proofs

@@ -205,3 +205,29 @@ def test_a_pipe_in_a_folder_is_refused(tmp_path: Path) -> None:
         SearchFolder(tmp_path, TUNE, SETTINGS, resume=True)
     with pytest.raises(DataError, match="neither a file nor a folder"), session_folder(tmp_path, "choose", ""):
         pass
+
+
+@pytest.mark.parametrize("rules", [QUANTIZE, TUNE], ids=lambda rules: rules.command)
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [("{prod}", "{prod}"), ("../prod", "../prod"), ("..", ".."), ("a\\b", "a\\b"), ("", ""), ("float16", "{prod}")],
+)
+def test_a_session_of_a_stranger_names_no_place_elsewhere(
+    tmp_path: Path, rules: FolderRules, label: str, name: str
+) -> None:
+    label, name = (text.format(prod=tmp_path / "prod") for text in (label, name))
+    with closing(SearchFolder(tmp_path / "out", rules, SETTINGS)) as folder:
+        folder.keep("variant", label, trial_data(Trial(name, recipe="float16")))
+    with pytest.raises(DataError, match="damaged"):
+        SearchFolder(tmp_path / "out", rules, SETTINGS, resume=True)
+
+
+@pytest.mark.parametrize("variant", ["original", "float16"])
+def test_a_session_of_a_stranger_lends_no_file_from_elsewhere(tmp_path: Path, variant: str) -> None:
+    secret = tmp_path / "secret.tflite"
+    secret.write_bytes(b"mine")
+    stolen = Trial(variant, path=str(secret), sha256=file_hash(secret))
+    with closing(SearchFolder(tmp_path / "out", TUNE, SETTINGS)) as folder:
+        folder.keep("variant", variant, trial_data(stolen))
+    with closing(SearchFolder(tmp_path / "out", TUNE, SETTINGS, resume=True)) as again:
+        assert not again.has_file_of(again.variants[variant])

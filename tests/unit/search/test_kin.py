@@ -20,7 +20,7 @@ from hasten.search.settings import SearchSettings
 from tests.unit.search.simulated_race import FAR, KEPT, SimulatedCandidates, TrueGuard, Truth
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from hasten.core.trial import Trial
     from hasten.search.candidates import Entrant
@@ -96,8 +96,18 @@ def test_without_time_no_like_is_made() -> None:
     assert search.kin(-math.inf) == []
 
 
+def profiler(calls: list[tuple[str, float]]) -> Callable[[str, Plan, float], tuple[()]]:
+    """Profiles that find no slow node, and note of which variant and how long they were."""
+
+    def slow_nodes(name: str, _plan: Plan, seconds: float) -> tuple[()]:
+        calls.append((name, seconds))
+        return ()
+
+    return slow_nodes
+
+
 def test_slow_nodes_of_dynamic_ranges_are_left_float_only_where_static_ones_break_the_floor() -> None:
-    asked: list[str] = []
+    asked: list[tuple[str, float]] = []
 
     def improved(first: Sequence[str], drop: float) -> list[str]:
         asked.clear()
@@ -106,22 +116,46 @@ def test_slow_nodes_of_dynamic_ranges_are_left_float_only_where_static_ones_brea
         store = cast("Any", search.store)
         store.folder = SimpleNamespace(variants={})
         store.variant = lambda name: name
-        store.slow_nodes = lambda name, plan, seconds: asked.append(name)
+        store.slow_nodes = profiler(asked)
         assert search._without_slow_nodes() == []
-        return list(asked)
+        return [name for name, _ in asked]
 
     assert improved(["static_int8", "dynamic_int8"], drop=0.0) == ["static_int8"]
     assert improved(["static_int8", "dynamic_int8"], drop=0.2) == ["dynamic_int8"]
 
 
-def test_a_short_time_gets_a_short_profile_and_a_shorter_one_none() -> None:
+def test_every_set_of_slow_nodes_enters_the_race(monkeypatch: pytest.MonkeyPatch) -> None:
     search, _ = searched(["static_int8"], (Truth(ORIGINAL, 1.0), Truth("static_int8", 0.4)))
-    store, profiled = cast("Any", search.store), []
+    store, made = cast("Any", search.store), list[tuple[int, ...]]()
     store.folder = SimpleNamespace(variants={})
     store.variant = lambda name: name
-    store.slow_nodes = lambda name, plan, seconds: profiled.append(seconds)
+    store.slow_nodes = lambda name, plan, seconds: ((0, 9), (0, 5, 9))
+
+    on: list[Sequence[Plan]] = []
+
+    def record(_search: Search, request: VariantRequest, plans: Sequence[Plan]) -> list[Entrant]:
+        made.append(request.float_nodes)
+        on.append(plans)
+        return []
+
+    monkeypatch.setattr(MadeUpSearch, "_made", record)
+    search._without_slow_nodes()
+    assert made == [(0, 9), (0, 5, 9)]
+    assert on == [[Plan()]] * 2
+    # A plan that other programs held up is not out by that.
+    search._raced_on = [Plan(), Plan(threads=2), Plan(kernel="builtin"), Plan(accelerator="npu")]
+    search._without_slow_nodes()
+    assert on[2:] == [[Plan(), Plan(threads=2)]] * 2
+
+
+def test_a_short_time_gets_a_short_profile_and_a_shorter_one_none() -> None:
+    search, _ = searched(["static_int8"], (Truth(ORIGINAL, 1.0), Truth("static_int8", 0.4)))
+    store, profiled = cast("Any", search.store), list[tuple[str, float]]()
+    store.folder = SimpleNamespace(variants={})
+    store.variant = lambda name: name
+    store.slow_nodes = profiler(profiled)
     for left in (3.0, 12.0, 300.0):
         search.until = time.monotonic() + left
         search._without_slow_nodes()
-    assert profiled == [pytest.approx(1.8, abs=0.2), 6.0]
+    assert [seconds for _, seconds in profiled] == [pytest.approx(1.8, abs=0.2), 6.0]
     assert [one.code for one in search.skipped] == ["untried.slow-nodes"]

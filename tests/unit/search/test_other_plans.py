@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import math
+from array import array
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from hasten.core.block import Block
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.limits import Limit
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
-from hasten.core.trial import ORIGINAL, Purpose, Status
+from hasten.core.samples import Samples
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status
 from hasten.measure.rounds import no_progress
+from hasten.search import search as search_module
 from hasten.search.candidates import NO_ANSWER
 from hasten.search.elimination import Elimination
 from hasten.search.plans import plans_to_try
-from hasten.search.search import Search
+from hasten.search.search import Search, _is_held_up
 from hasten.search.settings import SearchSettings
 from tests.unit.fake_target import MACHINE
 from tests.unit.search.simulated_race import FAR, KEPT, SimulatedCandidates, TrueGuard, Truth
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from hasten.core.goal import Goal
@@ -177,3 +182,39 @@ def test_an_accelerator_that_does_not_answer_takes_a_share_of_the_budget_at_most
     assert waited == [patience_s]
     untried = [told.facts["trial"] for told in search.skipped if told.code == "untried.no-answer"]
     assert untried == ([gpu.trial.id] if kind == "hang" else [])
+
+
+def test_a_plan_that_other_programs_held_up_gets_variants_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four threads looked slow next to a busy program: what a variant takes with them is not known by that."""
+    times = times_with(**{ORIGINAL: {"cpu, 3 threads": 15.0, "cpu, 4 threads": 12.0}})
+    search = searched(times)
+    assert [plan.threads for plan in search.plans_for_variants()] == [2]
+    monkeypatch.setattr(search_module, "_is_held_up", lambda entrant: entrant.trial.plan.threads > 2)
+    assert [plan.threads for plan in search.plans_for_variants()] == [2, 4]
+
+
+def test_a_plan_that_further_rounds_rehabilitate_gets_the_first_variants_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    raced: list[Sequence[str]] = []
+    search = searched(times_with())
+    search.store.already = NOTHING
+
+    def record(_search: Search, names: Sequence[str]) -> list[Entrant]:
+        raced.append(names)
+        return []
+
+    monkeypatch.setattr(Search, "_race_recipes", record)
+    search.race_variants()
+    search.race_more_variants()
+    assert raced == [[INT8], []]
+    monkeypatch.setattr(PlansOnly, "plans_for_variants", lambda _: [Plan(threads=3)], raising=False)
+    search.race_more_variants()
+    assert raced[-1] == [INT8]
+
+
+@pytest.mark.parametrize(("slow_runs", "held_up"), [(0, False), (2, False), (4, True)])
+def test_a_plan_is_held_up_where_many_of_its_runs_were_disturbed(slow_runs: int, held_up: bool) -> None:
+    times = [1_000_000] * (12 - slow_runs) + [2_000_000] * slow_runs
+    samples = Samples((Block(0, 0.0, array("q", times)),))
+    measured = SimpleNamespace(samples=samples, plan=Plan(threads=2))
+    entrant = SimpleNamespace(track=SimpleNamespace(result=lambda: measured))
+    assert _is_held_up(cast("Any", entrant)) is held_up

@@ -11,6 +11,7 @@ import pytest
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.finding import Finding, Standing
 from hasten.core.floor import FloorState
+from hasten.core.goal import Amount, Goal
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.core.profile import OperatorTime, Profile
@@ -170,6 +171,32 @@ def test_a_faster_accelerator_that_breaks_the_floor_is_not_said_to_be_slower() -
     told = BOOK.text(finding.remark)
     assert told.startswith("No accelerator beats the chosen plan and keeps the accuracy.")
     assert told.endswith("faster). It loses 3.0 percentage points of top-1.")
+
+
+def test_a_faster_accelerator_that_another_goal_left_out_is_said_to_be_faster() -> None:
+    npu = trial(ORIGINAL, 1.0, NPU, why=said("It needs more energy."), status=Status.DROPPED)
+    finding = verdicts([BASE, npu], goal=Goal.ENERGY)["accelerators"]
+    assert (finding.standing, finding.remark.code) == (Standing.GOOD, "accelerators.left-out")
+    told = BOOK.text(finding.remark)
+    assert told.startswith("The NPU is faster than the chosen plan, but the goal is energy, not latency.")
+    assert "No accelerator beats" not in told
+
+
+def test_a_faster_accelerator_beyond_a_limit_is_said_to_be_faster() -> None:
+    start = Amount(900.0, (890.0, 910.0))
+    why = remark("trial.beyond-limit", limit="start", value=900.0, asked=50.0)
+    npu = trial(ORIGINAL, 1.0, NPU, amounts={"start": start}, status=Status.DROPPED, why=why)
+    finding = verdicts([BASE, npu], limits={Goal.START: 50.0})["accelerators"]
+    assert finding.standing is Standing.GOOD
+    told = "The NPU is faster than the chosen plan, but its start of 900 ms is beyond the limit of 50.0 ms."
+    assert BOOK.text(finding.remark).startswith(told)
+    assert BOOK.text(finding.remark).count("beyond the limit") == 1
+
+
+def test_a_faster_accelerator_without_a_reason_against_it_is_undecided() -> None:
+    finding = verdicts([BASE, trial(ORIGINAL, 1.0, NPU)])["accelerators"]
+    assert finding.standing is Standing.UNDECIDED
+    assert BOOK.text(finding.remark).startswith("The NPU is faster than the chosen plan, but it was not chosen.")
 
 
 def test_an_operator_with_headroom_is_to_do_with_its_worth() -> None:

@@ -22,7 +22,7 @@ from hasten.targets.link import ProcessLink, Program
 from hasten.targets.local import LocalTarget, local_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 PATIENT, SHORT = 30.0, 0.3
 HELLO = Message({"request": "hello"})
@@ -121,6 +121,34 @@ def test_a_program_that_answers_something_else(answer: str) -> None:
     )
     with nothing_left_behind(), linked(*python(code)) as link:
         assert failure_of(link).kind == "target"
+
+
+@pytest.mark.parametrize(
+    ("request_it", "frames"),
+    [
+        (lambda runner: runner.hello(), [1]),
+        (lambda runner: runner.block(1.0, 1000), [1000] * 9),
+        (lambda runner: runner.evaluate([b""]), [2**40]),
+        (lambda runner: runner.evaluate_many([[b""]] * 4), [2**39] * 4),
+    ],
+)
+def test_a_program_that_sends_more_than_was_asked_for(
+    request_it: Callable[[RunnerClient], object], frames: list[int]
+) -> None:
+    """A device whose zeros never end must not fill this machine's memory."""
+    code = (
+        "import json, struct, sys; "
+        f"text = json.dumps({{'ok': True, 'frames': {frames}}}).encode(); out = sys.stdout.buffer; "
+        "out.write(struct.pack('<Q', len(text)) + text)\n"
+        "while True: out.write(bytes(1 << 16))"
+    )
+    with nothing_left_behind(), linked(*python(code)) as link:
+        with pytest.raises(RunnerFailed) as caught:
+            request_it(RunnerClient(link, Plan(), PATIENT))
+        assert caught.value.failure.kind == "target"
+        assert f"{sum(frames)} bytes" in caught.value.failure.message
+        # It was stopped when it announced them, not once they were here.
+        assert link.has_ended
 
 
 def test_a_program_that_closes_its_output_and_lives_on() -> None:
@@ -312,7 +340,7 @@ def test_a_message_that_wants_no_answer() -> None:
 
 def test_a_runner_of_another_version_is_refused() -> None:
     class OtherVersion:
-        def ask(self, _request: Message, *, stage: str, seconds: float) -> Message:
+        def ask(self, _request: Message, *, stage: str, seconds: float, most_bytes: int = 0) -> Message:
             assert stage
             assert seconds
             return Message({"protocol": 99, "machine": {}})

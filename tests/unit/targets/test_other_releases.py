@@ -5,12 +5,14 @@ In place of a release that would have to be downloaded, a folder stands for an e
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from tests import example_models
+from tests.processes import has_ended
 
 from hasten.core.errors import UsageError
 from hasten.core.failure import NOT_INSTALLED, Failure
@@ -75,6 +77,32 @@ def test_a_file_that_is_no_model_is_a_failure(tmp_path: Path) -> None:
 def test_a_program_that_hangs_is_stopped(tmp_path: Path) -> None:
     made = environment(tmp_path / "releases", "exec sleep 1000", seconds=0.2)
     assert failure_of(made, model(tmp_path, example_models.one_operator())).kind == "hang"
+
+
+# A program that gives no answer, and its parent.
+WAITING = """
+import os, runpy, signal, sys
+module = runpy.run_path(sys.argv[2])
+module["main"].__globals__["_answer"] = lambda request: (os.mkfifo(request["model"]), signal.pause())
+module["main"]()
+"""
+PARENT = """
+import sys
+from pathlib import Path
+from hasten.targets.other_releases import ReleaseEnvironment
+folder = Path(sys.argv[1])
+ReleaseEnvironment("2.3.0", folder / "releases", 1000).run(folder / "m", threads=1, resolver="AUTO", seconds=0)
+"""
+
+
+def test_a_program_ends_with_its_parent(tmp_path: Path) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
+    environment(tmp_path / "releases", f'echo $$ > "{tmp_path}/pid"; exec "{{python}}" "{tmp_path}/waiting.py" "$@"')
+    with subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path)]) as parent:
+        while not (tmp_path / "m").exists():
+            assert parent.poll() is None
+        parent.kill()
+    assert has_ended(int((tmp_path / "pid").read_text()))
 
 
 def test_a_program_without_an_answer_is_a_failure(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from hasten.practices.app.recorded.analysis import analyze_trace
 from hasten.practices.app.timeline import trace_timeline
 from hasten.practices.app.view import document, view
 from hasten.show.terminal import terminal_text
+from hasten.traces import instruments
 from hasten.traces.reading import FORMATS, read_trace
 
 if TYPE_CHECKING:
@@ -132,10 +133,11 @@ def test_packets_after_a_lying_length_are_found_again(tmp_path: Path) -> None:
     assert found.inferences.count > 15
 
 
-def test_events_after_a_damaged_one_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["@@@", f'"id": {"9" * 5000}, '], ids=["no JSON", "an endless number"])
+def test_events_next_to_a_damaged_one_are_read(damage: str, tmp_path: Path) -> None:
     content = constructed.chrome(camera())
     at = content.index('"ts"', len(content) // 2)
-    found = examined(tmp_path, f"{content[:at]}@@@{content[at:]}")
+    found = examined(tmp_path, f"{content[:at]}{damage}{content[at:]}")
 
     assert not found.source.complete
     assert found.inferences is not None
@@ -228,3 +230,28 @@ def test_a_trace_without_tflite_says_how_to_turn_it_on(tmp_path: Path) -> None:
 
     assert {doubt.code for doubt in found.doubts} >= {NO_TFLITE}
     assert "debug.tflite.trace" in terminal_text(view(found))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "<row><start-time>1</start-time></row>{blanks}",
+        "<row><start-time ref='1'>{blanks}</start-time></row>",
+        "<a/>{blanks}",
+    ],
+    ids=["rows", "references", "elements"],
+)
+def test_the_work_for_an_export_grows_as_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str) -> None:
+    written = 0
+
+    class CountingCell(instruments.Cell):
+        def __setattr__(self, name: str, value: object) -> None:
+            nonlocal written
+            written += len(value) if name == "text" and isinstance(value, str) else 0
+            super().__setattr__(name, value)
+
+    monkeypatch.setattr(instruments, "Cell", CountingCell)
+    head = "<trace-query-result><node><schema name='x'/><row><start-time id='1'>7</start-time></row>"
+    content = f"{head}{rows.format(blanks=' ' * 100) * 1000}</node></trace-query-result>"
+    survives(tmp_path / "trace", content.encode(), "instruments")
+    assert 0 < written < 2 * len(content)

@@ -39,6 +39,8 @@ PUBLIC_CUSTOMS: Final = frozenset(
         *("Resampler", "odml.scaled_dot_product_attention", "odml.rms_norm", "odml.update_kv_cache"),
     }
 )
+# Fields that name what an operator calls, and those with what it is told.
+_CALLS: Final = {"name": ("compositeAttributes",), "callTargetName": ("backendConfig", "customAttributes")}
 # Operators that run other graphs of the file.
 _CALLERS: Final = ("IF", "WHILE", "CALL", "CALL_ONCE", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE", "STABLEHLO_REDUCE")
 
@@ -168,7 +170,7 @@ def make_private(model: EditedModel, seed: int = 0) -> None:
 
 
 def strip_names(model: EditedModel) -> None:
-    """Give tensors, graphs, signatures and unknown custom operators plain names, and drop all descriptions."""
+    """Give tensors, graphs, signatures, calls and unknown custom operators plain names, and drop all descriptions."""
     for graph in model.graphs:
         for index, tensor in enumerate(graph.record.tensors):
             tensor.name = f"tensor_{index}"
@@ -179,21 +181,41 @@ def strip_names(model: EditedModel) -> None:
             for place, entry in enumerate(entries or []):
                 entry.name = f"{kind}_{place}"
     _strip_customs(model)
+    _strip_calls(model)
     _strip_variables(model)
     model.strip()
 
 
 def _strip_customs(model: EditedModel) -> None:
-    """Custom operators that only their owner knows lose their names, and the bytes that their kernels would get."""
+    """Custom operators that only their owner knows lose their names, and the bytes that their kernels would get. Those
+    of TensorFlow's operators lose the bytes: they are nodes of its graph, with their names."""
     own: dict[int, str] = {}
+    flex: set[int] = set()
     for index, code in enumerate(model.record.operatorCodes):
         name = text(code.customCode)
-        if name and name not in PUBLIC_CUSTOMS and not name.startswith("Flex"):
+        if name.startswith("Flex"):
+            flex.add(index)
+        elif name and name not in PUBLIC_CUSTOMS:
             own[index] = code.customCode = f"custom_{len(own)}"
     for graph in model.graphs:
         for operator in graph.operators:
-            if int(operator.opcodeIndex) in own:
+            if int(operator.opcodeIndex) in own.keys() | flex:
                 operator.customOptions = None
+
+
+def _strip_calls(model: EditedModel) -> None:
+    """Composites and calls that only their owner knows lose their names and attributes; equal names stay equal."""
+    named: dict[str, str] = {}
+    for graph in model.graphs:
+        for operator in graph.operators:
+            chosen = operator.builtinOptions2
+            for field_name, attributes in _CALLS.items():
+                name = text(getattr(chosen, field_name, None))
+                if not hasattr(chosen, field_name) or name in PUBLIC_CUSTOMS:
+                    continue
+                setattr(chosen, field_name, named.setdefault(name, f"call_{len(named)}"))
+                for attribute in attributes:
+                    setattr(chosen, attribute, None)
 
 
 def _strip_variables(model: EditedModel) -> None:

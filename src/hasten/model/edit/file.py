@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hasten.core.archive_errors import ARCHIVE_ERRORS
 from hasten.core.errors import ModelError
 from hasten.core.whole_file import write_whole
 from hasten.model.build_bytes import serialized
+from hasten.model.metadata import MAX_FILE_BYTES
 from hasten.model.reader import map_file, read_graph
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ _MOST_BYTES = 2**31 - 2**20
 # Offset 0 is the default, and 1 a placeholder of converters: in both cases the bytes are inside.
 _FIRST_TRUE_OFFSET = 2
 _TOO_LARGE_HINT = "hasten changes files below 2 GB only."
+_UNPACK_HINT = "Get the model again, or remove the zip archive at its end."
 
 
 def read_object(path: Path) -> Any:
@@ -63,11 +66,23 @@ def write_object(model: Any, path: Path, source: Path) -> None:
 
 
 def packed_files(source: Path) -> tuple[PackedFile, ...]:
-    """The files (labels, say) that are packed as a zip archive behind a model."""
-    if not zipfile.is_zipfile(source):
-        return ()
-    with zipfile.ZipFile(source) as archive:
-        return tuple((entry, archive.read(entry)) for entry in archive.infolist())
+    """The files (labels, say) that are packed as a zip archive behind a model, within the bound for one of them."""
+    found: list[PackedFile] = []
+    room = MAX_FILE_BYTES
+    try:
+        if not zipfile.is_zipfile(source):
+            return ()
+        with zipfile.ZipFile(source) as archive:
+            for entry in archive.infolist():
+                with archive.open(entry) as file:
+                    found.append((entry, file.read(room + 1)))
+                room -= len(found[-1][1])
+                if room < 0:
+                    limit = MAX_FILE_BYTES // 2**20
+                    raise ModelError(f"The files packed in {source.name} are larger than {limit} MiB.", _UNPACK_HINT)
+    except ARCHIVE_ERRORS as error:
+        raise ModelError(f"The files packed in {source.name} cannot be read: {error}.", _UNPACK_HINT) from None
+    return tuple(found)
 
 
 def with_files(model: bytes, files: Sequence[PackedFile]) -> bytes:

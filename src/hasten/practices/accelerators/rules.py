@@ -11,6 +11,8 @@ from hasten.core.contention import BEYOND_LOAD
 from hasten.core.doubts import MORE_CORES
 from hasten.core.finding import Finding, Standing
 from hasten.core.floor import FloorState
+from hasten.core.goal import Goal
+from hasten.core.limits import keeps_limit
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import Status as TrialStatus
 from hasten.practices.accelerators.facts import BASE, YARDSTICKS, Status
@@ -38,7 +40,11 @@ def break_even_runs(start_ms: float, run_ms: float, other_start_ms: float, other
 
 
 def why_of(row: AcceleratorRow, *, chooses: bool) -> Remark:
-    """All that is to be said of a row that ran. `chooses`: whether the model's outputs may be choices."""
+    """All that is to be said of a row that was timed. `chooses`: whether the model's outputs may be choices."""
+    if row.failure is not None:
+        rounds = row.latency.processes if row.latency is not None else 0
+        told = {"message": row.failure.message, "hint": row.failure.hint}
+        return remark("accelerators.failed-later", rounds=rounds, **told)
     parts = [_error(row, chooses=chooses), _left(row)]
     if row.outputs_change:
         parts.append(remark("accelerators.outputs-change"))
@@ -108,11 +114,18 @@ def ladder_remarks(row: AcceleratorRow) -> list[Remark]:
         return [remark("accelerators.pays-unknown"), *trouble] if trouble else []
     smallest, largest = row.ladder[0].macs, row.ladder[-1].macs
     if row.pays_from_macs is None:
+        sizes = {verdict.value: _sizes_with(row.ladder, verdict) for verdict in Verdict}
+        if sizes["faster"] or sizes["undecided"]:
+            return [remark("accelerators.pays-at", **sizes), *trouble]
         return [remark("accelerators.pays-nowhere", smallest=smallest, largest=largest), *trouble]
     if row.pays_from_macs == smallest:
         return [remark("accelerators.pays-everywhere", smallest=smallest), *trouble]
     below = max(point.macs for point in row.ladder if point.macs < row.pays_from_macs)
     return [remark("accelerators.pays-from", macs=row.pays_from_macs, below=below), *trouble]
+
+
+def _sizes_with(points: Sequence[LadderPoint], verdict: Verdict) -> list[int]:
+    return [point.macs for point in points if point.against_cpu.verdict is verdict]
 
 
 def comparison_of_outputs(found: AcceleratorsFound) -> Remark:
@@ -133,9 +146,9 @@ def comparison_of_outputs(found: AcceleratorsFound) -> Remark:
 def recommend(rows: Sequence[AcceleratorRow]) -> tuple[str | None, Remark]:
     """The accelerator to use, and why. XNNPACK stays unless another is right and proves to be faster."""
     base = next((row for row in rows if row.name == BASE), None)
-    if base is None or base.latency is None or base.status is Status.WRONG:
+    if base is None or not _ran(base) or base.status is Status.WRONG:
         return _without_base(rows, base)
-    tried = [row for row in rows if row.latency is not None and row is not base and _is_an_option(row)]
+    tried = [row for row in rows if _ran(row) and row is not base and _is_an_option(row)]
     faster = [row for row in tried if _is_faster(row) and _is_right(row)]
     best = min(faster, key=lambda row: row.median_ms, default=base)
     conditional = [_condition(row) for row in tried if _needs_a_test(row) and row.median_ms < best.median_ms]
@@ -158,7 +171,7 @@ def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
     if why.facts["conditional"]:
         return Finding(NAME, Standing.TO_DO, why)
     beyond = [row for row in rows if not row.plan.runs_on_cpu]
-    if not any(row.latency is not None for row in beyond):
+    if not any(_ran(row) for row in beyond):
         absent = [row for row in beyond if row.status in (Status.MISSING, Status.FAILED)]
         told = [{"name": row.name, "code": row.why.code, "facts": dict(row.why.facts)} for row in absent]
         return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-here", rows=told))
@@ -168,9 +181,8 @@ def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
 def _without_base(rows: Sequence[AcceleratorRow], base: AcceleratorRow | None) -> tuple[str | None, Remark]:
     absent: dict[str, Any] = {}
     if base is not None:
-        ran = base.latency is not None
-        absent = {"base_ran": ran, "base_why": {"code": base.why.code, "facts": dict(base.why.facts)}}
-    running = [row for row in rows if row.latency is not None]
+        absent = {"base_ran": _ran(base), "base_why": {"code": base.why.code, "facts": dict(base.why.facts)}}
+    running = [row for row in rows if _ran(row)]
     right = [row for row in running if _is_right(row)]
     right = [row for row in right if _is_an_option(row)] or right
     if right:
@@ -199,6 +211,11 @@ def _settings(plan: Plan) -> str:
         return f"--accelerator {plan.accelerator}"
     options = " ".join(f"--option {key}={value}" for key, value in plan.options)
     return options or f"--kernel {plan.kernel}"
+
+
+def _ran(row: AcceleratorRow) -> bool:
+    """Whether it ran to the end: what failed while it was timed has a latency, too."""
+    return row.latency is not None and row.status is not Status.FAILED
 
 
 def _is_right(row: AcceleratorRow) -> bool:
@@ -251,10 +268,30 @@ def verdict(known: Evidence) -> Finding:
         return Finding(NAME, Standing.TO_DO, remark("accelerators.no-data", **facts))
     if any(trial.is_refused for trial in faster):
         return Finding(NAME, Standing.GOOD, remark("accelerators.none-accurate", **facts))
+    if faster:
+        return _left_out(known, faster[0], facts)
     if undecided := [trial.plan.accelerator for trial in ran if verdicts.get(trial.id) is Verdict.UNDECIDED]:
         facts["undecided"] = undecided
         return Finding(NAME, Standing.UNDECIDED, remark("accelerators.undecided", **facts))
     return Finding(NAME, Standing.GOOD, remark("accelerators.none-faster", **facts))
+
+
+def _left_out(known: Evidence, faster: Trial, facts: dict[str, Any]) -> Finding:
+    """A faster accelerator that the goal, a limit or the confirmation kept from being chosen."""
+    facts = {**facts, "faster": faster.plan.accelerator, **_against_choosing(known, faster)}
+    if "limit" in facts:  # the trial's own reason, which is then told already
+        facts["rows"] = [{**row, "why": "" if row["name"] == facts["faster"] else row["why"]} for row in facts["rows"]]
+    told = "limit" in facts or "goal" in facts or faster.why.code
+    undecided = not told or faster.why.facts.get("verdict") == Verdict.UNDECIDED.value
+    return Finding(NAME, Standing.UNDECIDED if undecided else Standing.GOOD, remark("accelerators.left-out", **facts))
+
+
+def _against_choosing(known: Evidence, trial: Trial) -> dict[str, Any]:
+    for goal, most in known.limits.items():
+        amount = trial.amount(goal)
+        if amount is not None and keeps_limit(goal, most, amount) is False:
+            return {"limit": goal.value, "asked": most, "value": amount.value}
+    return {} if known.goal is Goal.LATENCY else {"goal": known.goal.value}
 
 
 def _yardstick(known: Evidence) -> Trial:

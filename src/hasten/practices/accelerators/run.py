@@ -273,6 +273,7 @@ def _row(
             first_run_ms=result.first_run_ms,
             peak_memory_mb=result.peak_memory_mb,
             doubts=tuple(result.doubts),
+            failure=entry.track.failure,
         )
         if base is not None and base is not entry.track:
             row = _against(row, base, entry.track)
@@ -301,6 +302,8 @@ def _against(row: AcceleratorRow, base: Track, track: Track) -> AcceleratorRow:
 
 
 def _status(row: AcceleratorRow, load: LoadReport, error: OutputError | None) -> Status:
+    if row.failure is not None:
+        return Status.FAILED
     if error is not None and error.judgement is not Judgement.RIGHT:
         return Status.WRONG if error.judgement is Judgement.WRONG else Status.IMPRECISE
     if row.placed_ops is None and not row.plan.runs_on_cpu:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core import doubts
 from hasten.core.comparison import Verdict
 from hasten.core.contention import BEYOND_LOAD
+from hasten.core.goal import Goal
 from hasten.core.phrases import Phrase, Phrasebook, as_sentence, filled
 from hasten.core.remark import Remark, remark_from_data
 from hasten.core.units import count, first_few, milliseconds, percent, several, speedup, times
@@ -189,6 +190,17 @@ def _beaten(facts: Mapping[str, Any]) -> str:
     return "the CPU" if "threads" in facts else "the chosen plan"
 
 
+def _left_out(facts: Mapping[str, Any]) -> str:
+    reason = "it was not chosen"
+    if "limit" in facts:
+        limited = Goal(facts["limit"])
+        value, asked = limited.written(facts["value"]), limited.written(facts["asked"])
+        reason = f"its {limited.value} of {value} is beyond the limit of {asked}"
+    elif "goal" in facts:
+        reason = f"the goal is {facts['goal']}, not latency"
+    return f"The {facts['faster'].upper()} is faster than {_beaten(facts)}, but {reason}. {_raced(facts)}"
+
+
 def _chosen(facts: Mapping[str, Any]) -> str:
     here = f"The choice runs on the {facts['name'].upper()}: {milliseconds(facts['median_ms'])}"
     if "cpu_ms" not in facts:
@@ -215,6 +227,17 @@ def _against_best(ratio: float) -> str:
     return f"{percent(ratio - 1)} slower" if 1 < ratio < _SHOWN_AS_FACTOR else speedup(ratio)
 
 
+def _pays_at(facts: Mapping[str, Any]) -> str:
+    sizes = {
+        "proven faster": facts["faster"],
+        "undecided": facts["undecided"],
+        "not faster": sorted([*facts["same"], *facts["slower"]]),
+    }
+    at = "{what} at {sizes:list} MACs"
+    told = [filled(at, {"what": what, "sizes": [*map(count, macs)]}) for what, macs in sizes.items() if macs]
+    return f"It is {', '.join(told)}."
+
+
 def _vendor(facts: Mapping[str, Any]) -> str:
     first = f"Its compiler plugin {facts['compiler']} is installed"
     if facts["dispatch"]:
@@ -227,6 +250,9 @@ def _vendor(facts: Mapping[str, Any]) -> str:
 PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.parts": Phrase(_parts),
     "accelerators.failed": Phrase(_failed),
+    "accelerators.failed-later": Phrase(
+        lambda facts: f"It failed after {several(facts['rounds'], 'round')}: {_failed(facts)}"
+    ),
     "accelerators.vendor": Phrase(_vendor),
     "accelerators.no-numbers": Phrase(
         "Do not use it: its outputs are not numbers, or differ in size from the expected ones."
@@ -257,6 +283,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.pays-nowhere": Phrase(
         "It does not pay off at any size from {smallest:large} to {largest:large} MACs."
     ),
+    "accelerators.pays-at": Phrase(_pays_at),
     "accelerators.pays-everywhere": Phrase("It pays off at every size tried, from {smallest:large} MACs up."),
     "accelerators.pays-from": Phrase("It pays off from {macs:large} MACs up; at {below:large} this is not proven."),
     "accelerators.ladder-failed": Phrase(
@@ -274,6 +301,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.undecided": Phrase(
         lambda facts: f"Whether {_open(facts)} {_beaten(facts)} is undecided. {_raced(facts)}", _IDLE
     ),
+    "accelerators.left-out": Phrase(_left_out),
     "accelerators.choice": Phrase(_chosen_and_raced),
     "accelerators.choice-alone": Phrase(_chosen_and_raced, _IDLE),
     "accelerators.choice-undecided": Phrase(_chosen_and_raced, _IDLE),

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.errors import Interrupted, UsageError
+from hasten.core.finding import Standing
+from hasten.core.remark import remark
 from hasten.measure.effort import Effort
 from hasten.practices.app.facts import Overhead, Split, WatchedFound
 from hasten.practices.app.recorded.analysis import analyze_trace
+from hasten.practices.app.rules import finding_of
 from hasten.practices.app.timeline import program_timeline, trace_timeline
 from hasten.practices.app.watched.analysis import ProgramAnalysis
 from hasten.practices.app.watched.program import Ended, run_program
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from hasten.core.remark import Remark
     from hasten.measure.rounds import Progress
     from hasten.practices.app.facts import Fault, TraceFound
 
@@ -78,7 +82,7 @@ class Watching:
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.allow: tuple[str, ...] = ()
-        """Rules whose faults `check` lets pass."""
+        """Rules whose faults `check` lets pass; `not examined` where it may see no inference."""
         self._seconds = seconds
         self._instrumentation: Instrumentation | None = None
         self._began_ns = 0
@@ -123,14 +127,28 @@ class Watching:
         return self.result.findings
 
     def check(self, *, allow: tuple[str, ...] = ()) -> None:
-        """For tests: an AssertionError that names every fault whose rule is not allowed."""
-        faults = [fault for fault in self.findings if fault.rule not in (*allow, *self.allow)]
+        """For tests: an AssertionError that names every fault whose rule is not allowed.
+
+        A watch that saw no inference fails as well, unless `not examined` is allowed.
+        """
+        allowed = (*allow, *self.allow)
+        if (unseen := self._unseen()) is not None and Standing.NOT_EXAMINED.value not in allowed:
+            unexamined = remark("app.unexamined", why=BOOK.text(unseen))
+            raise AssertionError(f"{BOOK.text(unexamined)} {BOOK.hint(unexamined)}")
+        faults = [fault for fault in self.findings if fault.rule not in allowed]
         if faults:
             lines = [
                 f"{fault.file}:{fault.line}: {fault.rule}, {fault.cost_ms:.1f} ms. {BOOK.hint(fault.evidence)}"
                 for fault in faults
             ]
             raise AssertionError("\n".join(lines))
+
+    def _unseen(self) -> Remark | None:
+        """Why nothing was examined; None where something was."""
+        finding = finding_of(self.result)
+        if finding.standing is not Standing.NOT_EXAMINED:
+            return None
+        return finding.remark if self._instrumentation is not None else remark("app.watched-from-outside")
 
 
 def _nothing_seen() -> WatchedFound:

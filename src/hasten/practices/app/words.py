@@ -93,6 +93,10 @@ PHRASES: Final[dict[str, Phrase]] = {
         "hasten saw no Python program that reads PYTHONPATH.", "Start the program without Python's options -I and -E."
     ),
     "app.no-litert": Phrase("The program did not use LiteRT."),
+    "app.watched-from-outside": Phrase("hasten app watches this program, so a watch inside it sees nothing."),
+    "app.unexamined": Phrase(
+        "Nothing was examined. {why}", "Run the model inside the watch, or let this pass: allow = ('not examined',)."
+    ),
     "app.native-litert": Phrase(
         _native,
         "Record it with perf, Perfetto or py-spy --native, and read that: hasten app --from FILE. Or measure the model"

@@ -7,7 +7,7 @@ they stand. Figures of the two kinds are of different data, and never compared w
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from hasten.data.functions import is_function_name
 from hasten.data.metrics import metric_from_text
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
-from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions
+from hasten.evaluate.evaluation import EvaluationData, EvaluationOptions, refuse_failed_samples
 from hasten.evaluate.fingerprint import data_fingerprint
 from hasten.evaluate.intervals import compare_scores, counts_samples
 from hasten.evaluate.run import evaluate
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from hasten.practices.choose.candidates import Contender
 
 _KIND = "accuracy"
+# By which rules outputs are scored; raised when the same outputs may come to another accuracy. 2: the threshold of a
+# single output depends on the operators that make it, and `miou` finds the classes of outputs that are not square.
+_RULES: Final = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +125,7 @@ class Accuracies:
         found = evaluate(effort.target, contender.candidate, given, options=options, progress=progress)
         if isinstance(found, Failure):
             return found
+        refuse_failed_samples(found)
         self.add_measured(contender.name, found.accuracy, Scores(found.positions, found.statistics), found.metric)
         effort.keep(_KIND, contender.name, {**_kept(found), "compared": self._asked(contender, data)})
         return None
@@ -152,6 +156,7 @@ class Accuracies:
     def _asked(self, contender: Contender, data: Data) -> dict[str, Any]:
         """What must be the same for an accuracy to be used again."""
         return {
+            "rules": _RULES,
             "model": contender.candidate.model.sha256,
             "accelerator": contender.candidate.plan.accelerator,
             "data": self._opened(data.source)[1],

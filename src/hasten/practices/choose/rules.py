@@ -2,8 +2,8 @@
 
 With a limit on accuracy the fastest model that keeps all limits is taken; with other limits the most accurate one.
 Without any, it is the knee of the front: the model from which on accuracy costs more time than up to it. A measured
-accuracy is judged as everywhere (`evaluate/accuracy_limit.py`). Else an estimate decides, and what is not proven is
-said.
+accuracy is judged as everywhere (`evaluate/accuracy_limit.py`), a latency by its 95 % interval; what is undecided may
+be taken if its estimate keeps the limit, and never with `strict`. Of all else there is an estimate only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Choice:
     costs: tuple[tuple[str, ModelRow], ...] = ()
     """Limits, each with the model that would be taken without it."""
     undecided: int = 0
-    """Of those that keep all limits, how many do so by the estimate of their accuracy only."""
+    """Of those that keep all limits, how many do so by an estimate only."""
 
 
 def verdict(known: Evidence) -> Finding:
@@ -98,7 +98,8 @@ def keeps(row: ModelRow, limit: str, asked: float, *, strict: bool = False) -> b
     if limit == "accuracy" and (measured := _measured(row)) is not None:
         return may_be_chosen(measured, asked, counted=row.counted, strict=strict)
     value = value_of(row, limit)
-    return value is not None and (value >= asked if is_lower_bound(row, limit) else value <= asked)
+    within = value is not None and (value >= asked if is_lower_bound(row, limit) else value <= asked)
+    return within and not (strict and state_of(row, limit, asked) is FloorState.UNDECIDED)
 
 
 def state_of(row: ModelRow, limit: str, asked: float) -> FloorState:
@@ -110,6 +111,13 @@ def state_of(row: ModelRow, limit: str, asked: float) -> FloorState:
     if limit == "latency" and row.latency is not None and row.latency.low <= asked < row.latency.high:
         return FloorState.UNDECIDED
     return FloorState.KEPT if keeps(row, limit, asked) else FloorState.BROKEN
+
+
+def overall_state(row: ModelRow, limits: dict[str, float]) -> FloorState:
+    """How a model stands with all limits: the worst of its states; not judged where there are none."""
+    states = {state_of(row, name, asked) for name, asked in limits.items()}
+    worst_first = (FloorState.BROKEN, FloorState.UNKNOWN, FloorState.UNDECIDED, FloorState.KEPT)
+    return next((state for state in worst_first if state in states), FloorState.NOT_JUDGED)
 
 
 def accuracy_state(row: ModelRow, limits: dict[str, float]) -> FloorState:
@@ -133,16 +141,23 @@ def eligible(found: ChooseFound) -> list[ModelRow]:
 def count_kept(found: ChooseFound) -> int:
     """How many models are known to keep all limits: of those to choose from, or of all that were timed where no
     accuracy is known. A limit on what is not known is not kept."""
-    timed = [row for row in found.models if row.latency is not None]
-    return len(_within(eligible(found) or timed, asked_limits(found.limits), strict=found.strict))
+    return len(_within(_judged(found), asked_limits(found.limits), strict=found.strict))
+
+
+def _judged(found: ChooseFound) -> list[ModelRow]:
+    return eligible(found) or [row for row in found.models if row.latency is not None]
 
 
 def keeps_limits(found: ChooseFound) -> bool | None:
-    """Whether the limits are kept; None where there are none, and where that is undecided of the choice."""
+    """Whether the limits are kept: by the choice, or by any model where there is none; None where there are no limits,
+    and where that is undecided."""
     limits, taken = asked_limits(found.limits), choice_of(found).row
-    if not limits or (taken is not None and accuracy_state(taken, limits) is FloorState.UNDECIDED):
+    if not limits:
         return None
-    return bool(count_kept(found))
+    states = {overall_state(row, limits) for row in (_judged(found) if taken is None else [taken])}
+    if FloorState.KEPT in states:
+        return True
+    return None if FloorState.UNDECIDED in states else False
 
 
 def choice_of(found: ChooseFound) -> Choice:
@@ -156,7 +171,7 @@ def choice_of(found: ChooseFound) -> Choice:
     without = [(name, _best(goal, _within(rows, _but(limits, name), strict=found.strict))) for name in limits]
     costs = tuple((name, row) for name, row in without if row is not None and row != taken)
     nearest = _nearest(rows, limits) if taken is None else None
-    undecided = sum(accuracy_state(row, limits) is FloorState.UNDECIDED for row in kept)
+    undecided = sum(overall_state(row, limits) is FloorState.UNDECIDED for row in kept)
     return Choice(goal, taken, nearest, len(kept), costs, undecided)
 
 
@@ -262,8 +277,7 @@ def why_of(found: ChooseFound) -> Remark:
         nearest = choice.nearest or min(rows, key=lambda row: row.median_ms)
         misses = [limit_facts(nearest, name, asked) for name, asked in limits.items()]
         kept = [limit["limit"] for limit in misses if keeps(nearest, limit["limit"], limit["asked"])]
-        within = _within(rows, _but(limits, "accuracy"))
-        undecided = sum(accuracy_state(row, limits) is FloorState.UNDECIDED for row in within)
+        undecided = sum(overall_state(row, limits) is FloorState.UNDECIDED for row in rows)
         facts = {"limits": misses, "kept": kept, "undecided": undecided}
         return remark("choose.none", count=len(rows), nearest=row_facts(nearest), **facts)
     taken = choice.row
@@ -273,7 +287,7 @@ def why_of(found: ChooseFound) -> Remark:
         goal=choice.goal.value,
         kept=choice.kept,
         undecided=choice.undecided,
-        verdict=accuracy_state(taken, limits).value,
+        verdict=overall_state(taken, limits).value,
         count=len(rows),
         limits=[limit_facts(taken, name, asked) for name, asked in limits.items()],
     )

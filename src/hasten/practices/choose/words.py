@@ -24,6 +24,7 @@ _LIMITS: Final = {
     "accuracy": "accuracy",
 }
 _TIMES: Final = ("latency", "p95", "init")
+_DECIDED_BY: Final = {"latency": "measure longer (--seconds)", "accuracy": "give more samples"}
 _MOST_NAMED: Final = 3
 _WITHOUT: Final = {"fastest": "the fastest would be", "most accurate": "the most accurate would be"}
 _GOALS: Final = {
@@ -78,8 +79,13 @@ def _take(facts: Mapping[str, Any]) -> str:
     reason = _GOALS[facts["goal"]].format(kept=several(kept, "candidate"), keep=keep, limits=f"{limits}{by}")
     if kept == 1 and limits:
         reason = f"It is the only one of {several(facts['count'], 'candidate')} that {keep} {limits}{by}."
-    doubt = " Whether it keeps the accuracy is undecided." if is_open else ""
+    open_limits = _open_limits(facts["limits"]) or ["accuracy"]  # earlier releases judged no other
+    doubt = f" Whether it keeps the limit on {' and '.join(open_limits)} is undecided." if is_open else ""
     return f"Take {facts['name']}: {row_words(facts)}. {reason}{doubt}"
+
+
+def _open_limits(limits: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [str(limit["limit"]) for limit in limits if limit.get("verdict") == FloorState.UNDECIDED.value]
 
 
 def _get(facts: Mapping[str, Any]) -> str:
@@ -107,7 +113,9 @@ def _none(facts: Mapping[str, Any]) -> str:
 
 
 def _relax(facts: Mapping[str, Any]) -> str:
-    return f"{'Give more samples, relax' if facts.get('undecided') else 'Relax'} a limit, or add candidates."
+    ways = [_DECIDED_BY[limit] for limit in _open_limits(facts["limits"]) if facts.get("undecided")]
+    text = f"{', '.join([*ways, 'relax a limit'])}, or add candidates."
+    return text[0].upper() + text[1:]
 
 
 def _cost(facts: Mapping[str, Any]) -> str:
@@ -136,7 +144,7 @@ def _unproven(facts: Mapping[str, Any]) -> str:
 
 
 def _more_data(facts: Mapping[str, Any]) -> str:
-    return "Give more samples." if facts["limit"] == "accuracy" else "Measure longer (--seconds)."
+    return f"{_DECIDED_BY[facts['limit']].capitalize()}."
 
 
 def _rivals(facts: Mapping[str, Any]) -> str:

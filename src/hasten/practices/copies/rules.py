@@ -65,10 +65,13 @@ def finding_of(found: CopiesFound) -> Finding:
     usual = next((costs[key] for key in _USUAL if key in costs), best)
     facts = {"usual": usual.key, "usual_us": usual.us, "usual_share": usual.share}
     if not _saves(usual, best, found.inference_us):
+        cheapest = min((costs[key] for key in IN_PLACE if key in costs), key=lambda row: row.us or 0.0)
+        if _saved_us(usual, cheapest) >= MATTERS * found.inference_us > 0:
+            saved = _saved(usual, cheapest, found.inference_us)
+            return Finding(NAME, Standing.UNDECIDED, remark("copies.undecided", **facts, best=cheapest.key, **saved))
         alone = {} if usual is best else {"matters": MATTERS}
         return Finding(NAME, Standing.GOOD, remark("copies.cheap", **facts, **alone))
-    saved_us = (usual.us or 0.0) - (best.us or 0.0)
-    saved = {"saved_us": saved_us, "saved_share": saved_us / found.inference_us}
+    saved = _saved(usual, best, found.inference_us)
     return Finding(NAME, Standing.TO_DO, remark("copies.saves", **facts, best=best.key, best_us=best.us, **saved))
 
 
@@ -81,8 +84,17 @@ def _costs(rows: Sequence[CopyRow]) -> dict[str, CopyRow]:
     return {row.key: row for row in rows if row.direction == BOTH and row.us is not None}
 
 
+def _saved_us(now: CopyRow, other: CopyRow) -> float:
+    return (now.us or 0.0) - (other.us or 0.0)
+
+
+def _saved(now: CopyRow, other: CopyRow, inference_us: float) -> dict[str, float]:
+    """What the other saves, as facts."""
+    return {"saved_us": _saved_us(now, other), "saved_share": _saved_us(now, other) / inference_us}
+
+
 def _saves(now: CopyRow, other: CopyRow, inference_us: float) -> bool:
     """Whether the other costs less by as much as matters, with intervals that do not overlap."""
     if now.us is None or other.us is None or now.ci95_us is None or other.ci95_us is None:
         return False
-    return other.ci95_us[1] < now.ci95_us[0] and now.us - other.us >= MATTERS * inference_us
+    return other.ci95_us[1] < now.ci95_us[0] and _saved_us(now, other) >= MATTERS * inference_us

@@ -34,15 +34,23 @@ def _cheap(facts: Mapping[str, Any]) -> str:
     return f"{_usual(facts)}{rest.replace('%', ' %')}"
 
 
+def _saved(facts: Mapping[str, Any]) -> str:
+    return f"{milliseconds(facts['saved_us'] / 1e3)} per inference ({percent(facts['saved_share'])})"
+
+
 def _saves(facts: Mapping[str, Any]) -> str:
-    saved = f"{milliseconds(facts['saved_us'] / 1e3)} per inference ({percent(facts['saved_share'])})"
-    return f"Use {WAY_NAMES[facts['best']]}: saves up to {saved}. {_usual(facts)}"
+    return f"Use {WAY_NAMES[facts['best']]}: saves up to {_saved(facts)}. {_usual(facts)}"
+
+
+def _undecided(facts: Mapping[str, Any]) -> str:
+    return f"A saving is not proven for {WAY_NAMES[facts['best']]}: {_saved(facts)} so far. {_usual(facts)}"
 
 
 PHRASES: Final[dict[str, Phrase]] = {
     "copies.not-examined": Phrase("The cost of feeding the model was not measured.", "Run hasten copies."),
     "copies.none-in-place": Phrase("No way to feed and read this model in place could be timed."),
     "copies.cheap": Phrase(_cheap),
+    "copies.undecided": Phrase(_undecided, "Measure longer (--seconds)."),
     "copies.saves": Phrase(
         _saves,
         "Let the application write its input into the model's own memory; hasten copies --language prints the code.",

@@ -19,6 +19,10 @@ FASTER_ALONE: Final = "faster-alone"
 """All rewrites that are faster alone, at once."""
 NOT_ALONE: Final = "operators.not-alone"
 """Why a rewrite has no time of its own: there was none to race it alone."""
+FAILED: Final = "operators.failed"
+"""Why a rewrite is not kept: the model does not run with it."""
+NOT_CONFIRMED: Final = "operators.not-confirmed"
+"""Why a rewrite is not kept: the race says faster, and fresh processes do not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from hasten.core.comparison import FEWEST_WHEN_CLEAR, Verdict
 from hasten.core.finding import Finding, Standing
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import Purpose
-from hasten.practices.operators.facts import NOT_ALONE, OperatorsFound, Place
+from hasten.practices.operators.facts import FAILED, NOT_ALONE, NOT_CONFIRMED, OperatorsFound, Place
 from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _WORTH: Final = 0.10
 # Places with less than this share of the run to win, and nothing to try, are left out of the table; not what dominates.
 _WORTH_A_ROW: Final = 0.01
 _DOMINATES: Final = 0.10
+_OPEN: Final = (Verdict.FASTER, Verdict.UNDECIDED)
 
 
 def places_of(profile: Profile, tried: Sequence[Tried]) -> list[Place]:
@@ -107,20 +108,31 @@ def finding_of(found: OperatorsFound) -> Finding:
         return Finding(NAME, Standing.TO_DO, remark("operators.rewritten", **facts))
     if found.refused_kernels:
         return Finding(NAME, Standing.TO_DO, kernels_refused(found))
-    if any(one.comparison is not None and one.comparison.verdict is Verdict.UNDECIDED for one in found.tried):
-        undecided = [one.what for one in found.tried if one.comparison is not None and not one.is_faster]
+    if undecided := [one.what for one in found.tried if _is_open(one) or (found.interrupted and _is_untimed(one))]:
         return Finding(NAME, Standing.UNDECIDED, remark("operators.undecided-all", rewrites=undecided))
     top = found.places[0] if found.places else None
     share = top.gain_ms / found.invoke_ms if top is not None and found.invoke_ms else 0.0
     single = [one for one in found.tried if one.is_single]
     facts = {
         "tried": len(single),
-        "failed": sum(not one.is_equal for one in single),
+        "failed": sum(not one.is_equal or one.why.code == FAILED for one in single),
         "only_together": any(one.why.code == NOT_ALONE for one in single),
         "share": share,
     }
     where = {} if top is None else {"op": top.op, "location": top.location}
     return Finding(NAME, Standing.GOOD, remark("operators.nothing-to-gain", **facts, **where))
+
+
+def _is_open(tried: Tried) -> bool:
+    """Whether it may be faster: the race does not tell, or says so and fresh processes did not decide it."""
+    if tried.why.code == NOT_CONFIRMED:
+        return tried.why.facts.get("verdict") == Verdict.UNDECIDED.value
+    return tried.why.code != FAILED and tried.comparison is not None and tried.comparison.verdict in _OPEN
+
+
+def _is_untimed(tried: Tried) -> bool:
+    """Whether its turn had not come yet."""
+    return tried.comparison is None and not tried.why.code
 
 
 def kernels_refused(found: OperatorsFound) -> Remark:

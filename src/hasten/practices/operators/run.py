@@ -42,7 +42,16 @@ from hasten.practices.operators.equality import (
     other_batches,
     own_rounding,
 )
-from hasten.practices.operators.facts import FASTER_ALONE, NOT_ALONE, TOGETHER, OperatorOptions, OperatorsFound, Tried
+from hasten.practices.operators.facts import (
+    FAILED,
+    FASTER_ALONE,
+    NOT_ALONE,
+    NOT_CONFIRMED,
+    TOGETHER,
+    OperatorOptions,
+    OperatorsFound,
+    Tried,
+)
 from hasten.practices.operators.kernels import Kernels, build_kernels, fault_folder
 from hasten.practices.operators.rules import (
     has_time_alone,
@@ -331,7 +340,7 @@ class _Study:
                 continue
             error = self._error(attempt.subject)
             if isinstance(error, Failure):
-                attempt.tried = replace(attempt.tried, why=remark("operators.failed", message=error.message))
+                attempt.tried = replace(attempt.tried, why=remark(FAILED, message=error.message))
                 continue
             attempt.tried = replace(attempt.tried, max_error=error, inputs=self._compared())
             attempt.tried = replace(attempt.tried, tolerance=self._allowed(attempt.tried))
@@ -426,7 +435,7 @@ class _Study:
         run_race(rounds, until, base=lambda rounds: rounds.tracks[0], fewest=fewest, tell=tell, keep=self.effort.keep)
         for attempt, track in zip(racing, rounds.tracks[1:], strict=True):
             found = comparison(rounds.tracks[0], track)
-            why = reason_of(found) if found is not None else remark("operators.failed", message=_message(track.failure))
+            why = reason_of(found) if found is not None else remark(FAILED, message=_message(track.failure))
             attempt.tried = replace(attempt.tried, comparison=found, why=why)
         return (now() - begun) / max(1, sum(len(track.rounds) for track in rounds.tracks))
 
@@ -471,11 +480,11 @@ class _Study:
         seconds = min(max(left_s, _LEAST_PROOF_S), _MOST_PROOF_S)
         found = compare(self.effort.target, self.candidate, chosen.candidate, seconds)
         if isinstance(found, FailedCandidate):
-            chosen.tried = replace(chosen.tried, why=remark("operators.failed", message=found.failure.message))
+            chosen.tried = replace(chosen.tried, why=remark(FAILED, message=found.failure.message))
             return None
         self.effort.keep("comparison", chosen.tried.what, found.as_data())
         if not worth_keeping(replace(chosen.tried, comparison=found.comparison)):
-            chosen.tried = replace(chosen.tried, why=remark("operators.not-confirmed", **_ratio(found.comparison)))
+            chosen.tried = replace(chosen.tried, why=remark(NOT_CONFIRMED, **_ratio(found.comparison)))
             return None
         return found
 

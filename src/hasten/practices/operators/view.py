@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from hasten.core.codec import finite, to_data
-from hasten.core.units import first_few, milliseconds, percent, ratio_interval, several, size
+from hasten.core.units import first_few, milliseconds, percent, ratio_decimals, ratio_interval, several, size
 from hasten.practices.operators.facts import OperatorsFound
 from hasten.practices.operators.rules import NAME, finding_of, kernels_refused
 from hasten.practices.operators.words import BOOK
@@ -157,11 +157,12 @@ def _tried(found: OperatorsFound, name: str) -> Table:
 
 def _tried_cells(one: Tried) -> tuple[Cell, ...]:
     found = one.comparison
+    decimals = 3 if found is None else max(3, ratio_decimals(found.ci95, 2))
     return (
         Cell(one.what),
         Cell(str(one.places), one.places),
         Cell("" if one.max_error is None else _equal_text(one.max_error), one.max_error),
-        Cell("" if found is None else f"{found.ratio:.3f}", None if found is None else found.ratio),
+        Cell("" if found is None else f"{found.ratio:.{decimals}f}", None if found is None else found.ratio),
         Cell("" if found is None else ratio_interval(found.ci95)),
         Cell("kept" if one.kept else ""),
         Cell(BOOK.text(one.why)),

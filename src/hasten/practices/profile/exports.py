@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import to_data
 from hasten.core.doubts import DOUBTS
-from hasten.core.printable import printable
+from hasten.core.printable import cell_text
 from hasten.core.units import count
 from hasten.show.model_explorer import NodeValue, node_data
 
@@ -43,7 +43,6 @@ _COLUMNS: Final = (
     "partition",
     "fused",
 )
-_FORMULA: Final = ("=", "+", "-", "@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +88,8 @@ def profile_csv(profile: Profile) -> str:
     for operator in profile.operators:
         joined = {"kernel": operator.kernel, "fused": "; ".join(operator.fused)}
         row = {**to_data(operator), **joined}
-        writer.writerow({key: _as_text(value) if isinstance(value, str) else value for key, value in row.items()})
+        writer.writerow({key: cell_text(value) if isinstance(value, str) else value for key, value in row.items()})
     return stream.getvalue()
-
-
-def _as_text(name: str) -> str:
-    plain = printable(name)
-    return f"'{plain}" if plain.lstrip().startswith(_FORMULA) else plain
 
 
 def profile_node_data(profile: Profile) -> str:

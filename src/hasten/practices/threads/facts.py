@@ -64,6 +64,8 @@ class Row:
     energy_mj: float | None = None
     """Energy of one run; only alone, as the counter is the whole chip's."""
     other_cores_busy: float | None = None
+    usable_cores_busy: float | None = None
+    """How many of the cores that the option could use other processes kept busy."""
     rounds: int = 0
     samples: int = 0
     doubts: tuple[Remark, ...] = ()
@@ -112,6 +114,8 @@ class Refusal(enum.Enum):
     SLOWER = "slower"
     NOT_PROVEN = "not-proven"
     SLOWER_BESIDE = "slower-beside"
+    UNPROVEN_BESIDE = "unproven-beside"
+    """It may be slower beside one kind of work."""
     CONTENDED = "contended"
     """Other programs used cores that it needed."""
 
@@ -134,7 +138,7 @@ class Step:
     sure: bool
     """Whether more rounds would hardly change that."""
     beside: str = ""
-    """The kind of work beside which it is slower, if that is why it was refused."""
+    """The kind of work beside which it is slower, or may be, if that is why it was refused."""
 
     @property
     def option(self) -> Option:

@@ -3,23 +3,24 @@
 Options are taken from the fewest threads up. One with more threads takes the lead only if it is faster than the leader
 with 99 % confidence (on ratios within the same rounds) and by at least 5 % for each doubling: what does not pay costs
 energy and disturbs others. Beside other work it must not be slower beside either kind, by the median or by the 95th
-percentile. More threads than cores are measured to show what they cost, and never recommended. A round that was to be
-alone, and beside which other programs ran, tells about another situation: it does not count where enough others do;
-where they do not, nothing is said against the option that needs more cores.
+percentile of each round; where that is open, so is the choice. More threads than cores are measured to show what they
+cost, and never recommended. A round that was to be alone, and beside which other programs ran, tells about another
+situation: it does not count where enough others do; where they do not, nothing is said against the option that needs
+more cores.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from hasten.core import doubts
-from hasten.core.block import cores_of_others
-from hasten.core.codec import to_data
-from hasten.core.comparison import FEWEST_ROUNDS, Verdict
+from hasten.core.block import usable_cores_of_others
+from hasten.core.codec import finite, to_data
+from hasten.core.comparison import FEWEST_ROUNDS, Verdict, compare_rounds
 from hasten.core.finding import Finding, Standing
 from hasten.core.levels import contrast, exponential
 from hasten.core.remark import Remark, remark
@@ -29,9 +30,10 @@ from hasten.practices.practice import not_examined
 from hasten.practices.threads.facts import Choice, Effect, EffectOfOption, Option, Refusal, Row, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from hasten.core.block import Block
+    from hasten.core.comparison import Comparison
     from hasten.core.levels import Contrast
     from hasten.core.measurement import Measurement
     from hasten.core.trial import Trial
@@ -85,7 +87,7 @@ def choose_threads(
 def counted_rounds(rounds: Sequence[Round]) -> list[Round]:
     """The rounds that were alone as they were meant to be, where these are enough; all with a load on purpose."""
     alone = [item for item in rounds if not item.condition.workers]
-    undisturbed = [item for item in alone if _others_busy([item]) <= _NOT_ALONE]
+    undisturbed = [item for item in alone if _others_busy(item) <= _NOT_ALONE]
     left_out = [] if len(undisturbed) < FEWEST_ROUNDS else [item for item in alone if item not in undisturbed]
     return [item for item in rounds if item.blocks and item not in left_out]
 
@@ -99,9 +101,9 @@ def samples_of(option: Option, condition: Condition, rounds: Sequence[Round], ti
     return Samples(tuple(blocks), timer_step_ns, every_run=bool(condition.workers)) if blocks else None
 
 
-def _others_busy(rounds: Sequence[Round]) -> float:
-    """How many cores other programs kept busy during these rounds, by the wall time of their blocks."""
-    return cores_of_others(block for item in rounds for blocks in item.blocks.values() for block in blocks)
+def _others_busy(item: Round) -> float:
+    """How many of our cores other programs kept busy during a round, by the wall time of its blocks."""
+    return usable_cores_of_others(block for blocks in item.blocks.values() for block in blocks)
 
 
 def _cost(option: Option) -> tuple[int, bool, tuple[int, ...]]:
@@ -111,7 +113,7 @@ def _cost(option: Option) -> tuple[int, bool, tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Race:
-    """The rounds of one situation. All options are placed by the one with the fewest threads, as the rows are."""
+    """The rounds of one situation. Alone, options are placed by the one with the fewest threads, as the rows are."""
 
     rounds: Sequence[Round]
     fewest: Option
@@ -119,12 +121,12 @@ class _Race:
 
     def step(self, option: Option, leader: Option, *, has_effect: bool = True) -> Step:
         """The option against the leader: whether it takes the lead, or why not."""
-        found = contrast(self._levels(leader), self._levels(option), self._levels(self.fewest))
+        found = self._contrast(option, leader)
         doublings = math.log2(option.threads / leader.threads)
         # To be tied to some cores has a price of its own, whatever the number of threads.
         needed = math.log1p(-GAIN_A_DOUBLING) * (max(doublings, 1.0) if option.cores != leader.cores else doublings)
-        slower_beside = self._slower_beside(option, leader)
-        refused, sure = _judged(found, needed, has_effect=has_effect, is_slower_beside=bool(slower_beside))
+        against, kind = self._against_beside(option, leader)
+        refused, sure = _judged(found, needed, has_effect=has_effect, beside=against)
         if refused is not Refusal.NONE and has_effect and self._is_contended(option, leader):
             refused, sure = Refusal.CONTENDED, False
         shown = Interval(math.nan, math.nan, math.nan) if found is None else found.interval(0.95)
@@ -137,8 +139,21 @@ class _Race:
             took_the_lead=refused is Refusal.NONE,
             refused=refused,
             sure=sure,
-            beside=slower_beside if refused is Refusal.SLOWER_BESIDE else "",
+            beside=kind if refused is against else "",
         )
+
+    def _contrast(self, option: Option, leader: Option) -> Contrast | None:
+        """The option against the leader; next to a load on purpose by every round, of each kind, as in the rows."""
+        one, other = self._levels(leader), self._levels(option)
+        if not self._beside_load:
+            return contrast(one, other, self._levels(self.fewest))
+        # Around a mean that is the same in all rounds: none of them counts as disturbed.
+        halves = {number: (level - one[number]) / 2 for number, level in other.items() if number in one}
+        return contrast({number: -half for number, half in halves.items()}, halves)
+
+    @property
+    def _beside_load(self) -> bool:
+        return self.rounds[0].condition.workers > 0
 
     def _levels(self, option: Option) -> dict[int, float]:
         found: dict[int, float] = {}
@@ -150,25 +165,48 @@ class _Race:
     def _conditions(self) -> list[Condition]:
         return list(dict.fromkeys(item.condition for item in self.rounds))
 
-    def _slower_beside(self, option: Option, leader: Option) -> str:
-        """The kind of work beside which the option is slower, by the median or by the 95th percentile; empty if none.
+    def _against_beside(self, option: Option, leader: Option) -> tuple[Refusal, str]:
+        """Whether the option is slower beside one kind of work, or may be, by the median or by the 95th percentile.
 
         Alone there is no other work, and the median decides.
         """
-        for condition in self._conditions() if self.rounds[0].condition.workers else []:
+        doubtful = ""
+        for condition in self._conditions() if self._beside_load else []:
             one, other = (samples_of(it, condition, self.rounds) for it in (leader, option))
-            if one is not None and other is not None and (other.median_ms > one.median_ms or other.p95_ms > one.p95_ms):
-                return condition.kind
-        return ""
+            for found in [] if one is None or other is None else _compared_beside(one, other):
+                if found.verdict is Verdict.SLOWER:
+                    return Refusal.SLOWER_BESIDE, condition.kind
+                if found.verdict is Verdict.UNDECIDED and found.ratio > 1:
+                    doubtful = doubtful or condition.kind
+        return (Refusal.UNPROVEN_BESIDE, doubtful) if doubtful else (Refusal.NONE, "")
 
     def _is_contended(self, option: Option, leader: Option) -> bool:
         """Whether other programs used cores that the option needed and the leader did not: a load that is not ours."""
-        busy = 0.0 if self.rounds[0].condition.workers else _others_busy(self.rounds)
+        blocks = [block for item in self.rounds for block in item.blocks.get(option, ())]
+        busy = 0.0 if self._beside_load else usable_cores_of_others(blocks)
         cores = len(option.cores) or self.cores
         return option.threads > leader.threads and busy > _NOT_ALONE and option.threads + busy > cores + _NOT_ALONE
 
 
-def _judged(found: Contrast | None, needed: float, *, has_effect: bool, is_slower_beside: bool) -> tuple[Refusal, bool]:
+def _compared_beside(one: Samples, other: Samples) -> list[Comparison]:
+    """The other against the one, by the medians and by the 95th percentiles of the rounds that both were in."""
+    pairs = ((one.levels, other.levels), (_tail_levels(one), _tail_levels(other)))
+    return [
+        compare_rounds([level - first[number] for number, level in second.items() if number in first])
+        for first, second in pairs
+        if first.keys() & second.keys()
+    ]
+
+
+def _tail_levels(samples: Samples) -> dict[int, float]:
+    """Round → logarithm of the 95th percentile of its runs."""
+    rounds: dict[int, list[int]] = {}
+    for block in samples.blocks:
+        rounds.setdefault(block.runner, []).extend(block.nanoseconds)
+    return {number: math.log(max(float(np.quantile(times, 0.95)), 1.0)) for number, times in rounds.items() if times}
+
+
+def _judged(found: Contrast | None, needed: float, *, has_effect: bool, beside: Refusal) -> tuple[Refusal, bool]:
     """Why an option does not take the lead, if it does not, and whether more rounds would hardly change that."""
     if found is None:
         return Refusal.NEVER_MET, False
@@ -181,8 +219,8 @@ def _judged(found: Contrast | None, needed: float, *, has_effect: bool, is_slowe
         return Refusal.SLOWER, True
     if strict.high >= 0 or found.estimate > needed:
         return Refusal.NOT_PROVEN, strict.low > needed
-    if is_slower_beside:
-        return Refusal.SLOWER_BESIDE, False
+    if beside is not Refusal.NONE:
+        return beside, beside is Refusal.SLOWER_BESIDE
     return Refusal.NONE, strict.high < needed
 
 
@@ -194,28 +232,35 @@ def _why(situation: str, race: _Race, chosen: Option, steps: Sequence[Step]) -> 
     if chosen == fewest:
         return _why_fewest(situation, fewest, steps)
     gain = race.step(chosen, fewest)
-    later = [step for step in steps if step.leader == chosen and step.option.threads > chosen.threads]
+    above = [step for step in steps if step.leader == chosen and step.option.threads > chosen.threads]
+    later = [step for step in above if step.sure and step.refused is not Refusal.SLOWER_BESIDE]
     return remark(
         "threads.faster",
         load=situation,
         option=to_data(chosen),
         than=to_data(fewest),
-        ratio={"ratio": gain.ratio, "ci95": list(gain.ci95)},
+        ratio=_ratio_fact(gain),
         later=to_data(later[-1].option) if later else None,
     )
 
 
+def _ratio_fact(step: Step) -> dict[str, Any]:
+    """A step's ratio as a session can hold it: after one round its interval is open."""
+    return {"ratio": finite(step.ratio), "ci95": [finite(end) for end in step.ci95]}
+
+
 def _why_fewest(situation: str, fewest: Option, steps: Sequence[Step]) -> Remark:
-    best = min(steps, key=lambda step: step.ratio if math.isfinite(step.ratio) else math.inf)
-    if all(step.refused is Refusal.NO_EFFECT for step in steps):
+    effective = [step for step in steps if step.refused is not Refusal.NO_EFFECT]
+    if not effective:
         return remark("threads.no-effect", option=to_data(fewest))
+    best = min(effective, key=lambda step: step.ratio if math.isfinite(step.ratio) else math.inf)
     code = "threads.few-rounds" if best.rounds < FEWEST_ROUNDS else f"threads.{best.refused.value}"
     return remark(
         code,
         load=situation,
         option=to_data(best.option),
         than=to_data(fewest),
-        ratio={"ratio": best.ratio, "ci95": list(best.ci95)},
+        ratio=_ratio_fact(best),
         needed=best.needed,
         rounds=best.rounds,
         beside=best.beside,
@@ -227,8 +272,7 @@ def row_from_measurement(option: Option, condition: Condition, found: Measuremen
     samples = found.samples
     conditions = [block.conditions for block in samples.blocks]
     wall = sum(item.wall_seconds for item in conditions)
-    busy = [item.other_cores_busy for item in conditions if item.other_cores_busy is not None]
-    others = float(np.mean(busy)) if busy else None
+    others = _mean(item.other_cores_busy for item in conditions)
     return Row(
         threads=option.threads,
         load=condition.situation,
@@ -244,10 +288,17 @@ def row_from_measurement(option: Option, condition: Condition, found: Measuremen
         effective_threads=found.effective.threads,
         energy_mj=None if condition.workers or samples.joules is None else samples.joules * 1e3,
         other_cores_busy=others,
+        usable_cores_busy=_mean(item.usable_cores_busy for item in conditions),
         rounds=samples.processes,
         samples=samples.count,
         doubts=tuple(_row_doubts(condition, found.doubts, others)),
     )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """The mean of what is known."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _row_doubts(condition: Condition, found: Sequence[Remark], others: float | None) -> list[Remark]:
@@ -269,7 +320,8 @@ def effects_of_options(rows: Sequence[Row], cores: int) -> list[EffectOfOption]:
 
 
 def _effect(row: Row, fewest: Row, cores: int) -> EffectOfOption:
-    seen, others = row.effective_threads, row.other_cores_busy or 0.0
+    busy = row.other_cores_busy if row.usable_cores_busy is None else row.usable_cores_busy
+    seen, others = row.effective_threads, busy or 0.0
     facts = {"option": to_data(row.option), "cores_used": row.cores_used, "seen": seen, "others": others}
     effect, code = Effect.TAKEN, "threads.effect"
     if row.threads == 1:

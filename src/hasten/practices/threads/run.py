@@ -113,7 +113,7 @@ class _Study:
 
     def _prepare(self) -> None:
         machine, plan = self.effort.target.machine(), self.candidate.plan
-        self._clusters = tuple(cluster.cores for cluster in machine.clusters)
+        self._clusters = tuple(tuple(sorted(cluster.cores)) for cluster in machine.clusters)
         self._cores = len(plan.cores) or machine.cores
         options = thread_options(self._cores, self._clusters, option_of(plan), self.counts)
         clock = self.effort.clock
@@ -246,8 +246,8 @@ def thread_counts(cores: int, current: int = 1) -> tuple[int, ...]:
 def thread_options(
     cores: int, clusters: Sequence[tuple[int, ...]], current: Option, counts: Sequence[int] = ()
 ) -> list[Option]:
-    """Every count on all cores; where cores differ, also doubling counts on each kind of them."""
-    chosen = tuple(sorted(set(counts))) or thread_counts(cores, current.threads)
+    """Every count on all cores, the one in use now included; where cores differ, also doubling counts on each kind."""
+    chosen = {*counts, current.threads} if counts else set(thread_counts(cores, current.threads))
     options = {Option(count, current.cores) for count in chosen}
     if len(clusters) > 1 and not current.cores:
         for cluster in clusters:

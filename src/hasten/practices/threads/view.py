@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from hasten.core.codec import from_data, to_data
+from hasten.core.codec import to_data
 from hasten.core.cores import cores_text
 from hasten.core.doubts import PHRASES as DOUBT_CODES
-from hasten.core.measurement import Measurement
+from hasten.core.measurement import measurement_from_data
 from hasten.core.remark import Remark, remark
 from hasten.core.session import merged_rounds
 from hasten.core.units import interval_ms, milliseconds, percent, size
@@ -89,7 +89,7 @@ def _row_name(row: Row) -> str:
 
 
 def _measured_row(data: dict[str, Any]) -> Row:
-    found = from_data(Measurement, data)
+    found = measurement_from_data(data)
     condition = Condition(data["load"], data["load_kind"], data["load_workers"])
     return row_from_measurement(option_of(found.plan), condition, found)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core import doubts
 from hasten.core.cores import cores_text
 from hasten.core.phrases import Phrase, Phrasebook, filled
-from hasten.core.units import milliseconds, several
+from hasten.core.units import milliseconds, ratio_decimals, several
 from hasten.practices.threads.facts import BUSY, QUIET, SHARED, Condition, Option
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _WHERE: Final = {QUIET: "on an idle device", SHARED: "with half of the cores busy", BUSY: "with all cores busy"}
 _LESS_ENERGY: Final = "Fewer threads cost less energy."
 _NOT_PROVEN: Final = (
-    "Use {than} {where}: {option} is not proven {gain:percent} faster (time ratio {ratio[ratio]:.2f},"
+    "Use {than} {where}: {option} is not proven {gain:percent} faster (time ratio {ratio[ratio]:.{decimals}f},"
     f" 95 % CI {{ratio[ci95]:range}}). {_LESS_ENERGY}"
 )
 
@@ -57,7 +57,10 @@ def _use(facts: Mapping[str, Any]) -> str:
 def _in_words(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts as templates take them: options and the situation are words."""
     options = {name: option_words(facts[name]) for name in ("option", "than", "later") if facts.get(name)}
-    return {**facts, **options, "where": situation_words(facts.get("load", "")), "gain": 1 - facts.get("needed", 1.0)}
+    told = {"where": situation_words(facts.get("load", "")), "gain": 1 - facts.get("needed", 1.0)}
+    if facts.get("ratio"):
+        told["decimals"] = ratio_decimals(facts["ratio"]["ci95"], 2)
+    return {**facts, **options, **told}
 
 
 def _phrase(text: str, hint: Template = "") -> Phrase:
@@ -91,9 +94,12 @@ PHRASES: Final[dict[str, Phrase]] = {
     "threads.faster": _advice("Use {option} {where}: {ratio:speedup} than {than}."),
     "threads.slower": _advice("Use {than} {where}: {option} would be {ratio:speedup}."),
     "threads.not-proven": _advice(_NOT_PROVEN),
-    "threads.never-met": _advice(_NOT_PROVEN),
+    "threads.never-met": _advice("Use {than} {where}: {option} was in no round with it that nothing disturbed."),
     "threads.slower-beside": _advice(
         "Use {than} {where}: {option} is faster overall, but slower alongside {beside} work."
+    ),
+    "threads.unproven-beside": _advice(
+        "Use {than} {where}: {option} is faster overall, but not proven as fast alongside {beside} work."
     ),
     "threads.contended": _advice(
         "Undecided {where}: {option} was {ratio:speedup} than {than}, but other processes used cores that it needs."

@@ -143,7 +143,7 @@ class SimulatedRunner(RunnerClient):
 
 
 class NoLink:
-    def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
+    def ask(self, request: Message, *, stage: str, seconds: float, most_bytes: int = 0) -> Message:
         raise NotImplementedError
 
     def close(self) -> None:

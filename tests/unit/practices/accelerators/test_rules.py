@@ -192,7 +192,7 @@ def point(macs: int, verdict: Verdict) -> LadderPoint:
     )
 
 
-F, S, U = Verdict.FASTER, Verdict.SLOWER, Verdict.UNDECIDED
+F, S, U, E = Verdict.FASTER, Verdict.SLOWER, Verdict.UNDECIDED, Verdict.SAME
 
 
 def climbed(*points: LadderPoint, trouble: str = "") -> AcceleratorRow:
@@ -207,7 +207,9 @@ def climbed(*points: LadderPoint, trouble: str = "") -> AcceleratorRow:
         ([S, U, F, F], 30_000_000, "accelerators.pays-from"),
         ([F, F, F, F], 500_000, "accelerators.pays-everywhere"),
         ([S, S, S, S], None, "accelerators.pays-nowhere"),
-        ([F, F, F, U], None, "accelerators.pays-nowhere"),
+        ([S, E, S, S], None, "accelerators.pays-nowhere"),
+        ([F, F, F, U], None, "accelerators.pays-at"),
+        ([S, S, S, U], None, "accelerators.pays-at"),
         ([F, S, F, F], 30_000_000, "accelerators.pays-from"),
     ],
 )
@@ -220,6 +222,20 @@ def test_from_which_size_on_it_pays(verdicts: list[Verdict], macs: int | None, c
     assert data["ladder"][0]["cpu"] == {"median_ms": 1.0, "ci95_ms": [0.9, 1.1]}
     assert data["ladder"][3]["accelerator"]["ci95_ms"] == [0.4, 0.6]
     assert from_data(AcceleratorRow, data) == row
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "text"),
+    [
+        ([F, F, U], "It is proven faster at 500 k and 4.00 M MACs, undecided at 30.0 M MACs."),
+        ([S, E, U], "It is undecided at 30.0 M MACs, not faster at 500 k and 4.00 M MACs."),
+        ([F, S, S], "It is proven faster at 500 k MACs, not faster at 4.00 M and 30.0 M MACs."),
+    ],
+)
+def test_sizes_without_a_pattern_are_named(verdicts: list[Verdict], text: str) -> None:
+    sizes = (500_000, 4_000_000, 30_000_000)
+    row = climbed(*(point(size, verdict) for size, verdict in zip(sizes, verdicts, strict=True)))
+    assert [BOOK.text(told) for told in ladder_remarks(row)] == [text]
 
 
 def test_a_ladder_that_was_cut_short_says_so() -> None:

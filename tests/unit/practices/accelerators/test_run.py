@@ -239,7 +239,7 @@ def test_the_fastest_right_one_is_recommended_and_a_faster_one_named_with_its_co
     assert rows["npu"].status is Status.RUNS
     (condition,) = why.facts["conditional"]
     assert (condition["name"], condition["error"]) == ("npu", pytest.approx(0.1))
-    assert "npu is 3.3× faster" in BOOK.text(why)
+    assert "npu is 3.33× faster" in BOOK.text(why)
     assert "10 % of their range: use it only if its accuracy holds" in BOOK.text(why)
     assert BOOK.hint(finding_of(examined.rows).remark) == "Run the model with --accelerator gpu."
 

@@ -100,6 +100,34 @@ def test_a_crash_while_timing(examined: Examination, round_number: int, timed: b
     assert processes(rows["gpu"]) > 4
 
 
+def test_a_back_end_that_crashed_later_is_not_recommended(examined: Examination) -> None:
+    rows = examined(backs(npu=Back(0.5, placement=NPU, dies_in_round=4)))
+    npu = rows["npu"]
+    assert npu.latency is not None
+    assert npu.status is Status.FAILED
+    assert npu.failure is not None
+    assert BOOK.text(npu.why) == "It failed after 3 rounds: The runner died of SIGSEGV."
+    recommended, why = recommend(examined.rows)
+    assert recommended == "xnnpack"
+    assert "npu" not in BOOK.text(why)
+    assert finding_of(examined.rows).standing is Standing.GOOD
+
+
+def test_only_a_back_end_that_crashed_later_is_none_that_runs(examined: Examination) -> None:
+    broken = Back(refuses=Failure("load", "crash", "the runner died of SIGSEGV"))
+    examined(backs(gpu=broken, npu=Back(0.5, placement=NPU, dies_in_round=4)))
+    finding = finding_of(examined.rows)
+    assert finding.standing is Standing.NOT_EXAMINED
+    assert "NPU: It failed after 3 rounds" in BOOK.text(finding.remark)
+
+
+def test_a_base_that_crashed_later_is_not_stayed_with(examined: Examination) -> None:
+    examined(backs(xnnpack=Back(dies_in_round=4)))
+    name, why = recommend(examined.rows)
+    assert name in ("gpu", "npu")
+    assert "XNNPACK does not run this model. It failed after 3 rounds" in BOOK.text(why)
+
+
 def test_missing_libraries_are_missing_and_say_what_installs_them(examined: Examination) -> None:
     absent = Failure("load", "accelerator", "The NPU accelerator needs OpenVINO.", "Install it.", code=NOT_INSTALLED)
     vulkan = Failure(

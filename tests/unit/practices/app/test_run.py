@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,3 +56,17 @@ def test_a_watch_tells_nothing_before_its_end_and_cannot_be_nested() -> None:
         with pytest.raises(UsageError):
             _ = seen.result
     assert seen.findings == ()
+
+
+@pytest.mark.parametrize("outside", [False, True], ids=["no model ran", "inside hasten app"])
+def test_a_watch_that_examined_nothing_is_no_pass(monkeypatch: pytest.MonkeyPatch, *, outside: bool) -> None:
+    if outside:
+        monkeypatch.setitem(sys.modules, "_hasten_watcher", ModuleType("_hasten_watcher"))
+    with api.watch() as seen:
+        pass
+    with pytest.raises(AssertionError, match=r"^Nothing was examined\. .* allow = \('not examined',\)\.$") as caught:
+        seen.check()
+    assert ("hasten app watches this program" in str(caught.value)) is outside
+    seen.check(allow=("not examined",))
+    seen.allow = ("not examined",)
+    seen.check()

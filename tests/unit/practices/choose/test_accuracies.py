@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from hasten.core.failure import Failure
 from hasten.core.session import Line
 from hasten.data.metrics import TopK, metric_from_text
 from hasten.data.request import Data
-from hasten.evaluate.evaluation import Evaluation
+from hasten.evaluate.evaluation import Evaluation, Skipped
 from hasten.evaluate.intervals import wilson_interval
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import no_progress
@@ -151,6 +152,15 @@ def test_what_was_measured_is_saved_and_found_again_for_the_same_model_and_data(
     assert not Accuracies().restore(contender(data), lines)
 
 
+def test_what_was_measured_by_older_rules_is_measured_anew(monkeypatch: pytest.MonkeyPatch, data: Data) -> None:
+    monkeypatch.setattr("hasten.practices.choose.accuracies.evaluate", lambda *_, **__: evaluation(300))
+    lines: list[Line] = []
+    effort = Effort(on=Target(), keep=lambda kind, label, data: lines.append(Line(kind, label, "", data)))
+    Accuracies().measure(contender(data), effort, no_progress)
+    lines[0].data["compared"].pop("rules", None)  # the first rules had no number
+    assert not Accuracies().restore(contender(data), lines)
+
+
 def test_a_session_loads_no_code_that_was_not_asked_for(monkeypatch: pytest.MonkeyPatch, data: Data) -> None:
     monkeypatch.setattr("hasten.practices.choose.accuracies.evaluate", lambda *_, **__: evaluation(300))
     lines: list[Line] = []
@@ -193,6 +203,18 @@ def test_scores_of_two_widths_are_not_compared() -> None:
         found.add_measured(name, figure(100), Scores(tuple(range(SAMPLES)), np.zeros((SAMPLES, width))), TopK(1))
     with pytest.raises(DataError, match="do not fit together"):
         found.gain("one", "other")
+
+
+def test_a_model_is_not_judged_without_the_samples_that_it_fails_on(
+    monkeypatch: pytest.MonkeyPatch, data: Data
+) -> None:
+    bad = Skipped("s", "The sample is damaged."), Skipped("t", "The model answered t with NaN.", by_model=True)
+    found = replace(evaluation(300), skipped=bad)
+    monkeypatch.setattr("hasten.practices.choose.accuracies.evaluate", lambda *_, **__: found)
+    accuracies = Accuracies()
+    with pytest.raises(DataError, match="answered t with NaN"):
+        accuracies.measure(contender(data), Effort(on=Target()), no_progress)
+    assert not accuracies.known
 
 
 def test_a_failure_of_runners_is_a_value_and_data_without_labels_an_error(

@@ -155,6 +155,34 @@ def test_what_an_estimate_keeps_and_its_interval_does_not_is_said() -> None:
     assert state_of(MIDDLE, "accuracy", 0.7) is FloorState.KEPT
 
 
+@pytest.mark.parametrize(
+    ("latency", "keeps", "chosen", "strict"),
+    [
+        (Interval(19.0, 18.4, 19.6), True, True, True),
+        (Interval(19.8, 19.2, 20.4), None, True, False),
+        (Interval(20.2, 19.6, 20.8), None, False, False),
+        (Interval(21.0, 20.4, 21.6), False, False, False),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False], ids=["accuracy known", "unknown"])
+def test_a_latency_is_judged_by_its_interval(
+    latency: Interval, keeps: bool | None, *, chosen: bool, strict: bool, known: bool
+) -> None:
+    row = replace(MIDDLE, latency=latency)
+    if not known:
+        row = replace(row, accuracy=None, accuracy_source=Source.UNKNOWN, place=Place.UNKNOWN)
+    loose = found(Limits(latency_ms=20.0), (row,))
+    for one, may in ((loose, chosen), (replace(loose, strict=True), strict)):
+        data = document(one)
+        assert data["keeps_limits"] is keeps
+        assert data["kept"] == may, "which the exit code is by"
+        if known:
+            assert data["chosen"] == (row.name if may else None)
+            assert (finding_of(one).standing is Standing.UNDECIDED) is (keeps is None)
+            assert ("undecided" in data["why"]) is (keeps is None)
+            assert ("easure longer" in json.dumps(data)) is (keeps is None)
+
+
 def counted(row: ModelRow, right: int, samples: int) -> ModelRow:
     share = wilson_interval(right, samples)
     accuracy = Accuracy("top-1", share.estimate, share.low, share.high, samples, "images")
@@ -185,7 +213,8 @@ def test_an_accuracy_is_judged_as_in_a_gate(
         data = document(one)
         assert data["models"][0]["accuracy_verdict"] == verdict
         assert data["chosen"] == (row.name if may else None)
-        assert data["keeps_limits"] is (may if verdict == "kept" or not may else None)
+        assert data["keeps_limits"] is {"kept": True, "broken": False, "undecided": None}[verdict]
+        assert data["kept"] == may
         assert (verdict == "undecided") is (finding_of(one).standing is Standing.UNDECIDED)
         assert ("undecided" in data["why"]) is (verdict == "undecided")
         assert verdict in terminal_text(view(one))
@@ -196,7 +225,7 @@ def test_what_is_undecided_says_how_many_samples_would_decide() -> None:
     told = document(found(limits, rows))
     assert told["chosen"] == FAST.name
     assert "the fastest of 2 candidates that keep accuracy ≥ 50.0 % top-1 by their estimates" in told["why"]
-    assert "Whether it keeps the accuracy is undecided." in told["why"]
+    assert "Whether it keeps the limit on accuracy is undecided." in told["why"]
     assert "samples would decide" in told["remarks"][0]["text"]
     sure = document(replace(found(limits, rows), strict=True))
     assert (sure["chosen"], sure["keeps_limits"]) == (MIDDLE.name, True)

@@ -51,6 +51,15 @@ def test_the_finding_speaks_of_what_the_usual_way_costs() -> None:
     assert _finding([]).standing is Standing.NOT_EXAMINED
 
 
+def test_a_saving_that_may_be_noise_is_undecided() -> None:
+    found = _finding([_row("copying", 6.0, spread=0.9), _row("views", 2.0, spread=0.9)])
+    assert (found.standing, found.remark.code) == (Standing.UNDECIDED, "copies.undecided")
+    assert "No alternative saves" not in BOOK.text(found.remark)
+    assert "tensor() views: 4.00 µs per inference (4.0 %)" in BOOK.text(found.remark)
+    too_little = [_row("copying", 2.5, spread=0.9), _row("views", 2.0, spread=0.9)]
+    assert _finding(too_little).standing is Standing.GOOD
+
+
 def test_on_a_device_the_usual_way_is_its_buffers() -> None:
     found = _finding([_row("buffers", 30.0), _row("locked", 5.0)])
     assert found.standing is Standing.TO_DO

@@ -70,7 +70,7 @@ class PlantedRunner(RunnerClient):
 class NoLink:
     """Nothing is at the other end."""
 
-    def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
+    def ask(self, request: Message, *, stage: str, seconds: float, most_bytes: int = 0) -> Message:
         raise NotImplementedError
 
     def close(self) -> None:

@@ -130,6 +130,47 @@ def test_what_failed_is_not_called_slow(equal: tuple[bool, ...], said: str) -> N
     assert said in BOOK.text(finding_of(replace(examples.nothing(), tried=tried)).remark)
 
 
+def raced(what: str, verdict: Verdict, **changes: Any) -> Tried:
+    found = Comparison(verdict, 0.8, (0.7, 0.9), 0.05, 5)
+    one = Tried(what, (0,), 1, 0.0, max_error=0.0, comparison=found, why=remark(f"operators.{verdict.value}", rounds=5))
+    return replace(one, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "standing"),
+    [
+        ({}, Standing.UNDECIDED),
+        ({"why": remark("operators.not-confirmed", ratio=0.97, verdict="undecided")}, Standing.UNDECIDED),
+        ({"why": remark("operators.not-confirmed", ratio=1.0, verdict="same")}, Standing.GOOD),
+    ],
+    ids=["interrupted", "proof undecided", "refuted"],
+)
+def test_a_gain_without_proof_is_undecided(changes: dict[str, Any], standing: Standing) -> None:
+    found = replace(examples.nothing(), tried=(raced("layout", Verdict.FASTER, **changes),))
+    assert finding_of(found).standing is standing
+    assert ("none was faster" in BOOK.text(finding_of(found).remark)) == (standing is Standing.GOOD)
+
+
+def test_a_gain_whose_proof_crashed_is_none() -> None:
+    crashed = raced("layout", Verdict.FASTER, why=remark("operators.failed", message="It died."))
+    finding = finding_of(replace(examples.nothing(), tried=(crashed,)))
+    assert finding.standing is Standing.GOOD
+    assert "1 rewrite applied, 1 failed." in BOOK.text(finding.remark)
+
+
+def test_what_an_interruption_left_untimed_is_undecided() -> None:
+    untimed = Tried("layout", (0,), 1, 0.0, max_error=0.0)
+    found = replace(examples.nothing(), tried=(untimed, raced("stem", Verdict.SLOWER)), interrupted=True)
+    assert finding_of(found).standing is Standing.UNDECIDED
+    assert BOOK.text(finding_of(found).remark) == "No rewrite is proven faster. Undecided: layout."
+
+
+def test_only_what_is_undecided_is_called_so() -> None:
+    verdicts = {"layout": Verdict.UNDECIDED, "folding": Verdict.SLOWER, "stem": Verdict.SAME}
+    found = replace(examples.nothing(), tried=tuple(raced(what, verdict) for what, verdict in verdicts.items()))
+    assert BOOK.text(finding_of(found).remark) == "No rewrite is proven faster. Undecided: layout."
+
+
 def test_what_was_timed_only_together_is_said_so() -> None:
     one = Tried("r", (0,), 1, 0.0, max_error=0.0, why=remark(NOT_ALONE), of_user=True)
     all_ = replace(one, what=TOGETHER, comparison=compare_rounds([0.0] * 6), why=remark("operators.same"))

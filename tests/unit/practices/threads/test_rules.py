@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from array import array
 from collections import Counter
@@ -18,8 +19,9 @@ from hasten.core.block import Block, Conditions
 from hasten.core.finding import Standing
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
+from hasten.core.remark import remark_from_data
 from hasten.practices.threads.facts import LOAD_KINDS, SITUATIONS, Choice, Condition, Effect, Option, Row, ThreadsFound
-from hasten.practices.threads.rules import Round, choose_threads, effects_of_options, finding_of
+from hasten.practices.threads.rules import Round, choose_threads, counted_rounds, effects_of_options, finding_of
 from hasten.practices.threads.words import BOOK, PHRASES, condition_words
 from hasten.runner.background_load import KINDS
 
@@ -97,6 +99,13 @@ def test_setting_that_had_no_effect_is_not_recommended_even_if_noise_favors_it()
     assert choice.why.code == "threads.no-effect"
 
 
+def test_a_count_without_effect_is_never_the_one_to_use() -> None:
+    choice = choose_threads("quiet", rounds({1: 10.0, 2: 9.9, 4: 10.5}), _CORES, {Option(2)})
+    assert choice is not None
+    assert choice.option == Option(1)
+    assert BOOK.text(choice.why).startswith("Use 1 thread on an idle device: 4 threads would be 1.05× slower")
+
+
 def test_big_and_little_cores_by_affinity() -> None:
     """172, 143 or 281 ms by affinity, as a user reported: the big cores win over leaving it to the scheduler."""
     big, little = (4, 5, 6, 7), (0, 1, 2, 3)
@@ -124,9 +133,17 @@ def test_too_few_rounds_prove_nothing_and_say_so() -> None:
     assert choice.why.facts["rounds"] == 3
 
 
-def standing(made: list[Round], current: int = 1) -> Standing:
-    by_load = {"quiet": chosen(made)}
-    found = ThreadsFound(Model("m", 1, ""), Plan(threads=current), "quiet", (), by_load, (), _CORES)
+def test_the_reason_of_one_round_survives_a_session() -> None:
+    """Its interval is open: no JSON has a number for that."""
+    why = chosen(rounds({1: 10.0, 2: 5.0}, count=1)).why
+    read = remark_from_data(json.loads(json.dumps(BOOK.remark_data(why), allow_nan=False)))
+    assert BOOK.text(read) == BOOK.text(why)
+    assert BOOK.text(read).startswith("1 round is too few to prove that 2 threads would be faster")
+
+
+def standing(made: list[Round], current: int = 1, situation: str = "quiet", cores: int = _CORES) -> Standing:
+    by_load = {situation: chosen(made, situation, cores)}
+    found = ThreadsFound(Model("m", 1, ""), Plan(threads=current), situation, (), by_load, (), cores)
     return finding_of(found).standing
 
 
@@ -179,6 +196,57 @@ def test_slower_beside_one_kind_of_work_is_enough_to_refuse() -> None:
     made = rounds({1: 10.0, 2: 4.0}, "busy", by_kind={"memory": {1: 10.0, 2: 10.6}})
     choice = chosen(made, "busy")
     assert choice.option == Option(1)
+
+
+def test_noise_beside_one_kind_of_work_refuses_nothing() -> None:
+    """A tenth of a percent beside compute work, and less than half of the time beside memory work."""
+    made = rounds({1: 10.0, 2: 10.01}, "busy", by_kind={"memory": {1: 20.0, 2: 8.0}}, noise=0.002)
+    choice = chosen(made, "busy")
+    assert choice.option == Option(2)
+    assert choice.why.code == "threads.faster"
+
+
+def test_what_may_be_slower_beside_one_kind_of_work_is_undecided() -> None:
+    made = rounds({1: 10.0, 2: 10.4}, "busy", by_kind={"memory": {1: 20.0, 2: 6.0}}, noise=0.10, seed=3)
+    choice = chosen(made, "busy")
+    assert choice.option == Option(1)
+    assert "not proven as fast alongside compute work" in BOOK.text(choice.why)
+    assert not choice.sure
+    assert standing(made, situation="busy") is Standing.UNDECIDED
+
+
+def test_what_is_slower_beside_one_kind_of_work_is_settled() -> None:
+    made = rounds({1: 10.0, 2: 11.5}, "busy", by_kind={"memory": {1: 20.0, 2: 6.0}})
+    assert "slower alongside compute work" in BOOK.text(chosen(made, "busy").why)
+    assert chosen(made, "busy").sure
+    assert standing(made, situation="busy") is Standing.GOOD
+
+
+def test_that_more_threads_gain_nothing_is_said_only_if_it_is_sure() -> None:
+    sure = chosen(rounds({1: 10.0, 2: 5.5, 4: 5.5}))
+    assert "Going up to 4 threads does not gain" in BOOK.text(sure.why)
+    open_ = chosen(rounds({1: 10.0, 2: 5.5, 4: 5.35}, noise=0.05))
+    assert open_.option == Option(2)
+    assert not open_.sure
+    assert "Going up" not in BOOK.text(open_.why)
+
+
+def test_the_ratio_beside_other_work_counts_both_kinds_of_it() -> None:
+    """Beside memory work everything takes twice as long, and a second thread gains nothing."""
+    step = chosen(rounds({1: 20.0, 2: 11.0}, "busy", by_kind={"memory": {1: 40.0, 2: 39.9}}), "busy").steps[0]
+    assert 1 / step.ratio == pytest.approx(1.35, abs=0.02)
+    assert step.rounds == 16
+
+
+def test_rounds_that_a_load_slowed_down_count_in_the_ratio() -> None:
+    made = [
+        item
+        for seed, factor in enumerate((1.0, 1.4, 1.5, 1.6, 2.0))
+        for item in rounds({1: 10.0 * factor, 2: 5.0 * factor}, "busy", count=1, seed=seed)
+    ]
+    choice = chosen(made, "busy")
+    assert choice.steps[0].rounds == 10
+    assert choice.option == Option(2)
 
 
 def test_only_rounds_that_both_took_part_in_count() -> None:
@@ -306,7 +374,34 @@ def test_rounds_beside_other_programs_do_not_count_as_alone() -> None:
     assert chosen(disturbed).option == Option(1)  # nothing else is known, so they have to do
 
 
+@pytest.mark.parametrize(("usable_busy", "standing_then"), [(0.0, Standing.GOOD), (0.9, Standing.UNDECIDED)])
+def test_only_load_on_the_cores_of_a_container_leaves_a_step_undecided(
+    usable_busy: float, standing_then: Standing
+) -> None:
+    """Two cores of sixteen, and others keep five of the sixteen busy."""
+    busy = Conditions(0.05, 0.05, 5.0, cores=16, usable_cores=2, usable_cores_busy=usable_busy)
+    assert standing([_under(item, busy) for item in rounds({1: 2.0, 2: 2.4})], cores=2) is standing_then
+
+
+def test_a_round_beside_programs_on_other_cores_counts_as_alone() -> None:
+    elsewhere = Conditions(0.05, 0.05, 5.0, cores=16, usable_cores=2, usable_cores_busy=0.0)
+    on_ours = replace(elsewhere, usable_cores_busy=0.9)
+    alone = [_under(item, elsewhere) for item in rounds({1: 2.0, 2: 1.1}, count=6)]
+    disturbed = [_under(item, on_ours) for item in rounds({1: 2.0, 2: 2.4}, seed=1)]
+    assert counted_rounds([*alone, *disturbed]) == alone
+
+
+def test_load_on_other_cores_does_not_hide_the_effect() -> None:
+    rows = [
+        replace(row(threads, 0.95 * threads, seen=threads, others=5.0), usable_cores_busy=0.0) for threads in (1, 2)
+    ]
+    assert effect_of(rows, 2, cores=2) == (Effect.TAKEN, "threads.effect")
+
+
 def _beside_others(item: Round) -> Round:
-    busy = Conditions(wall_seconds=0.05, cpu_seconds=0.05, other_cores_busy=0.9)
+    return _under(item, Conditions(wall_seconds=0.05, cpu_seconds=0.05, other_cores_busy=0.9))
+
+
+def _under(item: Round, busy: Conditions) -> Round:
     blocks = {option: [replace(block, conditions=busy) for block in made] for option, made in item.blocks.items()}
     return replace(item, blocks=blocks)

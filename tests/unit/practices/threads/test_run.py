@@ -20,12 +20,15 @@ from hasten.core.finding import Standing
 from hasten.core.machine import Cluster, Machine
 from hasten.core.measurement import Measurement, Model
 from hasten.core.plan import Plan, Workload
+from hasten.core.session import Line
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
 from hasten.practices.threads.facts import QUIET, Option, ThreadsFound
 from hasten.practices.threads.rules import doubts_of, finding_of
 from hasten.practices.threads.run import conditions_for, run, thread_counts, thread_options
-from hasten.practices.threads.view import document, view
+from hasten.practices.threads.view import document, sections, view
+from hasten.practices.threads.words import condition_words
+from hasten.show.blocks import Chart
 from hasten.show.terminal import terminal_text
 from hasten.targets.client import LoadReport, RunnerClient
 from tests.unit.fake_target import MACHINE, FakeTarget
@@ -127,7 +130,7 @@ class SimulatedRunner(RunnerClient):
 
 
 class _NoLink:
-    def ask(self, request: Message, *, stage: str, seconds: float) -> Message:
+    def ask(self, request: Message, *, stage: str, seconds: float, most_bytes: int = 0) -> Message:
         raise NotImplementedError
 
     def close(self) -> None: ...
@@ -230,6 +233,17 @@ def test_each_trial_is_kept_as_it_ends() -> None:
     assert {data["load"] for _, _, data in kept} == {"quiet", "shared", "busy"}
 
 
+def test_a_session_without_its_study_shows_the_same_latencies_beside_a_load() -> None:
+    kept: list[Line] = []
+    machine = SimulatedMachine(usual, noise=0.2)
+    found = study(machine, keep=lambda kind, label, data: kept.append(Line(kind, label, "", data)))
+    (section,) = sections(kept)
+    (chart,) = (block for block in section.blocks if isinstance(block, Chart))
+    shown = {(value["threads"], value["condition"]): value["ms"] for value in chart.spec["data"]["values"]}
+    for row in (row for row in found.rows if row.load_workers):
+        assert shown[row.threads, condition_words(row.condition)] == pytest.approx(row.median_ms)
+
+
 def test_an_interruption_leaves_what_was_measured() -> None:
     kept: list[str] = []
     with pytest.raises(Interrupted) as interrupted:
@@ -323,6 +337,11 @@ def test_options_of_unlike_cores_and_of_a_plan_with_cores() -> None:
     assert [o.threads for o in options if o.cores == (4, 5, 6, 7)] == [1, 2, 4]
     assert len([o for o in options if not o.cores]) == 9
     assert thread_options(2, ((2, 3), (0, 1)), Option(1, (2, 3)), (1, 2)) == [Option(1, (2, 3)), Option(2, (2, 3))]
+
+
+def test_the_count_in_use_is_measured_whatever_counts_are_named() -> None:
+    assert thread_options(4, (), Option(1), (2, 4)) == [Option(1), Option(2), Option(4)]
+    assert thread_options(4, (), Option(2), (2, 4)) == [Option(2), Option(4)]
 
 
 def test_loads_are_half_of_the_cores_and_all() -> None:

@@ -76,8 +76,11 @@ class Checksum(NamedTuple):
     by: str
 
 
-def download(address: Address, path: Path, progress: Progress = no_progress) -> None:
-    """Fetch a file to `path`. What arrives of it stays beside it until it is whole, and is continued the next time."""
+def download(address: Address, path: Path, progress: Progress = no_progress) -> bool:
+    """Fetch a file to `path`; whether anybody named a checksum to verify it by.
+
+    What arrives of it stays beside it until it is whole, and is continued the next time.
+    """
     part, mark = (path.with_name(f"{path.name}.{end}") for end in ("part", "etag"))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,12 +88,13 @@ def download(address: Address, path: Path, progress: Progress = no_progress) -> 
             _lock(stream, address)
             transfer = _Transfer(address, stream, mark, progress)
             try:
-                transfer.run()
+                is_verified = transfer.run()
                 part.replace(path)
             finally:
                 if not transfer.size:
                     part.unlink(missing_ok=True)
         mark.unlink(missing_ok=True)
+        return is_verified
     except OSError as error:
         raise DataError(
             f"{path} cannot be written: {error.strerror}.", "Free some space, or set XDG_CACHE_HOME to another folder."
@@ -120,16 +124,17 @@ class _Transfer:
         """How many bytes are there."""
         return self._stream.seek(0, os.SEEK_END)
 
-    def run(self) -> None:
-        """Fetch all of it, and check that it is the file that was asked for."""
+    def run(self) -> bool:
+        """Fetch all of it, and check that it is the file that was asked for; whether there is a checksum to do so."""
         checksum = self._fetch()
         if checksum is None:
-            return
+            return False
         self._stream.flush()
         found = _digest(Path(self._stream.name), checksum.algorithm)
         if found != checksum.digest:
             self._begin_anew()
             raise _changed(self._host, checksum, found)
+        return True
 
     def _fetch(self) -> Checksum | None:
         """Return the checksum that the file must have, if anybody knows one."""

@@ -54,7 +54,7 @@ class WeightSource:
     weights: str = ""
     member: str = ""
     sha256: str = ""
-    """Of what is downloaded: the archive, if it is one. Empty where only the hub knows it."""
+    """Of what is downloaded (the archive, if it is one) or of the local file. Empty where only the hub knows it."""
     source: str = ""
     """An address that names the location."""
     license: str = ""

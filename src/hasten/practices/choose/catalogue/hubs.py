@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _HUGGING_FACE: Final = "hf:"
 _KAGGLE: Final = "kaggle:"
 _SCHEMES: Final = ("http", "https")
+_THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 # The variables that the hubs' own programs read as well.
 _HUGGING_FACE_ENDPOINT: Final = ("HF_ENDPOINT", "https://huggingface.co")
 _KAGGLE_ENDPOINT: Final = ("KAGGLE_API_ENDPOINT", "https://www.kaggle.com")
@@ -33,7 +34,18 @@ def address_of(source: WeightSource) -> Address:
         return _on_hugging_face(source)
     if source.location.startswith(_KAGGLE):
         return _on_kaggle(source)
+    _refuse_unprotected(source)
     return Address(source.location, source.sha256)
+
+
+def _refuse_unprotected(source: WeightSource) -> None:
+    """Refuse what anybody on the way could replace unnoticed."""
+    parts = urlsplit(source.location)
+    if parts.scheme == "http" and not source.sha256 and parts.hostname not in _THIS_MACHINE:
+        raise DataError(
+            f"{source.location} is not encrypted, and the catalogue has no checksum of it.",
+            "Use an address that begins with https://, or add its sha256 to the catalogue.",
+        )
 
 
 def _on_hugging_face(source: WeightSource) -> Address:

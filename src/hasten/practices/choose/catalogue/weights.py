@@ -10,13 +10,14 @@ import re
 import shutil
 import tarfile
 import zipfile
-import zlib
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
+from hasten.core.archive_errors import ARCHIVE_ERRORS
 from hasten.core.cache_folder import cache_folder
 from hasten.core.errors import DataError, HastenError, ModelError, UsageError
 from hasten.core.whole_file import whole_file
+from hasten.engine.model_file import file_hash
 from hasten.measure.rounds import no_progress
 from hasten.model.reader import FILE_IDENTIFIER, read_graph
 from hasten.practices.choose.catalogue.download import MOST_BYTES, WRONG_CHECKSUM, download
@@ -30,8 +31,16 @@ if TYPE_CHECKING:
     from hasten.practices.choose.catalogue.entry import Entry, WeightSource
 
 _SUFFIX: Final = ".tflite"
+_VERIFIED: Final = "-verified"
 _COPIED_BYTES: Final = 2**20
-_DAMAGED: Final = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError)
+
+
+class TrainedModel(NamedTuple):
+    """A file with trained weights."""
+
+    path: Path
+    is_verified: bool
+    """Whether it is known to be the file that was asked for: by a checksum, or as its path on this machine names it."""
 
 
 def get(
@@ -41,7 +50,7 @@ def get(
     *,
     precision: str = "",
     files: Sequence[Path] = (),
-) -> Path:
+) -> TrainedModel:
     """Return a file with the trained weights of a model, in the folder if one is given, else in the cache.
 
     `NAME@WEIGHTS` asks for a certain training. Otherwise, and without a precision, those of the first place in the
@@ -51,11 +60,11 @@ def get(
     name, _, training = name.partition("@")
     entry = entry_named(name, files)
     sources = _sources(entry, training, precision)
-    there = [place for source in sources if (place := _place(entry, source)).is_file()]
+    there = [one for source in sources if (one := _in_cache(entry, source)) is not None]
     found = there[0] if there else _first_that_works(entry, sources, progress)
     progress(1.0, "done")
     stem = "_".join(filter(None, (entry.name, _plain(training), sources[0].precision)))
-    return found if folder is None else _copied(found, folder / f"{stem}{_SUFFIX}")
+    return found if folder is None else found._replace(path=_copied(found.path, folder / f"{stem}{_SUFFIX}"))
 
 
 def entry_named(name: str, files: Sequence[Path] = ()) -> Entry:
@@ -96,17 +105,30 @@ def _plain(training: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", training).strip("-").lower()
 
 
-def _place(entry: Entry, source: WeightSource) -> Path:
-    """Where the cache keeps a file. It was verified before it got this name."""
+def _in_cache(entry: Entry, source: WeightSource) -> TrainedModel | None:
+    verified, plain = (_place(entry, source, is_verified) for is_verified in (True, False))
+    if verified.is_file():
+        return TrainedModel(verified, is_verified=True)
+    if plain.is_file():
+        return TrainedModel(plain, is_verified=bool(source.sha256) and file_hash(plain) == source.sha256)
+    return None
+
+
+def _place(entry: Entry, source: WeightSource, is_verified: bool) -> Path:
+    """Where the cache keeps a file. Its name tells that it was verified before it got there.
+
+    A plain name tells nothing: earlier releases gave it to every file.
+    """
     key = hashlib.sha256("\0".join((source.location, source.member, source.sha256)).encode()).hexdigest()[:16]
-    return cache_folder() / "models" / f"{entry.name}_{source.precision}-{key}{_SUFFIX}"
+    mark = _VERIFIED if is_verified else ""
+    return cache_folder() / "models" / f"{entry.name}_{source.precision}-{key}{mark}{_SUFFIX}"
 
 
-def _first_that_works(entry: Entry, sources: Sequence[WeightSource], progress: Progress) -> Path:
+def _first_that_works(entry: Entry, sources: Sequence[WeightSource], progress: Progress) -> TrainedModel:
     troubles: list[HastenError] = []
     for source in sources:
         result = _attempt(entry, source, progress)
-        if isinstance(result, Path):
+        if isinstance(result, TrainedModel):
             return result
         if result.code == WRONG_CHECKSUM:  # somebody should look at that, not go elsewhere in silence
             raise result
@@ -123,35 +145,44 @@ def _with_others(error: HastenError, entry: Entry, tried: WeightSource) -> Haste
     return type(error)(error.message, f"{error.hint} Other weights: {names}.", code=error.code)
 
 
-def _attempt(entry: Entry, source: WeightSource, progress: Progress) -> Path | HastenError:
+def _attempt(entry: Entry, source: WeightSource, progress: Progress) -> TrainedModel | HastenError:
     try:
         return _fetched(entry, source, progress)
     except HastenError as error:
         return error
 
 
-def _fetched(entry: Entry, source: WeightSource, progress: Progress) -> Path:
+def _fetched(entry: Entry, source: WeightSource, progress: Progress) -> TrainedModel:
     if is_path(source.location):
-        return _local_model(Path(source.location), source)
-    place = _place(entry, source)
-    raw = place.with_suffix(".download")
-    download(address_of(source), raw, progress)
+        return TrainedModel(_local_model(Path(source.location), source), is_verified=True)
+    raw = _place(entry, source, is_verified=False).with_suffix(".download")
+    is_verified = download(address_of(source), raw, progress)
+    place = _place(entry, source, is_verified)
     try:
         _take_model(raw, source, place)
     finally:
         raw.unlink(missing_ok=True)
-    return place
+    return TrainedModel(place, is_verified)
 
 
 def _local_model(path: Path, source: WeightSource) -> Path:
     if path.is_dir():
-        found = sorted(path.glob(source.member or f"*{_SUFFIX}"))
+        try:
+            found = sorted(path.glob(source.member or f"*{_SUFFIX}"))
+        except (NotImplementedError, ValueError):  # a path from the root, or no pattern at all
+            found = []
         if len(found) != 1:
             raise DataError(
                 f"{path} contains {len(found)} models, not one.", "Set member in the catalogue to one of them."
             )
         (path,) = found
-    read_graph(path)
+    found_sha256 = read_graph(path).sha256
+    if source.sha256 and found_sha256 != source.sha256:
+        raise ModelError(
+            f"{path} has the wrong checksum: its SHA-256 is {found_sha256}, and the catalogue says {source.sha256}.",
+            "Check where the file comes from, or correct sha256 in the catalogue.",
+            code=WRONG_CHECKSUM,
+        )
     return path
 
 
@@ -160,7 +191,7 @@ def _take_model(raw: Path, source: WeightSource, place: Path) -> None:
     try:
         with _opened(raw, source) as stream, whole_file(place) as whole:
             _copy(stream, whole)
-    except _DAMAGED as error:
+    except ARCHIVE_ERRORS as error:
         raise ModelError(
             f"{source.location} cannot be unpacked: {getattr(error, 'strerror', None) or error}.",
             "Run the command again.",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.codec import from_data, to_data
 from hasten.core.errors import DataError, UsageError
 from hasten.core.machine import machine_facts
+from hasten.core.printable import cell_text
 from hasten.core.remark import Remark, remark
 from hasten.core.version import VERSION
 from hasten.core.whole_file import whole_file
@@ -115,13 +116,14 @@ def operators_csv(found: ModelFound, graph: Graph, scrubber: Scrubber) -> str:
     refused = {fit.name: {node: row.why.code for row in fit.refusals for node in row.nodes} for fit in found.delegates}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["node", "operator", "version", "ms", "share", "kernels", *refused])
+    writer.writerow(["node", "operator", "version", "ms", "share", "kernels", *map(cell_text, refused)])
     labels = dict(scrubber.exact)
     for node in graph.main.nodes:
         row = timed.get(node.index)
         figures = ["", "", ""] if row is None else [f"{row.ms:.6f}", f"{row.share:.4f}", row.kernel]
         places = [codes.get(node.index, "taken") for codes in refused.values()]
-        writer.writerow([node.index, labels.get(node.label, node.label), node.version, *figures, *places])
+        texts = [labels.get(node.label, node.label), str(node.version), *figures, *places]
+        writer.writerow([node.index, *map(cell_text, texts)])
     return out.getvalue()
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FILE: Final = "model.tflite"
 # Every exporter writes it.
 _PUBLIC_KEYS: Final = frozenset({"serving_default"})
+_NAMES_IN_OPTIONS: Final = {"shared_name": "variable", "name": "call", "call_target_name": "call"}
 _PUBLIC_DESCRIPTIONS: Final = frozenset({"", "MLIR Converted.", "TOCO Converted.", "hasten"})
 
 
@@ -39,8 +40,9 @@ def own_names(graph: Graph) -> dict[str, str]:
         found |= {tensor.name: f"tensor_{tensor.index}" for tensor in subgraph.tensors if tensor.name}
         if subgraph.name:
             found[subgraph.name] = f"graph_{subgraph.index}"
-        variables = {str(node.options["shared_name"]) for node in subgraph.nodes if node.options.get("shared_name")}
-        found |= dict.fromkeys(sorted(variables), "variable")
+        for key, stand_in in _NAMES_IN_OPTIONS.items():
+            used = {str(node.options[key]) for node in subgraph.nodes if node.options.get(key)}
+            found |= dict.fromkeys(sorted(used), stand_in)
     for number, signature in enumerate(graph.signatures):
         for kind, names in (("input", signature.inputs), ("output", signature.outputs)):
             found |= {name: f"{kind}_{place}" for place, name in enumerate(names) if name}

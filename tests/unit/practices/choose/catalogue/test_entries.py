@@ -206,6 +206,11 @@ def test_a_mistake_in_a_users_file_is_named(tmp_path: Path, text: str, told: str
     assert caught.value.hint
 
 
+def test_a_file_that_is_nested_without_end_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not TOML"):
+        catalogue.entries(None, [written(tmp_path, "models = " + "[" * 50_000)])
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError):
         catalogue.entries(None, [tmp_path / "none.toml"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -13,13 +14,16 @@ import pytest
 
 from hasten import api
 from hasten.core.errors import UsageError
+from hasten.core.measurement import Model
 from hasten.core.plan import Plan
 from hasten.model.reader import read_constant, read_graph
 from hasten.practices.help.examination import model_candidate
 from hasten.practices.help.facts import ModelFound
-from hasten.practices.help.issue.archive import issue_files
+from hasten.practices.help.issue.archive import issue_files, operators_csv
+from hasten.practices.help.issue.scrub import Scrubber
 from hasten.targets.local import LocalTarget
 from tests import example_models
+from tests.model_builder import ModelBuilder
 from tests.unit.practices.help import planted
 
 if TYPE_CHECKING:
@@ -203,3 +207,14 @@ def test_options_that_need_a_bundle_say_so(home: Path) -> None:
             api.doctor_model(model, options=options)
     with pytest.raises(UsageError, match="--against"):
         api.doctor_model(model, options=api.DoctorOptions(against=("", Plan())), out=home / "x.zip")
+
+
+def test_no_cell_of_a_table_is_a_formula_or_steers_a_terminal(tmp_path: Path) -> None:
+    builder = ModelBuilder()
+    value = builder.custom('=HYPERLINK("evil")\x1b[2J', [builder.input("x", (1, 4))], (1, 4))
+    builder.output(value, "y")
+    path = planted.written(tmp_path, builder.build())
+    graph = read_graph(path)
+    found = ModelFound(Model(str(path), graph.size_bytes, graph.sha256), Plan(), (), ())
+    rows = list(csv.DictReader(operators_csv(found, graph, Scrubber(())).splitlines()))
+    assert [row["operator"] for row in rows] == ['\'=HYPERLINK("evil") [2J']
