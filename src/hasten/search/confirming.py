@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import DEFAULT_MARGIN, FEWEST_ROUNDS, Comparison, Verdict
@@ -28,11 +29,13 @@ from hasten.practices.quantize.rules import origin
 from hasten.search.candidates import NOT_CONFIRMED
 from hasten.search.mix_stages import MixStages
 from hasten.search.plans import keeps_numbers
+from hasten.search.round_ratios import is_held_up
 from hasten.search.view import step_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hasten.core.levels import Levels
     from hasten.core.measurement import Measurement
     from hasten.core.plan import Plan
     from hasten.measure.rounds import Candidate, Track
@@ -88,10 +91,10 @@ class Proof:
         """What was measured of each candidate of the chain, by its label."""
         return {link.candidate.label: one for link, one in zip(self.chain, self.measurements, strict=True)}
 
-    @property
-    def is_last_step_idle(self) -> bool:
-        """Whether what was changed last brought nothing that anybody would notice."""
-        if len(self.steps) < 2:
+    def is_last_step_idle(self, raced: Levels) -> bool:
+        """Whether what was changed last brought nothing that anybody would notice; not known where every round took far
+        longer than the race."""
+        if len(self.steps) < 2 or is_held_up(self.measurements[-1].samples.levels, raced):
             return False
         last = self.steps[-1]
         return last.ratio > 1 - DEFAULT_MARGIN or (last.ratio > _LIKELY_GAIN and last.ci95[1] >= 1)
@@ -116,11 +119,12 @@ def prove(
     goal: Goal = Goal.LATENCY,
     *,
     crews: bool = False,
+    raced: Levels = MappingProxyType({}),
 ) -> Proof | Failure:
     """Rounds of all candidates of the chain until the verdict on its ends is sure; three at least.
 
     A gain that is likely and not sure yet is worth up to `patience_s` in place of `seconds`, and six rounds at least:
-    the choice hangs on it.
+    the choice hangs on it. So is a machine that holds the last candidate up in every round, by what it `raced`.
     `crews` measures throughput as well, for the goal or for a limit.
     """
     candidates = [replace(link.candidate, label=f"step {place}") for place, link in enumerate(chain)]
@@ -136,10 +140,11 @@ def prove(
         if schedule.rounds >= _FEWEST:
             *before, last = (_measured(track) for track in rounds.tracks)
             found = _by_goal(before[0], last, goal)
+            held_up = is_held_up(last.samples.levels, raced)
             # A last step that is likely to bring something is worth the time that is there: else it is left out.
-            if _is_sure(found) and not _is_likely(_by_goal(before[-1], last, goal)):
+            if _is_sure(found) and not held_up and not _is_likely(_by_goal(before[-1], last, goal)):
                 break
-            schedule.seconds = max(seconds, patience_s) if _is_likely(found) else seconds
+            schedule.seconds = max(seconds, patience_s) if held_up or _is_likely(found) else seconds
             # However short the time: to prove the next one would take as long as the rounds that this one lacks.
             schedule.fewest = _FEWEST_IF_LIKELY if _is_likely(found) else _FEWEST
     measurements = tuple(_measured(track) for track in rounds.tracks)
@@ -194,6 +199,8 @@ class Confirmation:
     until: float
     """When (of the monotonic clock) the budget ends: no further candidate is confirmed then."""
     proof: Proof | None = None
+    _raced: Levels = field(default_factory=dict)
+    """What the race has seen of the entrant that was proven."""
 
     def choose(self, proof_s: float) -> Entrant:
         """Fastest candidate that passes the reporting part and the confirmation; else the original."""
@@ -262,12 +269,12 @@ class Confirmation:
         base = search.candidates.base
         if entrant is base:
             return True
-        chain = self._chain(entrant)
+        chain, raced = self._chain(entrant), entrant.trial.levels
         patience_s = self.until - time.monotonic()
 
         def proven(links: Sequence[Link]) -> Proof | Failure:
             goal, crews = search.settings.goal, search.settings.measures_throughput
-            return prove(search.store.target, links, seconds, patience_s, search.tell, goal, crews=crews)
+            return prove(search.store.target, links, seconds, patience_s, search.tell, goal, crews=crews, raced=raced)
 
         proof = proven(chain)
         if isinstance(proof, Failure) and len(chain) > 2:  # what lies between may fail where both ends run
@@ -296,14 +303,14 @@ class Confirmation:
             search.folder.keep("comparison", entrant.trial.id, proof.result.as_data())
             search.folder.note(remark("tune.not-confirmed", trial=entrant.trial.id, **facts))
             return False
-        self.proof = proof
+        self.proof, self._raced = proof, raced
         search.folder.keep("comparison", "final", proof.result.as_data())
         return True
 
     def _simplest(self, entrant: Entrant) -> Entrant:
         """The entrant, or the one before its last step if that step brought nothing and the simpler one is as right."""
         search, proof = self.search, self.proof
-        if proof is None or entrant is search.candidates.base or not proof.is_last_step_idle:
+        if proof is None or entrant is search.candidates.base or not proof.is_last_step_idle(self._raced):
             return entrant
         simpler = search.candidates.entrants.get(proof.chain[-2].candidate.label)
         if simpler is None or not simpler.trial.may_be_chosen or not search.elimination.fits(simpler):

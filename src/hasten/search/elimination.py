@@ -18,7 +18,7 @@ from hasten.core.remark import remark
 from hasten.core.trial import NOTHING, Stage, Status, status_of
 from hasten.search.candidates import chunks, slower
 from hasten.search.plans import simplicity
-from hasten.search.round_ratios import MARGIN, are_alike, is_better, log_ratios, surely_slower
+from hasten.search.round_ratios import MARGIN, all_log_ratios, are_alike, is_better, log_ratios, surely_slower
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _QUICK_SECONDS: Final = 0.15
 _SECONDS: Final = 0.3
 MOST_ROUNDS: Final = 8
+# Rounds that were held up do not count; a machine that stays busy must not take all the time for one decision.
+_HELD_UP_TOO: Final = 2
 BEYOND_LIMIT: Final = "trial.beyond-limit"
 
 
@@ -173,7 +175,8 @@ class Elimination:
                 self.candidates.drop(entrant, slower(ratio, leader, by))
                 continue
             mine, best, _ = self.candidates.levels_for(entrant, leader)
-            if len(log_ratios(best, mine)) < most_rounds and not are_alike(mine, best):
+            met, quiet = len(all_log_ratios(best, mine)), len(log_ratios(best, mine))
+            if quiet < most_rounds and met < _HELD_UP_TOO * most_rounds and not are_alike(mine, best):
                 found.append(entrant)
         return sorted(found, key=self.candidates.order)
 

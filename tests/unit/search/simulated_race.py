@@ -23,7 +23,7 @@ from hasten.core.trial import ORIGINAL, Status, Trial
 from hasten.measure.rounds import Candidate, Track
 from hasten.search.candidates import Candidates, Entrant
 from hasten.search.elimination import MOST_ROUNDS, Elimination
-from hasten.search.round_ratios import log_ratios
+from hasten.search.round_ratios import all_log_ratios
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +101,7 @@ class SimulatedCandidates(Candidates):
             entrant.trial = replace(entrant.trial, levels=levels, costs=costs)
             self._place(entrant)
         for entrant in entrants:
-            ratios = log_ratios(self.base.trial.levels, entrant.trial.levels)
+            ratios = all_log_ratios(self.base.trial.levels, entrant.trial.levels)
             entrant.trial = replace(entrant.trial, against=compare_rounds(ratios))
 
     def _level(self, entrant: Entrant, goal: Goal, mood: float) -> float:

@@ -163,6 +163,21 @@ def test_a_likely_gain_gets_the_rounds_that_a_verdict_needs_however_short_the_ti
     assert slower.comparison.rounds == 3, "one that promises nothing gets no more"
 
 
+def test_a_proof_that_is_held_up_all_the_time_gets_more_and_leaves_no_step_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads that were slowed to 1.65 times the latency of the race looked alike without the last step."""
+    behaviours = {ORIGINAL: Behaviour(0.06), "static": Behaviour(0.046), "mixed": Behaviour(0.046)}
+    links = [Link(candidate(name)) for name in behaviours]
+    raced = {1: math.log(0.0257), 2: math.log(0.046)}
+    target = SimulatedTarget(install_clock(monkeypatch), behaviours)
+    usual = prove(target, links, 0.0, 20.0, lambda text: None)
+    patient = prove(target, links, 0.0, 20.0, lambda text: None, raced=raced)
+    assert not isinstance(usual, Failure)
+    assert not isinstance(patient, Failure)
+    assert patient.comparison.rounds > usual.comparison.rounds
+    assert not patient.is_last_step_idle(raced)
+    assert patient.is_last_step_idle({1: math.log(0.046)}), "where the race was as slow, the step brings nothing"
+
+
 def test_no_further_proof_is_begun_that_the_budget_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hasten.search.confirming.time", SimpleNamespace(monotonic=lambda: 0.0))
     for left_s, proofs in ((0.4, 1), (0.6, 3)):
