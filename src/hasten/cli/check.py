@@ -140,11 +140,8 @@ def _with_bundle(asked: CheckRequest, arguments: argparse.Namespace) -> CheckReq
     bundle = options.bundle_named(arguments.model, trust=arguments.trust_bundle)
     if bundle is None:
         return asked
-    data = replace(
-        asked.data,
-        preprocess=asked.data.preprocess or bundle.preprocess,
-        label_offset=asked.data.label_offset or bundle.label_offset,
-    )
+    own: dict[str, Any] = {"preprocess": bundle.preprocess, "label_offset": bundle.label_offset}
+    data = replace(asked.data, **{name: value for name, value in own.items() if name not in asked.data_settings})
     workload = options.changed_workload(bundle.workload, asked.workload.signature, asked.workload.shapes)
     return replace(asked, data=data, workload=workload)
 

@@ -187,8 +187,25 @@ def _is_whole(line: bytes) -> bool:
     return not seal or rest == f'{zlib.crc32(content):08x}"}}'.encode()
 
 
-class _Impossible(Exception):
-    """A number that no measurement has."""
+@dataclass(slots=True)
+class _Numbers:
+    """Reads numbers, and notes those that no measurement has: what follows may show that the line is no JSON at all."""
+
+    impossible: list[str] = field(default_factory=list)
+
+    def integer(self, text: str) -> int:
+        """A whole number."""
+        return int(text) if len(text) < 21 and -_LARGEST <= int(text) < 2 * _LARGEST else self.refuse(text)
+
+    def real(self, text: str) -> float:
+        """Any other number."""
+        found = float(text)
+        return found if math.isfinite(found) else self.refuse(text)
+
+    def refuse(self, text: str) -> int:
+        """Something in place of a number that cannot be."""
+        self.impossible.append(text if len(text) <= 12 else f"{text[:12]}…")
+        return 0
 
 
 def _entry(line: bytes, path: Path, number: int) -> Any:
@@ -196,12 +213,14 @@ def _entry(line: bytes, path: Path, number: int) -> Any:
     try:
         if not _SUSPICIOUS.search(line):
             return json.loads(line)
-        found = json.loads(line, parse_int=_possible_int, parse_float=_possible_float, parse_constant=_impossible)
+        numbers = _Numbers()
+        found = json.loads(line, parse_int=numbers.integer, parse_float=numbers.real, parse_constant=numbers.refuse)
         json.dumps(found, ensure_ascii=False).encode()  # a ValueError for half of a character
-    except _Impossible as error:
-        raise DataError(f"Line {number} of {path} contains the impossible number {error}.", _DAMAGED) from None
     except RecursionError:
         raise DataError(f"Line {number} of {path} is nested too deeply.", _DAMAGED) from None
+    if numbers.impossible:
+        message = f"Line {number} of {path} contains the impossible number {numbers.impossible[0]}."
+        raise DataError(message, _DAMAGED)
     return found
 
 
@@ -212,19 +231,6 @@ def _line(entry: dict[str, Any]) -> Line:
     if not (isinstance(line.data, dict) and all(isinstance(one, str) for one in (line.kind, line.label, line.at))):
         raise TypeError("a line has a kind, a label and a time, which are texts, and data")
     return line
-
-
-def _possible_int(text: str) -> int:
-    return int(text) if len(text) < 21 and -_LARGEST <= int(text) < 2 * _LARGEST else _impossible(text)
-
-
-def _possible_float(text: str) -> float:
-    found = float(text)
-    return found if math.isfinite(found) else _impossible(text)
-
-
-def _impossible(text: str) -> Any:
-    raise _Impossible(text if len(text) <= 12 else f"{text[:12]}…")
 
 
 def merged_rounds(lines: Iterable[Line]) -> list[Line]:

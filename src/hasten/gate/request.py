@@ -78,6 +78,8 @@ class CheckRequest:
     """The limits that the user named: one that cannot be checked is refused."""
     plan_settings: tuple[str, ...] = ()
     """The settings of the plan that the file names: they take precedence over a bundle's."""
+    data_settings: tuple[str, ...] = ()
+    """The same for the data."""
 
     def checked(self) -> CheckRequest:
         """Itself, if there is something to check and all that it takes."""
@@ -138,6 +140,7 @@ def request_from_file(path: Path) -> CheckRequest:
             plan_settings=tuple(content.get("plan", {})),
             workload=_workload(content.get("workload", {})),
             data=_data(path, content.get("data", {})),
+            data_settings=tuple(content.get("data", {})),
             baseline_model=_beside(path, str(baseline.get("model", ""))),
             baseline_session=_beside(path, str(baseline.get("session", ""))),
             undecided=_undecided(content.get("gate", {})),

@@ -80,6 +80,31 @@ def test_a_file_of_limits_counts_more_than_the_bundle_and_less_than_an_option(
     assert asked("check", str(MODEL), "--limits", str(file), "--threads", "3")[0] == Plan(threads=3)
 
 
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        ("", ("mean=1,std=2", 1)),
+        ('preprocess = "raw"\nlabel_offset = 0\n', ("raw", 0)),
+        ("label_offset = 2\n", ("mean=1,std=2", 2)),
+    ],
+)
+def test_a_file_of_limits_says_how_data_are_fed_also_if_that_is_the_default(
+    section: str, expected: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = write_bundle(MODEL, Bundle(tmp_path / "tuned", preprocess="mean=1,std=2", label_offset=1))
+    file = tmp_path / "limits.toml"
+    file.write_text(f'[limits]\nlatency = "5 ms"\n[data]\n{section}')
+    seen: list[CheckRequest] = []
+
+    def check(_: object, what: CheckRequest, *rest: object, **options: object) -> None:
+        seen.append(what)
+        raise UsageError("It is only seen what was asked for.")
+
+    monkeypatch.setattr(api, "check", check)
+    assert main.main(["check", str(bundle.folder), "--limits", str(file)]) == 2
+    assert [(one.data.preprocess, one.data.label_offset) for one in seen] == [expected]
+
+
 @pytest.mark.parametrize("command", ["bench", "check"])
 @pytest.mark.parametrize(
     ("words", "workload"),

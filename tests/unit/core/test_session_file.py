@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -235,6 +236,17 @@ def test_a_line_of_a_release_without_checksums_is_read(tmp_path: Path) -> None:
     line = {"kind": "note", "label": 'with ,"crc32":" inside', "at": "", "data": {}}
     path.write_text(json.dumps({"hasten_session": FORMAT}) + "\n" + json.dumps(line) + "\n")
     assert [entry.label for entry in read_session(path).lines] == [line["label"]]
+
+
+def test_a_line_whose_damaged_checksum_looks_like_an_endless_number_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "s.hasten"
+    write(path, {"ms": 1}, {"ms": 2})
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = re.sub(rb'"crc32":"[0-9a-f]{8}"', b'"crc32": 12e34567"', lines[1])
+    path.write_bytes(b"".join(lines))
+    session = read_session(path)
+    assert session.lost_lines == 1
+    assert [line.data for line in session.lines] == [{"ms": 2}]
 
 
 def test_a_first_line_with_a_flipped_bit_is_refused(tmp_path: Path) -> None:
