@@ -9,7 +9,6 @@ import math
 import time
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.comparison import DEFAULT_MARGIN, FEWEST_ROUNDS, Comparison, Verdict
@@ -110,26 +109,35 @@ class Proof:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a proof may take."""
+
+    seconds: float
+    patience_s: float = 0.0
+    """In place of that where the choice hangs on it: a gain is likely and not sure yet, or the machine holds the last
+    candidate up in every round."""
+    raced: Levels = field(default_factory=dict)
+    """What the race has seen of the last candidate: it shows whether it is held up."""
+
+
 def prove(
     target: Target,
     chain: Sequence[Link],
-    seconds: float,
-    patience_s: float,
+    pace: Pace,
     tell: Callable[[str], None],
     goal: Goal = Goal.LATENCY,
     *,
     crews: bool = False,
-    raced: Levels = MappingProxyType({}),
 ) -> Proof | Failure:
-    """Rounds of all candidates of the chain until the verdict on its ends is sure; three at least.
+    """Rounds of all candidates of the chain until the verdict on its ends is sure; three at least, and six where a gain
+    is likely.
 
-    A gain that is likely and not sure yet is worth up to `patience_s` in place of `seconds`, and six rounds at least:
-    the choice hangs on it. So is a machine that holds the last candidate up in every round, by what it `raced`.
     `crews` measures throughput as well, for the goal or for a limit.
     """
     candidates = [replace(link.candidate, label=f"step {place}") for place, link in enumerate(chain)]
     rounds = Rounds(target, candidates, crews=crews or goal is Goal.THROUGHPUT)
-    schedule = Schedule(seconds, fewest=_FEWEST, most=_MOST_ROUNDS)
+    schedule = Schedule(pace.seconds, fewest=_FEWEST, most=_MOST_ROUNDS)
     while schedule.has_round():
         tell(f"round {schedule.rounds + 1}")
         with schedule.round():
@@ -140,11 +148,12 @@ def prove(
         if schedule.rounds >= _FEWEST:
             *before, last = (_measured(track) for track in rounds.tracks)
             found = _by_goal(before[0], last, goal)
-            held_up = is_held_up(last.samples.levels, raced)
+            held_up = is_held_up(last.samples.levels, pace.raced)
             # A last step that is likely to bring something is worth the time that is there: else it is left out.
             if _is_sure(found) and not held_up and not _is_likely(_by_goal(before[-1], last, goal)):
                 break
-            schedule.seconds = max(seconds, patience_s) if held_up or _is_likely(found) else seconds
+            patient = held_up or _is_likely(found)
+            schedule.seconds = max(pace.seconds, pace.patience_s) if patient else pace.seconds
             # However short the time: to prove the next one would take as long as the rounds that this one lacks.
             schedule.fewest = _FEWEST_IF_LIKELY if _is_likely(found) else _FEWEST
     measurements = tuple(_measured(track) for track in rounds.tracks)
@@ -269,12 +278,12 @@ class Confirmation:
         base = search.candidates.base
         if entrant is base:
             return True
-        chain, raced = self._chain(entrant), entrant.trial.levels
-        patience_s = self.until - time.monotonic()
+        chain = self._chain(entrant)
+        pace = Pace(seconds, self.until - time.monotonic(), entrant.trial.levels)
 
         def proven(links: Sequence[Link]) -> Proof | Failure:
             goal, crews = search.settings.goal, search.settings.measures_throughput
-            return prove(search.store.target, links, seconds, patience_s, search.tell, goal, crews=crews, raced=raced)
+            return prove(search.store.target, links, pace, search.tell, goal, crews=crews)
 
         proof = proven(chain)
         if isinstance(proof, Failure) and len(chain) > 2:  # what lies between may fail where both ends run
@@ -303,7 +312,7 @@ class Confirmation:
             search.folder.keep("comparison", entrant.trial.id, proof.result.as_data())
             search.folder.note(remark("tune.not-confirmed", trial=entrant.trial.id, **facts))
             return False
-        self.proof, self._raced = proof, raced
+        self.proof, self._raced = proof, pace.raced
         search.folder.keep("comparison", "final", proof.result.as_data())
         return True
 

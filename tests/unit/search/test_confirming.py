@@ -17,7 +17,7 @@ from hasten.core.floor import MOST_LOOKS, MOST_STRICT_LOOKS
 from hasten.core.plan import Plan
 from hasten.core.trial import ORIGINAL, Trial
 from hasten.search.candidates import Candidates, Entrant
-from hasten.search.confirming import Confirmation, Link, prove
+from hasten.search.confirming import Confirmation, Link, Pace, prove
 from hasten.search.folder import QUANTIZE, SearchFolder
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ def test_a_trial_has_the_latency_of_the_last_step(seed: int, tmp_path: Path, mon
     halfway, fast = (entered(candidates, name) for name in ("halfway", "fast"))
     for _ in range(3):
         candidates.run_round([halfway, fast], 0.1)
-    proof = prove(target, [Link(one.candidate) for one in (candidates.base, halfway, fast)], 20, 0, lambda text: None)
+    proof = prove(
+        target, [Link(one.candidate) for one in (candidates.base, halfway, fast)], Pace(20), lambda text: None
+    )
     assert not isinstance(proof, Failure)
     candidates.adopt(proof.measured())
     folder.close()
@@ -119,7 +121,7 @@ def test_the_load_of_the_confirmation_decides_and_not_that_of_the_race(
     assert slow.trial.against is not None
     assert slow.trial.against.is_withheld is quiet_at_last
     target.behaviours = quiet if quiet_at_last else busy
-    proof = prove(target, [Link(one.candidate) for one in (candidates.base, slow)], 20, 0, lambda text: None)
+    proof = prove(target, [Link(one.candidate) for one in (candidates.base, slow)], Pace(20), lambda text: None)
     assert not isinstance(proof, Failure)
     candidates.adopt(proof.measured())
     candidates.refresh()
@@ -152,13 +154,13 @@ def test_a_likely_gain_gets_the_rounds_that_a_verdict_needs_however_short_the_ti
         behaviours = {ORIGINAL: noisy, "fast": replace(noisy, latency_ms=0.4), "alike": noisy}
         target = SimulatedTarget(install_clock(monkeypatch), behaviours, seed)
         links = [Link(candidate(name)) for name in (ORIGINAL, "fast")]
-        found = prove(target, links, 0.0, 0.0, lambda text: None)
+        found = prove(target, links, Pace(0.0), lambda text: None)
         assert not isinstance(found, Failure)
         assert found.comparison.verdict is Verdict.FASTER
         rounds.append(found.comparison.rounds)
     assert max(rounds) > 3
     target = SimulatedTarget(install_clock(monkeypatch), {ORIGINAL: Behaviour(1.0), "alike": Behaviour(1.02)})
-    slower = prove(target, [Link(candidate(name)) for name in (ORIGINAL, "alike")], 0.0, 0.0, lambda text: None)
+    slower = prove(target, [Link(candidate(name)) for name in (ORIGINAL, "alike")], Pace(0.0), lambda text: None)
     assert not isinstance(slower, Failure)
     assert slower.comparison.rounds == 3, "one that promises nothing gets no more"
 
@@ -169,8 +171,8 @@ def test_a_proof_that_is_held_up_all_the_time_gets_more_and_leaves_no_step_out(m
     links = [Link(candidate(name)) for name in behaviours]
     raced = {1: math.log(0.0257), 2: math.log(0.046)}
     target = SimulatedTarget(install_clock(monkeypatch), behaviours)
-    usual = prove(target, links, 0.0, 20.0, lambda text: None)
-    patient = prove(target, links, 0.0, 20.0, lambda text: None, raced=raced)
+    usual = prove(target, links, Pace(0.0, 20.0), lambda text: None)
+    patient = prove(target, links, Pace(0.0, 20.0, raced), lambda text: None)
     assert not isinstance(usual, Failure)
     assert not isinstance(patient, Failure)
     assert patient.comparison.rounds > usual.comparison.rounds

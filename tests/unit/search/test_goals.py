@@ -19,7 +19,7 @@ from hasten.core.limits import Limit
 from hasten.core.plan import Plan
 from hasten.core.trial import ORIGINAL, Status
 from hasten.evaluate.trial_words import TRIALS
-from hasten.search.confirming import Link, Proof, prove
+from hasten.search.confirming import Link, Pace, Proof, prove
 from hasten.search.plans import cached_plans, plans_to_try, simplicity
 from hasten.search.settings import SearchSettings, refuse_unmeasurable
 from tests.unit.fake_target import MACHINE
@@ -186,7 +186,7 @@ def proven(
     for name in behaviours:
         one = candidate(name)
         links.append(Link(replace(one, model=replace(one.model, size_bytes=(sizes or {}).get(name, 100)))))
-    found = prove(target, links, 30.0, 0.0, lambda text: None, goal)
+    found = prove(target, links, Pace(30.0), lambda text: None, goal)
     assert not isinstance(found, Failure)
     return found
 
