@@ -46,13 +46,14 @@ _OVER_SSH = ("test_contract_models.py", "test_contract_staging.py")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Over ssh each test runs once in `make test`: its other parameters prove the same of the way there once more."""
-    seen: set[tuple[Path, str]] = set()
+    """On a device each test runs once in `make test`: its other parameters prove the same of the way there."""
+    seen: set[tuple[Path, str, str]] = set()
     for item in items:
         parameters = getattr(item, "callspec", None)
-        if isinstance(item, pytest.Function) and parameters and parameters.params.get("place") == "ssh":
-            name = item.path, item.originalname
-            if name in seen or item.path.name not in _OVER_SSH:
+        place = parameters.params.get("place", "") if parameters else ""
+        if isinstance(item, pytest.Function) and place in ("staged", "ssh"):
+            name = item.path, item.originalname, place
+            if name in seen or (place == "ssh" and item.path.name not in _OVER_SSH):
                 item.add_marker(pytest.mark.slow)
             seen.add(name)
 

@@ -1,7 +1,9 @@
-"""A small but rich model, made with the schema's own object API, for the tests of the reader and what it feeds."""
+"""A small but rich model, made with the schema's own object API, for the tests of the reader and what it feeds; and
+hasten's own kernels."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,30 @@ import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as schema
 
+from hasten.core.failure import Failure
+from hasten.custom_kernels.build import build_own, native_toolchain
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
+
+
+@pytest.fixture(scope="session")
+def own_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where hasten's own kernels are built: once for all workers of a run."""
+    if isinstance(native_toolchain(), Failure):
+        pytest.skip("there is no C compiler to build kernels with")
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "own_kernels"
+
+
+@pytest.fixture(scope="session")
+def own_library(own_kernels: Path) -> str:
+    """What a plan names for hasten's own kernels."""
+    built = build_own(own_kernels)
+    assert not isinstance(built, Failure), built
+    return str(built.path)
 
 
 def sample_tensor(name: str, shape: list[int], dtype: int = schema.TensorType.FLOAT32, buffer: int = 0) -> Any:

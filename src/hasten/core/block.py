@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
 from array import array
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.codec import convert
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ class Conditions:
     """Why the board held its clock back at the end of the block: bits of `machine.HELD_BACK`."""
     clock_backwards: int | None = None
     """How many runs ended before they began, by the clock. They are not among the block's runs."""
+    quickest_core_us: float | None = None
+    """What a small piece of work took on the quickest of the usable cores just before the block."""
+    slowest_core_us: float | None = None
+    """The same on the slowest one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,27 @@ class Block:
     """When it began, on the measuring side's clock."""
     nanoseconds: array[int]
     conditions: Conditions = Conditions()
+
+
+# A core whose twin is busy takes 1.5 to 1.9 times as long; on a core of its own the work takes the same within 5 %.
+_SLOWED: Final = 1.25
+
+
+def is_slowed(conditions: Conditions, quickest_us: float) -> bool:
+    """Whether a core was slower than cores of this machine are known to be: somebody else shares it."""
+    slowest = conditions.slowest_core_us
+    return slowest is not None and slowest > _SLOWED * quickest_us
+
+
+def quickest_core_us(conditions: Iterable[Conditions]) -> float:
+    """What the work took on the quickest core at the best of times; infinite if nobody knows."""
+    return min((item.quickest_core_us for item in conditions if item.quickest_core_us is not None), default=math.inf)
+
+
+def at_full_speed(blocks: Sequence[Block]) -> Sequence[Block]:
+    """The blocks before which no core was slowed; all of them where every one was."""
+    quickest = quickest_core_us(block.conditions for block in blocks)
+    return [block for block in blocks if not is_slowed(block.conditions, quickest)] or blocks
 
 
 def cores_of_others(blocks: Iterable[Block]) -> float:

@@ -23,6 +23,7 @@ NOISY: Final = "noisy"
 OTHER_LOAD: Final = "other-load"
 LOAD_MISSING: Final = "load-missing"
 STOLEN_TIME: Final = "stolen-time"
+SLOWED_CORES: Final = "slowed-cores"
 FREQUENCY_CHANGE: Final = "frequency-change"
 THROTTLING: Final = "throttling"
 FEW_SAMPLES: Final = "few-samples"
@@ -50,6 +51,7 @@ _GRAVITY: Final[dict[str, tuple[str, bool]]] = {
     OTHER_LOAD: ("cores", True),
     LOAD_MISSING: ("cores", False),
     STOLEN_TIME: ("share", True),
+    SLOWED_CORES: ("share", True),
     THROTTLING: ("rise", True),
     FEW_SAMPLES: ("runs", False),
     CLOCK_BACKWARDS: ("runs", True),
@@ -164,6 +166,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     STOLEN_TIME: Phrase(
         "The hypervisor gave {share:percent} of the CPU time to other machines.", "Measure again later."
+    ),
+    SLOWED_CORES: Phrase(
+        "Somebody else shared a core for {share:percent} of the time: another virtual machine, or its twin (SMT).",
+        "The latency excludes that time. Measure again later if it was most of the time.",
     ),
     FREQUENCY_CHANGE: Phrase(
         "The CPU clock varied between {low:.0f} and {high:.0f} MHz.",

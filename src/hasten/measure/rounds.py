@@ -12,11 +12,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hasten.core import doubts
+from hasten.core.block import Block
 from hasten.core.failure import CONNECTION_LOST, Failure, RunnerFailed
 from hasten.core.measurement import Burst, Effective, Measurement, Model, Start, effective_doubts
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
+from hasten.measure.core_watch import watch_of
 from hasten.measure.crew import burst_of, crew_size
 from hasten.measure.schedule import now
 from hasten.measure.warmup import WarmUp, warm_up
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from hasten.core.block import Block
     from hasten.core.machine import Cluster
     from hasten.core.remark import Remark
     from hasten.data.tensor_forms import ModelForms
@@ -291,11 +292,14 @@ class Rounds:
 
     def _alternate(self, entrants: list[tuple[Track, RunnerClient]], seconds_each: float) -> None:
         """ABBA order: a drift that is straight in time cancels out within two turns."""
+        if not entrants:
+            return
         collected: dict[int, list[Block]] = {id(track): [] for track, _ in entrants}
         spent = dict.fromkeys(collected, 0.0)
         lead = 1 if len(entrants) > 1 else 0  # the first run after another process's block finds cold caches
-        turn = 0
+        turn, watch = 0, watch_of(self._target.machine())
         while entrants and min(spent.values()) < seconds_each:
+            before, blocks = dict(spent), list[Block]()
             for track, runner in entrants if turn % 2 == 0 else reversed(entrants):
                 if spent[id(track)] >= seconds_each:
                     continue  # a slow one fills its time with a few runs, and must not hold up the rest
@@ -306,14 +310,17 @@ class Rounds:
                     track.failure = failed.failure
                     continue
                 collected[id(track)].append(block)
+                blocks.append(block)
                 spent[id(track)] += self._clock() - begin
                 track.peak_memory_mb = _larger(track.peak_memory_mb, runner.peak_memory_mb)
+            if watch.pauses(blocks):
+                spent = before
             entrants = [(track, runner) for track, runner in entrants if track.failure is None]
             spent = {key: value for key, value in spent.items() if any(id(track) == key for track, _ in entrants)}
             turn += 1
         for track in self.tracks:
-            if blocks := collected.get(id(track)):
-                track.rounds.append(blocks)
+            if timed := collected.get(id(track)):
+                track.rounds.append(timed)
 
 
 def _effective(plan: Plan, load: LoadReport) -> Effective:

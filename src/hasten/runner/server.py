@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from hasten.engine.library import EngineError
 from hasten.engine.loading import load_model
 from hasten.engine.model_file import check_model_file
 from hasten.engine.profiler import Profiler
+from hasten.runner.core_speed import core_times_us
 from hasten.runner.kept_samples import KeptSamples
 from hasten.runner.machine import ConditionsMeter, MemoryMeter, describe_machine, keep_to_cores
 from hasten.runner.protocol import UNLOAD, VERSION, Message
@@ -125,12 +126,14 @@ class Server:
         return Message({})
 
     def _block(self, request: Message) -> Message:
-        model = self._loaded()
+        model, cores = self._loaded(), core_times_us()
         for _ in range(int(request.body.get("lead", 0))):
             model.run()
         meter = ConditionsMeter()
         durations = model.time_runs(float(request.body["seconds"]), int(request.body["most"]))
         conditions = meter.finish()
+        if cores:
+            conditions = replace(conditions, quickest_core_us=min(cores), slowest_core_us=max(cores))
         return Message(
             {"conditions": asdict(conditions), "peak_memory_mb": self._memory.peak_mb()}, (durations.tobytes(),)
         )

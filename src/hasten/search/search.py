@@ -295,6 +295,12 @@ class Search:
         self.elimination.settle(entrants, self.until, FIRST_ROUNDS)
         return entrants
 
+    def judge_last(self, until: float) -> None:
+        """The accuracy of those that look better than the best and had no turn yet: an evaluation is short next to all
+        the rounds that they have had."""
+        self.stage = "accuracy"
+        self.elimination.judge_promising(list(self.candidates.entrants.values()), until)
+
     def is_recipe(self, trial: Trial) -> bool:
         """Whether a recipe that was asked for made it of what variants are made of now, with nothing kept in float."""
         made = trial.purpose is Purpose.RECIPE and trial.recipe in self.settings.recipes

@@ -141,6 +141,7 @@ class Tuning:
         self.save()
         mixes.mix()
         mixes.refit_head()
+        search.judge_last(search.until + rest_s / 2)
         search.skipped += undecided_at_the_end(search)
         self._confirmation = Confirmation(search, began + budget)
         self._chosen = self._confirmation.choose(proof_s)

@@ -20,9 +20,7 @@ from hasten.bundle.folder import read_bundle, write_bundle
 from hasten.bundle.kernels import inner_path
 from hasten.bundle.record import Bundle
 from hasten.core.errors import DataError, UsageError
-from hasten.core.failure import Failure
 from hasten.core.plan import Plan
-from hasten.custom_kernels.build import build_own, native_toolchain
 from hasten.demo import MODEL
 from hasten.engine.library import load
 from hasten.model.build_graph import Spec
@@ -36,15 +34,6 @@ if TYPE_CHECKING:
 
 PADDINGS = np.array([[0, 0], [2, 1], [1, 2], [0, 0]], np.int32)
 X = np.random.default_rng(0).normal(size=(1, 6, 6, 2)).astype(np.float32)
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> str:
-    if isinstance(native_toolchain(), Failure):
-        pytest.skip("there is no C compiler to build kernels with")
-    built = build_own(tmp_path_factory.mktemp("kernels"))
-    assert not isinstance(built, Failure), built
-    return str(built.path)
 
 
 @pytest.fixture
@@ -67,9 +56,9 @@ def expected(original: Path) -> Array:
 
 
 @pytest.fixture
-def bundle(original: Path, library: str, tmp_path: Path) -> Bundle:
+def bundle(original: Path, own_library: str, tmp_path: Path) -> Bundle:
     changed = with_kernels(original, own_offers(original), tmp_path / "changed.tflite")
-    return bundle_of(tmp_path, changed.read_bytes(), Plan(kernels=(library,)))
+    return bundle_of(tmp_path, changed.read_bytes(), Plan(kernels=(own_library,)))
 
 
 def test_a_bundle_brings_its_kernels_along(bundle: Bundle, expected: Array, tmp_path: Path) -> None:

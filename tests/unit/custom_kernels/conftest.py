@@ -1,4 +1,4 @@
-"""hasten's own kernels, built once, and a folder for models that many examples of a test share."""
+"""A folder for models that many examples of a test share, and libraries of kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hasten.core.failure import Failure
-from hasten.custom_kernels.build import build_file, build_own, native_toolchain
+from hasten.custom_kernels.build import build_file, native_toolchain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,14 +22,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if isinstance(native_toolchain(), Failure):
         pytest.skip("there is no C compiler to build kernels with")
     return tmp_path_factory.mktemp("kernels")
-
-
-@pytest.fixture(scope="session")
-def own_library(shared: Path) -> str:
-    """What a plan names for hasten's own kernels."""
-    built = build_own(shared)
-    assert not isinstance(built, Failure), built
-    return str(built.path)
 
 
 @pytest.fixture(scope="session")

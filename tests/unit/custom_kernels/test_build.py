@@ -43,7 +43,9 @@ def test_own_kernels_are_all_there(own_library: str) -> None:
     assert names == tuple(f"hasten.{kind}" for kind in kinds)
 
 
-def test_what_was_built_is_not_built_again(shared: Path, own_library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_built_is_not_built_again(
+    own_kernels: Path, own_library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[Sequence[str]] = []
     true_run = run_tool
 
@@ -52,7 +54,7 @@ def test_what_was_built_is_not_built_again(shared: Path, own_library: str, monke
         return true_run(command, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(building, "run_tool", watched)
-    again = build_own(shared)
+    again = build_own(own_kernels)
     assert isinstance(again, BuiltLibrary)
     assert str(again.path) == own_library
     assert [command[-1] for command in asked] == ["--version"]

@@ -120,8 +120,8 @@ def test_a_look_that_failed_is_repeated_and_one_that_succeeded_is_not(
     work.close()
 
 
-def gain(node: int, saved_ms: float) -> NodeGain:
-    return NodeGain(node, "CONV_2D", saved_ms, True, 0.0, "GEMM", "GEMM")
+def gain(node: int, saved_ms: float, *, is_sure: bool = True) -> NodeGain:
+    return NodeGain(node, "CONV_2D", saved_ms, is_sure, 0.0, "GEMM", "GEMM")
 
 
 def test_a_race_decides_whether_nodes_that_hardly_lose_stay_in_float() -> None:
@@ -132,6 +132,15 @@ def test_a_race_decides_whether_nodes_that_hardly_lose_stay_in_float() -> None:
     assert Gains({one.node: one for one in sure}, 1.0).loss_sets == ((0, 9),)
     assert Gains({5: hardly}, 1.0).loss_sets == ((5,),)
     assert Gains({1: gain(1, 0.2)}, 1.0).loss_sets == ()
+
+
+def test_nodes_that_seem_to_lose_much_race_although_a_noisy_machine_leaves_it_open() -> None:
+    """Eight nodes took 60 % of a run more, none of them surely, and the fastest variant was never made."""
+    unsure = [gain(node, -0.075, is_sure=False) for node in range(8)]
+    hardly = gain(8, -0.005, is_sure=False)
+    assert Gains({one.node: one for one in (*unsure, hardly)}, 1.0).loss_sets == (tuple(range(8)),)
+    found = Gains({one.node: one for one in (*unsure, gain(9, -0.2), gain(10, -0.004))}, 1.0)
+    assert found.loss_sets == ((9,), (*range(8), 9), (9, 10))
 
 
 def test_few_sets_are_raced_however_many_nodes_hardly_lose() -> None:
