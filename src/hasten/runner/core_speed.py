@@ -32,18 +32,29 @@ def core_times_us() -> tuple[float, ...]:
     times: list[float] = []
     together = threading.Barrier(len(cores))
     # Threads of their own: whoever runs the model stays where it is.
-    threads = [threading.Thread(target=lambda core=core: times.append(_time_us(core, together))) for core in cores]
+    threads = [threading.Thread(target=_time, args=(core, together, times)) for core in cores]
+    try:
+        for thread in threads:
+            thread.start()
+    except RuntimeError:  # no memory for another thread: those that wait for it go home
+        together.abort()
     for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
     return tuple(times) if len(times) == len(cores) else ()
 
 
-def _time_us(core: int, together: threading.Barrier) -> float:
-    os.sched_setaffinity(0, {core})
-    together.wait()
-    return min(_work_ns() for _ in range(_TRIES)) / 1e3
+def _time(core: int, together: threading.Barrier, times: list[float]) -> None:
+    """Add what the work takes on a core; nothing if one of them cannot be had."""
+    try:
+        os.sched_setaffinity(0, {core})
+        together.wait()
+    except OSError:
+        together.abort()
+    except threading.BrokenBarrierError:
+        return
+    else:
+        times.append(min(_work_ns() for _ in range(_TRIES)) / 1e3)
 
 
 def _work_ns() -> int:
