@@ -71,10 +71,10 @@ def quickest_core_us(conditions: Iterable[Conditions]) -> float:
     return min((item.quickest_core_us for item in conditions if item.quickest_core_us is not None), default=math.inf)
 
 
-def at_full_speed(blocks: Sequence[Block]) -> Sequence[Block]:
-    """The blocks before which no core was slowed; all of them where every one was."""
+def slowed_share(blocks: Sequence[Block]) -> float:
+    """The share of blocks before which a core was slowed."""
     quickest = quickest_core_us(block.conditions for block in blocks)
-    return [block for block in blocks if not is_slowed(block.conditions, quickest)] or blocks
+    return sum(is_slowed(block.conditions, quickest) for block in blocks) / len(blocks)
 
 
 def cores_of_others(blocks: Iterable[Block]) -> float:

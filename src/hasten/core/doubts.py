@@ -169,7 +169,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     SLOWED_CORES: Phrase(
         "Somebody else shared a core for {share:percent} of the time: another virtual machine, or its twin (SMT).",
-        "The latency excludes that time. Measure again later if it was most of the time.",
+        "Several threads are as fast as the slowest core. Measure again later, or compare candidates in one run.",
     ),
     FREQUENCY_CHANGE: Phrase(
         "The CPU clock varied between {low:.0f} and {high:.0f} MHz.",

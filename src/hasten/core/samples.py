@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core import doubts
-from hasten.core.block import Block, at_full_speed
+from hasten.core.block import Block, slowed_share
 from hasten.core.levels import exponential, latency_of, place, undisturbed
 from hasten.core.machine import HELD_BACK, held_back_names
 from hasten.core.remark import Remark, remark
@@ -122,12 +122,12 @@ class Samples:
 
     @cached_property
     def levels(self) -> dict[int, float]:
-        """Round → logarithm of the median of those of its runs that are near its quickest, while no core was slowed.
+        """Round → logarithm of the median of those of its runs that are near its quickest.
 
         A run that is shorter than a step of the clock is seen as none or as a whole step: then only the mean tells.
         """
         rounds: dict[int, list[NDArray[np.float64]]] = {}
-        for block in self.blocks if self.every_run else at_full_speed(self.blocks):
+        for block in self.blocks:
             if len(block.nanoseconds):
                 rounds.setdefault(block.runner, []).append(self._times(block))
         return {number: math.log(max(self._level_ms(blocks), _FINEST_MS)) for number, blocks in rounds.items()}
@@ -299,10 +299,8 @@ class Samples:
         ]
 
     def _slowed_cores(self) -> Remark | None:
-        slowed = 1 - len(at_full_speed(self.blocks)) / len(self.blocks)
-        if slowed <= _SLOWED_SHARE:
-            return None
-        return remark(doubts.SLOWED_CORES, share=slowed)
+        share = slowed_share(self.blocks)
+        return remark(doubts.SLOWED_CORES, share=share) if share > _SLOWED_SHARE else None
 
     def _throttling(self) -> Remark | None:
         """A rise over the measurement, and a sign of heat: warmer, or a slower clock. A rise alone is just noise."""

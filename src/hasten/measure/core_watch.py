@@ -1,8 +1,8 @@
 """Waits while somebody else shares a core of the machine that is measured, as long as that is worth it.
 
 Two threads are as fast as the slower of their cores: next to another virtual machine on the same physical core, plans
-and variants change places. Such times do not count (`core.block.at_full_speed`); here they are waited out, so that
-rounds have others.
+and variants change places. Where that is an exception, it is waited out, so that a round also has blocks at full speed:
+its level is that of the quickest ones. Where it is the rule, that is how fast the machine is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _PAUSE_S: Final = 0.2
 # A machine that is never left alone must not take all the time of a measurement.
 _FIRST_S: Final = 0.5
-_SHARE: Final = 0.2
+_SHARE: Final = 0.1
+_EXCEPTION: Final = 0.5
 _LONGEST_S: Final = 15.0
 
 
@@ -37,12 +38,16 @@ class CoreWatch:
     begin: float = field(default_factory=now)
     waited_s: float = 0.0
     _in_a_row_s: float = 0.0
+    _looks: int = 0
+    _slowed: int = 0
 
     def pauses(self, blocks: Sequence[Block]) -> bool:
         """Whether a core was slowed during these blocks and there was time to wait: they are best taken once more."""
         conditions = [block.conditions for block in blocks]
         self.quickest_us = min(self.quickest_us, quickest_core_us(conditions))
-        if not any(is_slowed(item, self.quickest_us) for item in conditions):
+        slowed = any(is_slowed(item, self.quickest_us) for item in conditions)
+        self._looks, self._slowed = self._looks + 1, self._slowed + slowed
+        if not slowed or self._slowed > 1 + _EXCEPTION * self._looks:
             self._in_a_row_s = 0.0
             return False
         spent = sum(item.wall_seconds for item in conditions) + _PAUSE_S
