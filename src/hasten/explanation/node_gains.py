@@ -73,8 +73,8 @@ class Gains:
     @property
     def loss_sets(self) -> tuple[tuple[int, ...], ...]:
         """Sets of nodes to leave float, of which a race has to find the best, the surest first: those that lose a part
-        of a run that is worth it; those that seem to, as a noisy machine lets no node be sure to; then with those that
-        lose less, all of them in the end."""
+        of a run that is worth it; those that seem to, whatever conversions cost; then with those that lose less, all of
+        them in the end."""
         weak = [node for node in self.losses if self.nodes[node].gain_ms > -_WORTH * self.invoke_ms]
         weak.sort(key=lambda node: self.nodes[node].gain_ms, reverse=True)
         counts = (len(weak), *range(min(_LEFT_OUT, len(weak)), -1, -1))
@@ -83,13 +83,14 @@ class Gains:
 
     @property
     def _likely(self) -> tuple[int, ...]:
-        """The nodes that seem to lose a part of a run that is worth it."""
-        return tuple(sorted(node for node, gain in self.nodes.items() if gain.gain_ms < -_WORTH * self.invoke_ms))
+        """The nodes that seem to lose a part of a run that is worth it, sure or not, conversions apart: those at the
+        ends of a model, by which their cost is guessed, can take ten times as long as those amid it."""
+        return tuple(sorted(node for node, gain in self.nodes.items() if gain.saved_ms < -_WORTH * self.invoke_ms))
 
     @property
     def leaves_open(self) -> bool:
         """Whether a node is likely a loss that somebody would notice, and not sure to be one."""
-        return any(not self.nodes[node].is_sure for node in self._likely)
+        return any(not gain.is_sure and gain.gain_ms < -_WORTH * self.invoke_ms for gain in self.nodes.values())
 
     def shares(self) -> dict[int, float]:
         """What each node has to give, as a part of the original's time."""
