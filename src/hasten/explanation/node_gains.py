@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hasten.explanation.rules import SideBySide
+from hasten.explanation.rules import BUILT_IN, SideBySide
 from hasten.explanation.run import profile_in_turns
 from hasten.measure.rounds import FailedCandidate
 from hasten.model.graph import CONVERSIONS
@@ -53,6 +53,11 @@ class NodeGain:
         return self.saved_ms + self.conversions_ms
 
     @property
+    def is_outside(self) -> bool:
+        """Whether a delegate runs this node in the original and not in the variant."""
+        return self.kernel_after == BUILT_IN != self.kernel_before
+
+    @property
     def is_loss(self) -> bool:
         """Whether leaving it float should make the variant faster."""
         return self.is_sure and self.gain_ms < 0
@@ -73,24 +78,29 @@ class Gains:
     @property
     def loss_sets(self) -> tuple[tuple[int, ...], ...]:
         """Sets of nodes to leave float, of which a race has to find the best, the surest first: those that lose a part
-        of a run that is worth it; those that seem to, whatever conversions cost; then with those that lose less, all of
-        them in the end."""
+        of a run that is worth it; those that leave the delegate; those that seem to lose; then with those that lose
+        less, all of them in the end."""
         weak = [node for node in self.losses if self.nodes[node].gain_ms > -_WORTH * self.invoke_ms]
         weak.sort(key=lambda node: self.nodes[node].gain_ms, reverse=True)
         counts = (len(weak), *range(min(_LEFT_OUT, len(weak)), -1, -1))
         surest, *further = [tuple(node for node in self.losses if node not in weak[:count]) for count in counts]
-        return tuple(dict.fromkeys(nodes for nodes in (surest, self._likely, *further) if nodes))
+        return tuple(dict.fromkeys(nodes for nodes in (surest, self._outside, self._likely, *further) if nodes))
+
+    @property
+    def _outside(self) -> tuple[int, ...]:
+        """The nodes that lose as the delegate has no kernel for their integers, whatever conversions seem to cost:
+        those at the ends of a model, by which that is guessed, can take ten times as long as those inside of it."""
+        return tuple(sorted(node for node, gain in self.nodes.items() if gain.is_outside and gain.saved_ms < 0))
 
     @property
     def _likely(self) -> tuple[int, ...]:
-        """The nodes that seem to lose a part of a run that is worth it, sure or not, conversions apart: those at the
-        ends of a model, by which their cost is guessed, can take ten times as long as those amid it."""
-        return tuple(sorted(node for node, gain in self.nodes.items() if gain.saved_ms < -_WORTH * self.invoke_ms))
+        """The nodes that seem to lose a part of a run that is worth it, be it not sure on a noisy machine."""
+        return tuple(sorted(node for node, gain in self.nodes.items() if gain.gain_ms < -_WORTH * self.invoke_ms))
 
     @property
     def leaves_open(self) -> bool:
         """Whether a node is likely a loss that somebody would notice, and not sure to be one."""
-        return any(not gain.is_sure and gain.gain_ms < -_WORTH * self.invoke_ms for gain in self.nodes.values())
+        return any(not self.nodes[node].is_sure for node in self._likely)
 
     def shares(self) -> dict[int, float]:
         """What each node has to give, as a part of the original's time."""
