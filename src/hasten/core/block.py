@@ -56,12 +56,12 @@ class Block:
     conditions: Conditions = Conditions()
 
 
-# A core whose twin is busy takes 1.5 to 1.9 times as long; on a core of its own the work takes the same within 5 %.
+# Work takes 1.5 to 1.9 times as long on a core whose second hardware thread (SMT) is busy, else the same within 5 %.
 _SLOWED: Final = 1.25
 
 
 def is_slowed(conditions: Conditions, quickest_us: float) -> bool:
-    """Whether a core was slower than cores of this machine are known to be: somebody else shares it."""
+    """Whether a core was slower than cores of this machine are known to be: it is shared."""
     slowest = conditions.slowest_core_us
     return slowest is not None and slowest > _SLOWED * quickest_us
 

@@ -168,7 +168,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         "The hypervisor gave {share:percent} of the CPU time to other machines.", "Measure again later."
     ),
     SLOWED_CORES: Phrase(
-        "Somebody else shared a core for {share:percent} of the time: another virtual machine, or its twin (SMT).",
+        "A core was slowed for {share:percent} of the time, by another virtual machine or its second thread (SMT).",
         "Several threads are as fast as the slowest core. Measure again later, or compare candidates in one run.",
     ),
     FREQUENCY_CHANGE: Phrase(

@@ -1,8 +1,8 @@
 """How fast the cores are right now: the same small piece of work on all of them at once, by the CPU time that it takes.
 
-A virtual core can share a physical one with another machine of the host, or with its own twin (SMT). Work there takes
-up to 1.8 times as long, for seconds or minutes on end, and no counter of the system shows it. Time slices that other
-programs of this machine take do not count here: they do not slow a core, and `Conditions` has them apart.
+A virtual core can share a physical one with another machine of the host, or with its second hardware thread (SMT).
+Work there takes up to 1.8 times as long, for seconds or minutes on end, and no counter of the system shows it. Time
+slices that other programs of this machine take do not count here: they do not slow a core, and `Conditions` has them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORK: Final = bytes(range(256)) * 512
 def core_times_us() -> tuple[float, ...]:
     """What the work takes on each core that this process may use; nothing where that cannot be told or compared."""
     cores = usable_core_numbers()
-    comparable = hasattr(os, "sched_setaffinity") and hasattr(time, "thread_time_ns") and len(describe_clusters()) == 1
+    comparable = hasattr(os, "sched_setaffinity") and len(describe_clusters()) == 1
     if not comparable or len(cores) > _MOST_CORES:
         return ()
     times: list[float] = []

@@ -73,6 +73,8 @@ class Proof:
     """Each candidate of the chain after the first, against the first."""
     steps: tuple[Step, ...]
     goal: Goal = Goal.LATENCY
+    raced: Levels = field(default_factory=dict)
+    """What the race has seen of the last candidate."""
 
     @property
     def result(self) -> ComparisonResult:
@@ -90,10 +92,11 @@ class Proof:
         """What was measured of each candidate of the chain, by its label."""
         return {link.candidate.label: one for link, one in zip(self.chain, self.measurements, strict=True)}
 
-    def is_last_step_idle(self, raced: Levels) -> bool:
+    @property
+    def is_last_step_idle(self) -> bool:
         """Whether what was changed last brought nothing that anybody would notice; not known where every round took far
         longer than the race."""
-        if len(self.steps) < 2 or is_held_up(self.measurements[-1].samples.levels, raced):
+        if len(self.steps) < 2 or is_held_up(self.measurements[-1].samples.levels, self.raced):
             return False
         last = self.steps[-1]
         return last.ratio > 1 - DEFAULT_MARGIN or (last.ratio > _LIKELY_GAIN and last.ci95[1] >= 1)
@@ -160,7 +163,7 @@ def prove(
     base, *others = measurements
     results = tuple(compared(base, other, schedule.elapsed_s) for other in others)
     steps = [_step(link, *pair, base, goal) for link, pair in zip(chain[1:], pairwise([base, *others]), strict=True)]
-    return Proof(tuple(chain), measurements, results, tuple(steps), goal)
+    return Proof(tuple(chain), measurements, results, tuple(steps), goal, pace.raced)
 
 
 def _is_likely(found: Comparison) -> bool:
@@ -208,8 +211,6 @@ class Confirmation:
     until: float
     """When (of the monotonic clock) the budget ends: no further candidate is confirmed then."""
     proof: Proof | None = None
-    _raced: Levels = field(default_factory=dict)
-    """What the race has seen of the entrant that was proven."""
 
     def choose(self, proof_s: float) -> Entrant:
         """Fastest candidate that passes the reporting part and the confirmation; else the original."""
@@ -312,14 +313,14 @@ class Confirmation:
             search.folder.keep("comparison", entrant.trial.id, proof.result.as_data())
             search.folder.note(remark("tune.not-confirmed", trial=entrant.trial.id, **facts))
             return False
-        self.proof, self._raced = proof, pace.raced
+        self.proof = proof
         search.folder.keep("comparison", "final", proof.result.as_data())
         return True
 
     def _simplest(self, entrant: Entrant) -> Entrant:
         """The entrant, or the one before its last step if that step brought nothing and the simpler one is as right."""
         search, proof = self.search, self.proof
-        if proof is None or entrant is search.candidates.base or not proof.is_last_step_idle(self._raced):
+        if proof is None or entrant is search.candidates.base or not proof.is_last_step_idle:
             return entrant
         simpler = search.candidates.entrants.get(proof.chain[-2].candidate.label)
         if simpler is None or not simpler.trial.may_be_chosen or not search.elimination.fits(simpler):

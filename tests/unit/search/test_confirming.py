@@ -176,8 +176,10 @@ def test_a_proof_that_is_held_up_all_the_time_gets_more_and_leaves_no_step_out(m
     assert not isinstance(usual, Failure)
     assert not isinstance(patient, Failure)
     assert patient.comparison.rounds > usual.comparison.rounds
-    assert not patient.is_last_step_idle(raced)
-    assert patient.is_last_step_idle({1: math.log(0.046)}), "where the race was as slow, the step brings nothing"
+    assert not patient.is_last_step_idle
+    assert replace(patient, raced={1: math.log(0.046)}).is_last_step_idle, (
+        "where the race was as slow, the step brings nothing"
+    )
 
 
 def test_no_further_proof_is_begun_that_the_budget_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
