@@ -81,6 +81,9 @@ def _set_aside(facts: Mapping[str, Any]) -> str:
 PHRASES: Final[dict[str, Phrase]] = {
     "trial.failed": Phrase("{message}"),
     "trial.slower": Phrase(lambda facts: _COSTS_MORE[goal_in(facts)](facts["ratio"], facts["than"])),
+    "trial.overtaken": Phrase(
+        lambda facts: f"It looked no {better_word(facts)} than {facts['than']}. Later rounds show that it is."
+    ),
     "trial.beyond-limit": Phrase(
         lambda facts: (
             f"Its {facts['limit']} of {Goal(facts['limit']).written(facts['value'])} is beyond the limit of"

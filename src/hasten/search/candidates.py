@@ -43,6 +43,7 @@ _MOST_RUNNERS: Final = 14
 # Rounds of the first confirmation have numbers from here on, those of the next from twice that on.
 _CONFIRMATION: Final = 1_000_000
 SLOWER: Final = "trial.slower"
+OVERTAKEN: Final = "trial.overtaken"
 NOT_CONFIRMED: Final = "trial.not-confirmed"
 NO_ANSWER: Final = "trial.no-answer"
 # The goals whose levels a trial keeps; its size is a number of its own.
@@ -312,13 +313,16 @@ class Candidates:
         """Why it dropped out, with the ratio as it is known now; a chosen trial has no reason against itself."""
         if trial.status is Status.CHOSEN:
             return NOTHING
-        than = self.entrants.get(trial.why.facts.get("than", "")) if trial.why.code == SLOWER else None
+        than = self.entrants.get(trial.why.facts.get("than", "")) if trial.why.code in (SLOWER, OVERTAKEN) else None
         if than is None or not trial.levels:
             return trial.why
         by = goal_in(trial.why.facts)
         known = relative(trial.levels_of(by), self.base.trial.levels_of(by))
         ratio = math.exp(known - self.relative(than, by))
-        return slower(ratio, than, by) if math.isfinite(ratio) else trial.why
+        if not math.isfinite(ratio):
+            return trial.why
+        # Rounds of a confirmation may show that it was the other way round.
+        return slower(ratio, than, by) if ratio > 1 else remark(OVERTAKEN, than=than.trial.id, **goal_fact(by))
 
     def drop(self, entrant: Entrant, why: Remark, **changes: Any) -> None:
         """Take an entrant out of the race; what was measured stays."""

@@ -45,9 +45,12 @@ if TYPE_CHECKING:
 # Each candidate that fresh processes do not confirm takes the time of a proof.
 _MOST_UNCONFIRMED: Final = 3
 _SECONDS_EACH: Final = 0.4
+_FEWEST_SECONDS_EACH: Final = 0.15
 _FEWEST: Final = 3
 _FEWEST_IF_LIKELY: Final = 6
 _MOST_ROUNDS: Final = 25
+# Practices whose steps change the plan.
+_OF_PLANS: Final = ("threads", "accelerators")
 _LIKELY_GAIN: Final = 0.97
 # What is less than this is not worth waiting for.
 _WORTH_PATIENCE: Final = 0.99
@@ -141,10 +144,11 @@ def prove(
     candidates = [replace(link.candidate, label=f"step {place}") for place, link in enumerate(chain)]
     rounds = Rounds(target, candidates, crews=crews or goal is Goal.THROUGHPUT)
     schedule = Schedule(pace.seconds, fewest=_FEWEST, most=_MOST_ROUNDS)
+    seconds_each = _seconds_each(pace.seconds, len(chain))
     while schedule.has_round():
         tell(f"round {schedule.rounds + 1}")
         with schedule.round():
-            rounds.run_one(_SECONDS_EACH)
+            rounds.run_one(seconds_each)
         failed = next((track.failure for track in rounds.tracks if track.failure is not None), None)
         if failed is not None:
             return failed
@@ -164,6 +168,12 @@ def prove(
     results = tuple(compared(base, other, schedule.elapsed_s) for other in others)
     steps = [_step(link, *pair, base, goal) for link, pair in zip(chain[1:], pairwise([base, *others]), strict=True)]
     return Proof(tuple(chain), measurements, results, tuple(steps), goal, pace.raced)
+
+
+def _seconds_each(proof_s: float, candidates: int) -> float:
+    """How long each candidate runs in a round. Six rounds are to fit into the time of the proof, and to start a
+    candidate takes about as long as to time it."""
+    return min(_SECONDS_EACH, max(_FEWEST_SECONDS_EACH, proof_s / (2 * candidates * _FEWEST_IF_LIKELY)))
 
 
 def _is_likely(found: Comparison) -> bool:
@@ -211,6 +221,10 @@ class Confirmation:
     until: float
     """When (of the monotonic clock) the budget ends: no further candidate is confirmed then."""
     proof: Proof | None = None
+    _lost_plans: set[Plan] = field(default_factory=set)
+    """Plans with which the original was slower in a proof than without: the race has seen the machine otherwise."""
+    _instead: Entrant | None = None
+    """What was not confirmed, without the plan that lost."""
 
     def choose(self, proof_s: float) -> Entrant:
         """Fastest candidate that passes the reporting part and the confirmation; else the original."""
@@ -224,16 +238,17 @@ class Confirmation:
     def _first_that_stands(self, proof_s: float) -> Entrant:
         search, unconfirmed = self.search, 0
         for _ in range(most_looks(strict=search.settings.strict)):
-            entrant = search.best
-            if entrant is search.candidates.base:
-                # The original needs no proof: that time is for whoever may be faster.
-                entrant = search.elimination.challenger or entrant
+            entrant = self._next()
             if self._keeps_floor(entrant):
                 if self._is_confirmed(entrant, proof_s):
                     return self._simplest(entrant)
                 unconfirmed += 1
+            if unconfirmed == _MOST_UNCONFIRMED:
+                break
+            if self._instead is not None:
+                continue
             # A proof that is cut in half proves nothing, and a whole one would take longer than the budget.
-            if time.monotonic() + proof_s / 2 > self.until or unconfirmed == _MOST_UNCONFIRMED:
+            if time.monotonic() + proof_s / 2 > self.until:
                 break
             until = min(self.until, time.monotonic() + proof_s)
             if entrant.trial.is_refused and search.settings.mix:
@@ -247,6 +262,14 @@ class Confirmation:
         self._keeps_floor(search.candidates.base)
         return search.candidates.base
 
+    def _next(self) -> Entrant:
+        """Who is to be confirmed now."""
+        instead, self._instead = self._instead, None
+        entrant = instead or self.search.best
+        # The original needs no proof: that time is for whoever may be faster.
+        is_base = entrant is self.search.candidates.base
+        return (self.search.elimination.challenger or entrant) if is_base else entrant
+
     def _fastest_as_original(self) -> Entrant | None:
         """The best that computes what the original computes, where that is not the original itself: no look before says
         anything against it."""
@@ -254,7 +277,9 @@ class Confirmation:
         alike = [
             one
             for one in search.candidates.entrants.values()
-            if one.trial.computes_as_original and keeps_numbers(one.trial.plan, base.trial.plan)
+            if one.trial.computes_as_original
+            and keeps_numbers(one.trial.plan, base.trial.plan)
+            and one.trial.plan not in self._lost_plans
         ]
         best = search.elimination.best_of(alike)
         return None if best is base else best
@@ -312,10 +337,23 @@ class Confirmation:
             search.candidates.drop(entrant, remark(NOT_CONFIRMED, **facts), stage=Stage.FINAL)
             search.folder.keep("comparison", entrant.trial.id, proof.result.as_data())
             search.folder.note(remark("tune.not-confirmed", trial=entrant.trial.id, **facts))
+            self._instead = self._without_lost_plan(entrant, proof)
             return False
         self.proof = proof
         search.folder.keep("comparison", "final", proof.result.as_data())
         return True
+
+    def _without_lost_plan(self, entrant: Entrant, proof: Proof) -> Entrant | None:
+        """The same variant as the original runs, where the plan is what lost in the proof and not the variant."""
+        search, base = self.search, self.search.candidates.base.trial.plan
+        lost = any(step.practice in _OF_PLANS and step.verdict is Verdict.SLOWER for step in proof.steps)
+        plan = entrant.trial.plan
+        if not lost or entrant.trial.variant == ORIGINAL or not keeps_numbers(plan, base):
+            return None
+        self._lost_plans.add(plan)
+        instead = search.enter(entrant.trial.variant, base)
+        search.elimination.guard.judge(instead)
+        return instead if instead.trial.may_be_chosen and search.elimination.fits(instead) else None
 
     def _simplest(self, entrant: Entrant) -> Entrant:
         """The entrant, or the one before its last step if that step brought nothing and the simpler one is as right."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hasten.search.folder import SearchFolder
     from hasten.search.settings import SearchSettings
     from hasten.search.variant_store import VariantStore
-    from hasten.targets.client import RunnerClient
+    from hasten.targets.client import LoadReport, RunnerClient
     from hasten.variants.recipes import Kernels
 
 # A plan slower than the best by this factor (a logarithm) with the original is not tried with variants.
@@ -291,6 +291,7 @@ class Search:
         # before rounds for those that are close.
         self.elimination.settle(entrants, self.until, 1)
         entrants += self.kin(self.until)
+        entrants += self._other_threads()
         entrants += self._without_slow_nodes()
         self.elimination.settle(entrants, self.until, FIRST_ROUNDS)
         return entrants
@@ -405,14 +406,53 @@ class Search:
                 if self.candidates.gap(entrant, self.best) > -MARGIN:
                     break
                 for made in self._made(VariantRequest(name), [entrant.trial.plan]):
-                    self.candidates.time_like(made, entrant)
-                    self.elimination.judge_promising([made], until)
                     found.append(made)
+                    if self._runs_alike(made, entrant):
+                        self.candidates.time_like(made, entrant)
+                        self.elimination.judge_promising([made], until)
         return found
+
+    def _runs_alike(self, made: Entrant, timed: Entrant) -> bool:
+        """Whether the engine gives as many operators of both to its delegate. Other numbers may be more than its
+        kernels take: with the smallest squared error, nine convolutions of a model had weights that XNNPACK refuses."""
+        if not made.trial.plan.runs_on_cpu:
+            return True
+        try:
+            placed = [self.load_of(one).placement for one in (made, timed)]
+        except RunnerFailed as failed:
+            self._give_up(made, failed.failure)
+            return False
+        return None in placed or len({(len(one.left), len(one.partitions)) for one in placed if one}) == 1
+
+    def load_of(self, entrant: Entrant) -> LoadReport:
+        """What the engine said when it loaded the entrant's model; asked where no round of this run has."""
+        if entrant.track.loads:
+            return entrant.track.loads[-1]
+
+        def load() -> LoadReport:
+            with self.store.target.start(entrant.candidate.plan) as runner:
+                return runner.load(entrant.candidate.path, entrant.candidate.workload)
+
+        return with_connection(load)
 
     def _keeps_floor_elsewhere(self, trial: Trial) -> bool:
         others = [entrant.trial for entrant in self.candidates.entrants.values()]
         return any(other.variant == trial.variant and other.may_be_chosen for other in others)
+
+    def _other_threads(self) -> list[Entrant]:
+        """The fastest variant with other numbers of threads: those that lost with the original, in the few rounds that
+        it had, may win with this one."""
+        home = numbers_of(self.candidates.base.trial.plan)
+        recipes = [one for one in self.candidates.entrants.values() if self.is_recipe(one.trial)]
+        here = [one for one in recipes if numbers_of(one.trial.plan) == home and not one.trial.is_refused]
+        timed = [one for one in here if self.candidates.is_timed(one)]
+        if not timed or time.monotonic() >= self.until:
+            return []
+        fastest = min(timed, key=self.candidates.order).trial.variant
+        plans = [plan for plan in plans_to_try(self.machine, self.store.candidate.plan) if numbers_of(plan) == home]
+        entrants = [self.enter(fastest, plan) for plan in plans]
+        self.elimination.settle(entrants, self.until, 1)
+        return entrants
 
     def _other_plans(self) -> list[Entrant]:
         """The fastest variant on every plan that it was not on: one that was far off with the original, or refused it,

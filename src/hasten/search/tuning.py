@@ -34,7 +34,6 @@ from hasten.search.mix_stages import MixStages
 from hasten.search.search import Search
 from hasten.search.untried import left_untried, undecided_at_the_end, without_chosen
 from hasten.search.view import document
-from hasten.targets.base import with_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from hasten.search.folder import SearchFolder
     from hasten.search.settings import SearchSettings
     from hasten.search.variant_store import VariantStore
-    from hasten.targets.client import LoadReport
 
     # Files that accompany a bundle, by name: the code and the report.
     Companions = Callable[[Bundle, Session], Mapping[str, str]]
@@ -58,6 +56,9 @@ _SHORTEST_PROOF_S: Final = 6.0
 _REST_SHARE: Final = 0.15
 _SHORT_REST_SHARE: Final = 0.05
 _LONGEST_REST_S: Final = 40.0
+# What the bundle and the report take at the end, of a short budget.
+_WRITING_S: Final = 2.0
+_WRITING_SHARE: Final = 0.1
 _FOR_THE_REST_S: Final = 45.0
 UNREACHABLE: Final = "tune.unreachable"
 # What the race of other models takes, where it is asked for.
@@ -120,7 +121,9 @@ class Tuning:
         """All of it. A best so far is in the folder from the first minute on."""
         began, budget = time.monotonic(), self.budget_s
         proof_s = min(_LONGEST_PROOF_S, budget, max(_SHORTEST_PROOF_S, _PROOF_SHARE * budget))
-        rest_s = min(_LONGEST_REST_S, (_REST_SHARE if self.settings.extras else _SHORT_REST_SHARE) * budget)
+        writing_s = min(_WRITING_S, _WRITING_SHARE * budget)
+        rest_share = _REST_SHARE if self.settings.extras else _SHORT_REST_SHARE
+        rest_s = min(_LONGEST_REST_S, max(writing_s, rest_share * budget))
         also_s = min(_LONGEST_ALSO_S, _ALSO_SHARE * budget) if self.settings.also else 0.0
         until = began + max(budget - proof_s - rest_s - also_s, 0.3 * budget)
         search = Search(self.store, budget, until, self.progress, began, on_best=self._save_best)
@@ -143,7 +146,7 @@ class Tuning:
         mixes.refit_head()
         search.judge_last(search.until + rest_s / 2)
         search.skipped += undecided_at_the_end(search)
-        self._confirmation = Confirmation(search, began + budget)
+        self._confirmation = Confirmation(search, began + budget - writing_s)
         self._chosen = self._confirmation.choose(proof_s)
         search.skipped = without_chosen(search.skipped, self._chosen.trial.id)
         self._show()
@@ -270,21 +273,12 @@ class Tuning:
                 search.tell(f"{entrant.trial.id} on the reporting part of the data")
                 search.elimination.guard.report(entrant, choosing=False)
 
-    def _load_of(self, entrant: Entrant) -> LoadReport:
-        """What the engine said when it loaded the entrant's model; asked again after a --resume."""
-        if entrant.track.loads:
-            return entrant.track.loads[-1]
-
-        def load() -> LoadReport:
-            with self.store.target.start(entrant.candidate.plan) as runner:
-                return runner.load(entrant.candidate.path, entrant.candidate.workload)
-
-        return with_connection(load)
-
     def _write_bundle(self, entrant: Entrant, found: TuneFound) -> Bundle:
         candidate, data = entrant.candidate, self.store.data
         preprocess = data.preprocess.describe()
-        inputs, outputs = bundle_tensors(read_graph(candidate.path), candidate.workload, self._load_of(entrant))
+        inputs, outputs = bundle_tensors(
+            read_graph(candidate.path), candidate.workload, self._running().load_of(entrant)
+        )
         bundle = Bundle(
             self.folder.path,
             plan=candidate.plan,

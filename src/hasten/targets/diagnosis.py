@@ -133,6 +133,13 @@ RULES: Final = (
         "LiteRT's GPU accelerator has no profiler.",
         "Time the whole model with hasten bench; see which operators the GPU takes with hasten accelerators.",
     ),
+    # The compiler of an accelerator loses what makes a tensor sparse; the file is sound, and the CPU runs it.
+    Rule(
+        r"Sparsity tensors may not yet be fully supported[\s\S]*Applying plugin[\s\S]*is invalidly specified in schema",
+        "accelerator",
+        "The accelerator takes no sparse tensors, and the weights of this model are sparse.",
+        "Use the CPU, or a model with dense weights.",
+    ),
     Rule(
         r"Tensor (?P<tensor>\d+) is invalidly specified in schema",
         "model",

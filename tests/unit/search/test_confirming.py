@@ -14,11 +14,14 @@ from simulated import Behaviour, SimulatedTarget, candidate, install_clock
 from hasten.core.comparison import Verdict
 from hasten.core.failure import Failure
 from hasten.core.floor import MOST_LOOKS, MOST_STRICT_LOOKS
+from hasten.core.goal import Goal
 from hasten.core.plan import Plan
 from hasten.core.trial import ORIGINAL, Trial
-from hasten.search.candidates import Candidates, Entrant
+from hasten.evaluate.trial_words import why_words
+from hasten.search.candidates import Candidates, Entrant, slower
 from hasten.search.confirming import Confirmation, Link, Pace, prove
 from hasten.search.folder import QUANTIZE, SearchFolder
+from tests.unit.search.simulated_race import KEPT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,9 +72,9 @@ class Choices(Confirmation):
         return None
 
 
-def entered(candidates: Candidates, name: str) -> Entrant:
-    trial = Trial(name)
-    return candidates.enter(trial, replace(candidate(name), label=trial.id))
+def entered(candidates: Candidates, name: str, plan: Plan = Plan()) -> Entrant:
+    trial = Trial(name, plan)
+    return candidates.enter(trial, replace(candidate(name, plan), label=trial.id))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -189,3 +192,93 @@ def test_no_further_proof_is_begun_that_the_budget_does_not_hold(monkeypatch: py
         choices.until = left_s
         choices.chosen()
         assert sum(name != ORIGINAL for name in choices.tried) == proofs
+
+
+def test_a_short_proof_has_short_rounds_so_that_six_of_them_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six rounds of three candidates took 11 s at the end of a budget of 25 s."""
+    behaviours = {ORIGINAL: Behaviour(0.5), "halfway": Behaviour(0.5), "fast": Behaviour(0.49)}
+    links = [Link(candidate(name)) for name in behaviours]
+    took = []
+    for seconds in (6.0, 25.0):
+        clock = install_clock(monkeypatch)
+        target, begin = SimulatedTarget(clock, behaviours), clock.now
+        proof = prove(target, links, Pace(seconds), lambda text: None)
+        assert not isinstance(proof, Failure)
+        took.append((clock.now - begin) / proof.result.comparison.rounds)
+    assert took[0] < 0.75 * took[1]
+
+
+class WithoutPlan(Confirmation):
+    """A confirmation of a race in which two threads won, on a machine where they lose by now."""
+
+    def __init__(self, target: SimulatedTarget, candidates: Candidates, folder: SearchFolder) -> None:
+        self.asked = list[str]()
+        guard = SimpleNamespace(judge=lambda entrant: candidates.update(entrant, **KEPT))
+        elimination = SimpleNamespace(
+            guard=guard, fits=lambda entrant: True, best_of=lambda entrants: entrants[0], revive=lambda until: None
+        )
+        store = SimpleNamespace(target=target, candidate_of=self._candidate_of, variant=Trial, original=ORIGINAL)
+        settings = SimpleNamespace(
+            strict=False, mix=False, goal=Goal.LATENCY, measures_throughput=False, limit=SimpleNamespace(asked={})
+        )
+        search = SimpleNamespace(
+            candidates=candidates,
+            elimination=elimination,
+            store=store,
+            settings=settings,
+            folder=folder,
+            has_data=False,
+            tell=lambda text: None,
+            enter=lambda variant, plan: entered(candidates, variant, plan),
+            best=entered(candidates, "int8", Plan(threads=2)),
+        )
+        super().__init__(cast("Any", search), -math.inf)
+
+    def _candidate_of(self, variant: Trial | str, plan: Plan, label: str) -> Any:
+        name = variant if isinstance(variant, str) else variant.variant
+        return replace(candidate(f"{name} {plan.threads}", plan), label=label)
+
+    def _is_confirmed(self, entrant: Entrant, seconds: float) -> bool:
+        self.asked.append(entrant.trial.id)
+        return super()._is_confirmed(entrant, seconds)
+
+
+def test_what_two_threads_lose_is_left_out_and_not_what_int8_brings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host had moved the cores apart since the race: the answer was the original, 1.6 times as slow as int8."""
+    behaviours = {
+        f"{ORIGINAL} 1": Behaviour(0.206),
+        f"{ORIGINAL} 2": Behaviour(0.228),
+        "int8 2": Behaviour(0.215),
+        "int8 1": Behaviour(0.127),
+    }
+    target = SimulatedTarget(install_clock(monkeypatch), behaviours)
+    candidates, folder = begun(target, tmp_path, monkeypatch)
+    confirmation = WithoutPlan(target, candidates, folder)
+    chosen = confirmation._first_that_stands(6.0)
+    folder.close()
+    assert confirmation.asked == ["int8@cpu, 2 threads", "int8@cpu, 1 thread"]
+    assert chosen.trial.id == "int8@cpu, 1 thread"
+    assert confirmation.proof is not None
+    assert confirmation.proof.comparison.verdict is Verdict.FASTER
+
+
+def test_a_reason_that_later_rounds_turn_round_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page said of the NPU that it takes -32 % longer than another."""
+    behaviours = {ORIGINAL: Behaviour(1.0), "npu": Behaviour(0.75), "threads": Behaviour(0.6)}
+    target = SimulatedTarget(install_clock(monkeypatch), behaviours)
+    candidates, folder = begun(target, tmp_path, monkeypatch)
+    npu, threads = (entered(candidates, name) for name in ("npu", "threads"))
+    for _ in range(3):
+        candidates.run_round([npu, threads], 0.1)
+    candidates.drop(npu, slower(1.25, threads))
+    candidates.refresh()
+    assert why_words(npu.trial.why).startswith("It takes 25 % longer than")
+    target.behaviours = {**behaviours, "threads": Behaviour(1.1)}
+    proof = prove(target, [Link(one.candidate) for one in (candidates.base, threads)], Pace(6.0), lambda text: None)
+    assert not isinstance(proof, Failure)
+    candidates.adopt(proof.measured())
+    folder.close()
+    assert npu.trial.why.code == "trial.overtaken"
+    assert why_words(npu.trial.why) == f"It looked no faster than {threads.trial.id}. Later rounds show that it is."

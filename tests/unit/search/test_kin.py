@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from hasten.core.limits import Limit
+from hasten.core.placement import Placement
 from hasten.core.plan import Plan
 from hasten.core.trial import ORIGINAL, Purpose
 from hasten.measure.rounds import no_progress
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from hasten.search.candidates import Entrant
     from hasten.search.floor_guard import Guard
     from hasten.search.variant_store import VariantRequest, VariantStore
+    from hasten.targets.client import LoadReport
 
 TRUTHS = (
     Truth(ORIGINAL, 1.0),
@@ -55,8 +57,20 @@ class Racing(SimulatedCandidates):
 class MadeUpSearch(Search):
     """Variants are made by naming them."""
 
+    partly_delegated: tuple[str, ...] = ()
+    """Those of which the delegate refuses nodes."""
+    entered: list[tuple[str, Plan]] = field(default_factory=list)
+
+    def enter(self, variant: str, plan: Plan) -> Entrant:
+        self.entered.append((variant, plan))
+        return cast("Racing", self.candidates).entrant(variant)
+
     def _made(self, request: VariantRequest, plans: Sequence[Plan]) -> list[Entrant]:
         return [cast("Racing", self.candidates).entrant(request.recipe) for _ in plans]
+
+    def load_of(self, entrant: Entrant) -> LoadReport:
+        left = ((0, 3), (0, 4)) if entrant.trial.variant in self.partly_delegated else ()
+        return cast("LoadReport", SimpleNamespace(placement=Placement((), left)))
 
 
 def searched(first: Sequence[str], truths: Sequence[Truth] = TRUTHS) -> tuple[MadeUpSearch, TrueGuard]:
@@ -83,6 +97,17 @@ def test_the_like_of_a_fast_one_that_broke_the_floor_are_judged_by_its_times() -
     assert guard.judged[-2:] == ["static_int8_corrected", "static_int8_min_max"], "the first that holds ends it"
     assert search.best.trial.variant == "static_int8_min_max"
     assert search.best.trial.timed_as == f"static_int8@{Plan().describe()}"
+
+
+def test_one_that_the_delegate_takes_less_of_gets_no_times_of_another() -> None:
+    """Nine convolutions of a variant were left to built-in kernels, and it led a race by the times of its like."""
+    search, guard = searched(["static_int8", "dynamic_int8"])
+    search.partly_delegated = ("static_int8_min_max",)
+    found = {entrant.trial.variant: entrant for entrant in search.kin(FAR)}
+    assert "static_int8_min_max" in found
+    assert not search.candidates.is_timed(found["static_int8_min_max"]), "it is left for a round of its own"
+    assert "static_int8_min_max" not in guard.judged
+    assert search.best.trial.variant == "static_int8_octav"
 
 
 def test_a_slow_one_that_broke_the_floor_has_no_like_to_try() -> None:
@@ -159,3 +184,14 @@ def test_a_short_time_gets_a_short_profile_and_a_shorter_one_none() -> None:
         search._without_slow_nodes()
     assert [seconds for _, seconds in profiled] == [pytest.approx(1.8, abs=0.2), 6.0]
     assert [one.code for one in search.skipped] == ["untried.slow-nodes"]
+
+
+def test_the_fastest_variant_meets_every_number_of_threads_before_its_slow_nodes_are_looked_for() -> None:
+    """Two threads had lost with the original in both of its rounds, and int8 never ran with them."""
+    search, _ = searched(["static_int8"], (Truth(ORIGINAL, 1.0), Truth("static_int8", 0.4)))
+    search.machine = cast("Any", SimpleNamespace(cores=4))
+    cast("Any", search.store).candidate = SimpleNamespace(plan=Plan())
+    search._other_threads()
+    assert search.entered == [("static_int8", Plan(threads=count)) for count in (1, 2, 3, 4)]
+    search.until = -math.inf
+    assert search._other_threads() == []

@@ -53,6 +53,14 @@ NODE = """\
 ERROR: [error_reporter.cc:27] tflite/kernels/concatenation.cc:158 t->dims->data[d] != t0->dims->data[d] (3 != 4)
 ERROR: [error_reporter.cc:27] Node number 7 (CONCATENATION) failed to prepare."""
 
+DAMAGED = """\
+ERROR: [error_reporter.cc:27] tflite/core/subgraph.cc:1965 required_bytes <= bytes was not true.
+ERROR: [error_reporter.cc:27] Tensor 3 is invalidly specified in schema."""
+SPARSE = f"""\
+WARNING: [model_load.cc:329] Sparsity tensors may not yet be fully supported.
+WARNING: [compiler_plugin.cc:955] Applying plugin with unknown SDK version
+{DAMAGED}"""
+
 
 @pytest.mark.parametrize(
     ("log", "kind", "beginning", "end"),
@@ -73,6 +81,8 @@ ERROR: [error_reporter.cc:27] Node number 7 (CONCATENATION) failed to prepare.""
         (GPU_LIST, "accelerator", "The GPU takes none of the model's operators: RESHAPE: T", "x; CAST: Not supported."),
         (NPU_LIBRARY, "accelerator", "The NPU accelerator needs OpenVINO's libopenvino.so.2631", "not installed."),
         (NPU, "accelerator", "LiteRT's NPU library does not load: ", "kLiteRtStatusErrorNotFound."),
+        (DAMAGED, "model", "The file is damaged: the data of tensor 3", "its shape and type."),
+        (SPARSE, "accelerator", "The accelerator takes no sparse tensors", "this model are sparse."),
         (NODE, "engine", "Operator CONCATENATION (node 7) failed to prepare: tflite/", "(3 != 4)."),
     ],
 )
