@@ -11,8 +11,11 @@ within 1 % with the default budget. The estimates decide; where the interval of 
 could decide otherwise, the model is marked as unsure. A negative regret is a choice that beats every cell: a mix, or
 noise. Seven models: on an eighth alike, a choice this far from the best would be a surprise, but no more than that.
 
+How far apart the cores are stands beside it (`benchmarks.core_distance`): a host that moves them between a tuning and
+its comparison changes what is best.
+
 Each model is saved as it ends. A new start with the same code goes on where the last one stopped. A model takes about
-seven minutes on a quiet machine of two cores, the seven about 50.
+seven minutes on a quiet machine of two cores, the seven about 55.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.cases import CASES, Case, data_of
 from benchmarks.common import Models
+from benchmarks.core_distance import round_trip_ns
 from benchmarks.exhaustive import MAX_DROP, Grid
 from hasten.api import Effort, SearchSettings, compare, document, tune
 from hasten.core.errors import HastenError
@@ -146,8 +150,10 @@ def _against_grid(model: Path, data: Data, place: Path, arguments: argparse.Name
     begin = time.monotonic()
     cell = grid.run()
     grid_s = time.monotonic() - begin
+    apart_ns = {"after the grid": round_trip_ns()}
     best: Choice = (cell.id, cell.candidate.path, cell.candidate.plan)
     short, seconds = _tuned(model, data, place / "short", _BUDGET_SHARE * grid_s)
+    apart_ns["after the short tuning"] = round_trip_ns()
     figures: dict[str, Any] = {
         "grid_best": cell.id,
         "tune_chose": short[0],
@@ -160,12 +166,14 @@ def _against_grid(model: Path, data: Data, place: Path, arguments: argparse.Name
     }
     if arguments.budget:
         longer, seconds = _tuned(model, data, place / "default", arguments.budget)
+        apart_ns["after the default tuning"] = round_trip_ns()
         found = regret_of(best, longer, REGRET_BY_DEFAULT)
         figures |= {"default_chose": longer[0], "default_seconds": round(seconds, 1)}
         figures |= {f"default_{key}": value for key, value in found.items()}
         if beats_every_cell(longer[0], found, [one.id for one in grid.cells]):
             best = longer
     figures |= {"measured_by": best[0], **regret_of(best, short, REGRET), "plan": asdict(short[2])}
+    figures["cores_apart_ns"] = {**apart_ns, "at the end": round_trip_ns()}
     return figures | {"finals_ms": grid.finals, "cells_ms": {one.id: one.as_data() for one in grid.cells}}
 
 

@@ -2,8 +2,11 @@
 
 Wanted: on the embedded model and the six real ones every choice is the first one, or what `compare` calls the same as
 the first one; where it is undecided, `compare` gets four times as long. A tuning that chose something else every third
-time would be caught in four of five cases. Each model is saved as it ends; a new start with the same code goes on.
-About three minutes a model with the defaults, 25 in all.
+time would be caught in four of five cases. How far apart the cores are before and after each tuning stands beside it
+(`benchmarks.core_distance`): two threads are worth less where a host has moved them apart.
+
+Each model is saved as it ends; a new start with the same code goes on. About three minutes a model with the defaults,
+25 in all.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Any, Final
 
 from benchmarks.cases import CASES, Case, data_of
 from benchmarks.common import Models
+from benchmarks.core_distance import round_trip_ns
 from hasten.api import Effort, SearchSettings, compare, document, tune
 from hasten.core.comparison import Verdict
 from hasten.core.plan import Plan, plan_from_mapping
@@ -47,15 +51,16 @@ def _examined(case: Case, budget_s: float) -> dict[str, Any]:
         place = Path(folder)
         data = data_of(case, place / "data")
         settings, effort = SearchSettings(extras=False), Effort(budget_s)
-        found = [
-            tune(case.model, place / f"run{number}", data=data, settings=settings, effort=effort)
-            for number in range(_RUNS)
-        ]
+        found, apart_ns = [], [round_trip_ns()]
+        for number in range(_RUNS):
+            found.append(tune(case.model, place / f"run{number}", data=data, settings=settings, effort=effort))
+            apart_ns.append(round_trip_ns())
         choices = [_choice(document(entry)["best"]) for entry in found]
         verdicts = [_against(choices[0], choice) for choice in choices[1:]]
     figures = {
         "choices": [entry.best.id for entry in found],
         "against_the_first": verdicts,
+        "cores_apart_ns": apart_ns,
         "reached": is_reached(verdicts),
     }
     print(f"{case.name}: {figures}", flush=True)

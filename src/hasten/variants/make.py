@@ -28,6 +28,7 @@ from hasten.variants.check import (
     left_in_float,
     same_nodes,
 )
+from hasten.variants.empty_channels import keep_biases
 from hasten.variants.io_types import FLOAT_IO, IoTypes, check_types
 from hasten.variants.prepare import prepare
 from hasten.variants.quantizer import Order
@@ -36,7 +37,7 @@ from hasten.variants.selection import ALL_NODES, NodeChoice, Selection, select
 from hasten.variants.sequential_correction import correct_in_order
 from hasten.variants.tensor_tags import TaggedModel, pattern_of
 from hasten.variants.variant import Variant, place_for, weight_shares, zipped_bytes
-from hasten.variants.words import BIASES, STATEFUL
+from hasten.variants.words import BIASES, EMPTY_CHANNELS, STATEFUL
 
 if TYPE_CHECKING:
     import os
@@ -84,7 +85,7 @@ def make_variant(
         made = Path(folder) / "made" / out_path.name
         made.parent.mkdir()
         quantized = tagged.quantized(order, known)
-        corrected = _corrected(tagged, quantized, order, entry, known)
+        corrected = _kept_biases(tagged, quantized, order) + _corrected(tagged, quantized, order, entry, known)
         write_object(quantized, made, model_path)
         variant = read_graph(made)
         check_io_types(graph, variant, entry.key, io_types)
@@ -146,6 +147,12 @@ def _calibration(
     chosen = few_samples(tagged.model, samples) if corrects else ()
     means = channel_means(tagged.model, tagged.raw, entry, chosen) if corrects else {}
     return Calibration(given.sha256, entry.key, recipe.ranges, len(samples), values, means, chosen)
+
+
+def _kept_biases(tagged: TaggedModel, quantized: Any, order: Order) -> list[Remark]:
+    """Keep the biases of channels without weights, which the quantizer loses, and say so."""
+    channels = keep_biases(tagged.model, quantized, order.subgraph) if order.recipe.is_static else 0
+    return [remark(EMPTY_CHANNELS, channels=channels)] if channels else []
 
 
 def _corrected(

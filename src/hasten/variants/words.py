@@ -25,6 +25,7 @@ CALLED_IN_FLOAT: Final = "variants.called-in-float"
 ONE_SAMPLE: Final = "variants.one-sample"
 FIRST_SAMPLE: Final = "variants.first-sample"
 BIASES: Final = "variants.biases"
+EMPTY_CHANNELS: Final = "variants.empty-channels"
 STATEFUL: Final = "variants.stateful"
 INTEGER_WEIGHTS: Final = "variants.integer-weights"
 ZEROS: Final = "variants.zeros"
@@ -80,6 +81,7 @@ PHRASES: Final[dict[str, Phrase]] = {
         "Give more samples, or use static_int8_min_max, which weights all samples equally.",
     ),
     BIASES: Phrase("Corrected the biases of {layers:count layer}."),
+    EMPTY_CHANNELS: Phrase("Kept the biases of {channels:count channel} without weights: the quantizer loses them."),
     STATEFUL: Phrase("The model keeps state from run to run; operators on that state may stay float."),
     INTEGER_WEIGHTS: Phrase("Some weights are already {types:list} and stay unchanged."),
     ZEROS: Phrase("Zeros make the zipped file smaller; LiteRT computes with them as with any other weight."),
