@@ -37,6 +37,8 @@ MOST_ROUNDS: Final = 8
 # Rounds that were held up do not count; a machine that stays busy must not take all the time for one decision.
 _HELD_UP_TOO: Final = 2
 BEYOND_LIMIT: Final = "trial.beyond-limit"
+# What a round can be held up by (a logarithm): half of a core, or cores that a host has moved apart.
+_MAY_BE_HELD_UP: Final = math.log(2.0)
 
 
 @dataclass(slots=True)
@@ -121,6 +123,20 @@ class Elimination:
         """Where nothing keeps the limits: those that miss them by less than the best that is known to be accurate."""
         mark = self._excess(self.best) - MARGIN
         return sorted((one for one in entrants if self._excess(one) < mark), key=self._excess)
+
+    def look_again(self, until: float) -> None:
+        """Another round for those that were refused after a single one and are near the best: nobody times them any
+        more, and a round that the machine held up would decide whether their like are tried."""
+        best = self.best
+        near = [
+            one
+            for one in self.candidates.entrants.values()
+            if one.trial.is_refused and len(one.trial.levels) == 1 and not one.trial.timed_as and self.fits(one)
+        ]
+        near = [one for one in near if -MARGIN <= self.candidates.gap(one, best) < _MAY_BE_HELD_UP]
+        if near and self._has_time(until):
+            nearest = sorted(near, key=self.candidates.order)[: self.candidates.most_at_once]
+            self._round([best, *nearest], _QUICK_SECONDS, "looking again")
 
     def promising_refused(self, by: float) -> list[Entrant]:
         """Entrants that are refused for their accuracy and would be better than the best by the share `by`, the best

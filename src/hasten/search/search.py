@@ -397,6 +397,7 @@ class Search:
         it. A recipe that keeps the floor on another plan is not at fault, and its like would not be better here.
         """
         found: list[Entrant] = []
+        self.elimination.look_again(until)
         for entrant in self.elimination.promising_refused(MARGIN):
             if not self.is_recipe(entrant.trial) or self._keeps_floor_elsewhere(entrant.trial):
                 continue

@@ -18,7 +18,7 @@ from hasten.measure.rounds import no_progress
 from hasten.search.elimination import Elimination
 from hasten.search.search import Search
 from hasten.search.settings import SearchSettings
-from tests.unit.search.simulated_race import FAR, KEPT, SimulatedCandidates, TrueGuard, Truth
+from tests.unit.search.simulated_race import BROKEN, FAR, KEPT, SimulatedCandidates, TrueGuard, Truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,6 +108,25 @@ def test_one_that_the_delegate_takes_less_of_gets_no_times_of_another() -> None:
     assert not search.candidates.is_timed(found["static_int8_min_max"]), "it is left for a round of its own"
     assert "static_int8_min_max" not in guard.judged
     assert search.best.trial.variant == "static_int8_octav"
+
+
+def test_a_refused_one_whose_only_round_was_held_up_gets_another_before_its_like_are_given_up() -> None:
+    """Static int8 took 0.0814 ms in its first round and 0.051 ms else. It was refused after that round, so that nobody
+    timed it again, and dynamic int8 was the answer: 1.35 times as slow as what its like would have been."""
+    search, _ = searched(["dynamic_int8"])
+    candidates = cast("Racing", search.candidates)
+    static = candidates.entrant("static_int8")
+    candidates.run_round([static], 0.1)
+    held_up = {number: level + math.log(2.4) for number, level in static.trial.levels.items()}
+    candidates.update(static, levels=held_up, **BROKEN)
+    assert search.elimination.promising_refused(0.02) == []
+    found = search.kin(FAR)
+    assert len(static.trial.levels) == 2
+    assert [entrant.trial.variant for entrant in found] == ["static_int8_corrected", "static_int8_min_max"]
+    assert search.best.trial.variant == "static_int8_min_max"
+    rounds = candidates.number
+    search.kin(FAR)
+    assert candidates.number == rounds, "it is looked at again once"
 
 
 def test_a_slow_one_that_broke_the_floor_has_no_like_to_try() -> None:
