@@ -48,7 +48,11 @@ def test_another_result_gives_another_table(results: Path) -> None:
 def test_a_miss_is_told(results: Path) -> None:
     assert "at most 1 µs **(missed)**" in _changed(results, "thin", passed=False)
     models = json.loads((results / "grid.json").read_text())["models"]
-    missed = {name: {**found, "reached": name != "06", "unsure": False} for name, found in models.items()}
+    exact = {"regret": 0.0, "regret_ci95": [0.0, 0.0], "default_regret": 0.0, "default_regret_ci95": [0.0, 0.0]}
+    missed = {
+        name: {**found, **exact, "cost": 0.1 if name != "06" else 0.5, "reached": name != "06", "unsure": False}
+        for name, found in models.items()
+    }
     assert "; **missed** on LSTM." in _changed(results, "grid", passed=False, models=missed)
 
 
