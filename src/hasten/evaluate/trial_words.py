@@ -82,7 +82,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "trial.failed": Phrase("{message}"),
     "trial.slower": Phrase(lambda facts: _COSTS_MORE[goal_in(facts)](facts["ratio"], facts["than"])),
     "trial.overtaken": Phrase(
-        lambda facts: f"It looked no {better_word(facts)} than {facts['than']}. Later rounds show that it is."
+        lambda facts: f"It dropped out against {facts['than']}; later rounds leave open which is {better_word(facts)}."
     ),
     "trial.beyond-limit": Phrase(
         lambda facts: (

@@ -321,7 +321,7 @@ class Candidates:
         ratio = math.exp(known - self.relative(than, by))
         if not math.isfinite(ratio):
             return trial.why
-        # Rounds of a confirmation may show that it was the other way round.
+        # Rounds of a confirmation may turn it round; a ratio alone does not show that it is the better one.
         return slower(ratio, than, by) if ratio > 1 else remark(OVERTAKEN, than=than.trial.id, **goal_fact(by))
 
     def drop(self, entrant: Entrant, why: Remark, **changes: Any) -> None:

@@ -219,7 +219,7 @@ class Confirmation:
 
     search: Search
     until: float
-    """When (of the monotonic clock) the budget ends: no further candidate is confirmed then."""
+    """When (of the monotonic clock) the time for proofs ends: no further candidate is confirmed then."""
     proof: Proof | None = None
     _lost_plans: set[Plan] = field(default_factory=set)
     """Plans with which the original was slower in a proof than without: the race has seen the machine otherwise."""

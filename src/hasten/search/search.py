@@ -414,8 +414,7 @@ class Search:
         return found
 
     def _runs_alike(self, made: Entrant, timed: Entrant) -> bool:
-        """Whether the engine gives as many operators of both to its delegate. Other numbers may be more than its
-        kernels take: with the smallest squared error, nine convolutions of a model had weights that XNNPACK refuses."""
+        """Whether the engine gives as many operators of both to its delegate, which may refuse the numbers of one."""
         if not made.trial.plan.runs_on_cpu:
             return True
         try:

@@ -89,17 +89,12 @@ def channel_means(model: Any, raw: bytes, entry: Signature, samples: Samples) ->
 
 def correct_biases(original: Any, quantized: Any, subgraph: int, means: Means) -> int:
     """Correct the biases of a model quantized to int8, in place; returns of how many layers."""
-    before = {layer.weights: layer for layer in layers_of(original, subgraph)} if means else {}
-    corrected = 0
-    for layer in layers_of(quantized, subgraph):
-        source = before.get(layer.weights)
-        tensors = quantized.subgraphs[subgraph].tensors
-        if source is None or not is_int8(tensors, layer):
-            continue
+    tensors, corrected = quantized.subgraphs[subgraph].tensors, 0
+    for layer, source in int8_layers(original, quantized, subgraph) if means else ():
         mean = means.get((source.input, _columns(original, source)))
         if mean is None or not np.isfinite(mean).all():
             continue
-        errors = _real(quantized, subgraph, layer.weights) - _real(original, subgraph, source.weights)
+        errors = real_values(quantized, subgraph, layer.weights) - real_values(original, subgraph, source.weights)
         shift = _shift(layer.kind, errors, mean)
         scales = tensors[layer.input].quantization.scale[0] * np.asarray(tensors[layer.weights].quantization.scale)
         buffer = own_buffer(quantized, tensors[layer.bias])
@@ -155,7 +150,15 @@ def output_columns(model: Any, subgraph: int, layer: Layer) -> int:
     return int(shape[-1] if layer.kind == "DEPTHWISE_CONV_2D" else shape[0])
 
 
-def is_int8(tensors: Any, layer: Layer) -> bool:
+def int8_layers(original: Any, quantized: Any, subgraph: int) -> list[tuple[Layer, Layer]]:
+    """The layers that compute in int8, each with the one of the original that it was made from."""
+    before = {layer.weights: layer for layer in layers_of(original, subgraph)}
+    tensors = quantized.subgraphs[subgraph].tensors
+    layers = [layer for layer in layers_of(quantized, subgraph) if _is_int8(tensors, layer)]
+    return [(layer, before[layer.weights]) for layer in layers if layer.weights in before]
+
+
+def _is_int8(tensors: Any, layer: Layer) -> bool:
     """Whether the layer computes in int8."""
     from ai_edge_litert import schema_py_generated as schema
 
@@ -163,8 +166,8 @@ def is_int8(tensors: Any, layer: Layer) -> bool:
     return types == [schema.TensorType.INT8, schema.TensorType.INT8, schema.TensorType.INT32]
 
 
-def _real(model: Any, subgraph: int, index: int) -> Floats:
-    """Weights as real numbers, whatever they are stored in."""
+def real_values(model: Any, subgraph: int, index: int) -> Floats:
+    """Weights, or float biases, as real numbers, whatever they are stored in."""
     from ai_edge_litert import schema_py_generated as schema
 
     tensor = model.subgraphs[subgraph].tensors[index]

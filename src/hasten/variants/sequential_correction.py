@@ -20,7 +20,7 @@ import numpy as np
 
 from hasten.model.build_bytes import ELEMENT_TYPES, serialized
 from hasten.model.edit.file import constant_bytes, indices_in, operator_number
-from hasten.variants.bias_correction import LARGEST_BIAS, Layer, is_int8, layers_of, output_columns, own_buffer
+from hasten.variants.bias_correction import LARGEST_BIAS, Layer, int8_layers, output_columns, own_buffer
 from hasten.variants.quantizer import MOST_THREADS
 
 if TYPE_CHECKING:
@@ -67,14 +67,10 @@ class _Pass:
         self._model, self._means, self._entry = quantized, means, entry
         self._graph = quantized.subgraphs[entry.subgraph]
         self._inputs = dict(zip(map(int, original.subgraphs[entry.subgraph].inputs), self._graph.inputs, strict=True))
-        known = {layer.weights: layer for layer in layers_of(original, entry.subgraph)}
         self._layers: dict[int, tuple[Layer, Layer, int]] = {}
         """By output: the layer, the one that it was made from, and how many channels that has."""
-        for layer in layers_of(quantized, entry.subgraph):
-            source = known.get(layer.weights)
-            if source is not None and is_int8(self._graph.tensors, layer):
-                columns = output_columns(original, entry.subgraph, source)
-                self._layers[layer.output] = (layer, source, columns)
+        for layer, source in int8_layers(original, quantized, entry.subgraph):
+            self._layers[layer.output] = (layer, source, output_columns(original, entry.subgraph, source))
 
     def run(self, samples: Sequence[Mapping[str, Any]]) -> int:
         """All operators in their order, as long as there are layers left to correct."""

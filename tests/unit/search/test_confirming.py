@@ -281,4 +281,6 @@ def test_a_reason_that_later_rounds_turn_round_says_so(tmp_path: Path, monkeypat
     candidates.adopt(proof.measured())
     folder.close()
     assert npu.trial.why.code == "trial.overtaken"
-    assert why_words(npu.trial.why) == f"It looked no faster than {threads.trial.id}. Later rounds show that it is."
+    assert why_words(npu.trial.why) == (
+        f"It dropped out against {threads.trial.id}; later rounds leave open which is faster."
+    )
