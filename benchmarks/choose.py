@@ -34,7 +34,7 @@ _MOST_SHARE = 0.4
 _MARGIN = 1.03
 _ROUNDS = 8
 # As many blocks of 50 ms as a round of the race has.
-_TURNS = 6
+_SECONDS_EACH = 0.3
 _AT_ONCE = 10
 
 
@@ -98,7 +98,7 @@ def truth(contenders: Sequence[Contender], rounds: int) -> tuple[dict[str, float
     for start in range(0, len(rest), _AT_ONCE):
         group = rest[start : start + _AT_ONCE]
         rivals = [of_candidate(one.candidate) for one in (base, *group)]
-        first, *others = levels_in_rounds(rivals, rounds, _TURNS)
+        first, *others = levels_in_rounds(rivals, rounds, _SECONDS_EACH)
         for one, levels in zip(group, others, strict=True):
             found[one.name] = math.exp(fmean(b - a for a, b in zip(first, levels, strict=True)))
         print(f"truth: {', '.join(f'{one.name} {found[one.name]:.2f}' for one in group)}", flush=True)

@@ -61,7 +61,7 @@ _NEAR: Final = 1.25
 # A rewritten model that is faster by less, variants of it are not either.
 _FASTER: Final = 0.98
 _FINALISTS, _FINAL_NEAR = 6, 1.1
-_FINAL_ROUNDS, _FINAL_TURNS = 5, 5
+_FINAL_ROUNDS, _FINAL_SECONDS = 6, 0.4
 # The first of each kind is profiled: those with the same kernels have the same slow nodes.
 _PROFILED: Final = ("static_int8", "dynamic_int8")
 
@@ -291,7 +291,7 @@ class Grid:
         finalists = finalists_of(self.cells)
         if len(finalists) == 1:
             return finalists[0]
-        levels = levels_in_rounds([of_candidate(one.candidate) for one in finalists], _FINAL_ROUNDS, _FINAL_TURNS)
+        levels = levels_in_rounds([of_candidate(one.candidate) for one in finalists], _FINAL_ROUNDS, _FINAL_SECONDS)
         means = [float(np.mean(found)) for found in levels]
         self.finals = {one.id: math.exp(mean) for one, mean in zip(finalists, means, strict=True)}
         return finalists[int(np.argmin(means))]

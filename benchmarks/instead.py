@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from hasten.search.accuracy import AccuracyJudge
 
 _BUDGET_S = 90.0
-_ROUNDS, _TURNS = 6, 6
+_ROUNDS, _SECONDS_EACH = 6, 0.3
 # Answers of a segmentation are large.
 _CHUNK = 32
 OURS, DEFAULTS, RECIPES, OPENVINO = "hasten", "litert_defaults", "litert_cli", "openvino"
@@ -220,7 +220,7 @@ def _recipes(case: Case, place: Path, data: Data) -> Iterator[tuple[str, Path]]:
 
 def _race(case: Case, rivals: list[Rival]) -> None:
     opened = [_of_peer(case) if rival.candidate is None else of_candidate(rival.candidate) for rival in rivals]
-    for rival, levels in zip(rivals, levels_in_rounds(opened, _ROUNDS, _TURNS), strict=True):
+    for rival, levels in zip(rivals, levels_in_rounds(opened, _ROUNDS, _SECONDS_EACH), strict=True):
         rival.levels = levels
 
 

@@ -1,9 +1,10 @@
-"""Interleaved timing that shares no estimator with hasten: medians of blocks that take turns in fresh processes."""
+"""Interleaved timing that shares no estimator with hasten: medians of ratios within short turns, in fresh processes."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,13 @@ from hasten.measure.warmup import warm_up
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hasten.measure.rounds import Candidate
 
-_BLOCK_SECONDS, _MOST_RUNS = 0.05, 400
+# Neighbors on the host come and go within tenths of a second: rivals whose turns are shorter meet them alike.
+_TURN_SECONDS, _MOST_RUNS = 0.005, 400
+_FEWEST_TURNS = 5
 Timer = Callable[[float], Sequence[float]]
 """Seconds → nanoseconds of the runs in a block of that length."""
 Opened = Callable[[contextlib.ExitStack], Timer]
@@ -34,20 +39,30 @@ def of_candidate(candidate: Candidate) -> Opened:
     return opened
 
 
-def levels_in_rounds(rivals: Sequence[Opened], rounds: int, turns: int) -> list[list[float]]:
+def levels_in_rounds(rivals: Sequence[Opened], rounds: int, seconds_each: float) -> list[list[float]]:
     """For each rival the logarithm of its milliseconds in each round.
 
-    A round has one fresh process a rival; their blocks take turns there and back.
+    A round has one fresh process a rival; they take turns there and back. Levels in a round differ by what the rivals
+    differed by in the middle one of its turns, whatever slowed a turn as a whole.
     """
     found: list[list[float]] = [[] for _ in rivals]
     for _ in range(rounds):
-        with contextlib.ExitStack() as stack:
-            timers = [opened(stack) for opened in rivals]
-            blocks: list[list[float]] = [[] for _ in rivals]
-            for turn in range(turns):
-                order = range(len(rivals)) if turn % 2 == 0 else reversed(range(len(rivals)))
-                for place in order:
-                    blocks[place].append(math.log(float(np.median(timers[place](_BLOCK_SECONDS))) / 1e6))
-        for level, block in zip(found, blocks, strict=True):
-            level.append(float(np.median(block)))
+        turns = _turns(rivals, seconds_each)
+        paces = turns.mean(axis=1)
+        for level, beside in zip(found, np.median(turns - paces[:, None], axis=0), strict=True):
+            level.append(float(np.median(paces) + beside))
     return found
+
+
+def _turns(rivals: Sequence[Opened], seconds_each: float) -> NDArray[np.float64]:
+    """Turns → rivals → the logarithm of the median milliseconds of a run."""
+    turns: list[list[float]] = []
+    with contextlib.ExitStack() as stack:
+        timers = [opened(stack) for opened in rivals]
+        begin = time.monotonic()
+        while len(turns) < _FEWEST_TURNS or time.monotonic() - begin < seconds_each * len(rivals):
+            turn = [0.0] * len(rivals)
+            for place in range(len(rivals)) if len(turns) % 2 == 0 else reversed(range(len(rivals))):
+                turn[place] = math.log(float(np.median(timers[place](_TURN_SECONDS))) / 1e6)
+            turns.append(turn)
+    return np.array(turns)

@@ -55,7 +55,7 @@ _CLOSE: Final = 0.03
 _POWER: Final = 0.9
 _MOST_SECONDS: Final = 20.0
 _BUDGET: Final = "1m"
-_TRUTH_ROUNDS, _TRUTH_TURNS = 12, 6
+_TRUTH_ROUNDS, _TRUTH_SECONDS = 12, 0.3
 # What takes this many times as long as the fastest needs no precise truth: three rounds are enough.
 _FAR: Final = 4.0
 _FEW_ROUNDS: Final = 3
@@ -324,7 +324,7 @@ def _candidate(place: Path, trial: Mapping[str, Any]) -> Candidate | None:
 
 
 def _timed(candidates: Mapping[str, Candidate], rounds: int) -> dict[str, list[float]]:
-    levels = levels_in_rounds([of_candidate(found) for found in candidates.values()], rounds, _TRUTH_TURNS)
+    levels = levels_in_rounds([of_candidate(found) for found in candidates.values()], rounds, _TRUTH_SECONDS)
     return dict(zip(candidates, levels, strict=True))
 
 

@@ -308,7 +308,12 @@ def test_a_runner_holds_one_model_at_a_time(target: Target, write_model: WriteMo
         runner.load(path, Workload())
         with pytest.raises(RunnerFailed, match="has loaded a model already"):
             runner.load(path, Workload())
-        assert len(runner.block(0.0, 1).nanoseconds) == 1
+        block = runner.block(0.0, 1)
+        assert len(block.nanoseconds) == 1
+        longer = runner.more_of(block, 30.0, 2, lead=1)
+        assert longer.nanoseconds[:1] == block.nanoseconds
+        assert len(longer.nanoseconds) == 3
+        assert longer.conditions.wall_seconds > block.conditions.wall_seconds
         runner.unload()
         with pytest.raises(RunnerFailed, match="has not loaded a model"):
             runner.evaluate([bytes(16)])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.machine import Machine
+from hasten.measure.rounds import MOST_RUNS_A_BLOCK
 from hasten.targets.base import Capabilities
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from hasten.core.block import Block
     from hasten.targets.background_load import BackgroundLoad
 
 MACHINE = Machine(
@@ -27,6 +31,25 @@ MACHINE = Machine(
     timer_ns=30,
     load_average=0.1,
 )
+
+
+class FakeTurns:
+    """More of a block, by the blocks of a simulated runner."""
+
+    block: Callable[..., Block]
+
+    def more_of(self, block: Block, seconds: float, most: int, *, lead: int = 0) -> Block:
+        """The block with the runs of another one."""
+        more = self.block(seconds, max(most, MOST_RUNS_A_BLOCK), runner=block.runner, lead=lead)
+        before, after = block.conditions, more.conditions
+        joules = None if before.joules is None or after.joules is None else before.joules + after.joules
+        conditions = replace(
+            after,
+            wall_seconds=before.wall_seconds + after.wall_seconds,
+            cpu_seconds=before.cpu_seconds + after.cpu_seconds,
+            joules=joules,
+        )
+        return replace(block, nanoseconds=block.nanoseconds + more.nanoseconds, conditions=conditions)
 
 
 class FakeTarget:

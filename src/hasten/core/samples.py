@@ -19,6 +19,8 @@ from hasten.core.remark import Remark, remark
 from hasten.core.statistics import Interval, grouped_interval, mean_interval, outlier_share, relative_spread, trend
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 # Where a doubt begins. Each is about twice what a quiet machine shows, so that a doubt means something.
@@ -41,6 +43,7 @@ _PROCESS_SPREAD: Final = 0.05
 # A latency below this number of clock steps is mostly rounding.
 _CLOCK_STEPS: Final = 20
 _FINEST_MS: Final = 1e-6
+_FEWEST_TURNS: Final = 5
 _HELD_BACK_NOW: Final = (1 << len(HELD_BACK)) - 1
 
 
@@ -122,23 +125,38 @@ class Samples:
 
     @cached_property
     def levels(self) -> dict[int, float]:
-        """Round → logarithm of the median of those of its runs that are near its quickest.
+        """Round → logarithm of its milliseconds, at the pace of its quickest turns or runs.
 
         A run that is shorter than a step of the clock is seen as none or as a whole step: then only the mean tells.
         """
-        rounds: dict[int, list[NDArray[np.float64]]] = {}
+        rounds: dict[int, list[Block]] = {}
         for block in self.blocks:
             if len(block.nanoseconds):
-                rounds.setdefault(block.runner, []).append(self._times(block))
+                rounds.setdefault(block.runner, []).append(block)
         return {number: math.log(max(self._level_ms(blocks), _FINEST_MS)) for number, blocks in rounds.items()}
 
-    def _level_ms(self, blocks: list[NDArray[np.float64]]) -> float:
-        below = math.inf if self.every_run else _quick(np.concatenate(blocks))
-        near = [times[times <= below] for times in blocks]
-        level = float(np.median([np.median(times) for times in near if len(times)]))
+    def _level_ms(self, blocks: list[Block]) -> float:
+        """The median of turns, less what slowed both candidates in them, where that is known; else of the runs that are
+        near the quickest."""
+        times = [self._times(block) for block in blocks]
+        paced = [] if self.every_run else [level for block in blocks for level in self._paced_ms(block)]
+        if len(paced) >= _FEWEST_TURNS:
+            level = float(np.median(paced))
+        else:
+            below = math.inf if self.every_run else _quick(np.concatenate(times))
+            near = [found[found <= below] for found in times]
+            level = float(np.median([np.median(found) for found in near if len(found)]))
         if level * 1e6 > self.timer_step_ns * self.scale:
             return level
-        return float(np.concatenate(blocks).mean())
+        return float(np.concatenate(times).mean())
+
+    def _paced_ms(self, block: Block) -> Iterator[float]:
+        """The median of each turn at the pace of the quickest ones."""
+        times, end = self._times(block), 0
+        for turn in block.turns:
+            begin, end = end, end + turn.runs
+            if turn.slowdown is not None and len(times[begin:end]):
+                yield float(np.median(times[begin:end])) * exponential(-turn.slowdown)
 
     @property
     def counted(self) -> int:

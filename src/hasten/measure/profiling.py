@@ -18,7 +18,6 @@ from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.profile import OperatorTime, Peaks, Profile
 from hasten.core.remark import Remark, remark
 from hasten.core.samples import Samples
-from hasten.measure.core_watch import watch_of
 from hasten.measure.profile_mapping import Timed, is_own, map_events, map_rewritten
 from hasten.measure.rounds import BLOCK_SECONDS, MOST_RUNS_A_BLOCK, Candidate, Progress, no_progress
 from hasten.measure.schedule import Schedule
@@ -99,12 +98,10 @@ class Recording:
             profiled.load(candidate.path, candidate.workload, profiling=True)
             warm_up(plain)
             profiled.profile(2)  # the first ones are cold
-            schedule, watch = Schedule(seconds, clock=clock), watch_of(self.target.machine())
+            schedule = Schedule(seconds, clock=clock)
             while schedule.has_round() and len(self._runs) < _MOST_RUNS:
                 with schedule.round():
                     block = plain.block(BLOCK_SECONDS, MOST_RUNS_A_BLOCK, lead=1)
-                    while watch.pauses([block]):
-                        block = plain.block(BLOCK_SECONDS, MOST_RUNS_A_BLOCK, lead=1)
                     in_a_turn = max(1, min(_MOST_RUNS_A_TURN, len(block.nanoseconds)))
                     runs = profiled.profile(in_a_turn + 1)[1:]
                     self._blocks.append(block)

@@ -168,22 +168,38 @@ def keep_to_cores(cores: tuple[int, ...]) -> None:
     os.sched_setaffinity(0, cores)
 
 
+_ADDED_UP: Final = ("wall", "cpu", "switches", "busy", "usable_busy", "stolen", "joules")
+
+
 class ConditionsMeter:
-    """Reads the counters before and after a block; the difference is what went on meanwhile."""
+    """Reads the counters before and after the runs of a block; the difference is what went on meanwhile.
+
+    Where other processes have their turns within a block, the differences of its parts are added up before anything is
+    worked out of them: counters of whole ticks say little about a few milliseconds.
+    """
 
     def __init__(self) -> None:
+        self._spent: dict[str, float | None] = dict.fromkeys(_ADDED_UP, 0.0)
+        self._begin = _counters()
+
+    def go_on(self) -> None:
+        """Begin another part of the block."""
         self._begin = _counters()
 
     def finish(self) -> Conditions:
-        """The conditions since this meter was made."""
-        begin, end = self._begin, _counters()
-        cores, usable = os.cpu_count() or 1, end["usable"]
-        wall, cpu = end["wall"] - begin["wall"], end["cpu"] - begin["cpu"]
+        """End this part: the conditions of all parts so far."""
+        end = _counters()
+        for name, before in self._spent.items():
+            more = _difference(self._begin, end, name)
+            self._spent[name] = None if before is None or more is None else before + more
+        return self._conditions(end["usable"])
+
+    def _conditions(self, usable: int) -> Conditions:
+        cores, spent = os.cpu_count() or 1, self._spent
+        wall, cpu = spent["wall"] or 0.0, spent["cpu"] or 0.0
         if wall <= 0 or cpu > 2 * cores * wall:  # the clock jumped: nothing can be told from it
             return Conditions(cores=os.cpu_count(), frequency_mhz=_frequency_mhz(), temperature_c=_temperature_c())
-        busy, usable_busy = _difference(begin, end, "busy"), _difference(begin, end, "usable_busy")
-        stolen = _difference(begin, end, "stolen")
-        switches = _difference(begin, end, "switches")
+        busy, usable_busy, stolen, switches = (spent[name] for name in ("busy", "usable_busy", "stolen", "switches"))
         return Conditions(
             wall_seconds=wall,
             cpu_seconds=cpu,
@@ -197,7 +213,7 @@ class ConditionsMeter:
             involuntary_switches=None if switches is None else int(switches),
             frequency_mhz=_frequency_mhz(),
             temperature_c=_temperature_c(),
-            joules=_difference(begin, end, "joules"),
+            joules=spent["joules"],
             held_back=_held_back(),
         )
 

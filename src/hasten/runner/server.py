@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -45,6 +45,14 @@ _OUT_OF_MEMORY: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What a block began with, for as long as more of it may follow."""
+
+    core_times_us: tuple[float, ...]
+    meter: ConditionsMeter
+
+
 class Server:
     """Holds the one model and answers what is asked of it."""
 
@@ -54,6 +62,7 @@ class Server:
         self._profiler: Profiler | None = None
         self._copy_ways: CopyWays | None = None
         self._memory = MemoryMeter()
+        self._last_block: _Block | None = None
         self._handlers: dict[str, tuple[str, Callable[[Message], Message]]] = {
             "hello": ("start", self._hello),
             "load": ("load", self._load),
@@ -122,17 +131,20 @@ class Server:
         """Let the model go, so that an evaluation of the next one needs no other process. Timings have fresh ones."""
         self._loaded().close()
         self._model = None
-        self._profiler = self._copy_ways = None
+        self._profiler = self._copy_ways = self._last_block = None
         return Message({})
 
     def _block(self, request: Message) -> Message:
-        model, cores = self._loaded(), core_times_us()
+        """Timed runs: a block, or more of the last one, with the conditions of all of it."""
+        model = self._loaded()
+        if self._last_block is None or not request.body.get("goes_on"):
+            self._last_block = _Block(core_times_us(), ConditionsMeter())
         for _ in range(int(request.body.get("lead", 0))):
             model.run()
-        meter = ConditionsMeter()
+        self._last_block.meter.go_on()
         durations = model.time_runs(float(request.body["seconds"]), int(request.body["most"]))
-        conditions = meter.finish()
-        if cores:
+        conditions = self._last_block.meter.finish()
+        if cores := self._last_block.core_times_us:
             conditions = replace(conditions, quickest_core_us=min(cores), slowest_core_us=max(cores))
         return Message(
             {"conditions": asdict(conditions), "peak_memory_mb": self._memory.peak_mb()}, (durations.tobytes(),)

@@ -135,17 +135,24 @@ class RunnerClient:
 
     def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
         """Time runs until the seconds are over or `most` runs are done, after `lead` runs that do not count."""
-        at = time.monotonic()
-        fields = {"seconds": seconds, "most": most, "lead": lead}
+        return self._timed(Block(runner, time.monotonic(), array("q")), seconds, most, lead, goes_on=False)
+
+    def more_of(self, block: Block, seconds: float, most: int, *, lead: int = 0) -> Block:
+        """The last block with more runs, after other runners had their turns; its conditions are those of all of it."""
+        return self._timed(block, seconds, most, lead, goes_on=True)
+
+    def _timed(self, block: Block, seconds: float, most: int, lead: int, *, goes_on: bool) -> Block:
+        fields = {"seconds": seconds, "most": most, "lead": lead, "goes_on": goes_on}
         reply = self._ask("run", "block", beyond=seconds, most_bytes=_times_bytes(most), **fields)
         with understood("run"):
             told = typed_from_data(_BlockAnswer, reply.body)
             nanoseconds, *_ = _forwards(reply.frames[:1])
         self.peak_memory_mb, conditions = told.peak_memory_mb, told.conditions
         backwards = len(reply.frames[0]) // nanoseconds.itemsize - len(nanoseconds)
+        backwards += block.conditions.clock_backwards or 0
         if backwards:
             conditions = replace(conditions, clock_backwards=backwards)
-        return Block(runner, at, nanoseconds, conditions)
+        return replace(block, nanoseconds=block.nanoseconds + nanoseconds, conditions=conditions)
 
     def profile(self, runs: int) -> list[ProfiledRun]:
         """Profile this number of runs of a model that was loaded for it."""

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tests.unit.fake_target import FakeTarget
+from tests.unit.fake_target import FakeTarget, FakeTurns
 
 from hasten.core.block import Block, Conditions, ProfiledRun, RawEvent
 from hasten.core.failure import Failure, RunnerFailed
@@ -71,7 +71,7 @@ class Behaviour:
     """That of its failures."""
 
 
-class SimulatedRunner(RunnerClient):
+class SimulatedRunner(FakeTurns, RunnerClient):
     """One process."""
 
     def __init__(self, target: SimulatedTarget, plan: Plan) -> None:
@@ -111,13 +111,20 @@ class SimulatedRunner(RunnerClient):
         latency_ms *= float(np.exp(self.target.source.normal(0, self.behaviour.block_noise)))
         runs = max(1, min(most, int(seconds * 1e3 / latency_ms)))
         at, wall = self.target.clock.now, runs * latency_ms / 1e3
-        self.target.clock.now += wall + lead * latency_ms / 1e3
+        self.target.clock.now += wall + lead * latency_ms / 1e3 + self.target.request_seconds
         self.peak_memory_mb = self.behaviour.peak_memory_mb
         times = array("q", [max(1, round(latency_ms * 1e6))] * min(runs, _MOST_KEPT))
         busy = len(times) * latency_ms / 1e3
         joules = None if self.behaviour.watts is None else self.behaviour.watts * busy
         others, cores = self.behaviour.other_cores_busy, self.behaviour.cores
         return Block(runner, at, times, Conditions(wall, busy, others, 0.0, 0, None, None, joules, cores=cores))
+
+    def more_of(self, block: Block, seconds: float, most: int, *, lead: int = 0) -> Block:
+        blocks = self.timed_blocks
+        found = super().more_of(block, seconds, most, lead=lead)
+        self.timed_blocks = blocks
+        self.target.log[-1] = ("more", self.name, self.process)
+        return found
 
     def profile(self, runs: int) -> list[ProfiledRun]:
         self._fail_at("profile")
@@ -146,6 +153,8 @@ class SimulatedTarget(FakeTarget):
     """A place where simulated runners run."""
 
     name = "simulated"
+    request_seconds = 0.0
+    """What a request takes, next to the runs."""
 
     def __init__(self, clock: Clock, behaviours: dict[str, Behaviour] | None = None, seed: int = 0) -> None:
         self.clock = clock
@@ -171,9 +180,9 @@ class SimulatedTarget(FakeTarget):
         self.runners.append(SimulatedRunner(self, plan))
         return self.runners[-1]
 
-    def order_of_blocks(self, process: int) -> str:
-        """The names of the timed blocks of one round, one letter each."""
-        return "".join(name[0] for what, name, number in self.log if what == "block" and number == process)
+    def order_of_turns(self, process: int) -> str:
+        """The names of those whose turns they are in one round, one letter each."""
+        return "".join(name[0] for what, name, number in self.log if what in ("block", "more") and number == process)
 
 
 class _NoLink:

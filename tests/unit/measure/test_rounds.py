@@ -40,15 +40,44 @@ def measured(result: Measurement | Failure) -> Measurement:
     return result
 
 
-def test_blocks_alternate_so_that_a_drift_cancels_out(clock: Clock) -> None:
+def test_turns_alternate_so_that_a_drift_cancels_out(clock: Clock) -> None:
     target = SimulatedTarget(clock)
     run_rounds(target, "ab", count=2)
     for process in (0, 1):
-        order = target.order_of_blocks(process)
+        order = target.order_of_turns(process)
         assert len(order) >= 8
         pairs = [order[i : i + 2] for i in range(0, len(order), 2)]
         assert set(pairs) == {"ab", "ba"}
         assert all(one != other for one, other in itertools.pairwise(pairs))
+
+
+def test_turns_are_short_and_blocks_hold_several_of_them(clock: Clock) -> None:
+    """A core that a neighbor on the host slows for a tenth of a second must not slow one candidate alone."""
+    target = SimulatedTarget(clock, {"a": Behaviour(1.0), "b": Behaviour(1.0)})
+    rounds = run_rounds(target, "ab", count=1, seconds=0.5)
+    turns, blocks = len(target.order_of_turns(0)) / 2, len(rounds.tracks[0].rounds[0])
+    assert turns > 5 * blocks
+    assert all(len(block.nanoseconds) >= 40 for block in rounds.tracks[0].rounds[0][:-1])
+
+
+def test_turns_are_longer_where_requests_take_their_time(clock: Clock) -> None:
+    """Over a network: else most of a round would be spent on waiting for answers."""
+    timed_s = {}
+    for seconds in (0.0, 0.01, 0.1):
+        target = SimulatedTarget(clock, {"a": Behaviour(1.0), "b": Behaviour(1.0)})
+        target.request_seconds = seconds
+        blocks = run_rounds(target, "ab", count=1, seconds=1.0).tracks[0].blocks
+        timed_s[seconds] = sum(block.conditions.wall_seconds for block in blocks)
+        assert max(block.conditions.wall_seconds for block in blocks) <= 0.1
+    assert timed_s[0.0] > 0.8
+    assert timed_s[0.01] > 0.7
+    assert timed_s[0.1] > 0.25
+
+
+def test_who_is_alone_has_no_turns(clock: Clock) -> None:
+    target = SimulatedTarget(clock)
+    run_rounds(target, "a", count=1)
+    assert not any(what == "more" for what, _, _ in target.log)
 
 
 def test_each_round_has_fresh_processes_and_all_of_them_end(clock: Clock) -> None:

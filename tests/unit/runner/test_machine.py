@@ -146,6 +146,18 @@ def test_conditions_are_differences_of_counters(bare: Path) -> None:
     assert (found.temperature_c, found.frequency_mhz) == (41.5, 2400)
 
 
+def test_what_happens_between_the_parts_of_a_block_is_none_of_its_conditions(bare: Path) -> None:
+    counter = bare / "_POWERCAP/intel-rapl:0/energy_uj"
+    write(counter, "1000000\n")
+    meter = machine.ConditionsMeter()
+    write(counter, "2000000\n")
+    assert meter.finish().joules == pytest.approx(1.0)
+    write(counter, "9000000\n")  # drawn by others
+    meter.go_on()
+    write(counter, "9500000\n")
+    assert meter.finish().joules == pytest.approx(1.5)
+
+
 @pytest.mark.parametrize(
     "names", [("package-0", "package-1", "psys"), ("package-0-die-0", "", "psys"), ("", "", "psys")]
 )

@@ -47,6 +47,13 @@ def test_a_steady_clock_leaves_all_runs() -> None:
     assert block.conditions.clock_backwards is None
 
 
+def test_more_of_a_block_follows_its_runs() -> None:
+    runner = client([100, -900, 110])
+    block = runner.more_of(runner.block(1.0, 3, runner=7), 1.0, 3)
+    assert (block.runner, block.nanoseconds.tolist()) == (7, [100, 110, 100, 110])
+    assert block.conditions.clock_backwards == 2
+
+
 def test_a_cycle_is_left_out_as_a_whole() -> None:
     steps, _ = client([1, 2, 3], [4, -5, 6], [7, 8, 9]).copies_block("way", 1.0, 3)
     assert [times.tolist() for times in steps] == [[1, 3], [4, 6], [7, 9]]

@@ -19,7 +19,7 @@ from hasten.model.reader import read_graph
 from hasten.practices.accelerators.run import examine, plans_to_examine
 from hasten.targets.client import LoadReport, RunnerClient, TensorInfo
 from tests.model_builder import ModelBuilder
-from tests.unit.fake_target import MACHINE, FakeTarget
+from tests.unit.fake_target import MACHINE, FakeTarget, FakeTurns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,7 @@ class SimulatedMachine(FakeTarget):
         return self.now
 
 
-class SimulatedRunner(RunnerClient):
+class SimulatedRunner(FakeTurns, RunnerClient):
     def __init__(self, machine: SimulatedMachine, plan: Plan) -> None:
         super().__init__(NoLink(), plan, 1.0)
         self.machine, self.back_name = machine, name_of(plan)

@@ -75,7 +75,7 @@ class Runner(SimulatedRunner):
         return replace(report, first_run_ms=self.behaviour.latency_ms)
 
     def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
-        if len(self.target.log) > self.target.interrupt_after:
+        if sum(what != "more" for what, _, _ in self.target.log) > self.target.interrupt_after:
             raise KeyboardInterrupt
         return super().block(seconds, most, runner=runner, lead=lead)
 

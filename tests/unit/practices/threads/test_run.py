@@ -31,7 +31,7 @@ from hasten.practices.threads.words import condition_words
 from hasten.show.blocks import Chart
 from hasten.show.terminal import terminal_text
 from hasten.targets.client import LoadReport, RunnerClient
-from tests.unit.fake_target import MACHINE, FakeTarget
+from tests.unit.fake_target import MACHINE, FakeTarget, FakeTurns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ class SimulatedLoad:
         self.machine.open_loads -= 1
 
 
-class SimulatedRunner(RunnerClient):
+class SimulatedRunner(FakeTurns, RunnerClient):
     def __init__(self, machine: SimulatedMachine, plan: Plan) -> None:
         super().__init__(_NoLink(), plan, 1.0)
         self.machine = machine
@@ -107,6 +107,11 @@ class SimulatedRunner(RunnerClient):
             raise RunnerFailed(Failure("load", "engine", message))
         self.machine.now += 0.2
         return LoadReport(100.0, {"compile_ms": 100.0}, 9.0, "CompiledModel", self.plan.threads - 1, True, True, (), ())
+
+    def more_of(self, block: Block, seconds: float, most: int, *, lead: int = 0) -> Block:
+        found = super().more_of(block, seconds, most, lead=lead)
+        del self.machine.log[-1]  # no block of its own
+        return found
 
     def block(self, seconds: float, most: int, *, runner: int = 0, lead: int = 0) -> Block:
         machine = self.machine
