@@ -72,7 +72,7 @@ class Runs:
     code: str
     truth_ms: dict[str, float] = field(default_factory=dict)
     truth_spread: float = math.inf
-    """How far apart the rounds of the truth are: the larger spread of the middle half for one and two threads."""
+    """How far apart the rounds of the truth are: the spread of the middle half of two threads' times over one's."""
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     @classmethod
@@ -300,12 +300,13 @@ def _truth(rounds: int) -> tuple[dict[str, float], float]:
         trials = {line["label"]: line["data"] for line in lines if line["data"]["status"] != "failed"}
         opened = {name: _candidate(place, trial) for name, trial in trials.items()}
         candidates = {name: found for name, found in opened.items() if found is not None}
-        levels = _timed(candidates, min(_FEW_ROUNDS, rounds))
-        fastest = min(map(statistics.median, levels.values()))
-        near = [name for name, found in levels.items() if statistics.median(found) <= fastest + math.log(_FAR)]
-        levels |= _timed({name: candidates[name] for name in dict.fromkeys((*near, *_BOTH))}, rounds)
-    found = {name: math.exp(statistics.median(levels[name])) for name in sorted(levels)}
-    spread = round(max(_middle_half(levels[name]) for name in _BOTH), 4)
+        ratios, _ = _timed(candidates, min(_FEW_ROUNDS, rounds))
+        fastest = min(map(statistics.median, ratios.values()))
+        near = [name for name, found in ratios.items() if statistics.median(found) <= fastest + math.log(_FAR)]
+        precise, base = _timed({name: candidates[name] for name in dict.fromkeys((*near, *_BOTH))}, rounds)
+        ratios |= precise
+    found = {name: math.exp(base + statistics.median(ratios[name])) for name in sorted(ratios)}
+    spread = round(max(_middle_half(ratios[name]) for name in _BOTH), 4)
     print("\n".join(f"truth: {name} {ms:.4g} ms" for name, ms in found.items()), f"spread: {spread:.1%}", flush=True)
     return found, spread
 
@@ -323,9 +324,13 @@ def _candidate(place: Path, trial: Mapping[str, Any]) -> Candidate | None:
     return open_model(path, plan_from_mapping(trial["plan"]))[0] if path.is_file() else None
 
 
-def _timed(candidates: Mapping[str, Candidate], rounds: int) -> dict[str, list[float]]:
-    levels = levels_in_rounds([of_candidate(found) for found in candidates.values()], rounds, _TRUTH_SECONDS)
-    return dict(zip(candidates, levels, strict=True))
+def _timed(candidates: Mapping[str, Candidate], rounds: int) -> tuple[dict[str, list[float]], float]:
+    """Of each candidate the logarithms of its times over the base's, by rounds; and the base's own level."""
+    found = levels_in_rounds([of_candidate(found) for found in candidates.values()], rounds, _TRUTH_SECONDS)
+    levels = dict(zip(candidates, found, strict=True))
+    base = levels[_BASE]
+    ratios = {name: [level - at for level, at in zip(of_it, base, strict=True)] for name, of_it in levels.items()}
+    return ratios, statistics.median(base)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def test_a_language_that_cannot_follow_the_plan_is_refused_before_measuring(larg
 def test_odd_models_have_rows_too(tmp_path: Path, content: bytes, refused: dict[str, str]) -> None:
     path = tmp_path / "odd.tflite"
     path.write_bytes(content)
-    found = copies(path, effort=Effort(1.0))  # time for every way, also beside other work
+    found = copies(path, effort=Effort(4.0))  # time for every way, also beside other work on slow cores
     assert reasons_of(found).items() >= refused.items()
     assert {row.key for row in found.rows if row.us is not None} >= {"copying", "views"}
 
