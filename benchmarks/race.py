@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hasten.measure.rounds import Candidate
 
 # Neighbors on the host come and go within tenths of a second: rivals whose turns are shorter meet them alike.
-_TURN_SECONDS, _MOST_RUNS = 0.005, 400
+_TURN_SECONDS, _MOST_RUNS = 0.02, 400
 _FEWEST_TURNS = 5
 Timer = Callable[[float], Sequence[float]]
 """Seconds → nanoseconds of the runs in a block of that length."""

@@ -16,7 +16,7 @@ from hasten.core.errors import ModelError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import FloorState
 from hasten.core.goal import MEASURED, Amount, Goal, goal_fact, goal_in
-from hasten.core.levels import Levels, latency_of, undisturbed
+from hasten.core.levels import Levels, exponential, latency_of, place, undisturbed
 from hasten.core.remark import remark
 from hasten.core.statistics import Interval
 from hasten.core.trial import NOTHING, Stage, Status, status_of, trial_id
@@ -317,12 +317,17 @@ class Candidates:
         if than is None or not trial.levels:
             return trial.why
         by = goal_in(trial.why.facts)
-        known = relative(trial.levels_of(by), self.base.trial.levels_of(by))
-        ratio = math.exp(known - self.relative(than, by))
+        ratio = exponential(self._above_base(trial, by) - self._above_base(than.trial, by))
         if not math.isfinite(ratio):
             return trial.why
         # Rounds of a confirmation may turn it round; a ratio alone does not show that it is the better one.
         return slower(ratio, than, by) if ratio > 1 else remark(OVERTAKEN, than=than.trial.id, **goal_fact(by))
+
+    def _above_base(self, trial: Trial, goal: Goal) -> float:
+        """How far a trial is above the base (a logarithm), by all rounds that the figures shown of it are from."""
+        if trial.id == self.base.trial.id:
+            return 0.0
+        return place(trial.levels_of(goal), self.base.trial.levels_of(goal), anchor=0.0)
 
     def drop(self, entrant: Entrant, why: Remark, **changes: Any) -> None:
         """Take an entrant out of the race; what was measured stays."""

@@ -284,3 +284,24 @@ def test_a_reason_that_later_rounds_turn_round_says_so(tmp_path: Path, monkeypat
     assert why_words(npu.trial.why) == (
         f"It dropped out against {threads.trial.id}; later rounds leave open which is faster."
     )
+
+
+def test_the_ratio_of_a_reason_follows_from_the_latencies_next_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds that held one candidate up do not decide who drops out; the figures that are shown have them all."""
+    behaviours = {ORIGINAL: Behaviour(1.0), "slow": Behaviour(1.6), "fast": Behaviour(0.5)}
+    target = SimulatedTarget(install_clock(monkeypatch), behaviours)
+    candidates, folder = begun(target, tmp_path, monkeypatch)
+    slow, fast = (entered(candidates, name) for name in ("slow", "fast"))
+    candidates.run_round([slow, fast], 0.1)
+    target.behaviours = {**behaviours, "fast": Behaviour(0.8)}
+    for _ in range(2):
+        candidates.run_round([slow, fast], 0.1)
+    candidates.drop(slow, slower(3.2, fast))
+    candidates.refresh()
+    folder.close()
+    assert slow.trial.latency is not None
+    assert fast.trial.latency is not None
+    shown = slow.trial.latency.estimate / fast.trial.latency.estimate
+    assert slow.trial.why.facts["ratio"] == pytest.approx(shown, rel=1e-3)
