@@ -200,9 +200,12 @@ def _compared(what: str, place: Path, truth_ms: Mapping[str, float]) -> dict[str
 
 @contextlib.contextmanager
 def busy_loop() -> Iterator[None]:
-    """A process that keeps one core busy."""
+    """A process that keeps one core busy, and ends with this one, even where that is killed."""
     cores = sorted(os.sched_getaffinity(0))
-    program = f"import os\nos.sched_setaffinity(0, {{{cores[0]}}})\nwhile True:\n    pass"
+    program = (
+        f"import os\nos.sched_setaffinity(0, {{{cores[0]}}})\n"
+        f"while os.getppid() == {os.getpid()}:\n    for _ in range(1_000_000):\n        pass"
+    )
     process = subprocess.Popen([sys.executable, "-c", program])
     try:
         yield
