@@ -33,7 +33,7 @@ _MOST_SECONDS = 180.0
 _MOST_SHARE = 0.4
 _MARGIN = 1.03
 _ROUNDS = 8
-# As many blocks of 50 ms as a round of the race has.
+# As long as each runs in a round of the race.
 _SECONDS_EACH = 0.3
 _AT_ONCE = 10
 

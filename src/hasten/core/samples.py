@@ -43,7 +43,6 @@ _PROCESS_SPREAD: Final = 0.05
 # A latency below this number of clock steps is mostly rounding.
 _CLOCK_STEPS: Final = 20
 _FINEST_MS: Final = 1e-6
-_FEWEST_TURNS: Final = 5
 _HELD_BACK_NOW: Final = (1 << len(HELD_BACK)) - 1
 
 
@@ -140,7 +139,7 @@ class Samples:
         near the quickest."""
         times = [self._times(block) for block in blocks]
         paced = [] if self.every_run else [level for block in blocks for level in self._paced_ms(block)]
-        if len(paced) >= _FEWEST_TURNS:
+        if paced:
             level = float(np.median(paced))
         else:
             below = math.inf if self.every_run else _quick(np.concatenate(times))

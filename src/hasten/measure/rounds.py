@@ -10,7 +10,7 @@ import contextlib
 import math
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from statistics import median
+from statistics import fmean, median, quantiles
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hasten.core import doubts
@@ -21,7 +21,6 @@ from hasten.core.plan import Plan, Workload
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
 from hasten.measure.crew import burst_of, crew_size
-from hasten.measure.pace import slowdowns
 from hasten.measure.schedule import now
 from hasten.measure.warmup import WarmUp, warm_up
 from hasten.targets.base import ATTEMPTS
@@ -45,6 +44,9 @@ _TURN_SECONDS: Final = 0.005
 _REQUESTS_A_TURN: Final = 4
 # Of a model of 2 ms, the second run of a turn took 4 % longer than later ones, the third 0.5 %.
 _FEWEST_RUNS_A_TURN: Final = 3
+_FEWEST_TURNS: Final = 5
+# A session holds thousands of them.
+_SLOWDOWN_DIGITS: Final = 4
 # Enough runs of a tiny model for a firm median; more would only fill the session file.
 MOST_RUNS_A_BLOCK: Final = 400
 
@@ -380,6 +382,21 @@ class _Timed:
             replace(block, turns=tuple(Turn(runs, next(known, None)) for runs in turns))
             for block, turns in zip(self.blocks, self.turns, strict=True)
         ]
+
+
+def slowdowns(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """For each turn that both took, how much longer runs took than in the quickest tenth of these turns (a natural
+    logarithm), by the logarithms of both candidates' times. Nothing where turns are few.
+
+    Another virtual machine on the same physical core slows runs by 1.5 to 1.9 times, for hundredths of a second, again
+    and again. Two candidates whose turns follow each other are slowed alike: the median of their ratios within turns is
+    steady where their times are not. It is that of their levels, once what slowed both is taken out.
+    """
+    paces = [fmean(pair) for pair in zip(first, second, strict=False)]
+    if len(paces) < _FEWEST_TURNS:
+        return []
+    quickest = quantiles(paces, n=10, method="inclusive")[0]
+    return [round(pace - quickest, _SLOWDOWN_DIGITS) for pace in paces]
 
 
 def _is_full(block: Block) -> bool:

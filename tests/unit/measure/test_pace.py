@@ -17,8 +17,7 @@ from hasten.core.codec import from_data, to_data
 from hasten.core.comparison import Verdict, compare_levels
 from hasten.core.plan import Plan
 from hasten.core.samples import Samples
-from hasten.measure.pace import slowdowns
-from hasten.measure.rounds import Rounds
+from hasten.measure.rounds import Rounds, slowdowns
 
 SLOWED = math.log(1.7)
 TURNS = 60
