@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-VERSION: Final = 2
+# 3: a request for runs can go on with the last block (`goes_on`); its conditions are those of the whole block.
+VERSION: Final = 3
 UNLOAD: Final = "unload"
 """The request after which a runner knows of no model: what it wrote before is about another one."""
 _LENGTH: Final = struct.Struct("<Q")
