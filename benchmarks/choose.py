@@ -14,11 +14,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.common import hasten, record
-from benchmarks.race import levels_in_rounds, of_candidate
+from benchmarks.race import levels_in_rounds, of_candidate, usual
 from hasten.practices.choose.candidates import Gathering, on_plan
 from hasten.practices.choose.facts import ChooseRequest
 
@@ -100,7 +100,7 @@ def truth(contenders: Sequence[Contender], rounds: int) -> tuple[dict[str, float
         rivals = [of_candidate(one.candidate) for one in (base, *group)]
         first, *others = levels_in_rounds(rivals, rounds, _SECONDS_EACH)
         for one, levels in zip(group, others, strict=True):
-            found[one.name] = math.exp(fmean(b - a for a, b in zip(first, levels, strict=True)))
+            found[one.name] = math.exp(usual(levels) - usual(first))
         print(f"truth: {', '.join(f'{one.name} {found[one.name]:.2f}' for one in group)}", flush=True)
     return found, time.monotonic() - begin
 

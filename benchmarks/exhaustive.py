@@ -21,9 +21,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from benchmarks.race import levels_in_rounds, of_candidate
+from benchmarks.race import levels_in_rounds, of_candidate, usual
 from hasten.api import SearchSettings
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure
@@ -292,9 +290,8 @@ class Grid:
         if len(finalists) == 1:
             return finalists[0]
         levels = levels_in_rounds([of_candidate(one.candidate) for one in finalists], _FINAL_ROUNDS, _FINAL_SECONDS)
-        means = [float(np.mean(found)) for found in levels]
-        self.finals = {one.id: math.exp(mean) for one, mean in zip(finalists, means, strict=True)}
-        return finalists[int(np.argmin(means))]
+        self.finals = {one.id: math.exp(usual(found)) for one, found in zip(finalists, levels, strict=True)}
+        return min(finalists, key=lambda one: self.finals[one.id])
 
 
 def floor_of(model: Path, data: Data) -> tuple[Floor, AccuracyJudge]:

@@ -38,7 +38,7 @@ from benchmarks import litert_cli
 from benchmarks.cases import CASES, Case, data_of
 from benchmarks.common import Models
 from benchmarks.exhaustive import MAX_DROP, as_trial, floor_of
-from benchmarks.race import levels_in_rounds, of_candidate
+from benchmarks.race import levels_in_rounds, of_candidate, usual
 from hasten.api import Effort, SearchSettings, document, tune
 from hasten.core.comparison import Verdict, compare_rounds
 from hasten.core.failure import RunnerFailed
@@ -157,14 +157,14 @@ def judged(name: str, rivals: list[Rival]) -> dict[str, Any]:
         against = compare_rounds([a - b for a, b in zip(ours.levels, rival.levels, strict=True)])
         rows[rival.name] = {
             "what": rival.what,
-            "median_ms": round(math.exp(float(np.median(rival.levels))), 4),
+            "median_ms": round(math.exp(usual(rival.levels)), 4),
             "keeps_floor": rival.keeps_floor,
             "hasten_ratio": round(against.ratio, 3),
             "ci95": [round(bound, 3) for bound in against.ci95],
             "hasten_is": against.verdict.value,
         }
     kept = [rival for rival in others if rival.keeps_floor and not rival.name.endswith(THREADS)]
-    best = min(kept, key=lambda rival: float(np.mean(rival.levels)))
+    best = min(kept, key=lambda rival: usual(rival.levels))
     reached = rows[best.name]["hasten_is"] != Verdict.SLOWER.value
     told = ", ".join(f"{key} {row['median_ms']} ms" for key, row in rows.items())
     print(f"{name}: {told}; best of the others: {best.name}, {'reached' if reached else 'MISSED'}", flush=True)

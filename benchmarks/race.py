@@ -1,4 +1,4 @@
-"""Interleaved timing that shares no estimator with hasten: medians of ratios within short turns, in fresh processes."""
+"""Interleaved timing that shares no estimator with hasten: the quick end of all runs of a round, in fresh processes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from hasten.measure.warmup import warm_up
 from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hasten.measure.rounds import Candidate
 
 # Neighbors on the host come and go within tenths of a second: rivals whose turns are shorter meet them alike.
 _TURN_SECONDS, _MOST_RUNS = 0.02, 400
 _FEWEST_TURNS = 5
+_QUICK_SHARE = 0.03
 Timer = Callable[[float], Sequence[float]]
 """Seconds → nanoseconds of the runs in a block of that length."""
 Opened = Callable[[contextlib.ExitStack], Timer]
@@ -42,27 +41,30 @@ def of_candidate(candidate: Candidate) -> Opened:
 def levels_in_rounds(rivals: Sequence[Opened], rounds: int, seconds_each: float) -> list[list[float]]:
     """For each rival the logarithm of its milliseconds in each round.
 
-    A round has one fresh process a rival; they take turns there and back. Levels in a round differ by what the rivals
-    differed by in the middle one of its turns, whatever slowed a turn as a whole.
+    A round has one fresh process a rival; they take turns there and back. The quickest runs are those that no neighbor
+    on the host slowed, however few they are: ratios of all runs would be those of slowed cores.
     """
     found: list[list[float]] = [[] for _ in rivals]
     for _ in range(rounds):
-        turns = _turns(rivals, seconds_each)
-        paces = turns.mean(axis=1)
-        for level, beside in zip(found, np.median(turns - paces[:, None], axis=0), strict=True):
-            level.append(float(np.median(paces) + beside))
+        for level, times in zip(found, _round(rivals, seconds_each), strict=True):
+            level.append(math.log(float(np.quantile(times, _QUICK_SHARE)) / 1e6))
     return found
 
 
-def _turns(rivals: Sequence[Opened], seconds_each: float) -> NDArray[np.float64]:
-    """Turns → rivals → the logarithm of the median milliseconds of a run."""
-    turns: list[list[float]] = []
+def usual(levels: Sequence[float]) -> float:
+    """One level for all rounds: the mean of the quicker half, in which neighbors left the rival some free runs."""
+    ordered = sorted(levels)
+    return float(np.mean(ordered[: (len(ordered) + 1) // 2]))
+
+
+def _round(rivals: Sequence[Opened], seconds_each: float) -> list[list[float]]:
+    """Rivals → nanoseconds of their runs."""
+    times: list[list[float]] = [[] for _ in rivals]
     with contextlib.ExitStack() as stack:
         timers = [opened(stack) for opened in rivals]
-        begin = time.monotonic()
-        while len(turns) < _FEWEST_TURNS or time.monotonic() - begin < seconds_each * len(rivals):
-            turn = [0.0] * len(rivals)
-            for place in range(len(rivals)) if len(turns) % 2 == 0 else reversed(range(len(rivals))):
-                turn[place] = math.log(float(np.median(timers[place](_TURN_SECONDS))) / 1e6)
-            turns.append(turn)
-    return np.array(turns)
+        begin, turn = time.monotonic(), 0
+        while turn < _FEWEST_TURNS or time.monotonic() - begin < seconds_each * len(rivals):
+            for place in range(len(rivals)) if turn % 2 == 0 else reversed(range(len(rivals))):
+                times[place] += timers[place](_TURN_SECONDS)
+            turn += 1
+    return times

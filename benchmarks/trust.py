@@ -9,10 +9,10 @@ wrong; 5 % more work is found in at least 18 of 20 comparisons on a quiet machin
   cases; if every tenth were, in 1.5 %.
 - `slower`: a model against one with 5 % more of the same work, 20 times, within 20 s each.
 
-The truth about plans and variants is measured first, on a quiet machine, by medians in interleaved rounds that share no
-estimator with hasten (benchmarks/race.py); rounds more than 3 % apart leave it unknown. A verdict is wrong if it says
-faster or slower where the truth is the contrary or the same, by more than 3 %; between equal models every faster or
-slower is wrong. *Undecided* never is.
+The truth about plans and variants is measured first, on a quiet machine, by the quickest runs of interleaved rounds,
+which share no estimator with hasten (benchmarks/race.py); rounds more than 3 % apart leave it unknown. A verdict is
+wrong if it says faster or slower where the truth is the contrary or the same, by more than 3 %; between equal models
+every faster or slower is wrong. *Undecided* never is.
 
 Each run is saved as it ends. A new start with the same code goes on where the last one stopped; with other code it
 begins anew. `--only PART` (or `PART.quiet`, `PART.loaded`) runs a part; `--times N` asks less. About 80 minutes.
@@ -38,7 +38,7 @@ from tests.example_models import repeated
 
 from benchmarks.common import RESULTS, code_version, hasten, parts_of, record, save_parts
 from benchmarks.consistency import contradictions, session_lines
-from benchmarks.race import levels_in_rounds, of_candidate
+from benchmarks.race import levels_in_rounds, of_candidate, usual
 from hasten.core.plan import plan_from_mapping
 from hasten.demo import MODEL
 from hasten.measure.opening import open_model
@@ -72,7 +72,7 @@ class Runs:
     code: str
     truth_ms: dict[str, float] = field(default_factory=dict)
     truth_spread: float = math.inf
-    """How far apart the rounds of the truth are: the spread of the middle half of two threads' times over one's."""
+    """How far apart the quicker half of the rounds is, for one thread or two: wide where free cores are too rare."""
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     @classmethod
@@ -303,22 +303,20 @@ def _truth(rounds: int) -> tuple[dict[str, float], float]:
         trials = {line["label"]: line["data"] for line in lines if line["data"]["status"] != "failed"}
         opened = {name: _candidate(place, trial) for name, trial in trials.items()}
         candidates = {name: found for name, found in opened.items() if found is not None}
-        ratios, _ = _timed(candidates, min(_FEW_ROUNDS, rounds))
-        fastest = min(map(statistics.median, ratios.values()))
-        near = [name for name, found in ratios.items() if statistics.median(found) <= fastest + math.log(_FAR)]
-        precise, base = _timed({name: candidates[name] for name in dict.fromkeys((*near, *_BOTH))}, rounds)
-        ratios |= precise
-    found = {name: math.exp(base + statistics.median(ratios[name])) for name in sorted(ratios)}
-    spread = round(max(_middle_half(ratios[name]) for name in _BOTH), 4)
+        levels = _timed(candidates, min(_FEW_ROUNDS, rounds))
+        fastest = min(map(usual, levels.values()))
+        near = [name for name, found in levels.items() if usual(found) <= fastest + math.log(_FAR)]
+        levels |= _timed({name: candidates[name] for name in dict.fromkeys((*near, *_BOTH))}, rounds)
+    found = {name: math.exp(usual(levels[name])) for name in sorted(levels)}
+    spread = round(max(spread_of(levels[name]) for name in _BOTH), 4)
     print("\n".join(f"truth: {name} {ms:.4g} ms" for name, ms in found.items()), f"spread: {spread:.1%}", flush=True)
     return found, spread
 
 
-def _middle_half(levels: Sequence[float]) -> float:
-    if len(levels) < 2:
-        return math.inf
-    low, _, high = statistics.quantiles(levels, n=4, method="inclusive")
-    return math.expm1(high - low)
+def spread_of(levels: Sequence[float]) -> float:
+    """How far apart the quicker half of the rounds is."""
+    quicker = sorted(levels)[: (len(levels) + 1) // 2]
+    return math.expm1(quicker[-1] - quicker[0]) if len(quicker) > 1 else math.inf
 
 
 def _candidate(place: Path, trial: Mapping[str, Any]) -> Candidate | None:
@@ -327,13 +325,10 @@ def _candidate(place: Path, trial: Mapping[str, Any]) -> Candidate | None:
     return open_model(path, plan_from_mapping(trial["plan"]))[0] if path.is_file() else None
 
 
-def _timed(candidates: Mapping[str, Candidate], rounds: int) -> tuple[dict[str, list[float]], float]:
-    """Of each candidate the logarithms of its times over the base's, by rounds; and the base's own level."""
+def _timed(candidates: Mapping[str, Candidate], rounds: int) -> dict[str, list[float]]:
+    """Of each candidate the logarithms of its times, by rounds."""
     found = levels_in_rounds([of_candidate(found) for found in candidates.values()], rounds, _TRUTH_SECONDS)
-    levels = dict(zip(candidates, found, strict=True))
-    base = levels[_BASE]
-    ratios = {name: [level - at for level, at in zip(of_it, base, strict=True)] for name, of_it in levels.items()}
-    return ratios, statistics.median(base)
+    return dict(zip(candidates, found, strict=True))
 
 
 if __name__ == "__main__":

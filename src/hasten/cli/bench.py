@@ -1,6 +1,7 @@
 """Time a model on a plan, in fresh processes, each warmed up until its latency is steady.
 
-The latency is the median of undisturbed runs: those within 15 % of the fastest tenth. p95 includes all runs.
+The latency is the median of undisturbed runs: those within 15 % of the fastest tenth. If the cores are shared for most
+of the time, it is the median of the few runs that had a core of their own. p95 includes all runs.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Compare the latency of two models or plans: blocks of both alternate, in pairs of fresh processes, until the verdict
-is certain (99 %) or the time is up.
+"""Compare the latency of two models or plans: both take turns, in pairs of fresh processes, until the verdict is
+certain (99 %) or the time is up.
 
 The ratio is the latency of B divided by that of A: at 0.8, B takes 80 % of the time.
 """

@@ -45,16 +45,6 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """Runs of a block with nobody else's in between."""
-
-    runs: int
-    slowdown: float | None = None
-    """How much longer runs of both candidates took in this turn than in the quickest tenth of the round's turns (a
-    natural logarithm). None where that is not known."""
-
-
-@dataclass(frozen=True, slots=True)
 class Block:
     """Runs timed in one process: one after the other, or in turns with other candidates."""
 
@@ -64,11 +54,8 @@ class Block:
     """When it began, on the measuring side's clock."""
     nanoseconds: array[int]
     conditions: Conditions = Conditions()
-    turns: tuple[Turn, ...] = ()
-    """The turns of these runs, in their order, where two candidates that are slowed alike shared a round."""
 
 
-_LARGEST_SLOWDOWN: Final = 50.0
 # Work takes 1.5 to 1.9 times as long on a core whose second hardware thread (SMT) is busy, else the same within 5 %.
 _SLOWED: Final = 1.25
 
@@ -140,7 +127,6 @@ def _block_data(block: Block) -> dict[str, Any]:
         "at_seconds": round(block.at_seconds, 3),
         "nanoseconds": list(block.nanoseconds),
         "conditions": {name: value for name, value in conditions.items() if value is not None},
-        **({"turns": [[turn.runs, turn.slowdown] for turn in block.turns]} if block.turns else {}),
     }
 
 
@@ -151,16 +137,7 @@ def _block_from_data(data: dict[str, Any]) -> Block:
             raise ValueError(f"a block of runs holds {reprlib.repr(number)} in place of a number")
     # A later release may know more of the conditions.
     known = {item.name: conditions[item.name] for item in fields(Conditions) if item.name in conditions}
-    turns = tuple(_turn_from_data(turn) for turn in data.get("turns", ()))
-    return Block(data["runner"], data["at_seconds"], array("q", data["nanoseconds"]), Conditions(**known), turns)
-
-
-def _turn_from_data(data: Any) -> Turn:
-    runs, slowdown = data
-    told = slowdown is None or (isinstance(slowdown, int | float) and abs(slowdown) <= _LARGEST_SLOWDOWN)
-    if not isinstance(runs, int) or runs < 0 or not told:
-        raise ValueError(f"a turn of runs holds {reprlib.repr(data)} in place of numbers")
-    return Turn(runs, slowdown)
+    return Block(data["runner"], data["at_seconds"], array("q", data["nanoseconds"]), Conditions(**known))
 
 
 convert(Block, _block_data, _block_from_data)

@@ -16,7 +16,7 @@ from hasten.core.block import cores_of_others, usable_cores_of_others
 from hasten.core.comparison import DEFAULT_MARGIN, Comparison, Verdict, compare_levels
 from hasten.core.costs import measured_levels
 from hasten.core.goal import Goal
-from hasten.core.samples import BUSY_CORES
+from hasten.core.samples import BUSY_CORES, MANY_DISTURBED
 
 if TYPE_CHECKING:
     from hasten.core.measurement import Measurement
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 BEYOND_LOAD: Final = 4.0
 # A thread of a back end that waits now and then still counts as one.
 _BUSY_THREAD: Final = 0.1
-# From this share of disturbed runs on, the quickest runs must agree with the verdict.
-MANY_DISTURBED: Final = 0.25
 
 
 def compare_measurements(

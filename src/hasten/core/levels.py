@@ -22,9 +22,11 @@ from hasten.core.statistics import Interval, mean_interval, student_quantile
 
 Levels = Mapping[int, float]
 """Round → natural logarithm of the milliseconds there."""
-# A round that took longer than the quickest by more than this (a logarithm) was disturbed. What slows two candidates
-# alike cancels out of their ratio, so only rounds far off are left out there.
+# A round that took longer than the quickest by more than this (a logarithm) was disturbed.
 _DISTURBED: Final = math.log(1.15)
+# Of two candidates, the mean of both counts. A neighbor on the same physical core slows them by unlike factors and does
+# not cancel out, so rounds near the quickest count; and the quicker half, as processes may differ by themselves.
+_BOTH_QUICK: Final = math.log(1.08)
 _BOTH_DISTURBED: Final = math.log(1.3)
 _LARGEST_EXPONENT: Final = 700.0
 
@@ -83,7 +85,7 @@ def contrast(first: Levels, second: Levels, base: Levels | None = None) -> Contr
     The standard error is the jackknife's over rounds: where both were in the same rounds, that of their ratios there.
     """
     base = first if base is None else base
-    one = dict.fromkeys(base, 0.0) if first is base else above(first, base)
+    one = dict.fromkeys(base, 0.0) if first == base else above(first, base)
     other = above(second, base)
     if not one or not other:
         return None
@@ -103,8 +105,10 @@ def exponential(value: float) -> float:
 
 def above(levels: Levels, base: Levels) -> dict[int, float]:
     """How far a candidate is above the base in each round that both were in and that nothing disturbed."""
-    sums = {number: (level + base[number]) / 2 for number, level in levels.items() if number in base}
-    counted = undisturbed(sums, _BOTH_DISTURBED)
+    means = {number: (level + base[number]) / 2 for number, level in levels.items() if number in base}
+    ordered = sorted(means.values())
+    half = ordered[len(ordered) // 2] - ordered[0] if ordered else 0.0
+    counted = undisturbed(means, min(max(half, _BOTH_QUICK), _BOTH_DISTURBED))
     return {number: levels[number] - base[number] for number in counted}
 
 

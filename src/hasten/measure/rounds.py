@@ -1,4 +1,4 @@
-"""The one way to time: rounds of fresh processes, one for each candidate, whose blocks alternate.
+"""The one way to time: rounds of fresh processes, one for each candidate, which take turns.
 
 What drifts (heat, clock, other programs) then touches all candidates alike, and what differs from process to process
 (where memory lies) shows up between rounds instead of hiding in one number.
@@ -7,14 +7,11 @@ What drifts (heat, clock, other programs) then touches all candidates alike, and
 from __future__ import annotations
 
 import contextlib
-import math
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from statistics import fmean, median, quantiles
+from statistics import median
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hasten.core import doubts
-from hasten.core.block import Turn
 from hasten.core.failure import CONNECTION_LOST, Failure, RunnerFailed
 from hasten.core.measurement import Burst, Effective, Measurement, Model, Start, effective_doubts
 from hasten.core.plan import Plan, Workload
@@ -44,9 +41,6 @@ _TURN_SECONDS: Final = 0.005
 _REQUESTS_A_TURN: Final = 4
 # Of a model of 2 ms, the second run of a turn took 4 % longer than later ones, the third 0.5 %.
 _FEWEST_RUNS_A_TURN: Final = 3
-_FEWEST_TURNS: Final = 5
-# A session holds thousands of them.
-_SLOWDOWN_DIGITS: Final = 4
 # Enough runs of a tiny model for a firm median; more would only fill the session file.
 MOST_RUNS_A_BLOCK: Final = 400
 
@@ -307,7 +301,7 @@ class Rounds:
     def _alternate(self, entrants: list[tuple[Track, RunnerClient]], seconds_each: float) -> None:
         """Turns of a few milliseconds in ABBA order: a drift that is straight in time cancels out within two turns, and
         what comes and goes within tenths of a second, as neighbors on the host do, meets all candidates."""
-        timed, share_pace = [_Timed(*pair) for pair in entrants], len(entrants) == 2 and self._are_alike
+        timed = [_Timed(*pair) for pair in entrants]
         turn, due = 0, timed
         while due:
             for one in due if turn % 2 == 0 else reversed(due):
@@ -322,10 +316,9 @@ class Rounds:
             turn += 1
             # A slow one fills its time with a few runs, and must not hold up the rest.
             due = [one for one in timed if one.track.failure is None and one.spent_s < seconds_each]
-        slowed = slowdowns(*(one.levels() for one in timed)) if share_pace else []
         for one in timed:
             if one.blocks:
-                one.track.rounds.append(one.paced(slowed))
+                one.track.rounds.append(one.blocks)
 
 
 @dataclass(slots=True)
@@ -335,8 +328,7 @@ class _Timed:
     track: Track
     runner: RunnerClient
     blocks: list[Block] = field(default_factory=list)
-    turns: list[list[int]] = field(default_factory=list)
-    """For each block, how many runs each of its turns has."""
+    turns: int = 0
     spent_s: float = 0.0
 
     def take_turn(self, round_number: int, *, is_alone: bool) -> None:
@@ -348,55 +340,21 @@ class _Timed:
         seconds = self._turn_seconds()
         if not self.blocks or _is_full(self.blocks[-1]):
             self.blocks.append(self.runner.block(seconds, MOST_RUNS_A_BLOCK, runner=round_number, lead=1))
-            self.turns.append([])
         else:
             left = MOST_RUNS_A_BLOCK - len(self.blocks[-1].nanoseconds)
             self.blocks[-1] = self.runner.more_of(self.blocks[-1], seconds, left, lead=1)
-        self.turns[-1].append(len(self.blocks[-1].nanoseconds) - sum(self.turns[-1]))
+        self.turns += 1
 
     def _turn_seconds(self) -> float:
         """Longer where requests take their time, as over a network: most of a turn is for runs that count. And long
         enough that the middle one of its runs finds warm caches."""
         if not self.turns:
             return _TURN_SECONDS
-        turns, run_s = sum(map(len, self.turns)), min(self.blocks[-1].nanoseconds) / 1e9
+        run_s = min(self.blocks[-1].nanoseconds) / 1e9
         timed_s = sum(block.conditions.wall_seconds for block in self.blocks)
-        request_s = (self.spent_s - timed_s) / turns - run_s  # a run that does not count is part of each
+        request_s = (self.spent_s - timed_s) / self.turns - run_s  # a run that does not count is part of each
         wanted_s = max(_TURN_SECONDS, _REQUESTS_A_TURN * request_s, _FEWEST_RUNS_A_TURN * run_s)
         return min(BLOCK_SECONDS, wanted_s)
-
-    def levels(self) -> list[float]:
-        """The logarithm of the median run of each turn."""
-        found = []
-        for block, turns in zip(self.blocks, self.turns, strict=True):
-            times = iter(block.nanoseconds)
-            found += [math.log(max(median(islice(times, runs)), 1)) for runs in turns]
-        return found
-
-    def paced(self, slowed: Sequence[float]) -> list[Block]:
-        """The blocks with their turns, and what slowed both candidates in each; as they are where that is not known."""
-        if not slowed:
-            return self.blocks
-        known = iter(slowed)
-        return [
-            replace(block, turns=tuple(Turn(runs, next(known, None)) for runs in turns))
-            for block, turns in zip(self.blocks, self.turns, strict=True)
-        ]
-
-
-def slowdowns(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    """For each turn that both took, how much longer runs took than in the quickest tenth of these turns (a natural
-    logarithm), by the logarithms of both candidates' times. Nothing where turns are few.
-
-    Another virtual machine on the same physical core slows runs by 1.5 to 1.9 times, for hundredths of a second, again
-    and again. Two candidates whose turns follow each other are slowed alike: the median of their ratios within turns is
-    steady where their times are not. It is that of their levels, once what slowed both is taken out.
-    """
-    paces = [fmean(pair) for pair in zip(first, second, strict=False)]
-    if len(paces) < _FEWEST_TURNS:
-        return []
-    quickest = quantiles(paces, n=10, method="inclusive")[0]
-    return [round(pace - quickest, _SLOWDOWN_DIGITS) for pace in paces]
 
 
 def _is_full(block: Block) -> bool:

@@ -119,11 +119,7 @@ def _contents(sections: list[Section]) -> Html:
 
 def _footer(summary: Summary) -> Html:
     origin = f"Made from {summary.source}. " if summary.source else ""
-    # Slow runs are left out, except where two candidates took turns: there, what slowed both is taken out of them.
-    words = (
-        f"{origin}Intervals have 95 % confidence. Latencies are medians in fresh processes, "
-        "without the time that other work on the machine added."
-    )
+    words = f"{origin}Intervals have 95 % confidence. Latency is the median of undisturbed runs in fresh processes."
     return element("footer", element("p", words))
 
 

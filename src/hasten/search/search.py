@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.core.codec import to_data
 from hasten.core.comparison import Comparison, Verdict
-from hasten.core.contention import MANY_DISTURBED, is_contended
+from hasten.core.contention import is_contended
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.floor import FloorState
 from hasten.core.goal import Goal
 from hasten.core.remark import Remark, remark
+from hasten.core.samples import MANY_DISTURBED
 from hasten.core.statistics import Interval
 from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Trial
 from hasten.core.version import VERSION
