@@ -25,7 +25,7 @@ _SURE: Final = 0.99
 # A round that took longer than the quickest of the same candidate by more than this (a logarithm) was held up. A host
 # that moves its virtual cores was seen to slow two threads of a small model by 1.65 for seconds, one thread not at all;
 # two variants that differ by 7 % were then alike. Single processes on a quiet machine differ by a tenth at most.
-_HELD_UP: Final = math.log(1.15)
+_HELD_UP: Final = math.log(1.3)
 # Less is no news: then the simpler candidate stays.
 MARGIN: Final = 0.01
 _LIKELY: Final = 0.95
