@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 BLOCK_SECONDS: Final = 0.05
 # Candidates take turns of this length within a block. On a host whose cores others shared for most of the time, ratios
-# of six candidates in rounds of 0.15 s each had a standard deviation of 7 % with turns of 5 ms, of 18 % with 50 ms.
+# of six candidates in rounds of 0.15 s each had a standard deviation of 7 % with turns of 5 ms, of 17 % with 50 ms.
 _TURN_SECONDS: Final = 0.005
 _REQUESTS_A_TURN: Final = 4
 # Of a model of 2 ms, the second run of a turn took 4 % longer than later ones, the third 0.5 %.

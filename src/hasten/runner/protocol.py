@@ -2,7 +2,7 @@
 
 A message is 8 bytes of little-endian length, that many bytes of JSON, then the raw frames whose lengths the JSON lists
 under "frames". History: version 1, the first; version 2 has the engine's release among the machine's facts and a code
-in failures.
+in failures; in version 3 a request for runs can go on with the last block, and has the conditions of the whole block.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# 3: a request for runs can go on with the last block (`goes_on`); its conditions are those of the whole block.
 VERSION: Final = 3
 UNLOAD: Final = "unload"
 """The request after which a runner knows of no model: what it wrote before is about another one."""

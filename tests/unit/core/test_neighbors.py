@@ -18,6 +18,7 @@ from hypothesis.extra.numpy import arrays
 
 from hasten.core.block import Block
 from hasten.core.comparison import Verdict, compare_levels
+from hasten.core.levels import contrast
 from hasten.core.samples import Samples, undisturbed_below
 
 TURNS, RUNS_A_TURN, ROUNDS = 40, 15, 10
@@ -61,6 +62,17 @@ def test_the_ratio_is_that_of_free_cores_however_often_the_neighbor_is_there(sha
         found.append(math.log(compared.ratio / 1.37))
     assert abs(float(np.median(found))) < 0.01
     assert max(map(abs, found)) < 0.06
+
+
+def test_rounds_in_which_both_were_slowed_a_little_do_not_count() -> None:
+    """As seen of rounds without a free run: float 1.3 times as long, int8 1.15 times."""
+    free = dict.fromkeys(range(6), 0.0)
+    first = {**free, **dict.fromkeys(range(6, 10), math.log(1.3))}
+    second = {number: math.log(1.37) + (math.log(1.15) if level else 0.0) for number, level in first.items()}
+    found = contrast(first, second)
+    assert found is not None
+    assert found.rounds == len(free)
+    assert found.estimate == pytest.approx(math.log(1.37))
 
 
 def test_latencies_are_those_of_free_cores() -> None:
