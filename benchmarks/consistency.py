@@ -406,11 +406,12 @@ class Trials:
         return {trial["variant"] for trial in self.by_name.values()}
 
     def _threads(self, where: str, finding: Data) -> Iterator[Contradiction]:
-        """Threads are judged on the original on the CPU."""
-        for row in (finding.get("facts") or {}).get("rows") or ():
+        """Threads are judged on the CPU, by the variant that the finding names."""
+        facts = finding.get("facts") or {}
+        for row in facts.get("rows") or ():
             if not isinstance(row, dict) or "threads" not in row or not _is_number(row.get("median_ms")):
                 continue
-            trial = self._on_cpu(row["threads"])
+            trial = self._on_cpu(row["threads"], facts.get("variant", "original"))
             if trial is None or (time := _median_ms(trial)) is None:
                 continue
             yield from _equal(f"{where}, {row['threads']} threads", row["median_ms"], time)
@@ -421,29 +422,38 @@ class Trials:
                 said = f"{finding['verdict']}, though {row['threads']} threads are {against['verdict']}"
                 yield Contradiction(Kind.ROUNDS, where, f"{said} after {against['rounds']} rounds")
 
-    def _on_cpu(self, threads: int) -> Data | None:
-        return next((trial for trial in self._cpu_trials() if trial["plan"]["threads"] == threads), None)
+    def _on_cpu(self, threads: int, variant: str) -> Data | None:
+        return next((trial for trial in self._cpu_trials(variant) if trial["plan"]["threads"] == threads), None)
 
-    def _cpu_trials(self) -> Iterator[Data]:
-        """The original on the CPU with XNNPACK, by threads."""
+    def _cpu_trials(self, variant: str) -> Iterator[Data]:
+        """A variant on the CPU with XNNPACK, by threads."""
         for trial in self.by_name.values():
             plan = trial["plan"]
             on_cpu = plan["accelerator"] == "cpu" and plan["kernel"] == "delegate" and not plan["delegate"]
-            if trial["variant"] == "original" and on_cpu:
+            if trial["variant"] == variant and on_cpu:
                 yield trial
 
+    @property
+    def _choice(self) -> Data | None:
+        chosen = (trial for trial in self.by_name.values() if trial.get("status") == "chosen")
+        return next(chosen, self.base)
+
     def _accelerators(self, where: str, rows: Sequence[Any]) -> Iterator[Contradiction]:
-        """A ratio's yardstick is a latency that is shown, and none of the CPU's is clearly lower."""
-        times = [time for trial in self._cpu_trials() if (time := _median_ms(trial)) is not None]
+        """The yardstick of a ratio is the latency of the choice, or of its variant with other threads of the CPU, and
+        none of these is clearly lower."""
+        choice = self._choice
+        on_cpu = [] if choice is None else list(self._cpu_trials(choice["variant"]))
+        times = [time for trial in on_cpu if (time := _median_ms(trial)) is not None]
+        known = [*times, *([time] if (time := _median_ms(choice)) is not None else [])]
         for row in rows:
-            if not times or not isinstance(row, dict) or not row.get("median_ms") or not _is_number(row.get("ratio")):
+            if not known or not isinstance(row, dict) or not row.get("median_ms") or not _is_number(row.get("ratio")):
                 continue
             yardstick = row["median_ms"] / row["ratio"]
-            quotients = [shown(row["median_ms"]).over(shown(time)) for time in times]
+            quotients = [shown(row["median_ms"]).over(shown(time)) for time in known]
             if not any(shown(row["ratio"]).agrees(quotient) for quotient in quotients):
-                said = f"{row['ratio']:.4g} beside {row['median_ms']:.4g}: no CPU latency is {yardstick:.4g}"
+                said = f"{row['ratio']:.4g} beside {row['median_ms']:.4g}: no latency of the choice is {yardstick:.4g}"
                 yield Contradiction(Kind.RATIO, f"{where}.{row.get('name')}", said)
-            elif yardstick > min(times) * (1 + _NOISE):
+            elif times and yardstick > min(times) * (1 + _NOISE):
                 said = f"against {yardstick:.4g} ms, though the CPU takes {min(times):.4g} ms with other threads"
                 yield Contradiction(Kind.STEPS, f"{where}.{row.get('name')}", said)
 

@@ -3,8 +3,8 @@
 `benchmarks.exhaustive` says what the grid is. For the embedded model and the six real ones it is searched first. Then
 `hasten tune` gets 22 % of the time that the grid took; then as much as its default budget leaves for the
 search. Both choices are compared with the grid's best in fresh processes (regret), longer where the interval holds the
-bar. Where the longer tuning finds a mix that is surely faster than every cell, the mix counts as a cell, and the short
-tuning is measured by it.
+bar, by `benchmarks.race`, which shares no estimator with what is examined. Where the longer tuning finds a mix that is
+surely faster than every cell, the mix counts as a cell, and the short tuning is measured by it.
 
 Wanted on every model: a choice within 3 % of the best that keeps the floor in at most 25 % of the grid's time, and
 within 1 % with the default budget. The estimates decide; where the interval of one holds its bar, so that a repetition
@@ -33,10 +33,12 @@ from benchmarks.cases import CASES, Case, data_of
 from benchmarks.common import Models
 from benchmarks.core_distance import round_trip_ns
 from benchmarks.exhaustive import MAX_DROP, Grid
-from hasten.api import Effort, SearchSettings, compare, document, tune
+from benchmarks.race import duel, levels_in_rounds, of_candidate
+from hasten.api import Effort, SearchSettings, document, tune
 from hasten.core.errors import HastenError
 from hasten.core.failure import RunnerFailed
 from hasten.core.plan import Plan, plan_from_mapping
+from hasten.measure.opening import open_model
 from hasten.search.settings import TUNE_SECONDS
 
 if TYPE_CHECKING:
@@ -46,9 +48,8 @@ if TYPE_CHECKING:
 
 REGRET, COST, REGRET_BY_DEFAULT = 0.03, 0.25, 0.01
 WANTED: Final = {"regret": REGRET, "cost": COST, "default_regret": REGRET_BY_DEFAULT}
-_CONFIRM_SECONDS, _CONFIRM_LONGER = 20.0, 60.0
-# Small enough that a verdict does not end a comparison before its interval is narrow beside the bar.
-_CONFIRM_MARGIN: Final = 0.0025
+# Of a regret, in fresh processes: about 20 s, and a minute more where the bar lies within the interval.
+_ROUNDS, _FURTHER_ROUNDS, _SECONDS_EACH = 12, 36, 0.5
 # A tuning may take a little longer than its budget: a round under way is finished, and the bundle is written.
 _BUDGET_SHARE: Final = 0.22
 # Without extras, the search has as much time of this as of the default budget with them.
@@ -196,18 +197,19 @@ def regret_of(best: Choice, choice: Choice, bar: float) -> dict[str, Any]:
     first leave open on which side of the bar that is."""
     if best[2] == choice[2] and best[1].read_bytes() == choice[1].read_bytes():
         return {"regret": 0.0, "regret_ci95": [0.0, 0.0], "confirmed": "identical"}
-    found: dict[str, Any] = {}
-    for seconds in (_CONFIRM_SECONDS, _CONFIRM_LONGER):
-        compared = compare(best[1:], choice[1:], margin=_CONFIRM_MARGIN, effort=Effort(seconds)).comparison
-        low, high = compared.ci95
-        found = {
-            "regret": round(compared.ratio - 1, 4),
-            "regret_ci95": [round(low - 1, 4), round(high - 1, 4)],
-            "confirmed": compared.verdict.value,
-        }
-        if not holds((low - 1, high - 1), bar):
+    rivals = [of_candidate(open_model(path, plan)[0]) for _, path, plan in (choice, best)]
+    ours, theirs = list[float](), list[float]()
+    for rounds in (_ROUNDS, _FURTHER_ROUNDS):
+        for levels, found in zip((ours, theirs), levels_in_rounds(rivals, rounds, _SECONDS_EACH), strict=True):
+            levels += found
+        against = duel(ours, theirs)
+        if not holds((against.low - 1, against.high - 1), bar):
             break
-    return found
+    return {
+        "regret": round(against.ratio - 1, 4),
+        "regret_ci95": [round(against.low - 1, 4), round(against.high - 1, 4)],
+        "confirmed": against.outcome,
+    }
 
 
 if __name__ == "__main__":

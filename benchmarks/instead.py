@@ -38,9 +38,8 @@ from benchmarks import litert_cli
 from benchmarks.cases import CASES, Case, data_of
 from benchmarks.common import Models
 from benchmarks.exhaustive import MAX_DROP, as_trial, floor_of
-from benchmarks.race import levels_in_rounds, of_candidate, usual
+from benchmarks.race import duel, levels_in_rounds, of_candidate, usual
 from hasten.api import Effort, SearchSettings, document, tune
-from hasten.core.comparison import Verdict, compare_rounds
 from hasten.core.failure import RunnerFailed
 from hasten.core.plan import Workload, plan_from_mapping
 from hasten.core.trial import CHOOSING, REPORTING
@@ -154,18 +153,18 @@ def judged(name: str, rivals: list[Rival]) -> dict[str, Any]:
     ours, *others = rivals
     rows: dict[str, Any] = {}
     for rival in rivals:
-        against = compare_rounds([a - b for a, b in zip(ours.levels, rival.levels, strict=True)])
+        against = duel(ours.levels, rival.levels)
         rows[rival.name] = {
             "what": rival.what,
             "median_ms": round(math.exp(usual(rival.levels)), 4),
             "keeps_floor": rival.keeps_floor,
             "hasten_ratio": round(against.ratio, 3),
-            "ci95": [round(bound, 3) for bound in against.ci95],
-            "hasten_is": against.verdict.value,
+            "ci95": [round(against.low, 3), round(against.high, 3)],
+            "hasten_is": against.outcome,
         }
     kept = [rival for rival in others if rival.keeps_floor and not rival.name.endswith(THREADS)]
     best = min(kept, key=lambda rival: usual(rival.levels))
-    reached = rows[best.name]["hasten_is"] != Verdict.SLOWER.value
+    reached = rows[best.name]["hasten_is"] != "slower"
     told = ", ".join(f"{key} {row['median_ms']} ms" for key, row in rows.items())
     print(f"{name}: {told}; best of the others: {best.name}, {'reached' if reached else 'MISSED'}", flush=True)
     ratio = round(1 / rows[best.name]["hasten_ratio"], 3)

@@ -231,6 +231,43 @@ def test_each_contradiction_of_a_trial_is_found(path: tuple[Any, ...], value: An
     assert kind in _kinds(contradictions(_tune(), _page(), session))
 
 
+def _of_chosen_variant() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A tuning that chose a variant on the CPU, and judges threads and accelerators by it."""
+    rows = [{"threads": 1, "median_ms": 1.5}, {"threads": 2, "median_ms": 0.8}]
+    session = [
+        {"kind": "trial", "label": "original@cpu, 1 thread", "data": _trial("original", _CPU, 2.4)},
+        {"kind": "trial", "label": "original@cpu, 2 threads", "data": _trial("original", _TWO, 1.2)},
+        {"kind": "trial", "label": "dynamic@cpu, 1 thread", "data": _trial("dynamic", _CPU, 1.5)},
+        {"kind": "trial", "label": "dynamic@cpu, 2 threads", "data": _trial("dynamic", _TWO, 0.8, status="chosen")},
+        {"kind": "trial", "label": "dynamic@npu, 2 threads", "data": _trial("dynamic", _NPU, 1.0)},
+    ]
+    verdicts = [
+        {"practice": "threads", "verdict": "good", "facts": {"rows": rows, "variant": "dynamic"}},
+        {
+            "practice": "accelerators",
+            "verdict": "good",
+            "facts": {"rows": [{"name": "npu", "median_ms": 1.0, "ratio": 1.25}]},
+        },
+    ]
+    return {**_tune(), "verdicts": verdicts}, session
+
+
+def _of_findings(document: dict[str, Any], session: list[dict[str, Any]]) -> set[Kind]:
+    return _kinds([one for one in contradictions(document, "", session) if one.where.startswith("verdicts")])
+
+
+def test_threads_and_accelerators_are_judged_by_the_chosen_variant() -> None:
+    document, session = _of_chosen_variant()
+    assert not _of_findings(document, session)
+    _put(document, ("verdicts", 0, "facts", "rows", 1, "median_ms"), 1.2)  # the original's
+    assert _of_findings(document, session) == {Kind.TWO_VALUES}
+    document, _ = _of_chosen_variant()
+    _put(document, ("verdicts", 1, "facts", "rows", 0, "ratio"), 1.0 / 1.2)  # against the original
+    assert _of_findings(document, session) == {Kind.RATIO}
+    _put(document, ("verdicts", 1, "facts", "rows", 0, "ratio"), 1.0 / 1.5)  # against one thread
+    assert _of_findings(document, session) == {Kind.STEPS}
+
+
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
