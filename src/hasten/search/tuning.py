@@ -101,6 +101,8 @@ class Tuning:
     _confirmation: Confirmation | None = None
     _chosen: Entrant | None = None
     _files: list[str] = field(default_factory=list)
+    _took_s: float | None = None
+    """Known from the last line of the session on: terminal, JSON and page tell one time."""
 
     @property
     def settings(self) -> SearchSettings:
@@ -161,6 +163,8 @@ class Tuning:
             search.elimination.explain_limits()
         search.candidates.refresh()
         entrant = self._chosen or search.best
+        if final:
+            self._took_s = search.candidates.elapsed_s
         found = self.found()
         if final:
             search.keep_best(entrant, confirmed=found.is_confirmed)
@@ -201,7 +205,7 @@ class Tuning:
             steps=proof.steps if proof is not None else (),
             final=proof.comparison if proof is not None else None,
             trials=sum(trial.latency is not None for trial in trials),
-            seconds=search.candidates.elapsed_s,
+            seconds=search.candidates.elapsed_s if self._took_s is None else self._took_s,
             interrupted=self.interrupted,
             unreachable=tuple(one for one in limits if one.code == UNREACHABLE),
             notes=(*self.folder.notes, *(one for one in limits if one.code != UNREACHABLE), *goal_notes(goal)),

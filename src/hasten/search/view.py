@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.codec import finite, to_data
 from hasten.core.comparison import outcome_words
 from hasten.core.goal import MEASURED, Goal
-from hasten.core.units import several, size
+from hasten.core.units import duration, several, size
 from hasten.practices.registry import TITLES, phrasebook
 from hasten.practices.step_words import STEPS
 from hasten.search.words import BOOK, run_words, verdict_words
@@ -164,7 +164,7 @@ def _steps(steps: Iterable[Step]) -> Table:
 
 def _places(found: TuneFound) -> Iterable[tuple[str, ...]]:
     floor = f"; floor: {found.floor.get('text', '')}" if found.original.accuracy is not None and found.floor else ""
-    yield "timed", f"{several(found.trials, 'candidate')} in {found.seconds:.0f} s{floor}"
+    yield "timed", f"{several(found.trials, 'candidate')} in {duration(found.seconds)}{floor}"
     yield "bundle", found.folder
     if "report.html" in found.files:
         yield "report", str(Path(found.folder) / "report.html")

@@ -73,6 +73,7 @@ def test_every_trial_is_in_the_session(found: TuneFound, place: Path) -> None:
     assert session.lines[-1].kind == "finding" or session.lines[-1].kind == "result"
     last = [trial.data for trial in session.lines if trial.kind == "result"][-1]
     assert last["best"]["variant"] == found.best.variant
+    assert last["seconds"] == found.seconds, "the page, made of the session, and the terminal tell one time"
     trials = {trial.label: trial.data for trial in session.lines if trial.kind == "trial"}
     assert found.best.id in trials
     assert trials[found.best.id]["status"] == Status.CHOSEN
