@@ -220,10 +220,11 @@ def _ways_of_others(result: Result) -> str:
         recipes = f"recipes: {result['recipes']}"
     what = [found["rows"]["openvino"]["what"] for found in result["models"].values() if "openvino" in found["rows"]]
     return (
-        f"Median milliseconds; {recipes}. LiteRT's defaults and litert-cli's files run with 1 thread (their default), "
+        f"Milliseconds; {recipes}. LiteRT's defaults and litert-cli's files run with 1 thread (their default), "
         f"OpenVINO reads the same file with {what[0] if what else 'all cores'}, hasten runs the plan that it chose "
         f"within a budget of {_BUDGET_INSTEAD_S} s. **Bold**: the fastest that keeps the floor, within noise. "
-        "The speedup comes from the ratios within rounds, which can differ from the ratio of the medians."
+        "A time is the 3 % quantile of a round's runs, averaged over the quicker half of the rounds; a speedup is the "
+        "ratio of two such times."
     )
 
 

@@ -73,9 +73,9 @@ def test_the_words_on_litert_cli_are_those_of_the_result(results: Path) -> None:
     result.pop("litert_cli", None)
     path.write_text(json.dumps({**result, "recipes": "made by hand"}))
     text = refreshed(_text(), Results(results))
-    assert "milliseconds; recipes: made by hand. LiteRT's defaults" in text
+    assert "Milliseconds; recipes: made by hand. LiteRT's defaults" in text
     text = _changed(results, "instead", litert_cli="9.8.7", faster_on_average=1.5)
-    assert "milliseconds; litert-cli 9.8.7 with its own recipes" in text
+    assert "Milliseconds; litert-cli 9.8.7 with its own recipes" in text
     assert "made by hand" not in text
     assert "hasten is 1.50× as fast." in text
     assert f"within a budget of {instead._BUDGET_S:.0f} s" in text
