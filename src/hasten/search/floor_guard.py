@@ -107,7 +107,7 @@ class Guard:
             flattered = any(one.is_refused and one.reported is not None for one in others)
             found = judge.reported(entrant.trial, entrant.candidate, optimistic=flattered and choosing)
             status = found.status if entrant.is_racing else entrant.trial.status
-            self.candidates.update(entrant, **_known_of(found), status=status, why=found.why)
+            self.candidates.update(entrant, **known_of(found), status=status, why=found.why)
             self._share_with_alike(entrant)
         if judge.against_choosing != NOTHING:  # seen only now that the original ran on both parts
             self.candidates.update(entrant, status=Status.TIMED, floor=FloorState.UNKNOWN, why=judge.against_choosing)
@@ -117,7 +117,7 @@ class Guard:
         why = self._why(found)
         self.candidates.update(
             entrant,
-            **_known_of(found),
+            **known_of(found),
             status=status_of(found.floor) if entrant.is_racing else entrant.trial.status,
             stage=Stage.ACCURACY,
             why=entrant.trial.why if why == NOTHING and not entrant.is_racing else why,
@@ -142,13 +142,13 @@ class Guard:
     def _share(self, known: Trial, other: Entrant) -> None:
         self.candidates.update(
             other,
-            **_known_of(known),
+            **known_of(known),
             status=status_of(known.floor) if other.is_racing else other.trial.status,
             why=known.why if known.is_refused else other.trial.why,
         )
 
 
-def _known_of(trial: Trial) -> dict[str, Any]:
+def known_of(trial: Trial) -> dict[str, Any]:
     """What is known of a trial's accuracy, which all that computes alike shares."""
     return {name: getattr(trial, name) for name in _OF_ACCURACY}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import Purpose, Trial
+from hasten.search.floor_guard import known_of
 from hasten.search.mixing import Mixer
 from hasten.search.refitting import refit
 from hasten.search.variant_store import VariantRequest
@@ -83,6 +84,9 @@ class MixStages:
 
         def attempt(request: VariantRequest) -> Trial:
             known = search.store.known(request)
+            raced = None if known is None else search.candidates.entrant_of(known.variant, plan)
+            if known is not None and raced is not None and raced.trial.judged is not None:
+                return replace(known, plan=plan, **known_of(raced.trial))
             if known is not None and known.plan != plan:  # judged elsewhere, if at all
                 search.folder.variants[known.variant] = replace(known, floor=FloorState.NOT_JUDGED)
             return search.store.attempt(request, plan)

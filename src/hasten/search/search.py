@@ -297,6 +297,23 @@ class Search:
         self.elimination.settle(entrants, self.until, FIRST_ROUNDS)
         return entrants
 
+    def race_further_sets(self) -> None:
+        """The fastest int8 variant with those nodes in float that profiles with other numbers of threads call slow:
+        each profile has noise of its own, and it takes a race to say which set of nodes is the best."""
+        best, home = self.best.trial, numbers_of(self.candidates.base.trial.plan)
+        if not (self.is_recipe(best) or self._is_without_slow_nodes(best)) or self.settings.goal is Goal.SIZE:
+            return
+        if not (best.recipe and recipe_from_name(best.recipe).is_int8 and numbers_of(best.plan) == home):
+            return
+        self.stage = "float nodes"
+        whole = self.store.make(VariantRequest(best.recipe))
+        request = VariantRequest(best.recipe, purpose=Purpose.SLOW_NODES, parent=whole.variant)
+        for plan in plans_to_try(self.machine, self.store.candidate.plan):
+            if not whole.path or numbers_of(plan) != home or self.until - time.monotonic() < _SLOW_NODES_SECONDS:
+                continue
+            made = self._made_without(self.store.slow_nodes(whole, plan), request, best.plan)
+            self.elimination.settle([self.best, *made], self.until)
+
     def judge_last(self, until: float) -> None:
         """The accuracy of those that look better than the best and had no turn yet: an evaluation is short next to all
         the rounds that they have had."""
@@ -307,6 +324,10 @@ class Search:
         """Whether a recipe that was asked for made it of what variants are made of now, with nothing kept in float."""
         made = trial.purpose is Purpose.RECIPE and trial.recipe in self.settings.recipes
         return made and trial.source == self.store.source_name
+
+    def _is_without_slow_nodes(self, trial: Trial) -> bool:
+        """Whether it was made of what variants are made of now, with those nodes in float that integers slow down."""
+        return trial.purpose is Purpose.SLOW_NODES and trial.source == self.store.source_name
 
     def _entrant(self, variant: str, plan: Plan) -> tuple[Trial, Candidate]:
         """A variant with a plan, of which nothing is known yet."""
@@ -392,22 +413,25 @@ class Search:
         return [*found, *self._cached(found)]
 
     def kin(self, until: float) -> list[Entrant]:
-        """Recipes that run as fast as one that would win, had it kept the floor: their numbers differ.
+        """Recipes that run as fast as one that would win, had it kept the floor: their numbers differ. So do those of
+        recipes with the same nodes in float.
 
         They have the times of that one, so each costs its making and an evaluation; the first that may be chosen ends
         it. A recipe that keeps the floor on another plan is not at fault, and its like would not be better here.
         """
         found: list[Entrant] = []
         self.elimination.look_again(until)
-        for entrant in self.elimination.promising_refused(MARGIN):
-            if not self.is_recipe(entrant.trial) or self._keeps_floor_elsewhere(entrant.trial):
+        refused = self.elimination.promising_refused(MARGIN)
+        recipes = [entrant for entrant in refused if self.is_recipe(entrant.trial)]
+        for entrant in (*recipes, *[one for one in refused if self._is_without_slow_nodes(one.trial)][:BEST_VARIANTS]):
+            if self._keeps_floor_elsewhere(entrant.trial):
                 continue
             for name in alike_in_speed(entrant.trial.recipe):
                 if name not in self.settings.recipes or time.monotonic() >= until:
                     continue
                 if self.candidates.gap(entrant, self.best) > -MARGIN:
                     break
-                for made in self._made(VariantRequest(name), [entrant.trial.plan]):
+                for made in self._made(_like(entrant.trial, name), [entrant.trial.plan]):
                     found.append(made)
                     if self._runs_alike(made, entrant):
                         self.candidates.time_like(made, entrant)
@@ -482,18 +506,22 @@ class Search:
         float that integers slow down here. They are larger: who asks for size does not want them."""
         if self.settings.goal is Goal.SIZE:
             return []
+        # Of what would win, had it kept the floor, more may be right with these nodes in float.
+        refused = self.elimination.promising_refused(MARGIN)
         entrants = [
             entrant
             for entrant in self.candidates.entrants.values()
-            if self.is_recipe(entrant.trial) and self.candidates.is_timed(entrant) and not entrant.trial.is_refused
+            if self.is_recipe(entrant.trial)
+            and self.candidates.is_timed(entrant)
+            and (entrant in refused or not entrant.trial.is_refused)
         ]
         fastest: dict[Kernels, Trial] = {}
-        for entrant in sorted(entrants, key=self.candidates.order):
+        for entrant in sorted(entrants, key=lambda one: (one in refused, self.candidates.order(one))):
             recipe = recipe_from_name(entrant.trial.recipe)
             if entrant.trial.plan.runs_on_cpu and recipe.is_int8:
                 fastest.setdefault(recipe.kernels, entrant.trial)
         found: list[Entrant] = []
-        for trial in sorted(fastest.values(), key=lambda trial: not _is_static(trial)):
+        for trial in sorted(fastest.values(), key=lambda trial: (trial.is_refused, not _is_static(trial))):
             # Dynamic ranges cost time in each run: no match for static ones that lead.
             if _is_static(trial) or not _is_static(self.best.trial):
                 made = self._without_slow_nodes_of(trial)
@@ -539,6 +567,11 @@ def _is_held_up(entrant: Entrant) -> bool:
     """Whether other programs used cores that the plan needed while it was timed, or many of its runs were disturbed."""
     found = entrant.track.result()
     return not isinstance(found, Failure) and (is_contended(found) or found.samples.disturbed_share >= MANY_DISTURBED)
+
+
+def _like(trial: Trial, recipe: str) -> VariantRequest:
+    """What another recipe makes with the same nodes in float."""
+    return VariantRequest(recipe, trial.float_nodes, trial.purpose, recipe if trial.float_nodes else "")
 
 
 def _is_static(trial: Trial) -> bool:

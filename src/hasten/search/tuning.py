@@ -146,6 +146,7 @@ class Tuning:
         self.save()
         mixes.mix()
         mixes.refit_head()
+        search.race_further_sets()
         search.judge_last(search.until + rest_s / 2)
         search.skipped += undecided_at_the_end(search)
         self._confirmation = Confirmation(search, began + budget - writing_s)

@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from hasten.search.variant_store import VariantRequest, VariantStore
     from hasten.targets.client import LoadReport
 
+FLOAT: Final = " with float nodes"
+NODES: Final = (3, 5)
 TRUTHS = (
     Truth(ORIGINAL, 1.0),
     Truth("static_int8", 0.4, drop=0.2),
@@ -44,7 +46,10 @@ class Racing(SimulatedCandidates):
 
     def entrant(self, name: str) -> Entrant:
         found = super().entrant(name)
-        if name != ORIGINAL:
+        recipe, with_float, _ = name.partition(FLOAT)
+        if with_float:
+            self.update(found, recipe=recipe, purpose=Purpose.SLOW_NODES, float_nodes=NODES)
+        elif name != ORIGINAL:
             self.update(found, recipe=name, purpose=Purpose.RECIPE)
         return found
 
@@ -66,7 +71,8 @@ class MadeUpSearch(Search):
         return cast("Racing", self.candidates).entrant(variant)
 
     def _made(self, request: VariantRequest, plans: Sequence[Plan]) -> list[Entrant]:
-        return [cast("Racing", self.candidates).entrant(request.recipe) for _ in plans]
+        name = f"{request.recipe}{FLOAT}" if request.float_nodes == NODES else request.recipe
+        return [cast("Racing", self.candidates).entrant(name) for _ in plans]
 
     def load_of(self, entrant: Entrant) -> LoadReport:
         left = ((0, 3), (0, 4)) if entrant.trial.variant in self.partly_delegated else ()
@@ -78,9 +84,8 @@ def searched(first: Sequence[str], truths: Sequence[Truth] = TRUTHS) -> tuple[Ma
     candidates = Racing(truths, 0.01, 0)
     candidates.update(candidates.base, **KEPT)
     guard = TrueGuard(candidates)
-    store = SimpleNamespace(
-        source_name="", settings=SearchSettings(tuple(truth.name for truth in truths[1:])), folder=None
-    )
+    recipes = tuple(truth.name for truth in truths[1:] if FLOAT not in truth.name)
+    store = SimpleNamespace(source_name="", settings=SearchSettings(recipes), folder=None)
     search = MadeUpSearch(cast("VariantStore", store), 60.0, math.inf, no_progress)
     search.elimination = Elimination(candidates, cast("Guard", guard), Limit(), lambda text: None)
     search.elimination.settle([candidates.base, *(candidates.entrant(name) for name in first)], FAR)
@@ -97,6 +102,19 @@ def test_the_like_of_a_fast_one_that_broke_the_floor_are_judged_by_its_times() -
     assert guard.judged[-2:] == ["static_int8_corrected", "static_int8_min_max"], "the first that holds ends it"
     assert search.best.trial.variant == "static_int8_min_max"
     assert search.best.trial.timed_as == f"static_int8@{Plan().describe()}"
+
+
+def test_the_like_of_one_with_float_nodes_have_the_same_float_nodes() -> None:
+    """On an embedding, sequential int8 with 32 nodes in float kept the floor where static int8 with them did not."""
+    whole = [Truth(truth.name, truth.ms, drop=0.2) for truth in TRUTHS if truth.name.startswith("static")]
+    mixed = [Truth(f"{truth.name}{FLOAT}", 0.3, truth.drop) for truth in TRUTHS if truth.name.startswith("static")]
+    search, _ = searched(
+        ["static_int8", f"static_int8{FLOAT}", "dynamic_int8"], [TRUTHS[0], TRUTHS[-1], *whole, *mixed]
+    )
+    assert search.best.trial.variant == "dynamic_int8"
+    search.kin(FAR)
+    assert search.best.trial.variant == f"static_int8_min_max{FLOAT}"
+    assert search.best.trial.timed_as == f"static_int8{FLOAT}@{Plan().describe()}"
 
 
 def test_one_that_the_delegate_takes_less_of_gets_no_times_of_another() -> None:
@@ -150,7 +168,7 @@ def profiler(calls: list[tuple[str, float]]) -> Callable[[str, Plan, float], tup
     return slow_nodes
 
 
-def test_slow_nodes_of_dynamic_ranges_are_left_float_only_where_static_ones_break_the_floor() -> None:
+def test_dynamic_ranges_are_improved_on_only_where_static_ones_break_the_floor() -> None:
     asked: list[tuple[str, float]] = []
 
     def improved(first: Sequence[str], drop: float) -> list[str]:
@@ -165,7 +183,8 @@ def test_slow_nodes_of_dynamic_ranges_are_left_float_only_where_static_ones_brea
         return [name for name, _ in asked]
 
     assert improved(["static_int8", "dynamic_int8"], drop=0.0) == ["static_int8"]
-    assert improved(["static_int8", "dynamic_int8"], drop=0.2) == ["dynamic_int8"]
+    # With nodes in float, what would win had it kept the floor may keep it.
+    assert improved(["static_int8", "dynamic_int8"], drop=0.2) == ["dynamic_int8", "static_int8"]
 
 
 def test_every_set_of_slow_nodes_enters_the_race(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,18 @@ def test_a_mix_that_is_judged_on_another_plan_is_judged_again(mixes: MixStages) 
     assert other.attempt(request).plan == Plan(threads=2)
 
 
+def test_what_the_race_has_judged_is_not_judged_again(mixes: MixStages, monkeypatch: pytest.MonkeyPatch) -> None:
+    work: Any = mixes.search.store
+    request = VariantRequest(RECIPE, (0,), Purpose.FLOOR, RECIPE)
+    made = work.make(request)
+    judged = work.judge.judged(made, work.candidate_of(made, Plan()))
+    raced: Any = mixes.search.elimination
+    raced.candidates.entrant_of = lambda *_: SimpleNamespace(trial=judged)
+    monkeypatch.setattr(type(work), "attempt", lambda *_: pytest.fail("judged once more"))
+    found = mixes._mixer(Plan(), math.inf).attempt(request)
+    assert (found.floor, found.judged, found.path) == (judged.floor, judged.judged, made.path)
+
+
 @pytest.mark.slow
 def test_without_time_nothing_is_mixed(mixes: MixStages) -> None:
     work = mixes.search.store
