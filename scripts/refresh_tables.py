@@ -44,6 +44,7 @@ _NAMES: Final = {
 _MISSED: Final = " **(missed)**"
 _LEFT_OPEN: Final = "; the interval includes the limit"
 _LEFT_OPEN_OF_MODEL: Final = " (the interval includes the limit)"
+_SHORT_GRID_S: Final = 60.0
 _BUDGET_INSTEAD_S: Final = 90
 _TRUTH_KNOWN: Final = 0.03
 _NO_CRASH: Final = "no traceback, no hang"
@@ -172,12 +173,22 @@ def _wanted_of_grid(result: Result) -> str:
     wanted = result["wanted"]
     most = {key: f"{value * 100:g} %" for key, value in wanted.items()}
     told = [found for found in result["models"].values() if "error" not in found]
-    text = f"regret at most {most['regret']}, time at most {most['cost']}"
+    text = f"regret at most {most['regret']}, time at most {most['cost']}{_judged_time(told)}"
     if "default_regret" in most:
         text += f"; regret at most {most['default_regret']} with the default budget of {duration(TUNE_SECONDS)}"
         seconds = [found["default_seconds"] for found in told if "default_seconds" in found]
         text += f" (these searches ended after {min(seconds):.0f} s to {max(seconds):.0f} s)" if seconds else ""
     return f"Wanted: {text}; {_outcome_of_grid(result)}. Run: {run_of(result)}."
+
+
+def _is_judged(key: str, found: Result) -> bool:
+    """As in benchmarks/grid.py: of a grid that takes no time, none can be saved."""
+    return key != "cost" or found.get("grid_seconds", _SHORT_GRID_S) >= _SHORT_GRID_S
+
+
+def _judged_time(told: list[Result]) -> str:
+    """Where the time has no bar."""
+    return "" if all(_is_judged("cost", found) for found in told) else " (of a grid that takes a minute or more)"
 
 
 def _outcome_of_grid(result: Result) -> str:
@@ -188,7 +199,7 @@ def _outcome_of_grid(result: Result) -> str:
         if "error" in found:
             missed.append(f"{_case(name)} (refused)")
             continue
-        keys = [key for key, most in wanted.items() if key in found and found[key] > most]
+        keys = [key for key, most in wanted.items() if key in found and found[key] > most and _is_judged(key, found)]
         is_open = bool(keys) and all(_leaves_open(found, key, wanted) for key in keys)
         missed += [f"{_case(name)}{_LEFT_OPEN_OF_MODEL if is_open else ''}"] if keys else []
     where = f" on {', '.join(missed)}" if missed else ""

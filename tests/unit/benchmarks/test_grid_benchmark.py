@@ -89,8 +89,15 @@ def test_cells_that_compute_alike_share_an_accuracy() -> None:
     ],
 )
 def test_a_model_reaches_all_bars_or_none(changes: dict[str, float], is_reached: bool) -> None:
-    figures = {"regret": 0.03, "cost": 0.25, "default_regret": 0.01}
+    figures = {"regret": 0.03, "cost": 0.25, "default_regret": 0.01, "grid_seconds": 200.0}
     assert grid.is_reached({**figures, **changes}) is is_reached
+
+
+def test_where_the_grid_takes_no_time_none_can_be_saved() -> None:
+    figures = {"regret": 0.03, "cost": 0.75, "default_regret": 0.01, "grid_seconds": 17.0}
+    assert grid.is_reached(figures)
+    assert not grid.is_reached({**figures, "grid_seconds": 60.0})
+    assert not grid.is_reached({**figures, "regret": 0.031})
 
 
 @pytest.mark.parametrize(
