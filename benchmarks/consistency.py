@@ -255,12 +255,16 @@ def _tuning(document: Data, trials: Trials, compared: Sequence[Data]) -> Iterato
 
 
 def _rows_against_cpu(document: Data) -> Iterator[Contradiction]:
-    """Accelerators, each against the CPU's row."""
+    """Accelerators, each against the CPU's row, and against that with all cores."""
     rows = [row for row in document.get("rows", ()) if isinstance(row, dict) and "against_cpu" in row]
     base = next((row for row in rows if row["against_cpu"] is None and _median_ms(row) is not None), None)
     for row in rows:
         if base is not None and row["against_cpu"] is not None and _median_ms(row) is not None:
             yield from _ratio(f"rows.{row['name']}", row["against_cpu"]["ratio"], _median_ms(row), _median_ms(base))
+        if (against := row.get("against_all_cores")) is not None:
+            name = f"{base['name'] if base else ''} {row['cpu_threads']} threads"
+            all_cores = next((_median_ms(one) for one in rows if one["name"] == name), None)
+            yield from _ratio(f"rows.{row['name']}, all cores", against["ratio"], _median_ms(row), all_cores)
 
 
 def _threads(document: Data) -> Iterator[Contradiction]:

@@ -198,7 +198,7 @@ def test_ynnpack_is_placed_or_said_to_be_missing(target: Target, sums: Path) -> 
 
 def test_the_size_from_which_on_a_delegate_pays(target: Target, planted: Path) -> None:
     plans = {"planted": Plan(delegate=str(planted)), "none": planted_plan(planted, fault="none")}
-    found = climb(Plan(), plans, Effort(BRIEFLY, target))
+    found = climb([Plan()], plans, Effort(BRIEFLY, target))
     assert [point.macs for point in found["planted"].points] == sorted(point.macs for point in found["planted"].points)
     assert len(found["planted"].points) == 4
     assert found["none"].points == []

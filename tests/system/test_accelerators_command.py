@@ -13,6 +13,7 @@ from hasten.core.errors import AcceleratorError
 from hasten.core.plan import Plan
 from hasten.core.session import read_session
 from hasten.engine.accelerators import process_environment
+from hasten.targets.local import LocalTarget
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,9 +50,11 @@ def test_every_accelerator_has_a_row_from_real_runs(tmp_path: Path) -> None:
     assert shown.code == 0, shown.errors
     found = shown.json()
     rows = rows_of(found)
-    assert list(rows) == ["xnnpack", "builtin", "reference", "ynnpack", "gpu", "npu"]
+    cores = LocalTarget().machine().cores
+    all_cores = [f"xnnpack {cores} threads"] if cores > 1 else []
+    assert list(rows) == ["xnnpack", *all_cores, "builtin", "reference", "ynnpack", "gpu", "npu"]
     assert all(set(row) >= KEYS for row in rows.values())
-    for name in ("xnnpack", "builtin", *(name for name in ("gpu", "npu") if is_there(name))):
+    for name in ("xnnpack", *all_cores, "builtin", *(name for name in ("gpu", "npu") if is_there(name))):
         row = rows[name]
         assert (row["status"], row["placed_ops"], row["total_ops"]) == ("runs", 66, 66)
         assert row["max_error"] < 0.1

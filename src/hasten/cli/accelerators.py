@@ -1,7 +1,7 @@
 """Test each available accelerator: does it run the whole model, correctly and faster, and when does it pay off?
 
-Outputs are compared with those of the reference kernels (if these do not run, of the built-in kernels or XNNPACK),
-latencies with XNNPACK's in interleaved rounds.
+Outputs are compared with those of the reference kernels (if these do not run, of the built-in kernels or XNNPACK).
+Latencies are compared in interleaved rounds with those of XNNPACK, with --threads and with all cores.
 """
 
 from __future__ import annotations

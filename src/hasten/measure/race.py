@@ -14,7 +14,7 @@ from hasten.core.session import keep_nothing
 from hasten.measure.schedule import Schedule, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hasten.core.measurement import Measurement
     from hasten.core.session import Keep
@@ -31,6 +31,7 @@ def run_race(
     until: float,
     *,
     base: Callable[[Rounds], Track | None],
+    second_base: Callable[[Rounds], Track | None] = lambda rounds: None,
     fewest: int,
     tell: Callable[[str], None] = lambda state: None,
     keep: Keep = keep_nothing,
@@ -38,6 +39,7 @@ def run_race(
     """Run rounds until about that time (of the monotonic clock), at least `fewest`.
 
     Who is far behind or decided gets no more of them; the base stays to the end, as everything is compared with it.
+    Where there is a second base, it stays as well, until all others are decided against both.
     """
     schedule = Schedule(until - now(), fewest=fewest, most=_MOST_ROUNDS)
     while rounds.alive and schedule.has_round():
@@ -48,16 +50,27 @@ def run_race(
         for track, count in zip(rounds.tracks, counts, strict=True):
             if len(track.rounds) > count:
                 keep_round(track, keep, track.candidate.label)
-        if _is_over(rounds, base(rounds), fewest, schedule.rounds):
+        bases = [track for track in (base(rounds), second_base(rounds)) if track is not None]
+        if _is_over(rounds, bases, fewest, schedule.rounds):
             break
 
 
-def comparison(base: Track, other: Track) -> Comparison | None:
-    """The other against the base, from the rounds that both were in undisturbed; None if there is none."""
-    first, second = base.result(), other.result()
-    if isinstance(first, Failure) or isinstance(second, Failure):
+def comparison(first: Track, second: Track, base: Track | None = None) -> Comparison | None:
+    """The second against the first, from the rounds in which both met the base (the first, if none is given)
+    undisturbed; None if one was not measured."""
+    one, other = first.result(), second.result()
+    anchor = None if base is None or base is first else base.result()
+    if isinstance(one, Failure) or isinstance(other, Failure) or isinstance(anchor, Failure):
         return None
-    return compare_measurements(first, second)
+    return compare_measurements(one, other, anchor)
+
+
+def faster_of(base: Track, other: Track | None) -> Track:
+    """The one that looks faster, proven or not."""
+    if other is None:
+        return base
+    found = comparison(base, other)
+    return other if found is not None and found.ratio < 1 else base
 
 
 def result_beside(base: Track | None, other: Track) -> Measurement | Failure:
@@ -69,19 +82,27 @@ def result_beside(base: Track | None, other: Track) -> Measurement | Failure:
     return replace(found, samples=found.samples.beside(anchor.samples))
 
 
-def _is_over(rounds: Rounds, base: Track | None, fewest: int, done: int) -> bool:
-    """Retire decided candidates; return whether only the base is left."""
-    if base is None or base.failure is not None or not base.rounds:
+def _is_over(rounds: Rounds, bases: Sequence[Track], fewest: int, done: int) -> bool:
+    """Retire decided candidates; return whether only the first base is left."""
+    bases = [base for base in bases if base.failure is None and base.rounds]
+    if not bases:
         return done >= FEWEST_ROUNDS
     for track in rounds.alive:
-        if track is base or len(track.rounds) < fewest:
-            continue
-        own_ms, base_ms = _median_ms(track), _median_ms(base)
-        needed = FEWEST_WHEN_CLEAR if own_ms > OUT_OF_THE_RACE * base_ms else FEWEST_ROUNDS
-        compared = comparison(base, track) if len(track.rounds) >= needed else None
-        decided = compared is not None and compared.verdict is not Verdict.UNDECIDED
-        track.retired = decided or own_ms > BEYOND_LOAD * base_ms
-    return all(track is base for track in rounds.alive)
+        if track is not bases[0] and len(track.rounds) >= fewest:
+            track.retired = all(_is_decided(base, track, bases[0]) for base in bases if base is not track)
+    if all(track is bases[0] for track in rounds.alive):
+        return True
+    for base in bases:
+        base.retired = False
+    return False
+
+
+def _is_decided(base: Track, track: Track, anchor: Track) -> bool:
+    own_ms, base_ms = _median_ms(track), _median_ms(base)
+    needed = FEWEST_WHEN_CLEAR if own_ms > OUT_OF_THE_RACE * base_ms else FEWEST_ROUNDS
+    compared = comparison(base, track, anchor) if len(track.rounds) >= needed else None
+    decided = compared is not None and compared.verdict is not Verdict.UNDECIDED
+    return decided or own_ms > BEYOND_LOAD * base_ms
 
 
 def keep_round(track: Track, keep: Keep, label: str) -> None:

@@ -380,6 +380,11 @@ def test_accelerators_follow_from_the_row_of_the_cpu() -> None:
     cpu = {"name": "xnnpack", "latency": {"median_ms": 2.4}, "against_cpu": None}
     npu = {"name": "npu", "latency": {"median_ms": 0.9}, "against_cpu": _comparison(0.375)}
     assert contradictions({"rows": [cpu, npu]}) == []
+    two = {"name": "xnnpack 2 threads", "latency": {"median_ms": 1.2}, "against_cpu": _comparison(0.5)}
+    beside = {**npu, "against_all_cores": _comparison(0.75), "cpu_threads": 2}
+    assert contradictions({"rows": [cpu, two, beside]}) == []
+    beside["against_all_cores"] = _comparison(0.375)
+    assert _kinds(contradictions({"rows": [cpu, two, beside]})) == {Kind.RATIO}
     npu["latency"] = {"median_ms": 1.1}
     assert _kinds(contradictions({"rows": [cpu, npu]})) == {Kind.RATIO}
 

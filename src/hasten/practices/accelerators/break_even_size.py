@@ -1,4 +1,5 @@
-"""The size below which delegating does not pay: small networks of growing size, on XNNPACK and on each accelerator."""
+"""The size below which delegating does not pay: small networks of growing size, on XNNPACK (as planned and with all
+cores) and on each accelerator."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from hasten.core.failure import Failure
 from hasten.core.measurement import Model
 from hasten.core.remark import Remark, remark
 from hasten.core.units import count
-from hasten.measure.race import comparison, result_beside, run_race
+from hasten.measure.race import comparison, faster_of, result_beside, run_race
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.measure.schedule import Schedule, now
 from hasten.model.cost import total_macs
 from hasten.model.example_models import mobilenet_like
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators.facts import BASE, AcceleratorRow, LadderPoint
+from hasten.practices.accelerators.facts import AcceleratorRow, LadderPoint, has_more_threads
 from hasten.practices.accelerators.rules import pays_from
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def with_ladders(rows: Sequence[AcceleratorRow], effort: Effort) -> tuple[Accele
     if not plans:
         return tuple(rows)
     base = replace(rows[0].plan, accelerator="cpu", delegate="", kernel="delegate", options=())
-    found = climb(base, plans, effort)
+    more_threads = [row.plan for row in rows if row.latency is not None and has_more_threads(row.plan, base)]
+    found = climb([base, *more_threads], plans, effort)
     return tuple(_with_ladder(row, found[row.name]) if row.name in found else row for row in rows)
 
 
@@ -55,8 +57,8 @@ def _with_ladder(row: AcceleratorRow, ladder: Ladder) -> AcceleratorRow:
     return replace(row, ladder=points, ladder_trouble=ladder.trouble, pays_from_macs=pays_from(points))
 
 
-def climb(base: Plan, plans: Mapping[str, Plan], effort: Effort) -> dict[str, Ladder]:
-    """Networks from small to large on the base and on each of the plans, until one fails."""
+def climb(bases: Sequence[Plan], plans: Mapping[str, Plan], effort: Effort) -> dict[str, Ladder]:
+    """Networks from small to large on each of the plans, until one fails, against the faster of one or two bases."""
     whole = Schedule(effort.seconds_or(SECONDS))
     ladders = {name: Ladder(plan) for name, plan in plans.items()}
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
@@ -67,24 +69,28 @@ def climb(base: Plan, plans: Mapping[str, Plan], effort: Effort) -> dict[str, La
             if climbing:
                 share = number / len(_STEPS)
                 left_s = whole.seconds * (number + 1) / len(_STEPS) - whole.elapsed_s
-                _step(path, base, climbing, left_s, share, effort)
+                _step(path, bases, climbing, left_s, share, effort)
     effort.progress(1.0, "done")
     return ladders
 
 
-def _step(path: Path, base: Plan, climbing: Mapping[str, Ladder], left_s: float, share: float, effort: Effort) -> None:
+def _step(
+    path: Path, bases: Sequence[Plan], climbing: Mapping[str, Ladder], left_s: float, share: float, effort: Effort
+) -> None:
     graph = read_graph(path)
     macs = total_macs(graph)
     model = Model(f"mobilenet_like of {count(macs)} MACs", graph.size_bytes, graph.sha256)
-    plans = {BASE: base, **{name: ladder.plan for name, ladder in climbing.items()}}
+    plans = {**{plan.describe(): plan for plan in bases}, **{name: ladder.plan for name, ladder in climbing.items()}}
     rounds = Rounds(effort.target, [Candidate(name, path, model, plan) for name, plan in plans.items()])
 
     def tell(state: str) -> None:
         effort.progress(share, f"{count(macs)} MACs, {state}")
 
-    run_race(rounds, now() + left_s, base=lambda rounds: rounds.tracks[0], fewest=1, tell=tell)
-    for track in rounds.tracks[1:]:
-        _add_point(climbing[track.candidate.label], macs, rounds.tracks[0], track)
+    first, second = rounds.tracks[0], rounds.tracks[1] if len(bases) > 1 else None
+    run_race(rounds, now() + left_s, base=lambda _: first, second_base=lambda _: second, fewest=1, tell=tell)
+    faster = faster_of(first, second)
+    for track in rounds.tracks[len(bases) :]:
+        _add_point(climbing[track.candidate.label], macs, faster, track)
 
 
 def _add_point(ladder: Ladder, macs: int, base: Track, track: Track) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hasten.core.checks import check_kind, text_of
 from hasten.core.codec import record, sentence
@@ -14,11 +14,16 @@ from hasten.core.remark import Remark
 from hasten.core.statistics import Interval
 
 BASE = "xnnpack"
-"""The row that all others are compared with: XNNPACK on the CPU."""
+"""The row that all others are compared with: XNNPACK on the CPU, with the threads of the plan."""
 YARDSTICKS = ("reference", "builtin", BASE)
 """Whose outputs count as right: the first of these that runs."""
 NOISE = "seeded noise"
 """What outputs are compared on where there is no data."""
+
+
+def has_more_threads(plan: Plan, base: Plan) -> bool:
+    """Whether a plan is the base's with more threads."""
+    return plan.threads > base.threads and replace(plan, threads=base.threads) == base
 
 
 class Status(enum.Enum):
@@ -68,7 +73,7 @@ class Latency:
 
 @record
 class LadderPoint:
-    """A network of one size, on the CPU (XNNPACK) and on the accelerator."""
+    """A network of one size, on the CPU (the faster XNNPACK) and on the accelerator."""
 
     macs: int
     cpu: Interval
@@ -103,6 +108,12 @@ class AcceleratorRow:
     first_run_ms: float | None = None
     peak_memory_mb: float | None = None
     against_cpu: Comparison | None = None
+    """Against the row `xnnpack`."""
+    against_all_cores: Comparison | None = None
+    """Against XNNPACK with all cores, where that is the faster XNNPACK and this does not run on the CPU."""
+    cpu_threads: int | None = None
+    """The threads of the XNNPACK that its speed is judged by and that `break_even_runs` counts against. None: there is
+    one row of XNNPACK only."""
     break_even_runs: int | None = None
     cached_start_ms: float | None = None
     """Start-up (init and first run) with its cache filled, where caches were asked for."""
@@ -122,6 +133,11 @@ class AcceleratorRow:
     def start_ms(self) -> float | None:
         """From the file to the end of the first run."""
         return None if self.init_ms is None or self.first_run_ms is None else self.init_ms + self.first_run_ms
+
+    @property
+    def against(self) -> Comparison | None:
+        """The comparison that it is judged by."""
+        return self.against_all_cores or self.against_cpu
 
     @property
     def median_ms(self) -> float:

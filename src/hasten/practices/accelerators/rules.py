@@ -15,7 +15,7 @@ from hasten.core.goal import Goal
 from hasten.core.limits import keeps_limit
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import Status as TrialStatus
-from hasten.practices.accelerators.facts import BASE, YARDSTICKS, Status
+from hasten.practices.accelerators.facts import BASE, YARDSTICKS, Status, has_more_threads
 from hasten.practices.practice import not_examined
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hasten.practices.practice import Evidence
 
 NAME: Final = "accelerators"
+_STAY: Final = "accelerators.stay"
 _LARGE_ERROR: Final = 0.05
 
 
@@ -48,7 +49,7 @@ def why_of(row: AcceleratorRow, *, chooses: bool) -> Remark:
     parts = [_error(row, chooses=chooses), _left(row)]
     if row.outputs_change:
         parts.append(remark("accelerators.outputs-change"))
-    if row.against_cpu is not None:
+    if row.against is not None:
         parts.append(remark("accelerators.speed", **_speed(row)))
     parts += [doubt for doubt in row.doubts if doubt.code == MORE_CORES]
     if row.cached_start_ms is not None and row.start_ms is not None:
@@ -87,14 +88,15 @@ def _left(row: AcceleratorRow) -> Remark | None:
 
 
 def _speed(row: AcceleratorRow) -> dict[str, Any]:
-    against = row.against_cpu
+    against = row.against
     assert against is not None
     ci95 = list(against.ci95) if math.isfinite(against.ci95[1]) else None
-    return {
+    facts = {
         "verdict": against.verdict.value,
         "ratio": {"ratio": against.ratio, "ci95": ci95},
         "break_even_runs": row.break_even_runs,
     }
+    return facts if row.cpu_threads is None else {**facts, "cpu_threads": row.cpu_threads}
 
 
 def pays_from(points: Sequence[LadderPoint]) -> int | None:
@@ -144,20 +146,25 @@ def comparison_of_outputs(found: AcceleratorsFound) -> Remark:
 
 
 def recommend(rows: Sequence[AcceleratorRow]) -> tuple[str | None, Remark]:
-    """The accelerator to use, and why. XNNPACK stays unless another is right and proves to be faster."""
+    """The row to use, and why. XNNPACK stays, perhaps with more threads, unless another is right and proves faster."""
     base = next((row for row in rows if row.name == BASE), None)
     if base is None or not _ran(base) or base.status is Status.WRONG:
         return _without_base(rows, base)
-    tried = [row for row in rows if _ran(row) and row is not base and _is_an_option(row)]
-    faster = [row for row in tried if _is_faster(row) and _is_right(row)]
+    ran = [row for row in rows if _ran(row) and row is not base and _is_an_option(row)]
+    faster = [row for row in ran if _is_faster(row) and _is_right(row)]
     best = min(faster, key=lambda row: row.median_ms, default=base)
+    tried = [row for row in ran if not has_more_threads(row.plan, base.plan)]
     conditional = [_condition(row) for row in tried if _needs_a_test(row) and row.median_ms < best.median_ms]
-    if best is not base:
-        facts = {**_speed(best), "more_cores": _more_cores(best), "conditional": conditional}
+    facts: dict[str, Any] = {"conditional": conditional}
+    if best in tried:
+        facts = {**_speed(best), "more_cores": _more_cores(best), **facts}
         return best.name, remark("accelerators.use", name=best.name, **facts)
-    undecided = [{"name": row.name, **_speed(row)} for row in tried if _may_be_faster(row)]
-    facts = {"tried": [row.name for row in tried], "conditional": conditional}
-    return BASE, remark("accelerators.stay", **facts, **({"undecided": undecided} if undecided else {}))
+    facts["tried"] = [row.name for row in tried]
+    if best is not base:
+        facts["all_cores"] = {"threads": best.plan.threads, **_speed(best)}
+    if undecided := [{"name": row.name, **_speed(row)} for row in ran if _may_be_faster(row)]:
+        facts["undecided"] = undecided
+    return best.name, remark(_STAY, **facts)
 
 
 def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
@@ -167,15 +174,18 @@ def finding_of(rows: Sequence[AcceleratorRow]) -> Finding:
     if row is None:
         return Finding(NAME, Standing.NOT_EXAMINED, why)
     if row.name != BASE:
-        return Finding(NAME, Standing.TO_DO, Remark(why.code, {**why.facts, "settings": _settings(row.plan)}))
-    if why.facts["conditional"]:
+        why = Remark(why.code, {**why.facts, "settings": _settings(row.plan)})
+    if why.code != _STAY or why.facts["conditional"]:
         return Finding(NAME, Standing.TO_DO, why)
     beyond = [row for row in rows if not row.plan.runs_on_cpu]
     if not any(_ran(row) for row in beyond):
         absent = [row for row in beyond if row.status in (Status.MISSING, Status.FAILED)]
         told = [{"name": row.name, "code": row.why.code, "facts": dict(row.why.facts)} for row in absent]
-        return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-here", rows=told))
-    return Finding(NAME, Standing.UNDECIDED if "undecided" in why.facts else Standing.GOOD, why)
+        threads = {key: why.facts[key] for key in ("all_cores", "settings") if key in why.facts}
+        return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-here", rows=told, **threads))
+    if "undecided" in why.facts:
+        return Finding(NAME, Standing.UNDECIDED, why)
+    return Finding(NAME, Standing.TO_DO if "settings" in why.facts else Standing.GOOD, why)
 
 
 def _without_base(rows: Sequence[AcceleratorRow], base: AcceleratorRow | None) -> tuple[str | None, Remark]:
@@ -209,8 +219,9 @@ def _settings(plan: Plan) -> str:
         return f"--delegate {plan.delegate}"
     if plan.accelerator != "cpu":
         return f"--accelerator {plan.accelerator}"
-    options = " ".join(f"--option {key}={value}" for key, value in plan.options)
-    return options or f"--kernel {plan.kernel}"
+    if plan.options:
+        return " ".join(f"--option {key}={value}" for key, value in plan.options)
+    return f"--threads {plan.threads}" if plan.kernel == "delegate" else f"--kernel {plan.kernel}"
 
 
 def _ran(row: AcceleratorRow) -> bool:
@@ -237,12 +248,12 @@ def _is_an_option(row: AcceleratorRow) -> bool:
 
 
 def _is_faster(row: AcceleratorRow) -> bool:
-    return row.against_cpu is not None and row.against_cpu.verdict is Verdict.FASTER
+    return row.against is not None and row.against.verdict is Verdict.FASTER
 
 
 def _may_be_faster(row: AcceleratorRow) -> bool:
     """Whether it could be of use, and its rounds do not tell if it is faster."""
-    against = row.against_cpu
+    against = row.against
     if row.status is Status.WRONG or against is None or against.verdict is not Verdict.UNDECIDED:
         return False
     return against.ratio < BEYOND_LOAD

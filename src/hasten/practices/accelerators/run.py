@@ -1,7 +1,8 @@
 """The guide's "Evaluate whether your model benefits from using hardware accelerators": what runs where, and what pays.
 
 Each accelerator is loaded in a process of its own, its placement and its outputs are checked, and those that run are
-timed in interleaved rounds; one that is surely out of the race keeps its first figures.
+timed in interleaved rounds; one that is surely out of the race keeps its first figures. XNNPACK also runs with all
+cores: a back end that brings threads of its own has no credit for what XNNPACK gains from threads.
 """
 
 from __future__ import annotations
@@ -19,11 +20,19 @@ from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.data.preprocess import preprocess_from_text
 from hasten.data.sources import open_dataset
-from hasten.measure.race import comparison, result_beside, run_race
+from hasten.measure.race import comparison, faster_of, result_beside, run_race
 from hasten.measure.rounds import Candidate, Rounds, Track
 from hasten.measure.schedule import Schedule, now
 from hasten.practices.accelerators.break_even_size import with_ladders
-from hasten.practices.accelerators.facts import BASE, NOISE, AcceleratorRow, AcceleratorsFound, Latency, Status
+from hasten.practices.accelerators.facts import (
+    BASE,
+    NOISE,
+    AcceleratorRow,
+    AcceleratorsFound,
+    Latency,
+    Status,
+    has_more_threads,
+)
 from hasten.practices.accelerators.outputs import (
     Judgement,
     OutputError,
@@ -78,6 +87,14 @@ class _Entry:
     stand_in: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Cpu:
+    """XNNPACK with the threads of the plan, and with all cores: what the others are compared with. None: not timed."""
+
+    planned: Track | None
+    all_cores: Track | None
+
+
 def run(candidate: Candidate, graph: Graph, options: AcceleratorOptions, effort: Effort) -> AcceleratorsFound | Failure:
     """Every accelerator within reach; a failure if not even the CPU runs the model."""
     make: MakeInputs = make_inputs
@@ -85,7 +102,8 @@ def run(candidate: Candidate, graph: Graph, options: AcceleratorOptions, effort:
         preprocess = preprocess_from_text(options.preprocess)
         make = inputs_from_data(graph, candidate.workload, open_dataset(options.data), preprocess)
     compared_on = options.data or NOISE
-    plans = plans_to_examine(candidate.plan.threads, options.delegates)
+    base = Plan(threads=candidate.plan.threads, cores=candidate.plan.cores)
+    plans = plans_to_examine(base, len(base.cores) or effort.target.machine().cores, options.delegates)
     try:
         rows = examine(candidate, graph, plans, effort, make, options.cache)
         failures = [row.failure for row in rows if row.failure is not None]
@@ -105,22 +123,25 @@ def run(candidate: Candidate, graph: Graph, options: AcceleratorOptions, effort:
     return found
 
 
-def plans_to_examine(threads: int, delegates: Sequence[str] = ()) -> dict[str, Plan]:
-    """Every accelerator that this release of the engine could use, by name. Those that are missing will say so."""
-    plans = {
-        BASE: Plan(threads=threads),
-        "builtin": Plan(threads=threads, kernel="builtin"),
-        "reference": Plan(threads=threads, kernel="reference"),
-        "ynnpack": Plan(threads=threads, options=(YNNPACK_OPTION,)),
-        "gpu": Plan(threads=threads, accelerator="gpu"),
-        "npu": Plan(threads=threads, accelerator="npu"),
+def plans_to_examine(base: Plan, cores: int, delegates: Sequence[str] = ()) -> dict[str, Plan]:
+    """XNNPACK as planned and with all cores, then every accelerator that this release of the engine could use, by name.
+    Those that are missing will say so."""
+    plans = {BASE: base}
+    if base.threads < cores:
+        plans[f"{BASE} {cores} threads"] = replace(base, threads=cores)
+    plans |= {
+        "builtin": replace(base, kernel="builtin"),
+        "reference": replace(base, kernel="reference"),
+        "ynnpack": replace(base, options=(YNNPACK_OPTION,)),
+        "gpu": replace(base, accelerator="gpu"),
+        "npu": replace(base, accelerator="npu"),
     }
     for setting in dict.fromkeys(delegates):
         path, _, options = setting.partition(":")
         if not path:
             raise UsageError("--delegate names no library.", "Give the path of a shared library (.so).")
         names = (Path(path).name, f"{Path(path).name}:{options}", setting)
-        plans[next(name for name in names if name not in plans)] = Plan(threads=threads, delegate=setting)
+        plans[next(name for name in names if name not in plans)] = replace(base, delegate=setting)
     return plans
 
 
@@ -217,15 +238,27 @@ def _time(entries: list[_Entry], whole: Schedule, effort: Effort) -> None:
         effort.progress(min(share, 0.99), f"{state}: {', '.join(track.candidate.label for track in rounds.alive)}")
 
     try:
-        run_race(rounds, now() + whole.left_s, base=_base, fewest=1, tell=tell, keep=effort.keep)
+        run_race(
+            rounds,
+            now() + whole.left_s,
+            base=lambda rounds: _cpu(rounds.tracks).planned,
+            second_base=lambda rounds: _cpu(rounds.tracks).all_cores,
+            fewest=1,
+            tell=tell,
+            keep=effort.keep,
+        )
     finally:
         for entry, track in zip(runnable, rounds.tracks, strict=True):
             entry.track = track
             entry.failure = None if track.rounds else track.failure
 
 
-def _base(rounds: Rounds) -> Track | None:
-    return next((track for track in rounds.tracks if track.candidate.label == BASE), None)
+def _cpu(tracks: Sequence[Track]) -> _Cpu:
+    planned = next((track for track in tracks if track.candidate.label == BASE), None)
+    if planned is None:
+        return _Cpu(None, None)
+    plan = planned.candidate.plan
+    return _Cpu(planned, next((track for track in tracks if has_more_threads(track.candidate.plan, plan)), None))
 
 
 def _rows(graph: Graph, entries: list[_Entry]) -> tuple[AcceleratorRow, ...]:
@@ -237,15 +270,14 @@ def _rows(graph: Graph, entries: list[_Entry]) -> tuple[AcceleratorRow, ...]:
     later_errors = output_errors(graph, later, tensors)
     changed = {name for name, error in errors.items() if later_errors[name].judgement.gravity > error.judgement.gravity}
     errors |= {name: later_errors[name] for name in changed}
-    base = next((entry.track for entry in entries if entry.name == BASE and entry.failure is None), None)
-    base = base if base is not None and base.rounds else None
-    rows = [_row(graph, entry, errors.get(entry.name), base, entry.name in changed) for entry in entries]
+    cpu = _cpu(
+        [entry.track for entry in entries if entry.failure is None and entry.track is not None and entry.track.rounds]
+    )
+    rows = [_row(graph, entry, errors.get(entry.name), cpu, entry.name in changed) for entry in entries]
     return tuple(replace(row, compared_with=yardstick) if row.name in errors else row for row in rows)
 
 
-def _row(
-    graph: Graph, entry: _Entry, error: OutputError | None, base: Track | None, outputs_change: bool
-) -> AcceleratorRow:
+def _row(graph: Graph, entry: _Entry, error: OutputError | None, cpu: _Cpu, outputs_change: bool) -> AcceleratorRow:
     plan, load = entry.candidate.plan, entry.load
     if entry.failure is not None or load is None:
         return _failed_row(entry)
@@ -262,7 +294,7 @@ def _row(
         stand_in=entry.stand_in,
         **placement_fields(graph, plan, load),
     )
-    result = result_beside(base, entry.track) if entry.track else None
+    result = result_beside(cpu.planned, entry.track) if entry.track else None
     if entry.track is not None and result is not None and not isinstance(result, Failure):
         samples = result.samples
         ends = (samples.latency.low, samples.latency.high)
@@ -275,8 +307,8 @@ def _row(
             doubts=tuple(result.doubts),
             failure=entry.track.failure,
         )
-        if base is not None and base is not entry.track:
-            row = _against(row, base, entry.track)
+        if cpu.planned is not None and cpu.planned is not entry.track:
+            row = _against(row, entry.track, cpu.planned, cpu.all_cores)
     row = replace(row, status=_status(row, load, error))
     return replace(row, why=why_of(row, chooses=chooses(graph)))
 
@@ -290,15 +322,25 @@ def _failed_row(entry: _Entry) -> AcceleratorRow:
     return AcceleratorRow(entry.name, status, entry.candidate.plan, why=why, failure=failure)
 
 
-def _against(row: AcceleratorRow, base: Track, track: Track) -> AcceleratorRow:
-    """The row with its comparison; only what proves to be faster repays a start-up."""
-    against, theirs = comparison(base, track), base.result()
+def _against(row: AcceleratorRow, track: Track, planned: Track, all_cores: Track | None) -> AcceleratorRow:
+    """The row with its comparisons; only what proves to be faster repays a start-up.
+
+    Kernels of the CPU are judged by XNNPACK with as many threads, all else by the faster XNNPACK.
+    """
+    rival = planned if row.plan.runs_on_cpu else faster_of(planned, all_cores)
+    row = replace(
+        row,
+        against_cpu=comparison(planned, track),
+        against_all_cores=None if rival is planned else comparison(rival, track, planned),
+        cpu_threads=None if all_cores is None else rival.candidate.plan.threads,
+    )
+    against, theirs = row.against, result_beside(planned, rival)
     if against is None or against.verdict is not Verdict.FASTER or isinstance(theirs, Failure) or row.start_ms is None:
-        return replace(row, against_cpu=against)
+        return row
     # The ratio within rounds, not that of two medians: other load that came and went must not count as speed.
     run_ms = theirs.samples.median_ms
     runs = break_even_runs(row.start_ms, run_ms * against.ratio, theirs.init_ms + theirs.first_run_ms, run_ms)
-    return replace(row, against_cpu=against, break_even_runs=runs)
+    return replace(row, break_even_runs=runs)
 
 
 def _status(row: AcceleratorRow, load: LoadReport, error: OutputError | None) -> Status:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hasten.show.blocks import Block, Section
 
 _FAR: Final = 10.0
+_TIME_RATIO: Final = "relative to xnnpack; accelerators and their start-up are judged by the faster row of XNNPACK"
 
 
 def view(found: AcceleratorsFound, name: str = NAME) -> list[Block]:
@@ -30,7 +31,13 @@ def view(found: AcceleratorsFound, name: str = NAME) -> list[Block]:
     said = tuple((row.name, text) for row in found.rows if (text := _said(row)))
     return [
         answer(finding_of(found.rows).remark, BOOK),
-        Facts((("model", PurePath(found.model).name), ("outputs", BOOK.text(comparison_of_outputs(found))))),
+        Facts(
+            (
+                ("model", PurePath(found.model).name),
+                ("outputs", BOOK.text(comparison_of_outputs(found))),
+                *([("time ratio", _TIME_RATIO)] if any(row.cpu_threads for row in found.rows) else []),
+            )
+        ),
         _chart_or_table(found, name),
         *([Facts(said)] if said else []),
         *doubt_notes({row.name: _doubts(row) for row in found.rows if row.latency is not None}, BOOK),
@@ -117,7 +124,7 @@ def _cells(row: AcceleratorRow) -> tuple[Cell, ...]:
         known(ratio, lambda ratio: f"{ratio:.2f}×" if ratio < _FAR else f"{ratio:.0f}×"),
         known(row.start_ms, milliseconds),
         known(row.peak_memory_mb, memory),
-        known(row.break_even_runs, lambda runs: f"{runs:,} runs"),
+        known(row.break_even_runs, lambda runs: f"{runs:,} run{'' if runs == 1 else 's'}"),
     )
 
 

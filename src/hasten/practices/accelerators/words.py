@@ -85,14 +85,19 @@ def _left_count(facts: Mapping[str, Any]) -> str:
 
 def _speed_words(facts: Mapping[str, Any]) -> str:
     ratio, ends = facts["ratio"]["ratio"], facts["ratio"]["ci95"]
-    verdict = Verdict(facts["verdict"])
+    verdict, rival = Verdict(facts["verdict"]), _rival(facts)
     if verdict is Verdict.SAME:
-        return "as fast as XNNPACK"
+        return f"as fast as {rival}"
     if verdict is not Verdict.UNDECIDED:
-        return f"{speedup(ratio, ends)} than XNNPACK"
+        return f"{speedup(ratio, ends)} than {rival}"
     if ratio > BEYOND_LOAD:
-        return f"about {times(ratio)} slower than XNNPACK"
-    return f"undecided, so far {speedup(ratio)} than XNNPACK"
+        return f"about {times(ratio)} slower than {rival}"
+    return f"undecided, so far {speedup(ratio)} than {rival}"
+
+
+def _rival(facts: Mapping[str, Any]) -> str:
+    """XNNPACK, with its threads where it ran with several counts."""
+    return f"XNNPACK with {several(facts['cpu_threads'], 'thread')}" if "cpu_threads" in facts else "XNNPACK"
 
 
 def _repaid(facts: Mapping[str, Any]) -> str:
@@ -128,7 +133,7 @@ def _conditional(facts: Mapping[str, Any]) -> str:
 def _to_do(facts: Mapping[str, Any]) -> str:
     """The options of what is recommended; or how to test what is faster, but perhaps not good enough."""
     if facts.get("error") is None and "settings" in facts:
-        return f"Run the model with {facts['settings']}."
+        return f"Run the model with {facts['settings']}." + (f" {_LONGER}" if facts.get("undecided") else "")
     if facts.get("conditional") or facts.get("error") is not None:
         return "Test its accuracy with labeled data: hasten tune MODEL --data DATA."
     return _LONGER if facts.get("undecided") else ""
@@ -139,13 +144,25 @@ def _stay(facts: Mapping[str, Any]) -> str:
     names = ", ".join(facts.get("untrusted", ()))  # how an older release told of them
     untrusted = f" Faster, but test their accuracy first: {names}." if names else ""
     proven = "proven both faster and right" if facts.get("conditional") or names else "proven faster"
-    stay = f"Stay with XNNPACK on the CPU: nothing else is {proven}.{_undecided(facts)}"
-    return f"{stay}{tried}{untrusted}{_conditional(facts)}"
+    stay = f"Stay with XNNPACK on the CPU: nothing else is {proven}."
+    if "all_cores" in facts:
+        threads, gain = _gain(facts["all_cores"])
+        stay = f"Stay with XNNPACK on the CPU, but use {threads}: {gain}. Nothing else is {proven}."
+    return f"{stay}{_undecided(facts)}{tried}{untrusted}{_conditional(facts)}"
+
+
+def _gain(all_cores: Mapping[str, Any]) -> tuple[str, str]:
+    """How many threads XNNPACK is faster with, and by how much."""
+    return several(all_cores["threads"], "thread"), _speed_words(all_cores)
 
 
 def _undecided(facts: Mapping[str, Any]) -> str:
-    rows = [f"{row['name']} (so far {speedup(row['ratio']['ratio'])})" for row in facts.get("undecided", ())]
+    rows = [f"{row['name']} (so far {_so_far(row)})" for row in facts.get("undecided", ())]
     return f" Undecided: {', '.join(rows)}." if rows else ""
+
+
+def _so_far(row: Mapping[str, Any]) -> str:
+    return speedup(row["ratio"]["ratio"], than=_rival(row) if "cpu_threads" in row else "")
 
 
 def _without_base(text: Template) -> Phrase:
@@ -168,8 +185,11 @@ def _unchecked(facts: Mapping[str, Any]) -> str:
 
 
 def _none_here(facts: Mapping[str, Any]) -> str:
-    rows = (f"{row['name'].upper()}: {BOOK.text(remark_from_data(row))}" for row in facts["rows"])
-    return " ".join(["No accelerator runs the model on this machine.", *rows])
+    told = [f"{row['name'].upper()}: {BOOK.text(remark_from_data(row))}" for row in facts["rows"]]
+    if "all_cores" in facts:
+        threads, gain = _gain(facts["all_cores"])
+        told.append(f"XNNPACK with {threads} is {gain}.")
+    return " ".join(["No accelerator runs the model on this machine.", *told])
 
 
 def _raced(facts: Mapping[str, Any]) -> str:
@@ -278,7 +298,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "accelerators.use-fastest": _without_base("Use {name}, the fastest that runs this model correctly."),
     "accelerators.unchecked": _without_base(_unchecked),
     "accelerators.nothing-runs": _without_base("Nothing on this machine runs this model."),
-    "accelerators.none-here": Phrase(_none_here),
+    "accelerators.none-here": Phrase(_none_here, _to_do),
     "accelerators.pays-unknown": Phrase("The network size from which it pays off is unknown."),
     "accelerators.pays-nowhere": Phrase(
         "It does not pay off at any size from {smallest:large} to {largest:large} MACs."

@@ -1,4 +1,5 @@
-"""Examinations of accelerators to be shown: a win with reservations, nothing faster, and nothing that runs."""
+"""Examinations of accelerators to be shown: a win with reservations, more threads that are faster than an accelerator,
+nothing faster, and nothing that runs."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import math
 from dataclasses import replace
 
 from hasten.core import doubts
-from hasten.core.comparison import compare_rounds
+from hasten.core.comparison import Comparison, compare_rounds
 from hasten.core.failure import Failure
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
@@ -23,7 +24,8 @@ def typical() -> AcceleratorsFound:
     """A faster NPU that kept two cores busy, a GPU that runs a part, and what is missing."""
     rows = [
         _ran("xnnpack", Plan(), 2.24, 6.06),
-        _ran("builtin", Plan(kernel="builtin"), 7.06, 9.47, ratio=3.1, rounds=1),
+        _two_threads(),
+        _ran("builtin", Plan(kernel="builtin"), 7.06, 9.47, ratio=3.15, rounds=1, cpu_threads=1),
         _missing("ynnpack", Plan(options=(YNNPACK_OPTION,)), "This release of LiteRT was built without YNNPACK."),
         _ran(
             "gpu",
@@ -31,6 +33,8 @@ def typical() -> AcceleratorsFound:
             4.3,
             513.0,
             ratio=1.92,
+            against_all_cores=_against(3.65),
+            cpu_threads=2,
             status=Status.PARTIAL,
             placed_ops=64,
             refused=("SQUEEZE x1", "SOFTMAX x1"),
@@ -42,9 +46,24 @@ def typical() -> AcceleratorsFound:
             0.83,
             128.7,
             ratio=0.37,
-            break_even_runs=88,
+            against_all_cores=_against(0.703),
+            cpu_threads=2,
+            break_even_runs=350,
             max_error=0.008,
             doubts=(remark(doubts.MORE_CORES, cores=2.0, threads=1),),
+        ),
+    ]
+    return AcceleratorsFound("/models/digits.tflite", tuple(rows))
+
+
+def more_threads() -> AcceleratorsFound:
+    """A GPU that is slower than XNNPACK with all cores, and an NPU that may be faster."""
+    rows = [
+        _ran("xnnpack", Plan(), 2.24, 6.06),
+        _two_threads(),
+        _ran("gpu", Plan(accelerator="gpu"), 1.8, 513.0, ratio=0.8, against_all_cores=_against(1.525), cpu_threads=2),
+        _ran(
+            "npu", Plan(accelerator="npu"), 1.1, 128.7, ratio=0.49, against_all_cores=_against(0.932, 2), cpu_threads=2
         ),
     ]
     return AcceleratorsFound("/models/digits.tflite", tuple(rows))
@@ -91,9 +110,7 @@ def nothing() -> AcceleratorsFound:
 def _ran(name: str, plan: Plan, median_ms: float, start_ms: float, **more: object) -> AcceleratorRow:
     ratio, rounds = more.pop("ratio", None), more.pop("rounds", 6)
     assert isinstance(rounds, int)
-    against = None
-    if isinstance(ratio, float):
-        against = compare_rounds([math.log(ratio) + 0.001 * (number % 2) for number in range(rounds)])
+    against = _against(ratio, rounds) if isinstance(ratio, float) else None
     row = AcceleratorRow(
         name,
         Status.RUNS,
@@ -106,6 +123,14 @@ def _ran(name: str, plan: Plan, median_ms: float, start_ms: float, **more: objec
     )
     row = replace(row, **{**_COMPARED, **_WHOLE, **more})  # type: ignore[arg-type]
     return replace(row, why=why_of(row, chooses=False))
+
+
+def _two_threads() -> AcceleratorRow:
+    return _ran("xnnpack 2 threads", Plan(threads=2), 1.18, 6.3, ratio=0.527, cpu_threads=1, break_even_runs=1)
+
+
+def _against(ratio: float, rounds: int = 6) -> Comparison:
+    return compare_rounds([math.log(ratio) + 0.001 * (number % 2) for number in range(rounds)])
 
 
 def _missing(name: str, plan: Plan, message: str, hint: str = "") -> AcceleratorRow:

@@ -13,10 +13,12 @@ from hasten.core.block import Block, Conditions
 from hasten.core.failure import UNSUPPORTED, Failure, RunnerFailed
 from hasten.core.measurement import Model
 from hasten.core.placement import XNNPACK, Partition, Placement
+from hasten.core.plan import Plan
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
 from hasten.model.reader import read_graph
-from hasten.practices.accelerators.run import examine, plans_to_examine
+from hasten.practices.accelerators.facts import AcceleratorOptions, AcceleratorsFound
+from hasten.practices.accelerators.run import examine, plans_to_examine, run
 from hasten.targets.client import LoadReport, RunnerClient, TensorInfo
 from tests.model_builder import ModelBuilder
 from tests.unit.fake_target import MACHINE, FakeTarget, FakeTurns
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     import pytest
 
     from hasten.core.machine import Machine
-    from hasten.core.plan import Plan, Workload
+    from hasten.core.plan import Workload
     from hasten.model.graph import Graph
     from hasten.practices.accelerators.facts import AcceleratorRow
     from hasten.runner.protocol import Message
@@ -68,6 +70,7 @@ def backs(**changes: Back | None) -> dict[str, Back]:
     """Back ends that all run, on the CPU and beside it, unless told otherwise."""
     usual: dict[str, Back | None] = {
         "xnnpack": Back(),
+        "xnnpack 4 threads": Back(1.01, busy_cores=4.0),
         "builtin": Back(3.0, placement=None),
         "reference": Back(30.0, placement=None),
         "ynnpack": Back(refuses=Failure("load", "engine", "LiteRtCreateCompiledModel answered …", code=UNSUPPORTED)),
@@ -157,7 +160,9 @@ def name_of(plan: Plan) -> str:
         return plan.accelerator
     if plan.options:
         return "ynnpack"
-    return "xnnpack" if plan.kernel == "delegate" else plan.kernel
+    if plan.kernel != "delegate":
+        return plan.kernel
+    return "xnnpack" if plan.threads == 1 else f"xnnpack {plan.threads} threads"
 
 
 class Examination:
@@ -171,6 +176,7 @@ class Examination:
     def __call__(
         self, found: dict[str, Back], seconds: float = 60.0, delegates: Sequence[str] = (), cache: str = ""
     ) -> dict[str, AcceleratorRow]:
+        """The rows by name, where the plan has all cores."""
         self.machine = SimulatedMachine(found)
         self.use_clock()
         candidate = Candidate("model.tflite", self.graph.path, Model("model.tflite", 100, "ab" * 32))
@@ -180,9 +186,26 @@ class Examination:
             lambda share, text: self.progress.append((share, text)),
             lambda *trial: self.kept.append(trial),
         )
-        plans = plans_to_examine(1, delegates)
+        plans = plans_to_examine(Plan(), 1, delegates)
         self.rows = examine(candidate, self.graph, plans, effort, cache=cache)
         return {row.name: row for row in self.rows}
+
+    def whole(
+        self,
+        machine: SimulatedMachine,
+        plan: Plan = Plan(),
+        options: AcceleratorOptions = AcceleratorOptions(),
+        seconds: float = 60.0,
+    ) -> AcceleratorsFound:
+        """The whole run, which asks the machine for its cores."""
+        self.machine = machine
+        self.use_clock()
+        model = Model("model.tflite", 100, "ab" * 32)
+        candidate = Candidate("model.tflite", self.graph.path, model, plan)
+        found = run(candidate, self.graph, options, Effort(seconds, machine))
+        assert isinstance(found, AcceleratorsFound)
+        self.rows = found.rows
+        return found
 
     def use_clock(self) -> None:
         self.monkeypatch.setattr("hasten.measure.schedule.time", SimpleNamespace(monotonic=self.machine.monotonic))

@@ -282,7 +282,7 @@ def test_caches_show_what_they_save(examined: Examination) -> None:
 
 def test_every_delegate_has_a_row_of_its_own() -> None:
     settings = ["/a/lib.so", "/b/lib.so", "/b/lib.so:device=1", "/b/lib.so", "/c/npu"]
-    plans = plans_to_examine(2, settings)
+    plans = plans_to_examine(Plan(threads=2), 2, settings)
     assert {plan.delegate for plan in plans.values() if plan.delegate} == set(settings)
     assert all(plan.threads == 2 for plan in plans.values())
     assert plans["npu"].accelerator == "npu"
@@ -312,7 +312,7 @@ def test_the_size_from_which_on_it_pays(examined: Examination) -> None:
     plans = {name: Plan(accelerator=name) for name in ("gpu", "npu")}
     shares: list[float] = []
     effort = Effort(60.0, examined.machine, lambda share, text: shares.append(share))
-    found = climb(Plan(), plans, effort)
+    found = climb([Plan()], plans, effort)
     npu = found["npu"]
     sizes = [point.macs for point in npu.points]
     assert len(sizes) == 4

@@ -12,6 +12,7 @@ from hasten.core.errors import Interrupted, UsageError
 from hasten.core.failure import NOT_INSTALLED, Failure
 from hasten.core.finding import Standing
 from hasten.core.measurement import Model
+from hasten.core.plan import Plan
 from hasten.engine.accelerators import installed_vendors
 from hasten.measure.effort import Effort
 from hasten.measure.rounds import Candidate
@@ -231,7 +232,8 @@ def test_a_whole_run_ends_in_one_record_or_one_failure(examined: Examination) ->
     candidate = Candidate("model.tflite", examined.graph.path, Model("model.tflite", 100, "ab" * 32))
     found = run(candidate, examined.graph, AcceleratorOptions(), effort)
     assert isinstance(found, AcceleratorsFound)
-    assert [row.name for row in found.rows] == [row.name for row in examined.rows]
+    assert [row.name for row in found.rows if row.name != "xnnpack 4 threads"] == [row.name for row in examined.rows]
+    assert found.rows[1].plan.threads == examined.machine.machine().cores
     examined.machine.backs = {name: Back(refuses=Failure("load", "model", "damaged")) for name in backs()}
     assert run(candidate, examined.graph, AcceleratorOptions(), effort) == Failure("load", "model", "damaged")
     examined.machine.backs = backs(npu=Back(1.01, placement=NPU, interrupted_in_round=2))
@@ -250,7 +252,7 @@ def test_an_interruption_before_anything_was_timed_is_one(examined: Examination)
 def test_a_delegate_without_a_name_is_a_wrong_usage() -> None:
     for setting in ("", ":device=1"):
         with pytest.raises(UsageError, match="names no library"):
-            plans_to_examine(1, [setting])
+            plans_to_examine(Plan(), 1, [setting])
 
 
 def test_other_vendors_say_which_library_is_missing(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from hasten.show.terminal import terminal_text
 from tests.unit.practices.accelerators import examples
 from tests.unit.show.hostile import HOSTILE
 
-EXAMPLES = [examples.typical(), examples.stay(), examples.nothing()]
-ROW = examples.typical().rows[3]
+EXAMPLES = [examples.typical(), examples.more_threads(), examples.stay(), examples.nothing()]
+ROW = next(row for row in examples.typical().rows if row.name == "gpu")
 
 
 def text_of(*rows: AcceleratorRow, model: str = "folder/model.tflite", verbose: bool = False) -> str:
