@@ -306,10 +306,12 @@ class Search:
         if not (best.recipe and recipe_from_name(best.recipe).is_int8 and numbers_of(best.plan) == home):
             return
         self.stage = "float nodes"
-        whole = self.store.make(VariantRequest(best.recipe))
+        whole = self._variant(VariantRequest(best.recipe))
+        if whole is None:
+            return
         request = VariantRequest(best.recipe, purpose=Purpose.SLOW_NODES, parent=whole.variant)
         for plan in plans_to_try(self.machine, self.store.candidate.plan):
-            if not whole.path or numbers_of(plan) != home or self.until - time.monotonic() < _SLOW_NODES_SECONDS:
+            if numbers_of(plan) != home or self.until - time.monotonic() < _SLOW_NODES_SECONDS:
                 continue
             made = self._made_without(self.store.slow_nodes(whole, plan), request, best.plan)
             self.elimination.settle([self.best, *made], self.until)
@@ -377,14 +379,17 @@ class Search:
 
     def _made(self, request: VariantRequest, plans: Sequence[Plan]) -> list[Entrant]:
         """The entrants of a variant; none where it cannot be made."""
+        made = self._variant(request)
+        return [] if made is None else [self.enter(made.variant, plan) for plan in plans]
+
+    def _variant(self, request: VariantRequest) -> Trial | None:
+        """A variant with its file; None where it cannot be made."""
         try:
             made = self.store.make(request)
         except UsageError as error:  # what makes variants is not installed: plans are worth a tuning, too
             self.folder.note(remark("search.no-variants", message=error.message, hint=error.hint))
-            return []
-        if made.floor is FloorState.FAILED or not made.path:
-            return []
-        return [self.enter(made.variant, plan) for plan in plans]
+            return None
+        return None if made.floor is FloorState.FAILED or not made.path else made
 
     def plans_for_variants(self) -> list[Plan]:
         """The best thread count, and what else came near the best with the original."""

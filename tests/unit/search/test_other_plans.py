@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from hasten.core.block import Block
+from hasten.core.errors import UsageError
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.limits import Limit
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
 from hasten.core.samples import Samples
-from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status
+from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Trial
 from hasten.measure.rounds import no_progress
 from hasten.search import search as search_module
 from hasten.search.candidates import NO_ANSWER
@@ -226,7 +227,7 @@ def test_slow_nodes_are_looked_for_with_all_numbers_of_threads_while_there_is_ti
     """Keyword spotting: by the profile with two threads alone, a tuning missed a set that takes 1.6 % less."""
     search, profiled, raced = searched(times_with()), list[int](), list[tuple[Any, Plan]]()
     store = cast("Any", search.store)
-    store.make = lambda request: SimpleNamespace(path="int8.tflite", variant=request.recipe)
+    store.make = lambda request: Trial(request.recipe, Plan(), path="int8.tflite")
 
     def slow_nodes(whole: Any, plan: Plan) -> tuple[tuple[int, ...], ...]:
         profiled.append(plan.threads)
@@ -245,3 +246,18 @@ def test_slow_nodes_are_looked_for_with_all_numbers_of_threads_while_there_is_ti
     search.until = -math.inf
     search.race_further_sets()
     assert len(profiled) == 4
+
+
+def test_a_search_that_goes_on_without_a_quantizer_keeps_its_answer() -> None:
+    """The best is of an earlier run, which never made its recipe without float nodes."""
+    search, noted = searched(times_with()), list[Any]()
+    store, best = cast("Any", search.store), search.best
+    store.folder.note = noted.append
+
+    def make(request: Any) -> Trial:
+        raise UsageError("ai-edge-quantizer is not installed.", "Install it.")
+
+    store.make = make
+    search.race_further_sets()
+    assert search.best is best
+    assert [note.code for note in noted] == ["search.no-variants"]
