@@ -68,15 +68,13 @@ def record(name: str, figures: dict[str, Any], *, passed: bool, whole: bool = Tr
 
 
 def _keep(name: str, figures: dict[str, Any], passed: bool) -> None:
-    described = LocalTarget().machine()
-    machine = {key: getattr(described, key) for key in ("cpu", "cores", "memory_mb", "instructions", "hypervisor")}
     now = datetime.datetime.now(datetime.timezone.utc)
     result = {
         "benchmark": name,
         "passed": passed,
         **figures,
-        "machine": machine,
-        "engine": described.engine,
+        "machine": machine(),
+        "engine": LocalTarget().machine().engine,
         "date": f"{now:%Y-%m-%d}",
         "commit": code_version().partition("+")[0],
         "clean": "+" not in code_version(),
@@ -85,6 +83,12 @@ def _keep(name: str, figures: dict[str, Any], passed: bool) -> None:
     }
     RESULTS.mkdir(exist_ok=True)
     write_whole(RESULTS / f"{name}.json", json.dumps(result, indent=2) + "\n")
+
+
+def machine() -> dict[str, Any]:
+    """What a result says of the machine. Parts of one that was run in several sittings say it themselves."""
+    described = LocalTarget().machine()
+    return {key: getattr(described, key) for key in ("cpu", "cores", "memory_mb", "instructions", "hypervisor")}
 
 
 def parts_of(path: Path, code: str) -> dict[str, Any]:
@@ -100,7 +104,10 @@ def save_parts(path: Path, code: str, parts: dict[str, Any]) -> None:
 
 @dataclass(slots=True)
 class Models:
-    """What a benchmark has found of each model with one version of the code, on the disk as soon as it is known."""
+    """What a benchmark has found of each model with one version of the code, on the disk as soon as it is known.
+
+    The file can be committed: whoever has less time than all models take goes on elsewhere, with the same code.
+    """
 
     benchmark: str
     wanted: tuple[str, ...]
@@ -142,7 +149,8 @@ class Models:
             print(f"{name}: known from an earlier start", flush=True)
             return
         begin = time.monotonic()
-        self.found[name] = {**examined(), "took_seconds": round(time.monotonic() - begin)}
+        found = examined()
+        self.found[name] = {**found, "took_seconds": round(time.monotonic() - begin), "machine": machine()}
         RESULTS.mkdir(exist_ok=True)
         save_parts(self.path, self.code, self.found)
 

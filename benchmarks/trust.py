@@ -10,7 +10,8 @@ wrong; 5 % more work is found in at least 18 of 20 comparisons on a quiet machin
 - `slower`: a model against one with 5 % more of the same work, 20 times, within 20 s each.
 
 The truth about plans and variants is measured first, on a quiet machine, by the quickest runs of interleaved rounds,
-which share no estimator with hasten (benchmarks/race.py); rounds more than 3 % apart leave it unknown. A verdict is
+which share no estimator with hasten (benchmarks/race.py); rounds more than 3 % apart leave it unknown. Each start
+measures it anew, as it may be on another machine than the one before. A verdict is
 wrong if it says faster or slower where the truth is the contrary or the same, by more than 3 %; between equal models
 every faster or slower is wrong. *Undecided* never is.
 
@@ -36,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.example_models import repeated
 
-from benchmarks.common import RESULTS, code_version, hasten, parts_of, record, save_parts
+from benchmarks.common import RESULTS, code_version, hasten, machine, parts_of, record, save_parts
 from benchmarks.consistency import contradictions, session_lines
 from benchmarks.race import levels_in_rounds, of_candidate, usual
 from hasten.core.plan import plan_from_mapping
@@ -80,6 +81,12 @@ class Runs:
         """The runs of this code; none if the file holds those of another."""
         return cls(path, code, **parts_of(path, code))
 
+    def learn(self, truth_ms: dict[str, float], spread: float) -> None:
+        """Judge by this truth from here on; what was judged by a truth that was less well known stays so."""
+        self.truth_ms = truth_ms
+        self.truth_spread = max(spread, self.truth_spread) if self.rows else spread
+        self.save()
+
     def add(self, part: str, row: dict[str, Any]) -> None:
         """Keep one run."""
         self.rows.setdefault(part, []).append(row)
@@ -101,16 +108,15 @@ def main() -> int:
     arguments = parser.parse_args()
     runs = Runs.opened(_RUNS.with_name(f"{arguments.save_as}_runs.json"), code_version())
     asked = [part for part in _PARTS if not arguments.only or {part, part.partition(".")[0]} & set(arguments.only)]
-    if not runs.truth_ms:
-        runs.truth_ms, runs.truth_spread = _truth(arguments.truth_rounds)
-        runs.save()
+    times = {part: arguments.times or _TIMES[part.partition(".")[0]] for part in asked}
+    if any(len(runs.rows.get(part, ())) < count for part, count in times.items()):
+        runs.learn(*_truth(arguments.truth_rounds))
     with tempfile.TemporaryDirectory(prefix="hasten-") as folder:
-        for part in asked:
-            times = arguments.times or _TIMES[part.partition(".")[0]]
-            for number in range(len(runs.rows.get(part, ())), times):
+        for part, count in times.items():
+            for number in range(len(runs.rows.get(part, ())), count):
                 row = _run(part, Path(folder) / f"{part}-{number}", runs.truth_ms)
                 runs.add(part, row)
-                print(f"{part} {number + 1}/{times}: {_told(row)}", flush=True)
+                print(f"{part} {number + 1}/{count}: {_told(row)}", flush=True)
     figures = figures_of(runs)
     return record(arguments.save_as, figures, passed=is_reached(figures))
 
@@ -161,7 +167,7 @@ def _run(part: str, place: Path, truth_ms: Mapping[str, float]) -> dict[str, Any
         begin = time.monotonic()
         row = _tuned(place, truth_ms) if what == "tune" else _compared(what, place, truth_ms)
         seconds = time.monotonic() - begin
-    return {"seconds": round(seconds, 1), **row, "load": round(load, 2)}
+    return {"seconds": round(seconds, 1), **row, "load": round(load, 2), "cpu": machine()["cpu"]}
 
 
 def _tuned(place: Path, truth_ms: Mapping[str, float]) -> dict[str, Any]:

@@ -164,6 +164,7 @@ def test_a_new_start_goes_on_and_a_whole_result_begins_anew(tmp_path: Path, monk
     second.record({"more": 1}, passed=True)
     result = json.loads((tmp_path / "search.json").read_text())
     assert list(result["models"]) == ["a", "b"]
+    assert all(entry["machine"] == result["machine"] for entry in result["models"].values())
     assert result["more"] == 1
     assert not Models.opened("search", ["a", "b"]).found
 

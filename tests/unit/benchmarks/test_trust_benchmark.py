@@ -95,6 +95,15 @@ def test_runs_go_on_with_the_same_code_and_begin_anew_with_other_code(tmp_path: 
     assert again.rows == {"slower.quiet": [_row()]}
     assert again.truth_ms == _TRUTH
     assert not Runs.opened(path, "abd").rows
+    again.learn({**_TRUTH, "original@cpu, 1 thread": 4.0}, 0.005)
+    assert again.truth_ms["original@cpu, 1 thread"] == 4.0
+    assert again.truth_spread == 0.01, "what was judged before was judged by a truth less well known"
+
+
+def test_a_first_truth_is_as_well_known_as_it_is(tmp_path: Path) -> None:
+    runs = Runs.opened(tmp_path / "runs.json", "abc")
+    runs.learn(dict(_TRUTH), 0.02)
+    assert Runs.opened(tmp_path / "runs.json", "abc").truth_spread == 0.02
 
 
 def test_the_goal_needs_every_part_without_a_fault(tmp_path: Path) -> None:
