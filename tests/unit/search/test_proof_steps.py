@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from simulated import candidate
 
+from hasten.core.comparison import Verdict
+from hasten.core.floor import FloorState
 from hasten.core.plan import Plan
 from hasten.core.remark import remark
-from hasten.core.trial import ORIGINAL, Purpose, Trial
+from hasten.core.trial import ORIGINAL, Purpose, Step, Trial
 from hasten.measure.rounds import Track
 from hasten.search.candidates import Entrant
-from hasten.search.confirming import Confirmation, Link
+from hasten.search.confirming import Confirmation, Link, Proof
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,3 +129,47 @@ def test_threads_without_a_likely_gain_are_no_step_to_an_accelerator(log_costs: 
 def test_rewrites_of_a_rewritten_graph_are_one_step_with_all_of_them() -> None:
     (step,) = chain("twice", Plan(), {1: 0.0})[1:]
     assert step.what.facts["rewrites"] == ["layout", "fusing"]
+
+
+def step(practice: str, ratio: float, verdict: Verdict) -> Step:
+    return Step(practice, 1.0, ratio, ratio, (0.9 * ratio, 1.1 * ratio), remark("made"), verdict)
+
+
+@pytest.mark.parametrize(
+    ("of_plan", "of_variant", "variant", "goes_on"),
+    [
+        (Verdict.UNDECIDED, 0.6, "static_int8", True),
+        (Verdict.SAME, 0.6, "static_int8", True),
+        (Verdict.SLOWER, 0.6, "static_int8", True),
+        (Verdict.SLOWER, 0.99, "static_int8", True),
+        (Verdict.FASTER, 0.6, "static_int8", False),
+        (Verdict.UNDECIDED, 0.99, "static_int8", False),
+        (Verdict.UNDECIDED, 0.6, ORIGINAL, False),
+    ],
+)
+def test_a_variant_whose_plan_is_not_proven_is_proven_on_the_plan_in_use(
+    of_plan: Verdict, of_variant: float, variant: str, goes_on: bool
+) -> None:
+    """A host moved its cores during the proof: two threads were undecided, and the answer was the original, although
+    the variant takes 0.6 of its time on one."""
+
+    def entrant(trial: Trial) -> Entrant:
+        return Entrant(replace(trial, floor=FloorState.KEPT), candidate(trial.id), Track(candidate(trial.id)))
+
+    original, judged = entrant(Trial(ORIGINAL)), list[str]()
+    search = SimpleNamespace(
+        candidates=SimpleNamespace(base=original),
+        enter=lambda name, plan: entrant(Trial(name, plan)),
+        elimination=SimpleNamespace(
+            guard=SimpleNamespace(judge=lambda one: judged.append(one.trial.id)), fits=lambda one: True
+        ),
+    )
+    confirmation = Confirmation(cast("Search", search), until=0.0)
+    steps = (step("threads", 1.2, of_plan), step("quantize", of_variant, Verdict.UNDECIDED))
+    proof = Proof((), (), (), steps)
+    found = confirmation._on_plan_in_use(entrant(Trial(variant, Plan(threads=2))), proof)
+    assert (found is not None) is goes_on
+    assert judged == (["static_int8@cpu, 1 thread"] if goes_on else [])
+    assert found is None or found.trial.plan == Plan()
+    again = entrant(Trial("static_int8", Plan()))
+    assert confirmation._on_plan_in_use(again, Proof((), (), (), steps[1:])) is None, "nothing is proven twice"

@@ -271,6 +271,18 @@ def test_a_variant_gets_no_credit_for_the_plan_that_it_ran_on() -> None:
     assert found.remark.code == "quantize.none-faster"
 
 
+def test_a_variant_that_a_proof_left_undecided_is_not_called_slower() -> None:
+    """The race has it faster with two threads, on which the original itself is undecided: *good* would claim that it
+    brings nothing."""
+    contended = Comparison(Verdict.UNDECIDED, 1.2, (1.1, 1.3), 0.05, 5, contention=1.0)
+    slow_here = trial(ORIGINAL, 4.8, TWO, against=contended)
+    mixed = trial("int8+float3", 2.0, TWO, floor=FloorState.UNDECIDED, status=Status.DROPPED)
+    found = verdicts([BASE, slow_here, mixed])["quantize"]
+    assert (found.standing, found.remark.code) == (Standing.UNDECIDED, "quantize.undecided")
+    broken = verdicts([BASE, slow_here, replace(mixed, floor=FloorState.BROKEN)])["quantize"]
+    assert broken.remark.code == "quantize.none-faster"
+
+
 @pytest.mark.parametrize(("ms", "standing"), [(1.0, Standing.IMPROVED), (2.5, Standing.GOOD), (2.8, Standing.GOOD)])
 def test_a_chosen_variant_has_the_credit_of_what_it_changed(ms: float, standing: Standing) -> None:
     """The original breaks the floor on the NPU, and the variant does not: what both gain there is the NPU's."""

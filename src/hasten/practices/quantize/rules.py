@@ -174,10 +174,15 @@ def _not_chosen(known: Evidence, made: list[Trial]) -> Finding:
     if refused:
         return Finding(NAME, Standing.UNDECIDED, _faster("quantize.floor-undecided", known, refused))
     count = len({trial.variant for trial in made})
-    fastest = min(made, key=lambda trial: trial.median_ms)
-    if known.verdict_on(fastest, known.best) is Verdict.UNDECIDED:
+    # A confirmation that came to no verdict does not make it slow.
+    fastest = min(_not_broken(made), key=lambda trial: trial.median_ms, default=None)
+    if fastest is not None and known.verdict_on(fastest, known.best) in (Verdict.UNDECIDED, Verdict.FASTER):
         return Finding(NAME, Standing.UNDECIDED, remark("quantize.undecided", count=count, variant=fastest.variant))
     return Finding(NAME, Standing.GOOD, remark("quantize.none-faster", count=count))
+
+
+def _not_broken(trials: Sequence[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.floor not in (FloorState.BROKEN, FloorState.FAILED)]
 
 
 def _faster(code: str, known: Evidence, trials: Sequence[Trial]) -> Remark:
