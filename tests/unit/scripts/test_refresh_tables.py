@@ -119,6 +119,7 @@ def test_a_regret_has_its_interval_and_says_what_that_leaves_open(results: Path)
 
 
 def test_held_back_models_appear_once_they_were_run(results: Path) -> None:
+    (results / "held_back.json").unlink(missing_ok=True)
     before = refreshed(_text(), Results(results))
     assert "drawn by a seed" not in before
     found = {"models": {"x__y": {**_TUNED, "regret": 0.05, "regret_ci95": [0.04, 0.06]}}, "wanted": WANTED}
