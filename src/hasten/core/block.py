@@ -21,7 +21,8 @@ class Conditions:
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     other_cores_busy: float | None = None
-    """How many cores of the machine other processes kept busy meanwhile."""
+    """How many cores of the machine other processes kept busy meanwhile. Counted in whole ticks: a block can show less
+    than none, and only the mean over many tells (`cores_of_others`)."""
     stolen_share: float | None = None
     """The share of the time in which our cores had work that the hypervisor gave to somebody else."""
     involuntary_switches: int | None = None
@@ -33,7 +34,7 @@ class Conditions:
     usable_cores: int | None = None
     """How many of them this process may use: those of its plan, or of its container."""
     usable_cores_busy: float | None = None
-    """How many of the usable ones other processes kept busy."""
+    """How many of the usable ones other processes kept busy, as coarse as `other_cores_busy`."""
     held_back: int | None = None
     """Why the board held its clock back at the end of the block: bits of `machine.HELD_BACK`."""
     clock_backwards: int | None = None
@@ -93,7 +94,7 @@ def usable_cores_of_others(blocks: Iterable[Block]) -> float:
 def _mean_over_time(values: Iterable[tuple[Conditions, float | None]]) -> float:
     told = [(item.wall_seconds, value) for item, value in values if value is not None]
     wall = sum(seconds for seconds, _ in told)
-    return sum(value * seconds for seconds, value in told) / wall if wall else 0.0
+    return max(0.0, sum(value * seconds for seconds, value in told) / wall) if wall else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core import doubts
-from hasten.core.block import Block, slowed_share
+from hasten.core.block import Block, cores_of_others, slowed_share
 from hasten.core.levels import exponential, latency_of, place, undisturbed
 from hasten.core.machine import HELD_BACK, held_back_names
 from hasten.core.remark import Remark, remark
@@ -292,12 +292,11 @@ class Samples:
 
     def _surroundings(self) -> list[Remark | None]:
         conditions = [block.conditions for block in self.blocks]
-        busy = _known(item.other_cores_busy for item in conditions)
         stolen = _known(item.stolen_share for item in conditions)
         clocks = _known(item.frequency_mhz for item in conditions)
         held = [item.held_back for item in conditions if item.held_back]
         return [
-            _busy_doubt(busy),
+            _busy_doubt(cores_of_others(self.blocks)),
             _stolen_doubt(stolen),
             self._slowed_cores(),
             _clock_doubt(clocks),
@@ -362,10 +361,8 @@ def _known(values: Any) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _busy_doubt(busy: list[float]) -> Remark | None:
-    if not busy or float(np.mean(busy)) <= BUSY_CORES:
-        return None
-    return remark(doubts.OTHER_LOAD, cores=float(np.mean(busy)))
+def _busy_doubt(cores: float) -> Remark | None:
+    return remark(doubts.OTHER_LOAD, cores=cores) if cores > BUSY_CORES else None
 
 
 def _stolen_doubt(stolen: list[float]) -> Remark | None:

@@ -195,19 +195,20 @@ class ConditionsMeter:
         return self._conditions(end["usable"])
 
     def _conditions(self, usable: int) -> Conditions:
-        cores, spent = os.cpu_count() or 1, self._spent
+        spent = self._spent
         wall, cpu = spent["wall"] or 0.0, spent["cpu"] or 0.0
-        if wall <= 0 or cpu > 2 * cores * wall:  # the clock jumped: nothing can be told from it
+        if wall <= 0 or cpu > 2 * (os.cpu_count() or 1) * wall:  # the clock jumped: nothing can be told from it
             return Conditions(cores=os.cpu_count(), frequency_mhz=_frequency_mhz(), temperature_c=_temperature_c())
         busy, usable_busy, stolen, switches = (spent[name] for name in ("busy", "usable_busy", "stolen", "switches"))
         return Conditions(
             wall_seconds=wall,
             cpu_seconds=cpu,
             cores=os.cpu_count(),
-            # Counters of whole ticks can show more than there is time in a short block.
-            other_cores_busy=None if busy is None else min(max(0.0, (busy - cpu) / wall), cores),
+            # Counters of whole ticks show less than none in one short block and too much in the next: what is cut off
+            # here would make the mean over blocks too large.
+            other_cores_busy=None if busy is None else (busy - cpu) / wall,
             usable_cores=usable,
-            usable_cores_busy=None if usable_busy is None else min(max(0.0, (usable_busy - cpu) / wall), usable),
+            usable_cores_busy=None if usable_busy is None else (usable_busy - cpu) / wall,
             # Nothing is stolen from a core that has no work.
             stolen_share=None if stolen is None else stolen / max(stolen + max(usable_busy or 0.0, cpu), _TINY),
             involuntary_switches=None if switches is None else int(switches),

@@ -7,10 +7,13 @@ import itertools
 import os
 import subprocess
 import sys
+from array import array
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
+from hasten.core.block import Block, cores_of_others, usable_cores_of_others
 from hasten.core.errors import UsageError
 from hasten.runner import machine
 from hasten.runner.machine import describe_clusters, keep_to_cores
@@ -217,6 +220,40 @@ def test_load_is_told_of_all_cores_and_of_those_that_the_process_may_use(
     assert found.other_cores_busy == pytest.approx(3.9)
     assert found.usable_cores_busy == pytest.approx(0.9)
     assert found.stolen_share == pytest.approx(0.05 / 1.95)
+
+
+@pytest.mark.parametrize("others", [0.0, 0.5, 1.0])
+def test_turns_that_are_shorter_than_a_tick_show_what_others_use_on_average(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, others: float
+) -> None:
+    """A thread of this process in turns of 5 ms; ticks of 10 ms, in which /proc/stat has all that ran until then."""
+    source, clocks = np.random.default_rng(1), {"perf_counter": 5.0, "process_time": 1.0}
+    for name in clocks:
+        monkeypatch.setattr(f"time.{name}", lambda name=name: clocks[name])
+    monkeypatch.setattr(os, "sysconf", lambda name: 100)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(machine, "usable_core_numbers", lambda: {0, 1})
+    busy = 0.0
+
+    def go_by(seconds: float, own: float = 0.0, sibling: float = 0.0) -> None:
+        nonlocal busy
+        clocks["perf_counter"] += seconds
+        clocks["process_time"] += own * seconds
+        busy += (own + sibling + others) * seconds
+        ticks = int(busy * 100 + 1e-9)
+        write(bare / "_PROC/stat", stat((ticks - ticks // 2, 0), (ticks // 2, 0)))
+
+    blocks = []
+    for _ in range(60):
+        meter = machine.ConditionsMeter()
+        for _ in range(10):
+            go_by(float(source.uniform(0.005, 0.03)), sibling=0.9)  # the turn of another candidate
+            meter.go_on()
+            go_by(0.005, own=1.0)
+            conditions = meter.finish()
+        blocks.append(Block(0, 0.0, array("q", [1]), conditions))
+    assert cores_of_others(blocks) == pytest.approx(others, abs=0.1)
+    assert usable_cores_of_others(blocks) == pytest.approx(others, abs=0.1)
 
 
 def test_without_a_line_for_each_core_all_count(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:

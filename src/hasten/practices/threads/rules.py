@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hasten.core import doubts
-from hasten.core.block import usable_cores_of_others
+from hasten.core.block import cores_of_others, usable_cores_of_others
 from hasten.core.codec import finite, to_data
 from hasten.core.comparison import FEWEST_ROUNDS, Verdict, compare_rounds
 from hasten.core.finding import Finding, Standing
@@ -272,7 +272,8 @@ def row_from_measurement(option: Option, condition: Condition, found: Measuremen
     samples = found.samples
     conditions = [block.conditions for block in samples.blocks]
     wall = sum(item.wall_seconds for item in conditions)
-    others = _mean(item.other_cores_busy for item in conditions)
+    others = cores_of_others(samples.blocks) if _is_told(item.other_cores_busy for item in conditions) else None
+    usable_told = _is_told(item.usable_cores_busy for item in conditions)
     return Row(
         threads=option.threads,
         load=condition.situation,
@@ -288,17 +289,15 @@ def row_from_measurement(option: Option, condition: Condition, found: Measuremen
         effective_threads=found.effective.threads,
         energy_mj=None if condition.workers or samples.joules is None else samples.joules * 1e3,
         other_cores_busy=others,
-        usable_cores_busy=_mean(item.usable_cores_busy for item in conditions),
+        usable_cores_busy=usable_cores_of_others(samples.blocks) if usable_told else None,
         rounds=samples.processes,
         samples=samples.count,
         doubts=tuple(_row_doubts(condition, found.doubts, others)),
     )
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    """The mean of what is known."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+def _is_told(values: Iterable[float | None]) -> bool:
+    return any(value is not None for value in values)
 
 
 def _row_doubts(condition: Condition, found: Sequence[Remark], others: float | None) -> list[Remark]:
