@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 _FAR_PLAN: Final = math.log(2.0)
 _FAR_KERNELS: Final = math.log(1.5)
 _NEAR_PLAN: Final = math.log(1.15)
+# More threads that are slower than the best number by less than this may be slow for a while only: a host that had
+# moved its virtual cores apart made two threads of small models take 1.0 to 1.1 times as long as one, and half later.
+_MORE_THREADS: Final = math.log(1.3)
 # Enough to see which variants are worth a closer look, before time goes to those that are alike.
 FIRST_ROUNDS: Final = 2
 # The first run of an accelerator may be slow for good reasons, a single one by chance, but not five by this factor.
@@ -413,7 +416,11 @@ class Search:
             if family == home or relative[plan] < best + (_FAR_PLAN if plan.kernel == "delegate" else _FAR_KERNELS)
         ]
         # What other programs took from a plan says nothing about it: the quickest of those may be the best.
-        held_up = [one.trial.plan for one in timed if numbers_of(one.trial.plan) == home and _is_held_up(one)]
+        alike = [one for one in timed if numbers_of(one.trial.plan) == home]
+        held_up = [one.trial.plan for one in alike if _is_held_up(one)]
+        most, near = families[home].threads, relative[families[home]] + _MORE_THREADS
+        more = [one.trial.plan for one in alike if one.trial.plan.threads > most]
+        held_up += [plan for plan in more if relative.get(plan, math.inf) < near]
         found += sorted(set(held_up) - set(found), key=lambda plan: relative.get(plan, math.inf))[:1]
         return [*found, *self._cached(found)]
 

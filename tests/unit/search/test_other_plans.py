@@ -194,6 +194,14 @@ def test_a_plan_that_other_programs_held_up_gets_variants_all_the_same(monkeypat
     assert [plan.threads for plan in search.plans_for_variants()] == [2, 4]
 
 
+@pytest.mark.parametrize(("two_threads_ms", "raced"), [(10.9, [1, 2]), (15.0, [1])])
+def test_more_threads_that_are_hardly_slower_get_variants_too(two_threads_ms: float, raced: list[int]) -> None:
+    """The cores of a virtual machine may be apart for as long as plans are timed."""
+    slow = {"cpu, 2 threads": two_threads_ms, "cpu, 3 threads": 20.0, "cpu, 4 threads": 20.0}
+    search = searched(times_with(**{ORIGINAL: slow}))
+    assert [plan.threads for plan in search.plans_for_variants()] == raced
+
+
 def test_a_plan_that_further_rounds_rehabilitate_gets_the_first_variants_too(monkeypatch: pytest.MonkeyPatch) -> None:
     raced: list[Sequence[str]] = []
     search = searched(times_with())
