@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hasten.core.block import Block
 from hasten.core.comparison import Comparison, Verdict
+from hasten.core.samples import Samples
 from hasten.practices.app.watched.analysis import ProgramAnalysis
 from hasten.practices.app.watched.program import Ended
-from hasten.practices.app.watched.replay import contention_of, fastest_proven
+from hasten.practices.app.watched.replay import contention_of, fastest_proven, mean_ratio
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
@@ -207,6 +209,20 @@ def test_the_best_number_of_threads_is_advised(ratios: dict[int, tuple[float, Ve
         for threads, (ratio, verdict) in ratios.items()
     }
     assert fastest_proven(compared) == best
+
+
+def test_what_threads_cost_counts_the_runs_in_which_they_hold_one_another_up() -> None:
+    """Eight threads on two cores: a third of the runs is as fast as with two, the others wait for time slices."""
+
+    def samples(slow_ms: int) -> Samples:
+        times = [1_000_000] * 10 + [slow_ms * 1_000_000] * 20
+        return Samples(tuple(Block(number, 0.0, array.array("q", times)) for number in range(4)))
+
+    many, two = samples(4), samples(1)
+    assert many.median_ms == pytest.approx(two.median_ms)  # a latency leaves out what looks disturbed
+    found = mean_ratio(many, two)
+    assert found.estimate == pytest.approx(1 / 3)
+    assert (found.low, found.high) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
 
 
 def test_a_model_in_use_twice_is_not_loaded_again(story: Story) -> None:

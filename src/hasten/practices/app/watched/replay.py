@@ -7,10 +7,11 @@ would have been faster, alone or beside the program's other interpreters.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,9 +20,11 @@ from hasten.core.comparison import Verdict
 from hasten.core.doubts import OTHER_LOAD
 from hasten.core.errors import HastenError
 from hasten.core.failure import Failure, RunnerFailed
+from hasten.core.levels import exponential
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan, Workload
 from hasten.core.remark import remark
+from hasten.core.statistics import Interval, mean_interval
 from hasten.measure.bench import bench
 from hasten.measure.compare import compare
 from hasten.measure.profiling import profile_model
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
     from hasten.core.comparison import Comparison
     from hasten.core.remark import Remark
+    from hasten.core.samples import Samples
     from hasten.practices.app.facts import ModelUse, WatchedFound
     from hasten.practices.app.watched.analysis import ProgramAnalysis
     from hasten.practices.app.watched.recording import Process
@@ -186,13 +190,14 @@ class Replay:
             other = replace(group.candidate, plan=replace(group.candidate.plan, threads=threads))
             found = compare(self._target, group.candidate, other, seconds / len(counts))
             if not isinstance(found, FailedCandidate):
-                compared[threads] = found.comparison
-        best = fastest_proven(compared)
+                compared[threads] = found
+        best = fastest_proven({threads: found.comparison for threads, found in compared.items()})
         if best is None:
             return []
-        now, ratio, ci95 = group.candidate.plan.threads, compared[best].ratio, list(compared[best].ci95)
-        facts = {"threads": best, "now": now, "ratio": ratio, "ci95": ci95}
-        return [self._fault(group, rule, (1 - ratio) * group.run_ms, "app.other-threads", **facts)]
+        now, (first, second) = group.candidate.plan.threads, (compared[best].first, compared[best].second)
+        ratio = mean_ratio(first.samples, second.samples)
+        facts = {"threads": best, "now": now, "ratio": ratio.estimate, "ci95": [ratio.low, ratio.high]}
+        return [self._fault(group, rule, (1 - ratio.estimate) * group.run_ms, "app.other-threads", **facts)]
 
     def _contended(self, group: _Group, contention: Contention, fewer: int, seconds: float) -> list[Fault]:
         ratio = _contention_ratio(self._target, group.candidate, contention.together, fewer, seconds)
@@ -215,6 +220,25 @@ def fastest_proven(compared: Mapping[int, Comparison]) -> int | None:
         if found.verdict is Verdict.FASTER and 1 - found.ratio >= _ENOUGH_GAIN
     }
     return min(faster, key=lambda threads: faster[threads], default=None)
+
+
+def mean_ratio(first: Samples, second: Samples) -> Interval:
+    """The mean time of all runs over that of the first, from round to round.
+
+    More threads than cores hold one another up: a program waits for the slow runs, too, which a latency leaves out as
+    disturbed by others.
+    """
+    one, other = (_means(samples) for samples in (first, second))
+    found = mean_interval([math.log(other[number] / mean) for number, mean in one.items() if number in other], 0.95)
+    return Interval(*(exponential(end) for end in (found.estimate, found.low, found.high)))
+
+
+def _means(samples: Samples) -> dict[int, float]:
+    """Round → the mean of its runs in nanoseconds."""
+    rounds: dict[int, list[int]] = {}
+    for block in samples.blocks:
+        rounds.setdefault(block.runner, []).extend(block.nanoseconds)
+    return {number: fmean(times) for number, times in rounds.items() if times}
 
 
 def _candidate(made: dict[str, Any]) -> Candidate | None:
