@@ -77,7 +77,10 @@ def _figures(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_complete(rows: dict[str, dict[str, Any]]) -> bool:
-    return all(name in rows and rows[name]["median_ms"] and rows[name]["max_error"] is not None for name in _WANTED)
+    timed = all(name in rows and rows[name]["median_ms"] for name in _WANTED)
+    # One of them, which is named, is what the outputs of the others are compared with.
+    checked = [name for name in _WANTED if timed and rows[name]["max_error"] is not None]
+    return timed and len(checked) >= len(_WANTED) - 1
 
 
 def _verdict(found: dict[str, Any], name: str) -> str:
