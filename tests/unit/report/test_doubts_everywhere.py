@@ -143,7 +143,7 @@ def test_a_doubt_of_some_figures_names_them() -> None:
 def test_a_long_run_beside_other_processes_says_so_and_does_not_blame_the_heat() -> None:
     def found(**conditions: Any) -> Any:
         blocks = [
-            Block(0, second, array("q", [1_000_000 if second < 60 else 1_300_000] * 20), Conditions(**conditions))
+            Block(0, second, array("q", [1_000_000 if second < 60 else 1_300_000] * 20), Conditions(0.02, **conditions))
             for second in range(0, 240, 2)
         ]
         return SustainedFound(Model("folder/model.tflite", 100, ""), Plan(), sustained_from_blocks(blocks, 60.0))
