@@ -194,10 +194,15 @@ class Replay:
         best = fastest_proven({threads: found.comparison for threads, found in compared.items()})
         if best is None:
             return []
-        now, (first, second) = group.candidate.plan.threads, (compared[best].first, compared[best].second)
-        ratio = mean_ratio(first.samples, second.samples)
-        facts = {"threads": best, "now": now, "ratio": ratio.estimate, "ci95": [ratio.low, ratio.high]}
-        return [self._fault(group, rule, (1 - ratio.estimate) * group.run_ms, "app.other-threads", **facts)]
+        found = compared[best]
+        ratio, ci95 = found.comparison.ratio, list(found.comparison.ci95)
+        if rule == MANY_THREADS:
+            whole = mean_ratio(found.first.samples, found.second.samples)
+            ratio, ci95 = whole.estimate, [whole.low, whole.high]
+        if 1 - ratio < _ENOUGH_GAIN:
+            return []
+        facts = {"threads": best, "now": group.candidate.plan.threads, "ratio": ratio, "ci95": ci95}
+        return [self._fault(group, rule, (1 - ratio) * group.run_ms, "app.other-threads", **facts)]
 
     def _contended(self, group: _Group, contention: Contention, fewer: int, seconds: float) -> list[Fault]:
         ratio = _contention_ratio(self._target, group.candidate, contention.together, fewer, seconds)
