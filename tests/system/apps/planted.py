@@ -253,7 +253,7 @@ def main():
     parser.add_argument("--repaired", type=chosen, default=set())
     parser.add_argument("--only", type=chosen, default=set(STAGES))
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--cpu", action="store_true", help="seconds of CPU of the main thread, which other programs move less")
+    parser.add_argument("--cpu", action="store_true", help="seconds of CPU of this thread: others move them less")
     parser.add_argument("--threads", type=int, default=1, help="of the stage threads, once repaired")
     arguments = parser.parse_args()
     global now, REPAIRED_THREADS

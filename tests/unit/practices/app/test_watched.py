@@ -11,9 +11,10 @@ import pytest
 from hasten.core.block import Block
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.samples import Samples
+from hasten.practices.app.facts import DEFAULT_THREADS, MANY_THREADS
 from hasten.practices.app.watched.analysis import ProgramAnalysis
 from hasten.practices.app.watched.program import Ended
-from hasten.practices.app.watched.replay import contention_of, fastest_proven, mean_ratio
+from hasten.practices.app.watched.replay import contention_of, fastest_proven, mean_ratio, time_left
 from hasten.watcher import rows
 
 if TYPE_CHECKING:
@@ -211,17 +212,29 @@ def test_the_best_number_of_threads_is_advised(ratios: dict[int, tuple[float, Ve
     assert fastest_proven(compared) == best
 
 
+def held_up(slow_ms: float) -> Samples:
+    """Of all runs, a third takes a millisecond, and the others this long."""
+    times = [1_000_000] * 10 + [int(slow_ms * 1e6)] * 20
+    return Samples(tuple(Block(number, 0.0, array.array("q", times)) for number in range(4)))
+
+
 def test_what_threads_cost_counts_the_runs_in_which_they_hold_one_another_up() -> None:
     """Eight threads on two cores: a third of the runs is as fast as with two, the others wait for time slices."""
 
-    def samples(slow_ms: int) -> Samples:
-        times = [1_000_000] * 10 + [slow_ms * 1_000_000] * 20
-        return Samples(tuple(Block(number, 0.0, array.array("q", times)) for number in range(4)))
-
-    many, two = samples(4), samples(1)
+    many, two = held_up(4), held_up(1)
     assert many.median_ms == pytest.approx(two.median_ms)  # a latency leaves out what looks disturbed
     found = mean_ratio(many, two)
     assert [found.low, found.estimate, found.high] == pytest.approx([1 / 3] * 3)
+
+
+@pytest.mark.parametrize(
+    ("rule", "slow_ms", "left"),
+    [(MANY_THREADS, 4, 1 / 3), (MANY_THREADS, 1, None), (MANY_THREADS, 0.5, None), (DEFAULT_THREADS, 1, 0.8)],
+)
+def test_threads_are_named_only_where_the_program_waits_less(rule: str, slow_ms: float, left: float | None) -> None:
+    latencies = Comparison(Verdict.FASTER, 0.8, (0.79, 0.81), smallest_detectable=0.03, rounds=5)
+    found = time_left(rule, latencies, held_up(slow_ms), held_up(1))
+    assert (found and found.estimate) == pytest.approx(left)
 
 
 def test_a_model_in_use_twice_is_not_loaded_again(story: Story) -> None:

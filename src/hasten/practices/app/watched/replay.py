@@ -195,12 +195,10 @@ class Replay:
         if best is None:
             return []
         found = compared[best]
-        ratio, ci95 = found.comparison.ratio, list(found.comparison.ci95)
-        if rule == MANY_THREADS:
-            whole = mean_ratio(found.first.samples, found.second.samples)
-            ratio, ci95 = whole.estimate, [whole.low, whole.high]
-        if 1 - ratio < _ENOUGH_GAIN:
+        left = time_left(rule, found.comparison, found.first.samples, found.second.samples)
+        if left is None:
             return []
+        ratio, ci95 = left.estimate, [left.low, left.high]
         facts = {"threads": best, "now": group.candidate.plan.threads, "ratio": ratio, "ci95": ci95}
         return [self._fault(group, rule, (1 - ratio) * group.run_ms, "app.other-threads", **facts)]
 
@@ -225,6 +223,15 @@ def fastest_proven(compared: Mapping[int, Comparison]) -> int | None:
         if found.verdict is Verdict.FASTER and 1 - found.ratio >= _ENOUGH_GAIN
     }
     return min(faster, key=lambda threads: faster[threads], default=None)
+
+
+def time_left(rule: str, found: Comparison, now: Samples, then: Samples) -> Interval | None:
+    """The share of its time that a program still needs with the better number of threads; None where it saves little.
+
+    A verdict stands on latencies; where threads hold one another up, what the program waits for is another matter.
+    """
+    left = mean_ratio(now, then) if rule == MANY_THREADS else Interval(found.ratio, *found.ci95)
+    return left if 1 - left.estimate >= _ENOUGH_GAIN else None
 
 
 def mean_ratio(first: Samples, second: Samples) -> Interval:
