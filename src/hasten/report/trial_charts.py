@@ -39,9 +39,9 @@ def front_spec(
 ) -> dict[str, Any] | None:
     """Accuracy against the goal, a bubble's area for the file's size; without accuracies, size against the goal.
     Changes of accuracy stand beside the floor, the largest drop that is allowed."""
-    rows = [row for row in rows if row.latency is not None and row.figure_of(goal) is not None][:_MOST_POINTS]
+    rows = charted(rows, goal)
     accuracies = comparable(rows)
-    with_accuracy, metric = len(accuracies.rows) >= _ENOUGH, accuracies.title
+    with_accuracy, metric = accuracies.are_shown, accuracies.title
     shown = accuracies.rows if with_accuracy else rows
     rising = not with_accuracy or shown[0].higher_is_better
     if goal is Goal.SIZE and not with_accuracy:
@@ -154,6 +154,16 @@ class Accuracies(NamedTuple):
     rows: Sequence[TrialRow]
     title: str = ""
     changes: bool = False
+
+    @property
+    def are_shown(self) -> bool:
+        """Whether they make an axis of a chart; else it is the size."""
+        return len(self.rows) >= _ENOUGH
+
+
+def charted(rows: Sequence[TrialRow], goal: Goal) -> list[TrialRow]:
+    """The rows that have a place in the chart of trials."""
+    return [row for row in rows if row.latency is not None and row.figure_of(goal) is not None][:_MOST_POINTS]
 
 
 def comparable(rows: Sequence[TrialRow]) -> Accuracies:

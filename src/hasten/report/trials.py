@@ -32,7 +32,7 @@ from hasten.report.figures import (
     timed_of,
     whole,
 )
-from hasten.report.trial_charts import comparable, front_spec, timeline_spec
+from hasten.report.trial_charts import charted, comparable, front_spec, timeline_spec
 from hasten.show.blocks import Cell, Chart, Prose, Section, Table, cell, columns
 
 if TYPE_CHECKING:
@@ -235,17 +235,27 @@ def front_section(trials: Sequence[TrialRow], allowed: float | None = None, goal
         told += f" Chosen: {chosen.name}, {_in_words(chosen)}."
     first = _DIRECTIONS[goal][1]
     sheet = _sheet("front-table", f"The trials on the Pareto front, the {first} first", front)
-    lead = (
-        f"{_DIRECTIONS[goal][0]}, up is more accurate. Larger marks are larger files. Whiskers are 95 % confidence"
-        " intervals."
-    )
-    if comparable([row for row in rows if row.latency is not None]).changes:
+    accuracies = comparable(charted(rows, goal))
+    lead = _lead(accuracies.are_shown, goal)
+    if accuracies.changes:
         lead += " Each trial is compared with the original on the samples that it was judged by."
     if allowed is not None:
         lead += " The line is the accuracy floor: a whisker that crosses it leaves the verdict undecided."
     shown = "latency and size" if goal in (Goal.LATENCY, Goal.SIZE) else f"{goal.heading} and size"
-    chart = Chart("front", f"Accuracy, {shown} of the trials", told, spec, sheet)
-    return [Section("front", f"Accuracy, {shown}", (Prose(lead), chart))]
+    title = f"accuracy, {shown}" if accuracies.are_shown else shown
+    title = title[0].upper() + title[1:]
+    chart = Chart("front", f"{title} of the trials", told, spec, sheet)
+    return [Section("front", title, (Prose(lead), chart))]
+
+
+def _lead(with_accuracy: bool, goal: Goal) -> str:
+    """How to read the chart: the size is an axis of its own where no accuracy is known."""
+    if with_accuracy:
+        directions = f"{_DIRECTIONS[goal][0]}, up is more accurate. Larger marks are larger files."
+    else:
+        beside = Goal.LATENCY if goal is Goal.SIZE else goal
+        directions = f"{_DIRECTIONS[beside][0]}, down is smaller."
+    return f"{directions} Whiskers are 95 % confidence intervals."
 
 
 # Where better trials are in the chart, and what the best of them is called.

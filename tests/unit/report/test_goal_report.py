@@ -123,6 +123,16 @@ def test_the_front_is_drawn_by_the_goal(goal: Goal, title: str) -> None:
         assert f"{best}@cpu, 1 thread" in marked
 
 
+def test_without_accuracies_the_chart_does_not_speak_of_them() -> None:
+    (front,) = [section for section in summarize(searched(Goal.LATENCY, VALUES)).sections if section.name == "front"]
+    lead, drawn = front.blocks
+    assert isinstance(drawn, Chart)
+    assert drawn.spec["layer"][-2]["encoding"]["y"]["title"] == "size, MB"
+    assert [front.title, drawn.title] == ["Latency and size", "Latency and size of the trials"]
+    assert "Left is faster, down is smaller." in lead.text
+    assert "accura" not in lead.text
+
+
 def test_the_line_of_the_front_leaves_out_what_the_result_leaves_out() -> None:
     """Without data, the accuracy of quantized variants is unknown: they may not be chosen, however fast they are."""
     kept, unknown = FloorState.KEPT, FloorState.UNKNOWN

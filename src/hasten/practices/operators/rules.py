@@ -155,7 +155,8 @@ def verdict(known: Evidence) -> Finding:
         return Finding(NAME, Standing.NOT_EXAMINED, remark("operators.unseen"))
     judged = [operator for operator in profile.operators if operator.headroom_ms is not None]
     if not judged:
-        return Finding(NAME, Standing.NOT_EXAMINED, remark("operators.no-headroom"))
+        code = "operators.no-peaks" if profile.peaks is None else "operators.no-headroom"
+        return Finding(NAME, Standing.NOT_EXAMINED, remark(code))
     top = max(judged, key=_headroom_ms)
     share = profile.share(_headroom_ms(top))
     facts = {"op": top.op, "location": top.location, "share": share, "headroom_ms": _headroom_ms(top)}

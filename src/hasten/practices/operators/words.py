@@ -79,8 +79,11 @@ PHRASES: Final[dict[str, Phrase]] = {
         "The profiler sees too little of the run to judge single operators.",
         "Run hasten operators on the same plan: it times layers or ranges of nodes.",
     ),
+    "operators.no-peaks": Phrase(
+        "What its operators could gain is unknown: this machine's peak was not measured.", "Run hasten profile."
+    ),
     "operators.no-headroom": Phrase(
-        "The engine does not report operator times for this plan, or the machine's peak is unknown.",
+        "What its operators could gain is unknown: none of them can be held against this machine's peak.",
         "Run hasten profile to see what is known.",
     ),
     "operators.no-counters": Phrase("OpenVINO's counters are not known, so ranges of nodes were timed: {message}"),

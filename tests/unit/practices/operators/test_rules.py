@@ -11,13 +11,15 @@ from hasten.core.comparison import Comparison, Verdict, compare_rounds
 from hasten.core.finding import Standing
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
-from hasten.core.profile import OperatorTime, Profile
+from hasten.core.profile import OperatorTime, Peaks, Profile
 from hasten.core.remark import remark
+from hasten.core.trial import ORIGINAL, Trial
 from hasten.custom_kernels.words import WRONG
 from hasten.practices.operators.facts import FASTER_ALONE, NOT_ALONE, TOGETHER, Tried
-from hasten.practices.operators.rules import finding_of, places_of, worth_keeping, worth_proving
+from hasten.practices.operators.rules import finding_of, places_of, verdict, worth_keeping, worth_proving
 from hasten.practices.operators.view import view
 from hasten.practices.operators.words import BOOK
+from hasten.practices.practice import Evidence
 from hasten.show.terminal import terminal_text
 from tests.unit.practices.operators import examples
 
@@ -188,6 +190,13 @@ def test_the_verdict_says_what_was_won_or_why_nothing_can_be() -> None:
     assert finding_of(open_).standing is Standing.UNDECIDED
     slower = replace(won, final=None, latency_ms=None, tried=won.tried[2:3])
     assert (finding_of(slower).standing, finding_of(slower).remark.facts["tried"]) == (Standing.GOOD, 1)
+
+
+@pytest.mark.parametrize(("peaks", "code"), [(None, "no-peaks"), (Peaks(1, 10.0, 20.0, ()), "no-headroom")])
+def test_what_hides_the_headroom_is_said(peaks: Peaks | None, code: str) -> None:
+    seen, original = replace(profile(operator(0, "CONV_2D", 2.0)), peaks=peaks), Trial(ORIGINAL)
+    found = verdict(Evidence([original], original, original, profiles=(seen, None)))
+    assert (found.standing, found.remark.code) == (Standing.NOT_EXAMINED, f"operators.{code}")
 
 
 def test_where_the_input_of_a_wrong_kernel_is_stands_below_the_table() -> None:
