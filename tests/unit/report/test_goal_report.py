@@ -25,7 +25,7 @@ from hasten.report.steps import steps_of, steps_section
 from hasten.report.summary import summarize
 from hasten.report.trial_charts import front_spec, timeline_spec
 from hasten.search.facts import BestSoFar, front_of
-from hasten.show.blocks import Chart
+from hasten.show.blocks import Chart, Prose
 
 if TYPE_CHECKING:
     from hasten.core.session import Session
@@ -126,6 +126,7 @@ def test_the_front_is_drawn_by_the_goal(goal: Goal, title: str) -> None:
 def test_without_accuracies_the_chart_does_not_speak_of_them() -> None:
     (front,) = [section for section in summarize(searched(Goal.LATENCY, VALUES)).sections if section.name == "front"]
     lead, drawn = front.blocks
+    assert isinstance(lead, Prose)
     assert isinstance(drawn, Chart)
     assert drawn.spec["layer"][-2]["encoding"]["y"]["title"] == "size, MB"
     assert [front.title, drawn.title] == ["Latency and size", "Latency and size of the trials"]
