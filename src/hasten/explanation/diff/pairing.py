@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from hasten.core.remark import Remark, remark
+from hasten.explanation.diff.facts import CONSTANT
 from hasten.explanation.inner_tensors import is_comparable, is_readable
 from hasten.explanation.tensor_errors import ROUNDING_DB, error_between
 from hasten.model.graph import CONVERSIONS, STATE_OPERATORS
@@ -240,7 +241,9 @@ def _section(pairing: Pairing, nodes: tuple[int, int], outputs: tuple[tuple[int,
     """What is between the outputs and the tensors before them that correspond."""
     before, node = nodes
     if not outputs:
-        return Section(node, before, (), why=remark("diff.no-counterpart"))
+        written = pairing.wirings[1].subgraph.nodes[node].outputs
+        is_constant = bool(written) and pairing.wirings[1].settled.issuperset(written)
+        return Section(node, before, (), why=remark(CONSTANT if is_constant else "diff.no-counterpart"))
     own = {after for _, after in outputs}
     known = {after: first for after, first in pairing.counterpart.items() if after not in own}
     second = pairing.wirings[1].between(own, known)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core.remark import Remark, remark
-from hasten.explanation.diff.facts import WEIGHTS, DiffRow, Status
+from hasten.explanation.diff.facts import CONSTANT, WEIGHTS, DiffRow, Status
 from hasten.explanation.tensor_errors import DROP_DB, LARGE_ERROR_DB
 from hasten.model.graph import STATE_OPERATORS
 
@@ -304,9 +304,12 @@ def verdict_of(divergence: Divergence) -> Remark:
         lossy = divergence.lossy
         return remark("diff.input", name=lossy.name, dtype=lossy.dtype, snr_db=finite_db(lossy.snr_db), **facts)
     unknown = sum(row.is_unknown for row in rows.values())
+    constant = sum(row.why.code == CONSTANT for row in rows.values())
+    compared = len(rows) - unknown - constant
     if all(output.differing == 0 and not output.not_finite for output in divergence.outputs):
         inner = any(row.differing for row in rows.values())
-        return remark("diff.equal-outputs" if inner else "diff.equal", nodes=len(rows), unknown=unknown, **facts)
+        code = "diff.equal-outputs" if inner or not compared else "diff.equal"
+        return remark(code, nodes=compared, unknown=unknown, constant=constant, **facts)
     off = any(
         output.snr_db is None or output.snr_db < LARGE_ERROR_DB for output in divergence.outputs if output.differing
     )

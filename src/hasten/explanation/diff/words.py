@@ -160,6 +160,15 @@ def _but(unknown: int) -> str:
     return f" {several(unknown, 'node')} could not be run alone." if unknown else ""
 
 
+def _constant(nodes: int) -> str:
+    return f" {several(nodes, 'more node')} {'reads' if nodes == 1 else 'read'} constants only." if nodes else ""
+
+
+def _equal_outputs(facts: Mapping[str, Any]) -> str:
+    inner = " Inner values differ by no more than rounding." if facts["nodes"] else ""
+    return f"The outputs of A and B are equal to the last bit.{_but(facts['unknown']) or inner}"
+
+
 def side_words(found: DiffFound, at: int) -> str:
     """A model and its plan."""
     side = (found.before, found.after)[at]
@@ -212,15 +221,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     "diff.equal": Phrase(
         lambda facts: (
             f"A and B are equal to the last bit, node by node ({several(facts['nodes'], 'node')})."
-            f"{_but(facts['unknown'])}"
+            f"{_constant(facts.get('constant', 0))}{_but(facts['unknown'])}"
         )
     ),
-    "diff.equal-outputs": Phrase(
-        lambda facts: (
-            "The outputs of A and B are equal to the last bit."
-            + (_but(facts["unknown"]) or " Inner values differ by no more than rounding.")
-        )
-    ),
+    "diff.equal-outputs": Phrase(_equal_outputs),
     "diff.rounding": Phrase(
         lambda facts: (
             f"A and B differ by rounding only: no node adds more than that. {_output(facts)}{_but(facts['unknown'])}"

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hasten.core.remark import Remark, remark
+from hasten.explanation.diff.facts import CONSTANT
 from hasten.explanation.diff.pairing import Pairing, Wiring, pair_up
 from hasten.model.build_graph import signed_range
 from hasten.model.matching import match_nodes
@@ -112,6 +114,8 @@ def test_weights_behind_a_conversion_are_settled(tmp_path: Path) -> None:
     assert [node.op for node in graph.subgraph.nodes] == ["DEQUANTIZE", "CONV_2D"]
     assert graph.subgraph.nodes[0].outputs[0] in graph.settled
     assert names(graph, tuple(graph.computed())) == ["conv_2d_1"]
+    conversion, layer = paired(graph, graph, {"x": 1, "conv_2d_1": 2}, {"x": 1, "conv_2d_1": 2}).sections
+    assert (conversion.why, layer.why) == (remark(CONSTANT), Remark(""))
 
 
 def test_nodes_with_a_state_or_a_loop_are_not_run_alone(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from hasten.explanation.diff.rules import (
     unproven_span,
     verdict_of,
 )
+from hasten.explanation.diff.words import BOOK
 from hasten.explanation.facts import LossyInput
 from hasten.explanation.tensor_errors import ErrorMeter, error_between
 
@@ -277,6 +278,19 @@ def output(**fields: Any) -> DiffOutput:
 )
 def test_verdicts(divergence: Divergence, code: str) -> None:
     assert verdict_of(divergence).code == code
+
+
+def test_only_nodes_that_were_compared_are_called_equal() -> None:
+    """Two constants and a node that could not be run say nothing; neither do they alone make a model equal."""
+    constants = [replace(unread(index), why=remark(CONSTANT)) for index in (0, 1)]
+    equal = output(snr_db=None, differing=0.0)
+    said = BOOK.text(verdict_of(Divergence([*constants, row(2), row(3), row(4), unread(5)], [equal], None)))
+    assert said == (
+        "A and B are equal to the last bit, node by node (3 nodes). 2 more nodes read constants only. "
+        "1 node could not be run alone."
+    )
+    said = BOOK.text(verdict_of(Divergence([constants[0], unread(5)], [equal], None)))
+    assert said == "The outputs of A and B are equal to the last bit. 1 node could not be run alone."
 
 
 def test_what_came_before_a_value_that_is_no_number_is_told() -> None:
