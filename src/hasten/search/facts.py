@@ -65,7 +65,7 @@ class TuneFound:
     seconds: float
     interrupted: bool = False
     unreachable: tuple[Remark, ...] = ()
-    """Limits that nothing keeps, each with the nearest."""
+    """Limits that nothing keeps, or nothing that there was time for, each with the nearest."""
     notes: tuple[Remark, ...] = ()
     folder: str = ""
     files: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ from hasten.search.full_practices import FullPractices
 from hasten.search.graph_stages import GraphStages
 from hasten.search.mix_stages import MixStages
 from hasten.search.search import Search
-from hasten.search.untried import left_untried, undecided_at_the_end, without_chosen
+from hasten.search.untried import lacked_time, left_untried, undecided_at_the_end, without_chosen
 from hasten.search.view import document
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ _WRITING_S: Final = 2.0
 _WRITING_SHARE: Final = 0.1
 _FOR_THE_REST_S: Final = 45.0
 UNREACHABLE: Final = "tune.unreachable"
+NOT_REACHED: Final = "tune.not-reached"
+_BROKEN_LIMITS: Final = (UNREACHABLE, NOT_REACHED)
 # What the race of other models takes, where it is asked for.
 _ALSO_SHARE: Final = 0.3
 _LONGEST_ALSO_S: Final = 120.0
@@ -195,7 +197,9 @@ class Tuning:
         trials = [entry.trial for entry in search.candidates.entrants.values()]
         proof = self._confirmation.proof if self._confirmation is not None and self._chosen is not None else None
         goal, asked = self.settings.goal, self.settings.limit.asked
-        limits = limit_remarks(entrant.trial, asked)
+        untried = self._untried(search)
+        ended = self._chosen is not None and not self.interrupted and not lacked_time(untried)
+        limits = limit_remarks(entrant.trial, asked, ended=ended)
         found = TuneFound(
             model=self.store.candidate.model.path,
             original=base,
@@ -208,8 +212,8 @@ class Tuning:
             trials=sum(trial.latency is not None for trial in trials),
             seconds=search.candidates.elapsed_s if self._took_s is None else self._took_s,
             interrupted=self.interrupted,
-            unreachable=tuple(one for one in limits if one.code == UNREACHABLE),
-            notes=(*self.folder.notes, *(one for one in limits if one.code != UNREACHABLE), *goal_notes(goal)),
+            unreachable=tuple(one for one in limits if one.code in _BROKEN_LIMITS),
+            notes=(*self.folder.notes, *(one for one in limits if one.code not in _BROKEN_LIMITS), *goal_notes(goal)),
             folder=str(self.folder.path),
             files=tuple(self._files),
             command=self.settings.command,
@@ -218,7 +222,7 @@ class Tuning:
             goal=goal,
             timed=None if proof is None or goal is Goal.LATENCY else proof.result.comparison,
             raced=None if goal is Goal.LATENCY else search.candidates.compared(search.candidates.base, entrant),
-            untried=self._untried(search),
+            untried=untried,
             kernels=self.store.kernels.libraries_of(self.store.variant(entrant.trial.variant).rewrites),
         )
         known = Evidence(
@@ -310,14 +314,16 @@ def _measured(found: TuneFound) -> dict[str, Any]:
     return {key: best[key] for key in ("variant", "latency_ms", "speedup", "ci95", "confirmed", "accuracy")}
 
 
-def limit_remarks(trial: Trial, asked: Mapping[Goal, float]) -> list[Remark]:
-    """The limits that a result breaks, and those of which that is undecided."""
+def limit_remarks(trial: Trial, asked: Mapping[Goal, float], *, ended: bool) -> list[Remark]:
+    """The limits that a result breaks, and those of which that is undecided. `ended`: whether everything was tried;
+    before that, nobody knows whether a limit can be kept."""
     found = []
     for goal, most in asked.items():
         amount = trial.amount(goal)
         kept = keeps_limit(goal, most, amount)
         if kept is False and amount is not None:
-            found.append(remark(UNREACHABLE, limit=goal.value, asked=most, nearest=amount.value))
+            code = UNREACHABLE if ended else NOT_REACHED
+            found.append(remark(code, limit=goal.value, asked=most, nearest=amount.value))
         elif kept is None:
             known: dict[str, Any] = {}
             if amount is not None:

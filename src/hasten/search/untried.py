@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from hasten.search.search import Search
 
 _CLOSE: Final = "untried.undecided"
+# What more time would not change: it was left out on purpose, or is no candidate.
+_NOT_FOR_TIME: Final = ("untried.mix-option", "untried.combinations", "untried.practices")
 
 
 def left_untried(search: Search, practices: Sequence[str] = ()) -> tuple[Remark, ...]:
@@ -33,6 +35,11 @@ def left_untried(search: Search, practices: Sequence[str] = ()) -> tuple[Remark,
         *_combinations(entrants),
     ]
     return tuple(found)
+
+
+def lacked_time(untried: Sequence[Remark]) -> bool:
+    """Whether a search that goes on would try more candidates."""
+    return any(one.code not in _NOT_FOR_TIME for one in untried)
 
 
 def undecided_at_the_end(search: Search) -> list[Remark]:

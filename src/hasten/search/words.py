@@ -38,6 +38,12 @@ def _unreachable(facts: Mapping[str, Any]) -> str:
     return f"The {goal.value} limit of {asked} is out of reach; the best result is {nearest}."
 
 
+def _not_reached(facts: Mapping[str, Any]) -> str:
+    goal = Goal(facts["limit"])
+    asked, nearest = goal.written(facts["asked"]), goal.written(facts["nearest"])
+    return f"The {goal.value} limit of {asked} is not reached yet; the best result so far is {nearest}."
+
+
 def _limit_undecided(facts: Mapping[str, Any]) -> str:
     goal = Goal(facts["limit"])
     asked = goal.written(facts["asked"])
@@ -85,6 +91,7 @@ def _undecided(facts: Mapping[str, Any]) -> str:
 
 PHRASES: Final[dict[str, Phrase]] = {
     "tune.unreachable": Phrase(_unreachable),
+    "tune.not-reached": Phrase(_not_reached, _GO_ON),
     "tune.broke-other-half": Phrase(
         lambda facts: (
             f"The choosing part of the data allowed {facts['trial']}, but on the reporting part it lost"

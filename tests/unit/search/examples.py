@@ -1,4 +1,4 @@
-"""Tunings to be shown: one that paid, one that was cut short with a limit out of reach, and others for other goals."""
+"""Tunings to be shown: one that paid, one that was cut short before it kept a limit, and others for other goals."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def for_throughput() -> TuneFound:
 
 
 def odd() -> TuneFound:
-    """Ctrl-C after the first rounds, without data; a limit that nothing keeps."""
+    """Ctrl-C after the first rounds, without data; a limit that nothing keeps yet."""
     start = replace(_START, reporting=None)
     npu = Trial(
         ORIGINAL,
@@ -200,7 +200,7 @@ def odd() -> TuneFound:
         1,
         2.1,
         interrupted=True,
-        unreachable=(remark("tune.unreachable", limit="latency", asked=0.5, nearest=4.0),),
+        unreachable=(remark("tune.not-reached", limit="latency", asked=0.5, nearest=4.0),),
         notes=(
             remark(
                 "search.no-variants",

@@ -101,19 +101,28 @@ def timed(ms: float, low: float, high: float, size: int) -> Trial:
 
 def test_a_limit_names_the_nearest() -> None:
     asked = Limit(5.0, 1000).asked
-    assert limit_remarks(timed(4.0, 3.9, 4.1, 1000), asked) == []
-    (missed,) = limit_remarks(timed(6.0, 5.9, 6.1, 900), asked)
+    assert limit_remarks(timed(4.0, 3.9, 4.1, 1000), asked, ended=True) == []
+    (missed,) = limit_remarks(timed(6.0, 5.9, 6.1, 900), asked, ended=True)
     assert missed == remark("tune.unreachable", limit="latency", asked=5.0, nearest=6.0)
-    assert len(limit_remarks(timed(6.0, 5.9, 6.1, 2000), asked)) == 2
+    assert len(limit_remarks(timed(6.0, 5.9, 6.1, 2000), asked, ended=True)) == 2
+
+
+def test_a_limit_is_not_out_of_reach_before_everything_was_tried() -> None:
+    """No recipe had run, and one of them would have kept it."""
+    (missed,) = limit_remarks(timed(1.0, 0.9, 1.1, 103_000), Limit(size_bytes=60_000).asked, ended=False)
+    told = "The size limit of 60.0 kB is not reached yet; the best result so far is 103 kB."
+    assert BOOK.text(missed) == told
+    assert "--resume" in BOOK.hint(missed)
+    assert verdict_words(found(unreachable=(missed,))).endswith(told)
 
 
 def test_a_limit_inside_the_interval_is_undecided_and_said_so() -> None:
-    (told,) = limit_remarks(timed(5.1, 4.9, 5.3, 900), Limit(5.0).asked)
+    (told,) = limit_remarks(timed(5.1, 4.9, 5.3, 900), Limit(5.0).asked, ended=True)
     assert told.code == "tune.limit-undecided"
     assert BOOK.text(told) == (
         "Whether the result keeps the latency limit of 5.00 ms is undecided: 5.10 ms (95 % CI 4.90–5.30 ms)."
     )
-    (unknown,) = limit_remarks(timed(5.1, 4.9, 5.3, 900), Limit(energy_mj=3.0).asked)
+    (unknown,) = limit_remarks(timed(5.1, 4.9, 5.3, 900), Limit(energy_mj=3.0).asked, ended=True)
     assert unknown.code == "tune.limit-undecided"
     assert "was not measured" in BOOK.text(unknown)
 

@@ -21,7 +21,7 @@ from hasten.search.candidates import NO_ANSWER, NOT_CONFIRMED, Candidates
 from hasten.search.facts import BestSoFar
 from hasten.search.folder import SESSION, TUNE, SearchFolder
 from hasten.search.search import Search
-from hasten.search.untried import left_untried, undecided_at_the_end, without_chosen
+from hasten.search.untried import lacked_time, left_untried, undecided_at_the_end, without_chosen
 from hasten.search.words import BOOK
 from tests.unit.search.simulated_race import BROKEN, FAR, Truth, raced
 
@@ -97,6 +97,12 @@ def test_skipped_parts_and_practices_are_named_once() -> None:
     skipped = [remark("untried.mix", variant="int4"), remark("untried.mix", variant="int4")]
     search = search_of([Truth(ORIGINAL, 2.0), Truth("fast", 1.0)], skipped=skipped)
     assert codes(search, ["threads"]) == ["untried.mix", "untried.practices"]
+
+
+def test_what_was_left_out_on_purpose_lacked_no_time() -> None:
+    purpose = [remark("untried.mix-option", variant="int4"), remark("untried.practices", practices=["threads"])]
+    assert not lacked_time(purpose)
+    assert lacked_time([*purpose, remark("untried.recipes", recipes=["float16"])])
 
 
 def test_combinations_are_counted() -> None:
