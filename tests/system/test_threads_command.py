@@ -46,7 +46,7 @@ def test_text_fits_a_terminal(tmp_path: Path) -> None:
     finished = _hasten("threads", "demo", "--seconds", "2", "--counts", "1,2", "--load", "shared", folder=tmp_path)
     assert finished.returncode == 0, finished.stderr
     assert "digits.tflite" in finished.stdout
-    assert "use this" in finished.stdout
+    assert "use this" in finished.stdout or "undecided" in finished.stdout
     assert max(map(len, finished.stdout.splitlines())) <= 80
 
 

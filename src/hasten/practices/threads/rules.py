@@ -44,6 +44,8 @@ NAME: Final = "threads"
 
 GAIN_A_DOUBLING: Final = 0.05
 _SURE: Final = 0.99
+# From this share on, a difference in CPU time is no noise.
+_CPU_MATTERS: Final = 0.05
 # Other programs using more cores than this disturb a quiet round.
 _NOT_ALONE: Final = 0.2
 # A second thread that keeps less than this of a core busy does nothing.
@@ -180,6 +182,12 @@ class _Race:
                     doubtful = doubtful or condition.kind
         return (Refusal.UNPROVEN_BESIDE, doubtful) if doubtful else (Refusal.NONE, "")
 
+    def uses_less_cpu(self, one: Option, other: Option) -> bool:
+        """Whether a run of the one clearly takes less CPU time than one of the other, under each condition."""
+        pairs = [[samples_of(it, condition, self.rounds) for it in (one, other)] for condition in self._conditions()]
+        known = [(low.cpu_ms, high.cpu_ms) for low, high in pairs if low is not None and high is not None]
+        return bool(known) and all(low < (1 - _CPU_MATTERS) * high for low, high in known)
+
     def _is_contended(self, option: Option, leader: Option) -> bool:
         """Whether other programs used cores that the option needed and the leader did not: a load that is not ours."""
         blocks = [block for item in self.rounds for block in item.blocks.get(option, ())]
@@ -230,7 +238,7 @@ def _why(situation: str, race: _Race, chosen: Option, steps: Sequence[Step]) -> 
         return remark("threads.nothing-else", load=situation)
     fewest = race.fewest
     if chosen == fewest:
-        return _why_fewest(situation, fewest, steps)
+        return _why_fewest(situation, race, steps)
     gain = race.step(chosen, fewest)
     above = [step for step in steps if step.leader == chosen and step.option.threads > chosen.threads]
     later = [step for step in above if step.sure and step.refused is not Refusal.SLOWER_BESIDE]
@@ -249,7 +257,8 @@ def _ratio_fact(step: Step) -> dict[str, Any]:
     return {"ratio": finite(step.ratio), "ci95": [finite(end) for end in step.ci95]}
 
 
-def _why_fewest(situation: str, fewest: Option, steps: Sequence[Step]) -> Remark:
+def _why_fewest(situation: str, race: _Race, steps: Sequence[Step]) -> Remark:
+    fewest = race.fewest
     effective = [step for step in steps if step.refused is not Refusal.NO_EFFECT]
     if not effective:
         return remark("threads.no-effect", option=to_data(fewest))
@@ -264,6 +273,7 @@ def _why_fewest(situation: str, fewest: Option, steps: Sequence[Step]) -> Remark
         needed=best.needed,
         rounds=best.rounds,
         beside=best.beside,
+        less_cpu=race.uses_less_cpu(fewest, best.option),
     )
 
 
@@ -354,13 +364,19 @@ def finding_of(found: ThreadsFound) -> Finding:
     load = next((doubt for doubt in doubts_of(found) if doubt.code == doubts.OTHER_LOAD), None)
     busy = {} if load is None else {"others": load.facts.get("cores", 0.0)}
     facts = {**choice.why.facts, **busy}
+    undecided = is_undecided(choice, found.current)
+    if choice.option == found.current:
+        return Finding(NAME, Standing.UNDECIDED if undecided else Standing.GOOD, Remark(choice.why.code, facts))
+    told = Remark(choice.why.code, {**facts, "use": choice.option.plan_text()})
+    return Finding(NAME, Standing.UNDECIDED if undecided else Standing.TO_DO, told)
+
+
+def is_undecided(choice: Choice, current: Option) -> bool:
+    """Whether more rounds could still speak for another option; against a change, only for the one in use."""
     # What took the lead is proven, and what is slower next to other work is refused for good; the rest may lack rounds.
     refused = [step for step in choice.steps if not step.took_the_lead and step.refused is not Refusal.SLOWER_BESIDE]
     unsure = [step.option for step in refused if not step.sure]
-    if choice.option == found.current:
-        return Finding(NAME, Standing.UNDECIDED if unsure else Standing.GOOD, Remark(choice.why.code, facts))
-    told = Remark(choice.why.code, {**facts, "use": choice.option.plan_text()})
-    return Finding(NAME, Standing.UNDECIDED if found.current in unsure else Standing.TO_DO, told)
+    return bool(unsure) if choice.option == current else current in unsure
 
 
 def verdict(known: Evidence) -> Finding:

@@ -13,7 +13,7 @@ from hasten.core.remark import Remark, remark
 from hasten.core.session import merged_rounds
 from hasten.core.units import interval_ms, milliseconds, percent, size
 from hasten.practices.threads.facts import Condition, Option, Row, ThreadsFound, option_of
-from hasten.practices.threads.rules import NAME, doubts_of, finding_of, row_from_measurement
+from hasten.practices.threads.rules import NAME, doubts_of, finding_of, is_undecided, row_from_measurement
 from hasten.practices.threads.words import BOOK, condition_words, option_words
 from hasten.show.blocks import (
     Cell,
@@ -33,7 +33,7 @@ from hasten.show.blocks import (
 from hasten.show.charts import LINE_SHAPES, SERIES, drawn_ends, tooltip, vega_lite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hasten.core.session import Line
     from hasten.show.blocks import Block
@@ -46,7 +46,7 @@ def view(found: ThreadsFound, name: str = NAME) -> list[Block]:
     return [
         answer(finding_of(found).remark, BOOK),
         Facts((("model", now), ("cores", str(found.cores)))),
-        _chart(found.rows, {load: choice.option for load, choice in found.by_load.items()}, name),
+        _chart(found.rows, _marks(found), name),
         *sentences(f"{trouble.where} could not be measured: {trouble.message}" for trouble in found.troubles),
         *notes([doubt for doubt in doubts_of(found) if doubt.code not in DOUBT_CODES], BOOK),
         *doubt_notes({_row_name(row): row.doubts for row in found.rows}, BOOK),
@@ -102,17 +102,25 @@ def _more(found: ThreadsFound) -> list[Remark]:
     return [*(effect.evidence for effect in judged[:1]), energy]
 
 
-def _chart(rows: Sequence[Row], chosen: dict[str, Option], name: str) -> Chart:
+def _marks(found: ThreadsFound) -> dict[tuple[str, Option], str]:
+    """Situation and option → what its rows say of it."""
+    return {
+        (load, choice.option): "undecided" if is_undecided(choice, found.current) else "use this"
+        for load, choice in found.by_load.items()
+    }
+
+
+def _chart(rows: Sequence[Row], marks: Mapping[tuple[str, Option], str], name: str) -> Chart:
     """Latency against threads, a line for each condition; on a terminal the table alone."""
     quickest = min(rows, key=lambda row: row.median_ms)
     said = (
         f"A line for each condition. The lowest latency is {milliseconds(quickest.median_ms)}, with"
         f" {option_words(quickest.option)}, {condition_words(quickest.condition)}."
     )
-    return Chart(name, "Latency by threads", said, _spec(rows), _table(rows, chosen, f"{name}-table"))
+    return Chart(name, "Latency by threads", said, _spec(rows), _table(rows, marks, f"{name}-table"))
 
 
-def _table(rows: Sequence[Row], chosen: dict[str, Option], name: str) -> Table:
+def _table(rows: Sequence[Row], marks: Mapping[tuple[str, Option], str], name: str) -> Table:
     headings = columns(
         "condition", "#threads", "?cores", "#median", "#?95 % CI", "#p95", "#?spread", "#CPU per run", ""
     )
@@ -126,7 +134,7 @@ def _table(rows: Sequence[Row], chosen: dict[str, Option], name: str) -> Table:
             Cell(milliseconds(row.p95_ms), row.p95_ms),
             Cell(percent(row.spread), row.spread),
             Cell(milliseconds(row.cpu_seconds * 1e3), row.cpu_seconds),
-            Cell("use this" if chosen.get(row.load) == row.option else ""),
+            Cell(marks.get((row.load, row.option), "")),
         )
         for row in rows
     )

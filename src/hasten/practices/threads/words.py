@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from hasten.core.phrases import Template
 
 _WHERE: Final = {QUIET: "on an idle device", SHARED: "with half of the cores busy", BUSY: "with all cores busy"}
-_LESS_ENERGY: Final = "Fewer threads cost less energy."
 _NOT_PROVEN: Final = (
     "Use {than} {where}: {option} is not proven {gain:percent} faster (time ratio {ratio[ratio]:.{decimals}f},"
-    f" 95 % CI {{ratio[ci95]:range}}). {_LESS_ENERGY}"
+    " 95 % CI {ratio[ci95]:range}). {fewer}"
 )
+_LESS_CPU: Final = "Fewer threads use less CPU time."
+_FREE_CORES: Final = "Fewer threads leave cores to other processes."
 
 
 def option_words(option: Option | Mapping[str, Any]) -> str:
@@ -57,7 +58,11 @@ def _use(facts: Mapping[str, Any]) -> str:
 def _in_words(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts as templates take them: options and the situation are words."""
     options = {name: option_words(facts[name]) for name in ("option", "than", "later") if facts.get(name)}
-    told = {"where": situation_words(facts.get("load", "")), "gain": 1 - facts.get("needed", 1.0)}
+    told = {
+        "where": situation_words(facts.get("load", "")),
+        "gain": 1 - facts.get("needed", 1.0),
+        "fewer": _LESS_CPU if facts.get("less_cpu") else _FREE_CORES,
+    }
     if facts.get("ratio"):
         told["decimals"] = ratio_decimals(facts["ratio"]["ci95"], 2)
     return {**facts, **options, **told}
@@ -80,7 +85,7 @@ def _advice(text: str) -> Phrase:
 
 def _few_rounds(facts: Mapping[str, Any]) -> str:
     are = "is" if facts["rounds"] == 1 else "are"
-    text = f"{{rounds:count round}} {are} too few to prove that {{option}} would be faster {{where}}. {_LESS_ENERGY}"
+    text = f"{{rounds:count round}} {are} too few to prove that {{option}} would be faster {{where}}. {{fewer}}"
     return filled(text, _in_words(facts))
 
 

@@ -22,8 +22,10 @@ from hasten.core.plan import Plan
 from hasten.core.remark import remark_from_data
 from hasten.practices.threads.facts import LOAD_KINDS, SITUATIONS, Choice, Condition, Effect, Option, Row, ThreadsFound
 from hasten.practices.threads.rules import Round, choose_threads, counted_rounds, effects_of_options, finding_of
+from hasten.practices.threads.view import view
 from hasten.practices.threads.words import BOOK, PHRASES, condition_words
 from hasten.runner.background_load import KINDS
+from hasten.show.blocks import Chart
 
 Latencies = Mapping[Any, float]
 """Milliseconds by option, or by number of threads."""
@@ -166,6 +168,27 @@ def test_what_rounds_leave_open_is_undecided_and_what_they_exclude_is_good() -> 
     assert standing(rounds({1: 10.0, 2: 9.9}, noise=0.002)) is Standing.GOOD, "no gain of 5 % is possible"
     assert standing(rounds({1: 10.0, 2: 12.0})) is Standing.GOOD
     assert standing(rounds({1: 10.0, 2: 5.0}), current=2) is Standing.GOOD
+
+
+@pytest.mark.parametrize(
+    ("cpu_seconds", "said"), [(1.0, "Fewer threads leave cores to other processes."), (1.2, "use less CPU time.")]
+)
+def test_fewer_threads_are_said_to_save_cpu_time_only_where_they_do(cpu_seconds: float, said: str) -> None:
+    used = []
+    for item in spread((-0.1, 0.04, -0.12, 0.05, -0.09)):
+        one, two = (_under(item, Conditions(cpu_seconds=seconds)) for seconds in (1.0, cpu_seconds))
+        used.append(replace(item, blocks={Option(1): one.blocks[Option(1)], Option(2): two.blocks[Option(2)]}))
+    assert BOOK.text(chosen(used).why).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("made", "mark"), [(rounds({1: 10.0, 2: 5.0}, count=3), "undecided"), (rounds({1: 10.0, 2: 12.0}), "use this")]
+)
+def test_only_a_decided_row_is_to_be_used(made: list[Round], mark: str) -> None:
+    rows = tuple(row(threads, 1.0, seen=threads) for threads in (1, 2))
+    found = ThreadsFound(Model("m", 1, ""), Plan(), "quiet", rows, {"quiet": chosen(made)}, (), _CORES)
+    (chart,) = (block for block in view(found) if isinstance(block, Chart))
+    assert [cells[-1].text for cells in chart.table.rows] == [mark, ""]
 
 
 def test_options_that_never_met_are_undecided() -> None:
