@@ -8,12 +8,12 @@ script, py-spy, Instruments or Chrome trace events.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.cli import options
-from hasten.cli.files import is_there, refuse_existing, write_new
+from hasten.cli.files import is_there, refuse_existing, write_beside
 from hasten.cli.output import program_output
 from hasten.cli.presenting import completed, present
 from hasten.cli.progress import progress_bar
@@ -21,7 +21,6 @@ from hasten.core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
 
 EXAMPLES = """
 hasten app -- python app.py --camera 0
@@ -65,17 +64,18 @@ def run(arguments: argparse.Namespace) -> int:
     from hasten import api
 
     output = _STANDARD_ERROR if arguments.json else program_output()
+    timeline = _timeline(arguments)
     with progress_bar("the models by themselves") as progress:
         found, interrupted = completed(
             lambda: api.app(
                 arguments.program,
                 output=output,
-                timeline=_timeline(arguments),
+                timeline=timeline,
                 replay=arguments.seconds > 0,
                 effort=api.Effort(arguments.seconds, progress=progress),
             )
         )
-    found = replace(found, trace=_path(arguments))
+    found = replace(found, trace=_written(timeline))
     return present(arguments, found, session=session, interrupted=interrupted, on_error_stream=True) or found.exit_code
 
 
@@ -88,21 +88,33 @@ def _run_trace(arguments: argparse.Namespace) -> int:
 
     from hasten import api
 
+    timeline = _timeline(arguments)
     with progress_bar("reading") as progress:
         effort = api.Effort(progress=progress)
-        found = api.app_trace(path, arguments.kind, timeline=_timeline(arguments), effort=effort)
-    return present(arguments, replace(found, trace=_path(arguments)), session=session)
+        found = api.app_trace(path, arguments.kind, timeline=timeline, effort=effort)
+    return present(arguments, replace(found, trace=_written(timeline)), session=session)
 
 
-def _timeline(arguments: argparse.Namespace) -> Callable[[str], None] | None:
+@dataclass(slots=True)
+class _Timeline:
+    """The file of a timeline, which a full disk may refuse."""
+
+    path: Path
+    force: bool
+    written: bool = False
+
+    def __call__(self, text: str) -> None:
+        self.written = write_beside(self.path, text, force=self.force)
+
+
+def _timeline(arguments: argparse.Namespace) -> _Timeline | None:
     """What writes the timeline, if one is asked for."""
-    if arguments.trace is None:
-        return None
-    return lambda text: write_new(arguments.trace, text, force=arguments.force)
+    return None if arguments.trace is None else _Timeline(arguments.trace, arguments.force)
 
 
-def _path(arguments: argparse.Namespace) -> str | None:
-    return None if arguments.trace is None else str(arguments.trace)
+def _written(timeline: _Timeline | None) -> str | None:
+    """The path of the timeline, if there is one."""
+    return str(timeline.path) if timeline is not None and timeline.written else None
 
 
 def _seconds(text: str) -> float:

@@ -21,6 +21,7 @@ from hasten.cli import options
 from hasten.cli.files import is_there, refuse_existing, write_new
 from hasten.cli.presenting import completed, present, recorded
 from hasten.cli.progress import progress_bar
+from hasten.cli.unsaved import UNSAVED
 from hasten.core.errors import DataError, UsageError
 from hasten.core.limits import DEFAULT_UNDECIDED, UNDECIDED_CHOICES
 
@@ -36,6 +37,7 @@ hasten check demo --data demo --limit accuracy="98 %"
 hasten check model.tflite --baseline before.jsonl --session after.jsonl
 """
 _GATE_FAILED: Final = 1
+_ROOM: Final = "Make room there, or choose another file with --markdown."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
         effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))
         found, interrupted = completed(lambda: api.check(model, request, effort=effort))
     if arguments.markdown is not None:
-        _write_markdown(arguments, api.markdown(found))
+        with UNSAVED.deferred():
+            _write_markdown(arguments, api.markdown(found))
     code = present(arguments, found, session=session, interrupted=interrupted)
     return code or (0 if found.is_open else _GATE_FAILED)
 
@@ -171,4 +174,4 @@ def _write_markdown(arguments: argparse.Namespace, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             os.truncate(path, before)  # what other steps wrote stays, without half of a summary behind it
-        raise DataError(f"{path} cannot be written: {error.strerror}.") from error
+        raise DataError(f"{path} cannot be written: {error.strerror}.", _ROOM) from error

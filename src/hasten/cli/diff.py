@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hasten.cli import options
-from hasten.cli.files import refuse_existing, write_new
+from hasten.cli.files import refuse_existing, write_beside
 from hasten.cli.presenting import present, recorded
 from hasten.cli.progress import progress_bar
 
@@ -58,6 +58,6 @@ def run(arguments: argparse.Namespace) -> int:
     with recorded(session, f"{arguments.first} {arguments.second}"), progress_bar("diff") as progress:
         found = api.diff(first, second, workload, inputs=inputs, effort=api.Effort(0.0, target, progress))
     if arguments.model_explorer:
-        write_new(arguments.model_explorer, api.diff_overlay(found), force=arguments.force)
+        write_beside(arguments.model_explorer, api.diff_overlay(found), force=arguments.force)
     code = present(arguments, found, session=session)
     return code or (_FAULT if found.has_fault else 0)

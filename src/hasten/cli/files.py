@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from hasten.core.errors import DataError, UsageError
+from hasten.cli.unsaved import UNSAVED
+from hasten.core.errors import DataError, HastenError, UsageError
 from hasten.core.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -63,6 +64,16 @@ def write_new(path: Path, content: str | bytes, *, force: bool) -> None:
     """Write a file; an existing one only with --force."""
     with new_file(path, force=force) as stream:
         stream.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_beside(path: Path, content: str | bytes, *, force: bool) -> bool:
+    """Write a file that accompanies a result, and tell whether it was written; trouble is told after the result."""
+    try:
+        write_new(path, content, force=force)
+    except HastenError as error:
+        UNSAVED.add(error)
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import hasten
 from hasten.cli.ending import ENDING, INTERRUPTED
 from hasten.cli.output import WIDTH, complain, give_up_output, own_output, prepare_streams, show
+from hasten.cli.unsaved import UNSAVED
 from hasten.core.errors import HastenError, UsageError
 from hasten.core.printable import with_log
 from hasten.practices.registry import GUIDE
@@ -135,7 +136,7 @@ def main(arguments: list[str]) -> int:
     prepare_streams()
     try:
         with ENDING.heeded(), own_output():
-            return ENDING.code(_run_or_explain(arguments))
+            return ENDING.code(UNSAVED.told(_run_or_explain(arguments)))
     except BrokenPipeError:
         # The reader closed the pipe (for example `head`).
         give_up_output()

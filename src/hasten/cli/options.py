@@ -15,6 +15,7 @@ from hasten.bundle.folder import is_bundle, read_bundle
 from hasten.bundle.trust import code_descriptions
 from hasten.cli.files import is_there
 from hasten.cli.output import complain
+from hasten.cli.unsaved import UNSAVED
 from hasten.core.checks import ABOVE_ZERO, FROM_ONE, SEED, SHARE, SHARE_TO_LOSE, Requirement
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
@@ -305,8 +306,11 @@ def session_from(arguments: argparse.Namespace, command: str) -> SessionWriter |
 
 
 def keep_in(session: SessionWriter | None) -> Keep:
-    """What saves each trial as it ends; nothing where no session file was asked for."""
-    return session.add if session else keep_nothing
+    """What saves each trial as it ends; nothing where no session file was asked for.
+
+    The measurement goes on where a trial cannot be saved.
+    """
+    return UNSAVED.deferred()(session.add) if session else keep_nothing
 
 
 def model_from(arguments: argparse.Namespace) -> tuple[str, Plan]:

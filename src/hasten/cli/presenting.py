@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hasten.cli.ending import INTERRUPTED
 from hasten.cli.output import WIDTH, complain, show
+from hasten.cli.unsaved import UNSAVED
 from hasten.core.errors import HastenError, Interrupted
 from hasten.core.printable import printable
 
@@ -23,13 +24,22 @@ _WIDEST: Final = 160
 
 
 def completed(measure: Callable[[], T], hint: str = "") -> tuple[T, bool]:
-    """What was found, and whether Ctrl-C cut it short; the hint then says how to go on."""
+    """What was found, and whether Ctrl-C cut it short; the hint then says how to go on.
+
+    An error that carries what was found waits until that was shown.
+    """
     try:
         return measure(), False
     except Interrupted as interrupted:
         complain("Interrupted. This is what was measured until then.", hint)
         found: T = interrupted.found
         return found, True
+    except HastenError as error:
+        if error.found is None:
+            raise
+        UNSAVED.add(error)
+        found = error.found
+        return found, False
 
 
 @contextlib.contextmanager
@@ -41,12 +51,14 @@ def recorded(session: SessionWriter | None, label: str) -> Iterator[None]:
         yield
     except HastenError as error:
         if session is not None:
-            session.add("failure", label, {"message": error.message, "hint": error.hint})
+            with UNSAVED.deferred():
+                session.add("failure", label, {"message": error.message, "hint": error.hint})
         raise
     except Interrupted as interrupted:
         if session is not None:
-            for kind, _, data in api.session_lines(interrupted.found):
-                session.add(kind, label, {**data, "interrupted": True})
+            with UNSAVED.deferred():
+                for kind, _, data in api.session_lines(interrupted.found):
+                    session.add(kind, label, {**data, "interrupted": True})
         raise
 
 
@@ -85,8 +97,9 @@ def keep(session: SessionWriter | None, found: object, label: str = "") -> None:
     from hasten import api
 
     if session is not None:
-        for kind, own, data in api.session_lines(found):
-            session.add(kind, label or own, data)
+        with UNSAVED.deferred():
+            for kind, own, data in api.session_lines(found):
+                session.add(kind, label or own, data)
 
 
 def shown(found: object, *, verbose: bool, **options: Any) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hasten.cli import options
-from hasten.cli.files import refuse_existing, write_new
+from hasten.cli.files import refuse_existing, write_beside
 from hasten.cli.presenting import completed, present, recorded
 from hasten.cli.progress import progress_bar
 
@@ -56,5 +56,5 @@ def run(arguments: argparse.Namespace) -> int:
     if not interrupted:
         for path, form in ((arguments.csv, "csv"), (arguments.model_explorer, "model-explorer")):
             if path:
-                write_new(path, api.profile_export(found, form), force=arguments.force)
+                write_beside(path, api.profile_export(found, form), force=arguments.force)
     return present(arguments, found, session=session, interrupted=interrupted, most=arguments.top)

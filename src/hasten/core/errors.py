@@ -32,6 +32,8 @@ class HastenError(Exception):
         """Both of them."""
         super().__init__(self.message)
         self.hint = printable(hint)
+        self.found: Any = None
+        """What was found before it, where that is of use: an error of writing costs no measurement."""
         self.code = code
         """What callers decide by, in place of the message: see `core.failure`."""
 

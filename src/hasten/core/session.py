@@ -90,6 +90,7 @@ class SessionWriter:
                 self._open().flush()
         except OSError as error:
             self.close()
+            self._remove_empty()
             raise self._trouble(error) from error
 
     def close(self) -> None:
@@ -112,10 +113,24 @@ class SessionWriter:
             raise self._trouble(error) from error
 
     def _trouble(self, error: OSError) -> DataError:
+        kept = " Everything saved so far is still there." if self._size() else ""
         return DataError(
             f"The session file {self.path} cannot be written: {error.strerror}.",
-            "Choose another file with --session. Everything saved so far is still there.",
+            f"Make room there, or choose another file with --session.{kept}",
         )
+
+    def _size(self) -> int:
+        """The size of the file; 0 where it cannot be told."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+    def _remove_empty(self) -> None:
+        """Leave no file where nothing was written; a device or a pipe is not ours."""
+        if self.path.is_file() and not self._size():
+            with contextlib.suppress(OSError):
+                self.path.unlink()
 
     def _open(self) -> IO[bytes]:
         """Begin a new file, or go on with one of ours. A last line without its end gets one, so that ours is whole."""

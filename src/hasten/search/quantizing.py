@@ -33,6 +33,7 @@ from hasten.practices.quantize.facts import QuantizeFound
 from hasten.practices.quantize.rules import choose, with_slow_nodes, worth_mixing
 from hasten.practices.quantize.view import session_lines
 from hasten.search.accuracy import failed_trial
+from hasten.search.folder import FolderError
 from hasten.search.mixing import Mixer
 from hasten.search.refitting import refit, to_refit
 from hasten.search.settings import feeding_options
@@ -67,8 +68,12 @@ _MOST_NAMED: Final = 3
 
 def run(store: VariantStore, seconds: float, progress: Progress = no_progress) -> QuantizeFound | Failure:
     """Search to the end. What was found until then is in the folder, however it ends; after Ctrl-C it is raised."""
+    search = QuantizeSearch(store, seconds, progress)
     try:
-        return outcome_of(QuantizeSearch(store, seconds, progress))
+        return outcome_of(search)
+    except FolderError as error:  # what was measured is known, whether or not it could be written
+        error.found = search.found() if search.has_answer else None
+        raise
     finally:
         store.close()
 

@@ -10,7 +10,7 @@ from hasten.bundle.folder import PLAN_FILE, write_bundle, write_texts
 from hasten.bundle.record import MODEL_FILE, Bundle
 from hasten.core.codec import finite, to_data
 from hasten.core.comparison import Verdict
-from hasten.core.errors import Interrupted
+from hasten.core.errors import DataError, Interrupted
 from hasten.core.failure import Failure, RunnerFailed
 from hasten.core.finding import Finding, Standing
 from hasten.core.floor import FloorState
@@ -27,7 +27,7 @@ from hasten.practices.quantize.rules import ratio_facts
 from hasten.practices.registry import NAMES, practice_named
 from hasten.search.confirming import Confirmation
 from hasten.search.facts import TuneFound, front_of
-from hasten.search.folder import SESSION, TUNE
+from hasten.search.folder import SESSION, TUNE, FolderError
 from hasten.search.full_practices import FullPractices
 from hasten.search.graph_stages import GraphStages
 from hasten.search.mix_stages import MixStages
@@ -74,6 +74,18 @@ def run(
     """Tune to the end. After Ctrl-C the folder holds the best so far as a bundle, and what was found is raised."""
     tuning = Tuning(store, budget_s, companions, progress)
     try:
+        return _run(tuning)
+    except FolderError as error:  # what was timed is known, whether or not it could be written
+        if tuning.has_answer:
+            tuning.interrupted = True
+            error.found = tuning.found()
+        raise
+    finally:
+        store.close()
+
+
+def _run(tuning: Tuning) -> TuneFound | Failure:
+    try:
         tuning.run()
         return tuning.found()
     except RunnerFailed as failed:
@@ -85,8 +97,6 @@ def run(
             raise
         tuning.conclude()
         raise Interrupted(tuning.found()) from None
-    finally:
-        store.close()
 
 
 @dataclass(slots=True)
@@ -299,7 +309,12 @@ class Tuning:
             labels=tuple(data.dataset.classes or packed_labels(self.store.graph)),
             measured=_measured(found),
         )
-        return write_bundle(candidate.path, bundle)
+        try:
+            return write_bundle(candidate.path, bundle)
+        except DataError as error:
+            if isinstance(error.__cause__, OSError):
+                raise self.folder.trouble(error.__cause__) from error
+            raise
 
     def _write_companions(self, texts: Mapping[str, str]) -> None:
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from hasten.api import Data, Effort, SearchSettings, document, quantize
+from hasten.api import Data, Effort, SearchSettings, document, quantize, tune
 from hasten.core.accuracy import Kind
 from hasten.core.errors import DataError, ModelError, UsageError
 from hasten.core.failure import Failure
@@ -232,6 +232,20 @@ def test_a_full_disk_is_told_as_such(tiny: Path, tmp_path: Path, monkeypatch: py
     with pytest.raises(DataError, match=r"No space left on device\. Everything found so far is saved\.") as raised:
         quantize(tiny, tmp_path / "out", data=arrays(tmp_path, x=INPUTS), settings=FLOAT16, effort=QUICK)
     assert "Make room" in raised.value.hint
+    assert raised.value.found.original.variant
+
+
+def test_a_bundle_that_finds_no_room_costs_no_result(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise DataError("The bundle cannot be written.") from OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("hasten.search.tuning.write_bundle", full)
+    with pytest.raises(DataError, match="Everything found so far is saved") as raised:
+        tune(tiny, tmp_path / "out", data=arrays(tmp_path, x=INPUTS), settings=FLOAT16, effort=QUICK)
+    assert "--resume" in raised.value.hint
+    assert raised.value.found.original.latency is not None
 
 
 def test_a_disk_that_is_full_while_variants_are_made_is_not_a_recipes_fault(
