@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from hasten.core.accuracy_notes import TIES
 from hasten.core.machine import EARLIER, UNDER_VOLTAGE
 from hasten.core.phrases import Phrase, Phrasebook, filled
+from hasten.core.remark import Remark
 from hasten.core.units import milliseconds, percent, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from hasten.core.remark import Remark
+    from hasten.core.phrases import Template
 
 NOISY: Final = "noisy"
 OTHER_LOAD: Final = "other-load"
@@ -63,11 +64,21 @@ _GRAVITY: Final[dict[str, tuple[str, bool]]] = {
     MORE_CORES: ("cores", True),
     TIES: ("share", True),
 }
+_BOUND: Final = "is_bound"
+"""The fact that a figure is the gravest of several that differ."""
 
 
 def gravest(doubts: Iterable[Remark]) -> Remark:
     """The gravest of several doubts of one code; the first where their facts do not tell."""
     return max(doubts, key=_gravity)
+
+
+def worst_of(doubts: Sequence[Remark]) -> Remark:
+    """The gravest of several doubts of one code, said as a bound where their figures differ."""
+    worst = gravest(doubts)
+    fact = _GRAVITY.get(worst.code, ("", True))[0]
+    differ = len({doubt.facts.get(fact) for doubt in doubts}) > 1
+    return Remark(worst.code, {**worst.facts, _BOUND: True}) if differ else worst
 
 
 def gathered(doubts: Iterable[Remark]) -> tuple[Remark, ...]:
@@ -84,6 +95,20 @@ def _gravity(doubt: Remark) -> float:
     if value is None:  # an interval that is not even known is the worst; the rest is all the same
         return math.inf if doubt.code == NOISY else 0.0
     return float(value) if more_is_worse else -float(value)
+
+
+def _up_to(facts: Mapping[str, Any]) -> str:
+    return "up to " if facts.get(_BOUND) else ""
+
+
+def _bounded(template: str) -> Template:
+    """A template with a place for `up to`, which may begin the sentence."""
+
+    def text(facts: Mapping[str, Any]) -> str:
+        told = filled(template, {**facts, "up_to": _up_to(facts)})
+        return told[:1].upper() + told[1:]
+
+    return text
 
 
 HELD_BACK_WORDS: Final = {
@@ -113,7 +138,7 @@ def held_back_hint(names: Iterable[str]) -> str:
 def _noisy(facts: Mapping[str, Any]) -> str:
     if "half_width" not in facts:
         return "One block of runs is too little for a confidence interval."
-    return f"The measurement is noisy: the 95 % CI is ±{percent(facts['half_width'])}."
+    return f"The measurement is noisy: the 95 % CI is {_up_to(facts)}±{percent(facts['half_width'])}."
 
 
 def _one_process(facts: Mapping[str, Any]) -> str:
@@ -130,7 +155,7 @@ def _partial(facts: Mapping[str, Any]) -> str:
 
 def _throttling(facts: Mapping[str, Any]) -> str:
     cause = "the device got warmer" if facts["warmer"] else "the clock slowed down"
-    return f"Runs got {percent(facts['rise'])} slower while {cause}."
+    return f"Runs got {_up_to(facts)}{percent(facts['rise'])} slower while {cause}."
 
 
 def _unseen(facts: Mapping[str, Any]) -> str:
@@ -144,9 +169,9 @@ def _unseen(facts: Mapping[str, Any]) -> str:
 
 def _profiling(facts: Mapping[str, Any]) -> str:
     if facts.get("disturbed"):
-        longer = f"Profiled runs took {percent(facts['cost'])} longer than the others"
+        longer = f"Profiled runs took {_up_to(facts)}{percent(facts['cost'])} longer than the others"
         return f"{longer}: other processes disturbed them, or profiling slows them down."
-    text = f"Profiling makes the run {percent(facts['cost'])} longer."
+    text = f"Profiling makes the run {_up_to(facts)}{percent(facts['cost'])} longer."
     if not facts["inside"]:
         return text
     names = " and ".join(facts["inside"])
@@ -158,17 +183,25 @@ def _profiling(facts: Mapping[str, Any]) -> str:
 PHRASES: Final[dict[str, Phrase]] = {
     NOISY: Phrase(_noisy, "Measure longer (--seconds), or close other programs."),
     OTHER_LOAD: Phrase(
-        "Other processes kept {cores:.1f} cores busy during the measurement.",
+        _bounded("Other processes kept {up_to}{cores:.1f} cores busy during the measurement."),
         "Close them, or read this as the latency under that load.",
     ),
     LOAD_MISSING: Phrase(
-        "The background work kept only {cores:.1f} of {wanted} cores busy.", "Measure again on an idle machine."
+        lambda facts: (
+            f"The background work kept {'as few as' if facts.get(_BOUND) else 'only'} {facts['cores']:.1f}"
+            f" of {facts['wanted']} cores busy."
+        ),
+        "Measure again on an idle machine.",
     ),
     STOLEN_TIME: Phrase(
-        "The hypervisor gave {share:percent} of the CPU time to other machines.", "Measure again later."
+        _bounded("The hypervisor gave {up_to}{share:percent} of the CPU time to other machines."),
+        "Measure again later.",
     ),
     SLOWED_CORES: Phrase(
-        "A core was slowed for {share:percent} of the time, by another virtual machine or its second thread (SMT).",
+        _bounded(
+            "A core was slowed for {up_to}{share:percent} of the time, by another virtual machine or its second thread"
+            " (SMT)."
+        ),
         "Several threads are as fast as the slowest core. Measure again later, or compare candidates in one run.",
     ),
     FREQUENCY_CHANGE: Phrase(
@@ -180,7 +213,10 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     HELD_BACK: Phrase(lambda facts: held_back_text(facts["causes"]), lambda facts: held_back_hint(facts["causes"])),
     FEW_SAMPLES: Phrase(
-        lambda facts: f"Only {several(facts['runs'], 'run')} {'was' if facts['runs'] == 1 else 'were'} timed.",
+        lambda facts: (
+            f"{'As few as' if facts.get(_BOUND) else 'Only'} {several(facts['runs'], 'run')}"
+            f" {'was' if facts['runs'] == 1 else 'were'} timed."
+        ),
         "Measure longer (--seconds).",
     ),
     COARSE_TIMER: Phrase(
@@ -195,17 +231,19 @@ PHRASES: Final[dict[str, Phrase]] = {
         "The times shown exclude them. Measure on another machine, or with another clock source.",
     ),
     OUTLIERS: Phrase(
-        "{share:percent} of the runs were outliers, far slower than the rest.",
+        _bounded("{up_to}{share:percent} of the runs were outliers, far slower than the rest."),
         "p95 includes them. Look for periodic work on this machine.",
     ),
     DISTURBED: Phrase(
-        "{share:percent} of the runs were disturbed by other processes (median slowdown {slowdown:percent}).",
+        _bounded(
+            "{up_to}{share:percent} of the runs were disturbed by other processes (median slowdown {slowdown:percent})."
+        ),
         lambda facts: (
             "The times shown exclude them." if "profiled" in facts else "The latency excludes them; p95 includes them."
         ),
     ),
     PROCESSES_DIFFER: Phrase(
-        "Fresh processes differ by {spread:percent}.",
+        _bounded("Fresh processes differ by {up_to}{spread:percent}."),
         "Memory layout or other load can cause this. The confidence interval covers it.",
     ),
     ONE_PROCESS: Phrase(_one_process, "Measure longer (--seconds)."),
@@ -225,7 +263,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     UNSEEN: Phrase(_unseen, "The latency was measured without the profiler and includes all of it."),
     PROFILING: Phrase(_profiling, "Compare operators with each other, not with the latency."),
     MORE_CORES: Phrase(
-        "{cores:.1f} cores were busy, although the plan has {threads:count thread}.",
+        _bounded("{up_to}{cores:.1f} cores were busy, although the plan has {threads:count thread}."),
         "Compare it with a CPU plan that has as many threads.",
     ),
     OPEN_SHAPE: Phrase(

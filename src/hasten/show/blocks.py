@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hasten.core.codec import from_data
-from hasten.core.doubts import gravest
+from hasten.core.doubts import worst_of
 from hasten.core.units import first_few
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def doubt_notes(doubts: Mapping[str, Sequence[Remark]], book: Phrasebook) -> lis
             kinds.setdefault(doubt.code or book.text(doubt), {}).setdefault(name, []).append(doubt)
     rows = []
     for named in kinds.values():
-        worst = gravest(doubt for alike in named.values() for doubt in alike)
+        worst = worst_of([doubt for alike in named.values() for doubt in alike])
         whose = "" if len(named) == len(doubts) else f"{first_few(list(named), _MOST_NAMES)}: "
         rows.append(Note(f"{whose}{book.text(worst)}", book.hint(worst)))
     return [Notes(tuple(rows))] if rows else []

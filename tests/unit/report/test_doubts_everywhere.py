@@ -127,9 +127,13 @@ def text_of(named: dict[str, list[Remark]]) -> list[str]:
 
 def test_a_doubt_of_several_figures_is_said_once_with_the_gravest_facts() -> None:
     named = {name: [remark(doubts.OTHER_LOAD, cores=cores)] for name, cores in (("a", 0.4), ("b", 1.9), ("c", 1.0))}
-    assert text_of(named) == ["Other processes kept 1.9 cores busy during the measurement."]
+    assert text_of(named) == ["Other processes kept up to 1.9 cores busy during the measurement."]
     few = {name: [remark(doubts.FEW_SAMPLES, runs=runs)] for name, runs in (("a", 20), ("b", 3))}
-    assert text_of(few) == ["Only 3 runs were timed."]
+    assert text_of(few) == ["As few as 3 runs were timed."]
+    shares = {name: [remark(doubts.OUTLIERS, share=share)] for name, share in (("a", 0.3), ("b", 0.2), ("c", 0.2))}
+    assert text_of(shares) == ["Up to 30 % of the runs were outliers, far slower than the rest."]
+    wide = {name: [remark(doubts.NOISY, half_width=width)] for name, width in (("a", 0.1), ("b", 5.53))}
+    assert text_of({**wide, "c": []}) == ["a, b: The measurement is noisy: the 95 % CI is up to ±553 %."]
 
 
 def test_a_doubt_of_some_figures_names_them() -> None:
