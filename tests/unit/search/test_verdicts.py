@@ -151,6 +151,33 @@ def test_accelerators(found: Trial, standing: Standing, code: str) -> None:
     assert why_words(found.why) in BOOK.text(finding.remark)
 
 
+GPU = Plan(accelerator="gpu", threads=2)
+
+
+def test_an_accelerator_that_had_no_turn_is_not_said_to_fail() -> None:
+    """Interrupted, a tuning said that no accelerator runs the model, of which none had been tried."""
+    waiting = trial(ORIGINAL, None, NPU, floor=FloorState.NOT_JUDGED)
+    finding = verdicts([BASE, waiting])["accelerators"]
+    assert (finding.standing, finding.remark.code) == (Standing.NOT_EXAMINED, "accelerators.none-timed")
+    assert BOOK.text(finding.remark) == "No accelerator was timed yet. NPU: It was not tried yet."
+    assert "--resume" in BOOK.hint(finding.remark)
+
+
+@pytest.mark.parametrize(
+    "gpu",
+    [
+        trial(ORIGINAL, 90.0, GPU, status=Status.DROPPED),
+        trial(ORIGINAL, 1.0, GPU, floor=FloorState.BROKEN, status=Status.BROKEN, why=said("It loses 3 %.")),
+    ],
+)
+def test_an_accelerator_that_had_no_turn_may_still_be_the_best(gpu: Trial) -> None:
+    """It said that no accelerator beats the plan, while the NPU had not been timed."""
+    waiting = trial(ORIGINAL, None, NPU, floor=FloorState.NOT_JUDGED)
+    finding = verdicts([BASE, waiting, gpu])["accelerators"]
+    assert finding.standing is Standing.UNDECIDED
+    assert BOOK.text(finding.remark).startswith("Whether the NPU beats the chosen plan is undecided.")
+
+
 @pytest.mark.parametrize("rounds", [1, 5])
 def test_an_accelerator_has_no_credit_for_threads_that_were_not_chosen(rounds: int) -> None:
     """Beside other work, two threads were undecided and the NPU, measured by one thread, "2.8 times faster"."""

@@ -14,6 +14,7 @@ from hasten.core.floor import FloorState
 from hasten.core.goal import Goal
 from hasten.core.limits import keeps_limit
 from hasten.core.remark import Remark, remark
+from hasten.core.trial import NOTHING
 from hasten.core.trial import Status as TrialStatus
 from hasten.practices.accelerators.facts import BASE, YARDSTICKS, Status, has_more_threads
 from hasten.practices.practice import not_examined
@@ -267,21 +268,25 @@ def verdict(known: Evidence) -> Finding:
     if not tried:
         return not_examined(NAME)
     ran = [trial for trial in tried if trial.latency is not None]
+    waiting = [trial.plan.accelerator for trial in tried if _is_waiting(trial)]
     yardstick = _yardstick(known)
     facts: dict[str, Any] = {"rows": [_row(trial, yardstick) for trial in tried]}
     if yardstick.id != known.best.id:
         facts["threads"] = yardstick.plan.threads
     if not ran:
-        return Finding(NAME, Standing.NOT_EXAMINED, remark("accelerators.none-runs", **facts))
+        code = "accelerators.none-timed" if waiting else "accelerators.none-runs"
+        return Finding(NAME, Standing.NOT_EXAMINED, remark(code, **facts))
     verdicts = {trial.id: known.verdict_on(trial, yardstick) for trial in ran if trial.id != yardstick.id}
     faster = [trial for trial in ran if verdicts.get(trial.id) is Verdict.FASTER]
     if any(trial.floor is FloorState.UNKNOWN for trial in faster):
         return Finding(NAME, Standing.TO_DO, remark("accelerators.no-data", **facts))
-    if any(trial.is_refused for trial in faster):
+    refused = any(trial.is_refused for trial in faster)
+    if refused and not waiting:
         return Finding(NAME, Standing.GOOD, remark("accelerators.none-accurate", **facts))
-    if faster:
+    if faster and not refused:
         return _left_out(known, faster[0], facts)
-    if undecided := [trial.plan.accelerator for trial in ran if verdicts.get(trial.id) is Verdict.UNDECIDED]:
+    open_ones = [trial.plan.accelerator for trial in ran if verdicts.get(trial.id) is Verdict.UNDECIDED]
+    if undecided := [*open_ones, *waiting]:
         facts["undecided"] = undecided
         return Finding(NAME, Standing.UNDECIDED, remark("accelerators.undecided", **facts))
     return Finding(NAME, Standing.GOOD, remark("accelerators.none-faster", **facts))
@@ -344,6 +349,11 @@ def _fastest_of_each(trials: Sequence[Trial]) -> list[Trial]:
     for trial in sorted(trials, key=lambda one: (one.floor is FloorState.BROKEN, one.median_ms)):
         found.setdefault(trial.plan.accelerator, trial)
     return list(found.values())
+
+
+def _is_waiting(trial: Trial) -> bool:
+    """Whether its turn has not come, or it got none for lack of time: nothing is known against it."""
+    return trial.latency is None and trial.why == NOTHING
 
 
 def _row(trial: Trial, best: Trial) -> dict[str, Any]:

@@ -23,6 +23,7 @@ _FAR: Final = 10.0
 _REFUSED_NAMED: Final = 4
 _LONGEST_MESSAGE: Final = 240
 _LONGER: Final = "Measure longer (--seconds)."
+_GO_ON: Final = "Continue with --resume and a larger --budget."
 _IDLE: Final = "Run hasten accelerators on an idle machine, or raise --budget."
 # From this ratio on, a factor reads better than a percentage.
 _SHOWN_AS_FACTOR: Final = 2.0
@@ -199,7 +200,7 @@ def _raced(facts: Mapping[str, Any]) -> str:
 
 def _raced_row(row: Mapping[str, Any], other: str) -> str:
     if row["median_ms"] is None:
-        return as_sentence(why_words(row["why"]) or "it did not run")
+        return as_sentence(why_words(row["why"]) or "it was not tried yet")
     ratio = row["ratio"]
     than = "" if ratio is None else f" ({_against_best(ratio)}{other})"
     why = f" {as_sentence(why_words(row['why']))}" if row["why"] and ratio is not None and ratio < 1 else ""
@@ -311,6 +312,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     "accelerators.not-examined": Phrase("No accelerator was tried.", "Run hasten accelerators."),
     "accelerators.none-runs": Phrase(lambda facts: f"No accelerator runs the model on this machine. {_raced(facts)}"),
+    "accelerators.none-timed": Phrase(lambda facts: f"No accelerator was timed yet. {_raced(facts)}", _GO_ON),
     "accelerators.no-data": Phrase(
         lambda facts: f"{_raced(facts)} Without data, nothing shows that its answers are right.",
         "Give labeled data with --data.",
