@@ -72,7 +72,18 @@ def finding_of(found: CopiesFound) -> Finding:
         alone = {} if usual is best else {"matters": MATTERS}
         return Finding(NAME, Standing.GOOD, remark("copies.cheap", **facts, **alone))
     saved = _saved(usual, best, found.inference_us)
-    return Finding(NAME, Standing.TO_DO, remark("copies.saves", **facts, best=best.key, best_us=best.us, **saved))
+    # A plainer way was taken although another one seems to cost less: the sentence says why.
+    plainest = {"matters": MATTERS} if any(_saved_us(best, costs[key]) > 0 for key in IN_PLACE if key in costs) else {}
+    told = remark("copies.saves", **facts, best=best.key, best_us=best.us, **saved, **plainest)
+    return Finding(NAME, Standing.TO_DO, told)
+
+
+def advised_way(found: CopiesFound) -> str:
+    """The key of the way to use; empty where the usual one can stay, or a saving is not proven."""
+    finding = finding_of(found)
+    recommended = recommended_way(found.rows, found.inference_us)
+    is_usual = finding.remark.facts.get("usual") == recommended
+    return recommended if finding.standing is Standing.TO_DO or is_usual else ""
 
 
 def verdict(known: Evidence) -> Finding:

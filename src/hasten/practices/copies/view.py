@@ -10,7 +10,7 @@ from hasten.core.codec import to_data
 from hasten.core.phrases import as_sentence
 from hasten.core.units import cost_interval_ms, interval_ms, milliseconds, percent, size, times
 from hasten.practices.copies.facts import BOTH, IN, OUT, CopiesFound, CopyRow
-from hasten.practices.copies.rules import NAME, finding_of, recommended_way
+from hasten.practices.copies.rules import NAME, advised_way, finding_of, recommended_way
 from hasten.practices.copies.words import BOOK, WAY_NAMES
 from hasten.show.blocks import (
     Cell,
@@ -40,7 +40,7 @@ _MANY: Final = 10.0
 
 def view(found: CopiesFound, name: str = NAME) -> list[Block]:
     """The recommendation, the cost of each way, what cannot be done here, and the code."""
-    chosen = recommended_way(found.rows, found.inference_us)
+    chosen = advised_way(found)
     interval = interval_ms(*(end / 1e3 for end in found.inference_ci95_us))
     facts = (
         ("model", f"{PurePath(found.model.path).name}, {found.plan.describe()}"),
@@ -149,4 +149,5 @@ def _refused(rows: Sequence[CopyRow]) -> list[Block]:
 def _code(found: CopiesFound) -> list[Block]:
     if not found.snippet:
         return []
-    return [Prose(f"Code for the recommended way ({found.language}):"), Snippet(found.snippet.rstrip(), found.language)]
+    which = "for the recommended way" if advised_way(found) else "that feeds and reads without a copy"
+    return [Prose(f"Code {which} ({found.language}):"), Snippet(found.snippet.rstrip(), found.language)]

@@ -30,8 +30,12 @@ def _usual(facts: Mapping[str, Any]) -> str:
 
 
 def _cheap(facts: Mapping[str, Any]) -> str:
-    rest = f" No alternative saves more than {facts['matters']:.0%}." if "matters" in facts else ""
-    return f"{_usual(facts)}{rest.replace('%', ' %')}"
+    rest = f" No alternative saves more than {_matters(facts)}." if "matters" in facts else ""
+    return f"{_usual(facts)}{rest}"
+
+
+def _matters(facts: Mapping[str, Any]) -> str:
+    return f"{facts['matters'] * 100:.0f} %"
 
 
 def _saved(facts: Mapping[str, Any]) -> str:
@@ -39,7 +43,12 @@ def _saved(facts: Mapping[str, Any]) -> str:
 
 
 def _saves(facts: Mapping[str, Any]) -> str:
-    return f"Use {WAY_NAMES[facts['best']]}: saves up to {_saved(facts)}. {_usual(facts)}"
+    plainest = (
+        f" It is the simplest way without a copy; no other is proven to save another {_matters(facts)}."
+        if "matters" in facts
+        else ""
+    )
+    return f"Use {WAY_NAMES[facts['best']]}: saves up to {_saved(facts)}.{plainest} {_usual(facts)}"
 
 
 def _undecided(facts: Mapping[str, Any]) -> str:

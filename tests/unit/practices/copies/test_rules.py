@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -14,8 +15,10 @@ from hasten.core.remark import said
 from hasten.core.statistics import Interval
 from hasten.practices.copies.facts import CopiesFound, CopyRow
 from hasten.practices.copies.rules import IN_PLACE, finding_of, measured_row, recommended_way, refused_row
+from hasten.practices.copies.view import view
 from hasten.practices.copies.words import BOOK, WAY_NAMES
 from hasten.runner.copy_ways import BY_KEY, FAMILIES, WAYS
+from hasten.show.blocks import Facts, Headline, Prose, Table
 
 
 def _row(key: str, us: float, spread: float = 0.05, inference_us: float = 100.0) -> CopyRow:
@@ -23,8 +26,12 @@ def _row(key: str, us: float, spread: float = 0.05, inference_us: float = 100.0)
 
 
 def _finding(rows: list[CopyRow], inference_us: float = 100.0) -> Finding:
+    return finding_of(_found(rows, inference_us))
+
+
+def _found(rows: list[CopyRow], inference_us: float) -> CopiesFound:
     model = Model("m.tflite", 1, "")
-    return finding_of(CopiesFound(model, Plan(), tuple(rows), inference_us, (inference_us, inference_us), 4, 4))
+    return CopiesFound(model, Plan(), tuple(rows), inference_us, (inference_us, inference_us), 4, 4)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +65,25 @@ def test_a_saving_that_may_be_noise_is_undecided() -> None:
     assert "tensor() views: 4.00 µs per inference (4.0 %)" in BOOK.text(found.remark)
     too_little = [_row("copying", 2.5, spread=0.9), _row("views", 2.0, spread=0.9)]
     assert _finding(too_little).standing is Standing.GOOD
+
+
+def test_only_a_way_that_pays_is_marked_as_the_one_to_use() -> None:
+    """Of two ways in place the plainer one, with the reason, although the other one is a little cheaper."""
+    rows = [_row("copying", 40.0), _row("views", 2.0), _row("host", 1.9)]
+    for inference_us, text, mark in (
+        (100.0, "simplest way without a copy; no other is proven to save another 1 %.", "use this"),
+        (10_000.0, "No alternative saves more than 1 %.", ""),
+    ):
+        found = replace(_found(rows, inference_us), language="python", snippet="code")
+        headline, facts, table, *_, code, _ = view(found)
+        assert isinstance(headline, Headline)
+        assert text in headline.text
+        assert isinstance(table, Table)
+        assert [cells[-1].text for cells in table.rows] == ["", mark, ""]
+        assert isinstance(facts, Facts)
+        assert any(name == "use" for name, *_ in facts.rows) is bool(mark)
+        assert isinstance(code, Prose)
+        assert ("recommended" in code.text) is bool(mark)
 
 
 def test_on_a_device_the_usual_way_is_its_buffers() -> None:
