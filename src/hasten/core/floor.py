@@ -80,6 +80,8 @@ class FloorVerdict:
     """The smallest drop that these samples could tell from none."""
     samples_needed: int | None = None
     """About how many samples would decide if the drop is as estimated; None where it is decided, or none would."""
+    smallest_beyond: float = key(null=math.inf, default=math.inf)
+    """The smallest drop that these samples could prove to be beyond the floor."""
 
     def may_be_chosen(self, floor: Floor, *, strict: bool) -> bool:
         """The first half of the rule: what the part of the data for choosing allows."""
@@ -135,6 +137,7 @@ class Floor:
             change.samples,
             drop.estimate - drop.low,
             _enough(change, self) if undecided else None,
+            math.inf if self.allowed is None else self.allowed + drop.estimate - drop.low,
         )
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from hasten.core import accuracy_notes
-from hasten.core.accuracy import is_share
+from hasten.core.accuracy import Kind, is_share
 from hasten.core.codec import to_data
 from hasten.core.floor import POINTS, SHARE, Floor, FloorState
 from hasten.core.phrases import Phrase, Phrasebook
@@ -121,26 +121,32 @@ def change_text(metric: str, drop: float, ci95: Sequence[float | None]) -> str:
 
 
 def verdict_text(facts: Mapping[str, Any]) -> str:
-    """How a model stands against its floor, by the facts of a verdict and the metric:
-    `accuracy undecided, −0.6 pp (95 % CI −2.8 to +1.5)`."""
+    """How a model stands against its floor, by the facts of a verdict, the metric and the kind of the figure:
+    `accuracy undecided, −0.6 pp (95 % CI −2.8 to +1.5)`, `agreement undecided, …`."""
     change = change_text(facts["metric"], facts["drop"], facts["ci95"])
+    what = kind_text(Kind(facts.get("kind", Kind.ACCURACY)), facts["metric"])
     state = FloorState(facts["state"])
-    return (
-        f"accuracy undecided, {change}" if state is FloorState.UNDECIDED else f"accuracy floor {state.value}, {change}"
-    )
+    return f"{what} undecided, {change}" if state is FloorState.UNDECIDED else f"{what} floor {state.value}, {change}"
+
+
+def kind_text(kind: Kind, metric: str) -> str:
+    """What a figure is: without labels, nothing shows the accuracy."""
+    if kind is Kind.ACCURACY:
+        return "accuracy"
+    return "deviation" if metric == "mae" else "agreement"
 
 
 def samples_text(facts: Mapping[str, Any]) -> str:
-    """What an undecided verdict needs: `About 4,200 samples would decide; the 400 here can show a drop of 2.2 pp or
-    more.`"""
+    """What an undecided verdict needs: `About 4,200 samples would decide; the 400 here can only show that a drop of
+    3.2 pp or more breaks the floor.` Sessions of before do not know the latter."""
     if facts["state"] != FloorState.UNDECIDED.value:
         return ""
-    needed, samples, shown = facts["samples_needed"], facts["samples"], facts["smallest_detectable"]
+    needed, samples, shown = facts["samples_needed"], facts["samples"], facts.get("smallest_beyond")
     enough = "No number of samples would decide" if needed is None else f"About {needed:,} samples would decide"
     if shown is None or not math.isfinite(shown):
         return f"{enough}; there are {samples:,}."
     could = percentage_points(shown).lstrip("+") if is_share(facts["metric"]) else f"{shown:.3g}"
-    return f"{enough}; the {samples:,} here can show a drop of {could} or more."
+    return f"{enough}; the {samples:,} here can only show that a drop of {could} or more breaks the floor."
 
 
 def floor_text(floor: Floor, original: str = "the original") -> str:

@@ -46,6 +46,7 @@ def test_an_error_that_grows_is_a_drop() -> None:
 def test_a_verdict_says_what_its_samples_could_show_and_how_many_would_decide() -> None:
     found = of(-0.006, -0.028, 0.015)
     assert found.smallest_detectable == pytest.approx(0.021)
+    assert found.smallest_beyond == pytest.approx(0.01 + found.smallest_detectable)
     assert found.samples_needed == 4800  # the interval must shrink to 4 of 22 thousandths
     assert of(-0.006, -0.009, 0.015).samples_needed is None
     assert FLOOR.judge(change_of(0, 0, 60)).samples_needed == 390  # of samples of which none changed
@@ -72,6 +73,8 @@ def test_verdict_interval_and_smallest_drop_agree(won: int, lost: int, same: int
     low, high = found.ci95
     assert low <= found.drop <= high
     assert (found.drop > found.smallest_detectable) == (low > 0)
+    if found.state is UNDECIDED:
+        assert found.drop <= found.smallest_beyond + 1e-9
     expected = KEPT if floor.keeps(high) else UNDECIDED if floor.keeps(low) else BROKEN
     assert found.state is expected
 

@@ -99,7 +99,8 @@ def accuracy_facts(trial: Trial) -> dict[str, Any] | None:
     verdict, known = trial.floor_verdict, trial.accuracy
     if verdict is None or known is None:
         return None
-    return {**to_data(verdict), "metric": known.metric, "on": trial.accuracy_on, "optimistic": trial.optimistic}
+    figure = {"metric": known.metric, "kind": known.kind.value, "on": trial.accuracy_on}
+    return {**to_data(verdict), **figure, "optimistic": trial.optimistic}
 
 
 def ratio_facts(ratio: float, ci95: tuple[float, float]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from hasten.core.floor import FloorState
 from hasten.core.remark import Remark, each_once, remark
 from hasten.core.trial import NOTHING, ORIGINAL, trial_data
 from hasten.core.units import interval_ms, milliseconds, percent, percentage_points, several, size, speedup
+from hasten.evaluate import words
 from hasten.practices.quantize.facts import QuantizeFound, Sensitivity
 from hasten.practices.quantize.rules import NAME, choice, finding_of
 from hasten.practices.quantize.words import BOOK
@@ -124,7 +125,8 @@ def _facts(found: QuantizeFound) -> Iterable[tuple[str, ...]]:
     yield "chosen", f"{found.chosen}, copied to {found.path}"
     limit = found.floor.get("text") or f"at most {percent(found.max_drop)} lost"
     random = any(note.code == RANDOM_INPUTS for note in found.notes)
-    judged = f"one part of {PurePath(found.data).name} is for choosing, accuracy is measured on the other"
+    part, figure = PurePath(found.data).name, _figure_name(found.trials)
+    judged = f"one part of {part} is for choosing, {figure} is measured on the other"
     yield "floor", f"{limit}{', not judged, because no data was given' if random else f'; {judged}'}"
 
 
@@ -203,7 +205,13 @@ def _only_change(trial: Trial) -> float | None:
 
 def _accuracy_table(trials: Sequence[Trial]) -> Table:
     headings = columns(
-        "variant", "accuracy (95 % CI)", "change (95 % CI)", "#samples", "#can show", "#would decide", "float nodes"
+        "variant",
+        f"{_figure_name(trials)} (95 % CI)",
+        "change (95 % CI)",
+        "#samples",
+        "#breaks the floor from",
+        "#would decide",
+        "float nodes",
     )
     rows = []
     for one in trials:
@@ -223,6 +231,11 @@ def _accuracy_table(trials: Sequence[Trial]) -> Table:
             )
         )
     return Table("variant-accuracy", "Accuracy of each variant", headings, tuple(rows))
+
+
+def _figure_name(trials: Sequence[Trial]) -> str:
+    """What the figures of these variants are: accuracy, or agreement with the original."""
+    return next((words.kind_text(known.kind, known.metric) for one in trials if (known := one.accuracy)), "accuracy")
 
 
 def _change_words(trial: Trial, known: Accuracy) -> str:
@@ -246,13 +259,13 @@ def _as_change(known: Accuracy, drop: float) -> float:
 
 
 def _power(trial: Trial, known: Accuracy) -> tuple[Cell, Cell]:
-    """The smallest drop that these samples could show, and how many would decide."""
+    """The smallest drop that these samples could prove to be beyond the floor, and how many would decide."""
     verdict = trial.floor_verdict
     if verdict is None:
         return Cell(""), Cell("")
-    shown, needed = verdict.smallest_detectable, verdict.samples_needed
+    shown, needed = verdict.smallest_beyond, verdict.samples_needed
     return (
-        Cell(_signed(known, _as_change(known, shown)), shown),
+        Cell(_signed(known, _as_change(known, shown)) if math.isfinite(shown) else "", shown),
         Cell("" if needed is None else f"{needed:,}", needed),
     )
 
@@ -319,7 +332,7 @@ def metric_name(found: Accuracy) -> str:
     """What the figures are; of a metric of the user's own, the name of the function."""
     if found.kind is Kind.ACCURACY:
         return found.metric.rpartition(":")[2]
-    return "deviation" if found.metric == "mae" else "agreement"
+    return words.kind_text(found.kind, found.metric)
 
 
 def accuracy_words(found: Accuracy) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hasten.core.accuracy import Accuracy
+from hasten.core.accuracy import Accuracy, Kind
 from hasten.core.comparison import Comparison, Verdict
 from hasten.core.finding import Standing
 from hasten.core.floor import FloorState, FloorVerdict
@@ -99,7 +99,7 @@ def test_already_quantized_is_a_good_answer() -> None:
 
 
 def test_an_undecided_variant_is_chosen_unless_the_rule_refuses_it() -> None:
-    verdict = FloorVerdict(FloorState.UNDECIDED, 0.006, (-0.015, 0.028), 156, 0.021, 4200)
+    verdict = FloorVerdict(FloorState.UNDECIDED, 0.006, (-0.015, 0.028), 156, 0.021, 4200, 0.031)
     accuracy = Accuracy("top-1", 0.9, 0.85, 0.94, 156, "data.npz")
     open_one = replace(
         variant("open", FloorState.UNDECIDED, ratio=0.5), judged=verdict, reported=verdict, reporting=accuracy
@@ -107,9 +107,11 @@ def test_an_undecided_variant_is_chosen_unless_the_rule_refuses_it() -> None:
     trials = [START, open_one]
     assert choose(trials, Goal.LATENCY) is open_one
     assert BOOK.text(choice(trials, Goal.LATENCY)).endswith(
-        "accuracy undecided, −0.6 pp (95 % CI −2.8 to +1.5). About 4,200 samples would decide; the 156 here can show a"
-        " drop of 2.1 pp or more."
+        "accuracy undecided, −0.6 pp (95 % CI −2.8 to +1.5). About 4,200 samples would decide; the 156 here can only"
+        " show that a drop of 3.1 pp or more breaks the floor."
     )
+    agreed = replace(open_one, reporting=replace(accuracy, kind=Kind.AGREEMENT))
+    assert ", agreement undecided, −0.6 pp" in BOOK.text(choice([START, agreed], Goal.LATENCY))
     flattered = BOOK.text(choice([START, replace(open_one, optimistic=True)], Goal.LATENCY))
     assert flattered.endswith("slightly optimistic, as the reporting part of the data had a say in the choice.")
     refused = replace(open_one, refused=True)
