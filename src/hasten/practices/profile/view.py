@@ -63,12 +63,12 @@ def sections(lines: Sequence[Line]) -> list[Section]:
     """The section of a report; the profiles before and after a tuning stand side by side."""
     found = {line.label: line for line in lines if line.kind == NAME}
     ordered = sorted(found.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER)))
-    profiles = {PurePath(label).name or label: _profile_from_line(line) for label, line in ordered}
+    profiles = {PurePath(label).name or label: profile_from_line(line) for label, line in ordered}
     shown = {label: profile for label, profile in profiles.items() if profile.operators}
     return [Section(NAME, "Where the time goes", tuple(_blocks(shown)))] if shown else []
 
 
-def _profile_from_line(line: Line) -> Profile:
+def profile_from_line(line: Line) -> Profile:
     """A profile of this release or an older one, which joined kernels in one text and named the model by the label."""
     operators = [
         {"kernels": [kernel] if (kernel := operator.get("kernel")) else [], **operator}
@@ -86,9 +86,9 @@ def _blocks(profiles: Mapping[str, Profile], most: int = _OPERATORS_SHOWN) -> li
     for label, profile in profiles.items():
         name = f"{label[:1].upper()}{label[1:]}: " if several else ""
         blocks += [Headline(f"{name}{BOOK.text(where_time_goes(profile))}"), _facts(profile)]
-    blocks.append(_by_kind(profiles))
+    blocks += _by_kind(profiles)
     for place, (label, profile) in enumerate(profiles.items()):
-        blocks.append(_by_operator(profile, place, label if several else "", most))
+        blocks += _by_operator(profile, place, label if several else "", most)
         blocks += notes([*profile.doubts, *remarks_on_mapping(profile)], BOOK)
     return [*blocks, *_roofline(profiles)]
 
@@ -104,14 +104,13 @@ def _facts(profile: Profile) -> Facts:
         rows.insert(0, ("model", f"{PurePath(profile.model.path).name}, {profile.plan.describe()}"))
     rows.append(("delegated", BOOK.text(placement(profile))))
     if peaks := profile.peaks:
-        total_ms = sum(operator.headroom_ms or 0.0 for operator in profile.operators)
         rows += [
             (
                 "peak",
                 f"{peaks.float_gflops:.0f} GFLOP/s float, {peaks.int8_gops:.0f} GOP/s int8,"
                 f" {peaks.bandwidth[-1][1]:.0f} GB/s (measured)",
             ),
-            ("headroom", f"{milliseconds(total_ms)} per run, if every operator reached that peak"),
+            ("headroom", _headroom(profile)),
         ]
     return Facts(tuple(rows))
 
@@ -123,7 +122,20 @@ def _profiling_cost(profile: Profile) -> str:
     return percent(profile.profiling_cost) if profile.profiling_cost > 0 else "nothing measurable"
 
 
-def _by_kind(profiles: Mapping[str, Profile]) -> Chart:
+def _headroom(profile: Profile) -> str:
+    if not profile.seen_ms:
+        return "unknown, as the profiler sees no operator's time"
+    total_ms = sum(operator.headroom_ms or 0.0 for operator in profile.operators)
+    least = "" if profile.is_mostly_seen else "at least "
+    return f"{least}{milliseconds(total_ms)} per run, if every operator reached that peak"
+
+
+def _says_something(profile: Profile, ms: float) -> bool:
+    """Whether a time of the profile does: where the profiler saw little, 0 only means that it did not see it."""
+    return ms > 0 or profile.is_mostly_seen
+
+
+def _by_kind(profiles: Mapping[str, Profile]) -> list[Block]:
     """A bar for each kind and profile."""
     several = len(profiles) > 1
     rows = tuple(
@@ -137,15 +149,18 @@ def _by_kind(profiles: Mapping[str, Profile]) -> Chart:
         )
         for label, profile in profiles.items()
         for kind in profile.by_kind()
+        if _says_something(profile, kind.ms)
     )
+    if not rows:
+        return []
     headings = columns(*(("profile",) if several else ()), "operator", "#count", "#time, ms", "#share", "#MACs")
     said = "A bar for each kind of operator: the time that all of them take in a run."
     title = "Time by kind of operator"
     sheet = Table("profile-kinds-table", title, headings, rows, most=_KINDS_SHOWN * len(profiles))
-    return Chart("profile-kinds", title, said, kinds_spec(profiles), sheet)
+    return [Chart("profile-kinds", title, said, kinds_spec(profiles), sheet)]
 
 
-def _by_operator(profile: Profile, place: int, label: str, most: int) -> Chart:
+def _by_operator(profile: Profile, place: int, label: str, most: int) -> list[Block]:
     """A tile for each operator; as a table, those that take most time first."""
     headings = columns(
         "#node",
@@ -163,14 +178,16 @@ def _by_operator(profile: Profile, place: int, label: str, most: int) -> Chart:
         "?location",
         "?fused",
     )
-    operators = sorted(profile.operators, key=lambda operator: -operator.ms)
-    rows = tuple(_operator(operator) for operator in operators)
+    operators = [operator for operator in profile.operators if _says_something(profile, operator.ms)]
+    rows = tuple(_operator(operator) for operator in sorted(operators, key=lambda operator: -operator.ms))
+    if not rows:
+        return []
     title = f"Operators, {label}" if label else "Operators"
     said = "Each tile is an operator. Its area is the time that the operator takes."
     sheet = Table(
         f"profile-table-{place}", f"{title}, by time", headings, rows, filterable=len(rows) > _FILTER_FROM, most=most
     )
-    return Chart(f"profile-tree-{place}", title, said, treemap_spec(profile), sheet)
+    return [Chart(f"profile-tree-{place}", title, said, treemap_spec(profile), sheet)]
 
 
 def _operator(operator: OperatorTime) -> tuple[Cell, ...]:

@@ -73,6 +73,18 @@ def test_where_the_time_goes_is_said_only_if_most_of_it_is_seen() -> None:
     assert where_time_goes(unseen()).code == "profile.unseen"
 
 
+def test_what_the_profiler_did_not_see_is_unknown_and_not_nothing() -> None:
+    text = text_of(profile([operator(0, ms=0.0, headroom_ms=0.0), operator(1, "RELU", ms=0.0, headroom_ms=0.0)]))
+    assert "unknown, as the profiler sees no operator's time" in text
+    assert "0.000" not in text
+    little = text_of(profile([operator(0, ms=0.4), operator(1, "RELU", ms=0.0)]))
+    assert "at least 0.200 ms per run" in little
+    assert "RELU" not in little
+    seen = text_of(profile([operator(0, ms=1.9), operator(1, "RELU", ms=0.0)]))
+    assert "0.200 ms per run" in seen
+    assert "RELU" in seen
+
+
 def test_placement_counts_what_is_left_to_built_in_kernels() -> None:
     assert placement(odd()).facts == {"delegated": 4, "total": 7, "partitions": 2, "left": {"WHILE": 1, "ADD": 2}}
     assert placement(built_in()).facts["partitions"] == 0
