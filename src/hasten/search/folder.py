@@ -18,13 +18,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hasten.bundle.folder import PLAN_FILE
 from hasten.bundle.record import MODEL_FILE
-from hasten.core.codec import to_data, typed_from_data
+from hasten.core.codec import from_data, to_data, typed_from_data
 from hasten.core.errors import DataError, ModelError, UsageError
+from hasten.core.finding import Finding, finding_from_data
 from hasten.core.machine import machine_facts
+from hasten.core.plan import Plan
 from hasten.core.remark import Remark, remark, remark_from_data
 from hasten.core.session import SessionWriter, damage_as_error, read_session
 from hasten.core.trial import ORIGINAL, Status, Trial, trial_data, trial_from_data
 from hasten.engine.model_file import file_hash
+from hasten.practices.profile.view import profile_from_line
 from hasten.practices.quantize.facts import Sensitivity
 from hasten.search.settings import NAMED_BY, value_if_missing
 
@@ -32,13 +35,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from hasten.core.machine import Machine
+    from hasten.core.profile import Profile
     from hasten.core.session import Line, Session
+    from hasten.measure.rounds import Candidate
 
 SESSION: Final = "session.jsonl"
 CHOSEN: Final = "chosen.tflite"
 # Files are made under this name and then moved: an interruption leaves no half of a model.
 _MAKING: Final = ".making.tflite"
 _OWN: Final = (SESSION, CHOSEN, _MAKING)
+_IN_FULL: Final = "in-full"
 # No more room than this is looked for after trouble.
 _MOST_ROOM_BYTES: Final = 1 << 26
 # What file managers leave behind, beside hidden files.
@@ -87,6 +93,8 @@ class SearchFolder:
         """Samples that were left out, and why."""
         self.floor: dict[str, Any] = {}
         """What the largest drop means for this metric and data; empty before the original was judged."""
+        self._profiles: dict[str, Profile] = {}
+        self._in_full: dict[str, tuple[str, Plan, Finding]] = {}
         self.elapsed_s = 0.0
         """What earlier runs of this search took."""
         self._chosen = ""
@@ -165,6 +173,21 @@ class SearchFolder:
         """Save what one group of nodes came to."""
         self.keep("sensitivity", found.location, to_data(found))
         self._add_sensitivity(found)
+
+    def save_in_full(self, finding: Finding, about: Candidate) -> None:
+        """Save what a practice that ran in full has found about a model and its plan."""
+        subject = {"model": about.model.sha256, "plan": to_data(about.plan)}
+        self.keep(_IN_FULL, finding.practice, {**to_data(finding), **subject})
+
+    def earlier_profile(self, label: str, of: Candidate) -> Profile | None:
+        """The profile of an earlier run of this search, if it is of this model and plan."""
+        found = self._profiles.get(label)
+        return found if found is not None and (found.model.sha256, found.plan) == (of.model.sha256, of.plan) else None
+
+    def earlier_findings(self, about: Candidate) -> dict[str, Finding]:
+        """What practices have found in full in earlier runs of this search about this model and plan."""
+        subject = (about.model.sha256, about.plan)
+        return {name: finding for name, (model, plan, finding) in self._in_full.items() if (model, plan) == subject}
 
     def place(self, trial: Trial) -> None:
         """Save a variant whose file has just been made, and give the file its name. The line is first: an unknown file
@@ -281,6 +304,11 @@ class SearchFolder:
                 self._add_sensitivity(typed_from_data(Sensitivity, line.data))
             elif line.kind == "note" and not self.rules.resume_option:  # a tuning that goes on looks anew
                 self.notes[remark_from_data(line.data)] = None
+            elif line.kind == "profile":
+                self._profiles[line.label] = profile_from_line(line)
+            elif line.kind == _IN_FULL:
+                plan = from_data(Plan, line.data["plan"])
+                self._in_full[line.label] = (line.data["model"], plan, finding_from_data(line.data))
             elif line.kind == "skipped":
                 self.skipped[line.label] = line.data["reason"]
             elif line.kind == "floor":

@@ -99,17 +99,32 @@ class FullPractices:
         if same:
             self.profiles[1] = self.profiles[0]
 
+    def profiles_of(self, before: Candidate, after: Candidate) -> tuple[Profile | None, Profile | None]:
+        """The profiles of this run, or else those of an earlier one, as long as they are of the same choice."""
+        first = self.profiles[0] or self.folder.earlier_profile("before", before)
+        if (before.path, before.plan) == (after.path, after.plan):
+            return first, first
+        return first, self.profiles[1] or self.folder.earlier_profile("after", after)
+
+    def findings_about(self, after: Candidate) -> dict[str, Finding]:
+        """The same of the practices that ran in full."""
+        return {**self.folder.earlier_findings(after), **self.findings}
+
+    def _found(self, finding: Finding, after: Candidate) -> None:
+        self.findings[finding.practice] = finding
+        self.folder.save_in_full(finding, after)
+
     def rest(self, before: Candidate, after: Candidate, graph: Graph) -> None:
         """Practices in full, the ones that tell most for their time first."""
         parts: list[tuple[str, float, Callable[[], None]]] = [
-            ("help", _HELP_S, self._help),
+            ("help", _HELP_S, lambda: self._help(after)),
             ("copies", _COPIES_S, lambda: self._copies(after)),
             ("accelerators", _ACCELERATORS_S, lambda: self._accelerators(before, graph)),
             ("threads", _THREADS_S, lambda: self._threads(after)),
         ]
         for name, seconds, run in parts:
             if self._left() < seconds:
-                self.skipped.append(name)
+                self.skipped += [] if name in self.findings_about(after) else [name]
                 continue
             self.tell(name)
             try:
@@ -145,7 +160,7 @@ class FullPractices:
                 return
         if isinstance(found, ChooseFound):
             self.folder.keep_all(choose_lines(found))
-            self.findings["choose"] = finding_of_choice(found)
+            self._found(finding_of_choice(found), after)
             return
         failure = found.failure if isinstance(found, FailedCandidate) else found
         self.folder.keep("failure", "choose", {"message": failure.message, "hint": failure.hint})
@@ -153,17 +168,17 @@ class FullPractices:
     def _left(self) -> float:
         return self.until - time.monotonic()
 
-    def _help(self) -> None:
+    def _help(self, after: Candidate) -> None:
         # The load average is that of the tuning itself.
         checks = run_help(Effort(on=self.target)).checks
         found = DoctorFound(tuple(check for check in checks if check.name != OTHER_LOAD))
-        self.findings["help"] = finding_of_help(found)
+        self._found(finding_of_help(found), after)
 
     def _copies(self, after: Candidate) -> None:
         found = run_copies(after, read_graph(after.path), "", Effort(_COPIES_S / 2, self.target))
         if not isinstance(found, Failure):
             self.folder.keep_all(copies_lines(replace(found, blocks=())))
-            self.findings["copies"] = finding_of_copies(found)
+            self._found(finding_of_copies(found), after)
 
     def _accelerators(self, before: Candidate, graph: Graph) -> None:
         effort = Effort(min(_ACCELERATORS_S, self._left() / 2), self.target)
@@ -178,4 +193,4 @@ class FullPractices:
         found = run_threads(after, QUIET, (), effort)
         if not isinstance(found, Failure):
             self.folder.keep_all(session_lines(found))
-            self.findings["threads"] = finding_of_threads(found)
+            self._found(finding_of_threads(found), after)

@@ -202,7 +202,8 @@ class Tuning:
 
     def found(self) -> TuneFound:
         """What there is now."""
-        search = self._running()
+        search, extras = self._running(), self._extras
+        first = search.candidates.base.candidate
         entrant, base = self._chosen or search.best, search.candidates.base.trial
         trials = [entry.trial for entry in search.candidates.entrants.values()]
         proof = self._confirmation.proof if self._confirmation is not None and self._chosen is not None else None
@@ -242,8 +243,8 @@ class Tuning:
             steps=found.steps,
             confirmed=found.is_confirmed,
             already=self.store.already,
-            profiles=(self._extras.profiles[0], self._extras.profiles[1]) if self._extras else (None, None),
-            given=self._extras.findings if self._extras else {},
+            profiles=extras.profiles_of(first, entrant.candidate) if extras else (None, None),
+            given=extras.findings_about(entrant.candidate) if extras else {},
             goal=goal,
             limits=asked,
         )

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from simulated import candidate
 
+from hasten.core.codec import to_data
 from hasten.core.errors import UsageError
 from hasten.core.failure import Failure
-from hasten.core.finding import Standing
+from hasten.core.finding import Finding, Standing
 from hasten.core.limits import Limit
 from hasten.data.request import Data
-from hasten.measure.rounds import FailedCandidate
+from hasten.measure.rounds import Candidate, FailedCandidate
 from hasten.model.reader import read_graph
 from hasten.practices.choose.rules import finding_of
 from hasten.practices.practice import Evidence
@@ -41,6 +42,9 @@ class Folder:
 
     def keep(self, kind: str, label: str, data: dict[str, Any]) -> None:
         self.lines.append((kind, label, data))
+
+    def save_in_full(self, finding: Finding, about: Candidate) -> None:
+        self.keep("in-full", finding.practice, to_data(finding))
 
     def keep_all(self, lines: Iterable[tuple[str, str, dict[str, Any]]]) -> None:
         self.lines += lines
@@ -92,7 +96,7 @@ def test_the_verdict_is_that_of_the_choice(
     requests = asked(extras, monkeypatch, examples.own())
     choose(extras, tmp_path, mobilenet_like(8, 1), "other.tflite")
     assert extras.findings["choose"].standing is Standing.TO_DO
-    assert kinds(extras) == ["finding", "choose"]
+    assert kinds(extras) == ["finding", "choose", "in-full"]
     (request,) = requests
     assert request.candidates == ("model.tflite", "other.tflite")
     assert (request.own, request.data, request.with_catalogue) == ("model.tflite", Data("images"), False)

@@ -12,15 +12,20 @@ from typing import Any
 
 import pytest
 
+from hasten.core.codec import to_data
 from hasten.core.errors import DataError, ModelError, UsageError
+from hasten.core.finding import Finding, Standing
 from hasten.core.measurement import Model
 from hasten.core.plan import Plan
+from hasten.core.profile import Profile
+from hasten.core.remark import remark
 from hasten.core.session import SessionWriter, read_session
 from hasten.core.trial import Purpose, Trial, trial_data, trial_from_data
 from hasten.engine.model_file import file_hash
 from hasten.measure.rounds import Candidate
 from hasten.search.candidates import Candidates
 from hasten.search.folder import QUANTIZE, SESSION, TUNE, FolderRules, SearchFolder, session_folder
+from hasten.search.full_practices import FullPractices
 from hasten.targets.local import LocalTarget
 
 SETTINGS: dict[str, Any] = {"model": "m.tflite", "compared": {"model": "aa", "seed": 0}}
@@ -142,6 +147,28 @@ def test_a_session_of_a_stranger_brings_no_plan_of_its_own(tmp_path: Path) -> No
         base = Candidates(LocalTarget(), again, (Trial("original"), candidate), 0.0).base
     assert base.trial.levels == TRIAL.levels, "what was measured counts"
     assert base.trial.plan == base.candidate.plan == Plan()
+
+
+def test_what_was_found_in_full_is_known_of_the_same_model_and_plan(tmp_path: Path) -> None:
+    """A run that went on without time for a profile said that there was none, though the session held one."""
+    subject = Candidate("a", tmp_path, Model("a", 7, "aa"))
+    others = [replace(subject, plan=Plan(threads=2)), replace(subject, path=tmp_path / "b", model=Model("b", 7, "bb"))]
+    profile = Profile(subject.model, subject.plan, 1.0, 1.0, 1.0, 1.0, 0.0, 9, (), ())
+    finding = Finding("copies", Standing.GOOD, remark("copies.cheap", usual="copying"))
+    with closing(SearchFolder(tmp_path / "out", TUNE, SETTINGS)) as folder:
+        folder.keep("profile", "before", to_data(profile))
+        folder.save_in_full(finding, subject)
+    with closing(SearchFolder(tmp_path / "out", TUNE, SETTINGS, resume=True)) as folder:
+        extras = FullPractices(LocalTarget(), folder, 0.0, lambda text: None)
+        assert extras.profiles_of(subject, subject) == (profile, profile)
+        assert extras.findings_about(subject) == {"copies": finding}
+        no_graph: Any = None  # nothing runs, as there is no time
+        extras.rest(subject, subject, no_graph)
+        assert "copies" not in extras.skipped
+        assert "help" in extras.skipped
+        for other in others:
+            assert extras.profiles_of(subject, other) == (profile, None), "the choice is another now"
+            assert extras.findings_about(other) == {}
 
 
 def test_a_session_of_a_stranger_removes_no_file_elsewhere(tmp_path: Path) -> None:
