@@ -41,12 +41,25 @@ def interval_ms(low: float, high: float) -> str:
         return "unknown"
     if not tells(low, high):
         return _TELLS_NOTHING
+    scale, unit, decimals = _digits_of_interval(low, high)
+    return f"{low * scale:.{decimals}f}–{high * scale:.{decimals}f} {unit}"
+
+
+def milliseconds_within(value: float, low: float, high: float) -> str:
+    """A time with the digits of its interval, so that it lies inside as printed: 1.7524 ms in 1.7503–1.7559 ms."""
+    if not (math.isfinite(low) and math.isfinite(high)) or not tells(low, high):
+        return milliseconds(value)
+    scale, unit, decimals = _digits_of_interval(low, high)
+    return f"{value * scale:.{decimals}f} {unit}"
+
+
+def _digits_of_interval(low: float, high: float) -> tuple[float, str, int]:
+    """The scale and the unit of an interval's upper end, and the decimals that tell the ends apart."""
     scale, unit = (1e-3, "s") if high >= 10_000 else (1.0, "ms") if high >= 0.1 else (1e3, "µs")
     low, high = low * scale, high * scale
     width = high - low
     decimals = 0 if width <= 0 else max(0, min(6, 1 - math.floor(math.log10(width))))
-    decimals = max(decimals, 2 - math.floor(math.log10(high)) if high > 0 else 0, 0)
-    return f"{low:.{decimals}f}–{high:.{decimals}f} {unit}"
+    return scale, unit, max(decimals, 2 - math.floor(math.log10(high)) if high > 0 else 0, 0)
 
 
 def cost_interval_ms(low: float, high: float) -> str:

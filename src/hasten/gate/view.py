@@ -84,7 +84,8 @@ def _gates(lines: Sequence[Line]) -> list[CheckFound]:
 def _body(found: CheckFound, place: int = 0) -> list[Block]:
     reasons = [_reason(row) for row in found.rows if row.verdict is not GateVerdict.PASSED]
     more = [_reason(row) for row in found.rows if row.verdict is GateVerdict.PASSED]
-    timed = any(row.unit in ("ms", "ratio") for row in found.rows)
+    # The doubts are about the runs; the time of the first start has none of them.
+    timed = any(row.unit in ("ms", "ratio") and row.what != "init" for row in found.rows)
     intervals = intervals_words(found)
     return [
         _table(found, place),

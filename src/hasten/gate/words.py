@@ -9,7 +9,18 @@ from hasten.core import accuracy_notes, doubts
 from hasten.core.codec import from_data
 from hasten.core.floor import Floor
 from hasten.core.phrases import Phrase, Phrasebook
-from hasten.core.units import duration, first_few, interval_ms, memory, milliseconds, percent, several, size, times
+from hasten.core.units import (
+    duration,
+    first_few,
+    interval_ms,
+    memory,
+    milliseconds,
+    milliseconds_within,
+    percent,
+    several,
+    size,
+    times,
+)
 from hasten.evaluate.words import floor_text
 from hasten.gate.facts import GateVerdict
 
@@ -88,7 +99,11 @@ def figures(row: Row) -> tuple[str, str, str]:
     limit = f"at {'least' if row.at_least else 'most'} {as_text(row.limit)}"
     if row.interval is None or any(end in (float("-inf"), float("inf")) for end in row.interval):
         return measured, "", limit
-    return measured, interval_ms(*row.interval) if row.unit == "ms" else _ends(*row.interval, as_text), limit
+    if row.unit != "ms":
+        return measured, _ends(*row.interval, as_text), limit
+    if row.measured is not None:
+        measured = milliseconds_within(row.measured, *row.interval)
+    return measured, interval_ms(*row.interval), limit
 
 
 def _ends(low: float, high: float, as_text: Callable[[float], str]) -> str:

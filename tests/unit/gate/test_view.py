@@ -183,3 +183,15 @@ def test_a_session_of_an_earlier_release_is_shown_as_it_was_written() -> None:
     text = terminal_text(section.blocks)
     assert "surely slower, by 20%" in text
     assert "a note" in text
+
+
+def test_a_measured_value_lies_inside_its_interval_as_printed() -> None:
+    row = replace(LATENCY, measured=1.7524, interval=(1.7503, 1.7559))
+    assert row_words(row).startswith("latency 1.7524 ms (1.7503–1.7559 ms)")
+
+
+def test_doubts_of_the_runs_are_not_about_the_first_start() -> None:
+    noisy = odd().doubts
+    assert noisy
+    alone, beside = (found(*rows, doubts=noisy) for rows in ((INIT,), (INIT, LATENCY)))
+    assert len(view(alone)) == len(view(beside)) - 1
