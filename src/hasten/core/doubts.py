@@ -232,15 +232,13 @@ PHRASES: Final[dict[str, Phrase]] = {
     ),
     OUTLIERS: Phrase(
         _bounded("{up_to}{share:percent} of the runs were outliers, far slower than the rest."),
-        "p95 includes them. Look for periodic work on this machine.",
+        "Look for periodic work on this machine.",
     ),
     DISTURBED: Phrase(
         _bounded(
             "{up_to}{share:percent} of the runs were disturbed by other processes (median slowdown {slowdown:percent})."
         ),
-        lambda facts: (
-            "The times shown exclude them." if "profiled" in facts else "The latency excludes them; p95 includes them."
-        ),
+        lambda facts: "The times shown exclude them." if "profiled" in facts else "The latency excludes them.",
     ),
     PROCESSES_DIFFER: Phrase(
         _bounded("Fresh processes differ by {up_to}{spread:percent}."),

@@ -42,6 +42,8 @@ _FEWEST_IN_PEAK: Final = 2
 _FEWEST_FOR_A_PEAK: Final = 20
 _DISTURBED_SHARE: Final = 0.15
 _OUTLIER_SHARE: Final = 0.05
+# Where runs are alike within a percent, one that takes a few percent more is no outlier that anybody would notice.
+_FAR_SLOWER: Final = 1.5
 # Who loses a core waits for a time slice of others. What delays a run for less is an interrupt, or the run itself.
 _SHORTEST_WAIT: Final = 0.5e-3
 _PROCESS_SPREAD: Final = 0.05
@@ -262,7 +264,7 @@ class Samples:
         return remark(doubts.DISTURBED, share=share, slowdown=more)
 
     def _outliers(self) -> Remark | None:
-        share = outlier_share(self.milliseconds)
+        share = outlier_share(self.milliseconds, least=_FAR_SLOWER * self.plain_median_ms)
         if share <= _OUTLIER_SHARE:
             return None
         return remark(doubts.OUTLIERS, share=share)

@@ -78,10 +78,10 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
     return Interval(estimate, estimate - half, estimate + half)
 
 
-def outlier_share(values: Floats) -> float:
-    """The share of values far above the rest (beyond three interquartile ranges)."""
+def outlier_share(values: Floats, least: float = 0.0) -> float:
+    """The share of values far above the rest: beyond three interquartile ranges, and above the least given."""
     lower, upper = np.quantile(values, [0.25, 0.75])
-    return float(np.mean(values > upper + _FAR_OUT * (upper - lower)))
+    return float(np.mean(values > max(least, upper + _FAR_OUT * (upper - lower))))
 
 
 def relative_spread(values: Sequence[float]) -> float:

@@ -16,6 +16,7 @@ from hasten.core import doubts
 from hasten.core.block import Block, Conditions
 from hasten.core.codec import from_data, to_data
 from hasten.core.doubts import DOUBTS
+from hasten.core.remark import remark
 from hasten.core.samples import Samples
 
 QUIET = Conditions(0.05, 0.05, 0.0, 0.0, 0, 2000.0, 50.0, 0.5)
@@ -125,6 +126,19 @@ def test_outliers() -> None:
     for block in blocks:
         block.nanoseconds[3] = block.nanoseconds[7] = 5_000_000
     assert reasons(blocks) == {doubts.OUTLIERS}
+
+
+def test_a_run_that_is_a_little_slower_than_very_steady_ones_is_no_outlier() -> None:
+    """25.6 ms for all but three of 40, which take 1.2 ms more."""
+    times = [25_600_000 + 1_000 * number for number in range(40)]
+    times[7] = times[23] = times[31] = 26_800_000
+    samples = Samples((Block(0, 0.0, array("q", times)),))
+    assert doubts.OUTLIERS not in {doubt.code for doubt in samples.doubts()}
+
+
+def test_no_page_is_told_of_a_p95_that_it_may_not_show() -> None:
+    for doubt in (remark(doubts.OUTLIERS, share=0.1), remark(doubts.DISTURBED, share=0.3, slowdown=1.0)):
+        assert "p95" not in DOUBTS.text(doubt) + DOUBTS.hint(doubt)
 
 
 def test_processes_differ() -> None:
