@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from commandline import ROOT, hasten
+from commandline import QUICK, ROOT, hasten
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +30,14 @@ def test_a_recorded_trace_is_shown_and_kept(tmp_path: Path) -> None:
     copy.write_bytes((RECORDED / "pyspy.speedscope.json").read_bytes())
     assert hasten("app", "--from", copy, "--trace", copy, "--force").code == 2
     assert copy.read_bytes() == (RECORDED / "pyspy.speedscope.json").read_bytes()
+
+
+def test_the_runs_of_a_trace_are_those_that_were_told_when_it_was_written(tmp_path: Path) -> None:
+    """The first run is part of the start-up, and a run like any other to who reads the file."""
+    trace = tmp_path / "trace.json"
+    told = " ".join(hasten("trace", "demo", "-o", trace, *QUICK).output.split())
+    shown = hasten("app", "--from", trace, "--json").json()
+    assert f"holds the first run and {shown['inferences']['count'] - 1} profiled runs of" in told
 
 
 def test_json_is_one_document(tmp_path: Path) -> None:

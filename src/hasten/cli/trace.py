@@ -51,7 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
             )
         )
     else:
-        runs = f"{several(found.runs, 'run')} of {several(operators, 'operator')}"
-        told = Prose(f"{arguments.output} holds {runs}. Open it in ui.perfetto.dev or chrome://tracing.")
+        runs = f"{several(found.runs, 'profiled run')} of {several(operators, 'operator')}"
+        told = Prose(
+            f"{arguments.output} holds the first run and {runs}. Open it in ui.perfetto.dev or chrome://tracing."
+        )
         show(terminal_text([told, *notes(doubts, DOUBTS)]))
     return 0
