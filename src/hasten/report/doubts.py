@@ -100,7 +100,9 @@ def doubts_section(doubts: Sequence[DoubtRow], unreadable: Sequence[str], lost_l
     if lost_lines:
         notes.insert(0, Prose(f"{several(lost_lines, 'line')} of the session file could not be read."))
     if not doubts:
-        return Section("doubts", "Doubts", (Prose("No reason was found to doubt a number of this session."), *notes))
+        # What could not be read may have been the only numbers, or the reasons to doubt them.
+        none = Prose("No reason was found to doubt a number of this session.")
+        return Section("doubts", "Doubts", tuple(notes) or (none,))
     rows = tuple(
         (
             Cell(doubt.reason.replace("-", " ")),

@@ -131,7 +131,8 @@ def _speed(
     speedup = figure(at(result, "best"), "speedup") or (
         Figure(final.comparison.ratio, *final.comparison.ci95).inverse if final else None
     )
-    if speedup is None:
+    # A search that was cut short may name the original as the best so far: nothing was measured against it.
+    if speedup is None or (final is None and chosen is not None and chosen is original):
         return None
     before, after = (row.latency.value if row and row.latency else None for row in (original, chosen))
     if final and final.first and final.second:

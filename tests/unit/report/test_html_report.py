@@ -370,9 +370,8 @@ def tuned_twice(variant: str, plan: Plan, speedup: float, *, confirmed: bool) ->
 def test_an_earlier_confirmation_says_nothing_about_a_later_result(variant: str, plan: Plan, speedup: float) -> None:
     lines = tuned_twice(variant, plan, speedup, confirmed=False)
     found = summarize(session_of(lines))
-    (fact,) = (fact for fact in found.facts if fact.title == "Speedup")
-    if plan == Plan():
-        assert fact.before == "4.00 ms → 4.00 ms per inference"
+    # The original has no speedup over itself.
+    assert ("Speedup" in {fact.title for fact in found.facts}) == ((variant, plan) != ("original", Plan()))
     assert found.steps == ()
     told = page_of(lines).text
     assert "the result against the original" not in told
@@ -439,6 +438,7 @@ def test_lost_lines_unknown_kinds_and_broken_lines_are_named() -> None:
     lines: list[Line] = [("horoscope", "", {"sign": "lion"}), ("measurement", "m", {"samples": "gone"})]
     page = page_of(lines, lost_lines=2)
     assert "2 lines of the session file could not be read" in page.text
+    assert "No reason was found to doubt" not in page.text
     assert "horoscope (1)" in page.text
     assert "A line could not be understood: measurement m" in page.text
 
