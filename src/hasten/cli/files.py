@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -49,7 +51,17 @@ def _refuse(path: Path, *, force: bool | None, model: Path) -> None:
     # Files are written beside their place and renamed, devices are not.
     renamed = path.is_file() or not is_there(path)
     if not (os.access(path.resolve().parent, os.W_OK) if renamed else os.access(path, os.W_OK)):
-        raise DataError(f"{path} cannot be written: permission denied.", "Choose another folder.")
+        reason = _refusal(path.resolve().parent) if renamed else os.strerror(errno.EACCES)
+        raise DataError(f"{path} cannot be written: {reason}.", "Choose another folder.")
+
+
+def _refusal(folder: Path) -> str:
+    """Why the system lets no file be made here, in its own words: `os.access` does not tell."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return os.strerror(errno.EACCES)
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def make_folder(path: Path) -> None:

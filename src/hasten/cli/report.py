@@ -52,10 +52,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write, print or serve."""
+    from hasten import api
+
     path = _session_path(arguments.session)
     if arguments.watch:
         return _watch(path, arguments)
     form = _form(arguments)
+    if arguments.output is None and (form == "html" or form in _PICTURES):
+        api.read_session(path)  # what is no session is said before what else is missing
     if form == "html" and arguments.output is None:
         raise UsageError(
             "No output file was given for the report.",
@@ -69,9 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
         if is_there(arguments.output) and is_there(path) and arguments.output.samefile(path):
             raise UsageError(f"{arguments.output} is the session itself.", "Choose another name for the report.")
         refuse_existing(arguments.output, force=arguments.force, model="")
-
-    from hasten import api
-
     with progress_bar("report") as progress:
         progress(0.0, "reading")
         session = api.read_session(path)
@@ -113,10 +114,11 @@ def _draw(path: Path, form: str, arguments: argparse.Namespace) -> int:
             progress(0.0, name)
             _write_picture(folder, name, content, force=arguments.force)
             written.append(str(folder / name))
-    if arguments.json:
-        show(options.as_json({"written": written, "lost_lines": session.lost_lines}))
-    else:
-        show("\n".join(written) or f"{path.name} has nothing to draw.")
+    if not written:
+        hint = f"Write its figures instead: hasten report {shlex.quote(str(path))} --format md"
+        raise DataError(f"{path} has nothing to draw.", hint)
+    document = {"written": written, "lost_lines": session.lost_lines}
+    show(options.as_json(document) if arguments.json else "\n".join(written))
     return 0
 
 
