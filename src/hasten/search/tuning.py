@@ -36,7 +36,7 @@ from hasten.search.untried import lacked_time, left_untried, undecided_at_the_en
 from hasten.search.view import document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from hasten.core.remark import Remark
     from hasten.core.trial import Trial
@@ -63,6 +63,9 @@ _FOR_THE_REST_S: Final = 45.0
 UNREACHABLE: Final = "tune.unreachable"
 NOT_REACHED: Final = "tune.not-reached"
 _BROKEN_LIMITS: Final = (UNREACHABLE, NOT_REACHED)
+# With a shorter budget, the rounds and the confirmation that every answer needs may take longer than all of it.
+_SHORTEST_BUDGET_S: Final = 15.0
+_FAR_OVER: Final = 1.5
 # What the race of other models takes, where it is asked for.
 _ALSO_SHARE: Final = 0.3
 _LONGEST_ALSO_S: Final = 120.0
@@ -220,11 +223,18 @@ class Tuning:
             front=front_of(trials, [goal, *asked]),
             steps=proof.steps if proof is not None else (),
             final=proof.comparison if proof is not None else None,
-            trials=sum(trial.latency is not None for trial in trials),
+            # Of all runs of this session, as the seconds are: one that goes on enters no trial without rounds.
+            trials=sum(trial.latency is not None for trial in self.folder.trials.values()),
             seconds=search.candidates.elapsed_s if self._took_s is None else self._took_s,
             interrupted=self.interrupted,
             unreachable=tuple(one for one in limits if one.code in _BROKEN_LIMITS),
-            notes=(*self.folder.notes, *(one for one in limits if one.code not in _BROKEN_LIMITS), *goal_notes(goal)),
+            notes=(
+                *self.folder.notes,
+                *(one for one in limits if one.code not in _BROKEN_LIMITS),
+                *goal_notes(goal),
+                *stand_in_notes(trials, search.machine.stand_ins),
+                *self._over_budget(),
+            ),
             folder=str(self.folder.path),
             files=tuple(self._files),
             command=self.settings.command,
@@ -255,6 +265,12 @@ class Tuning:
         if self._chosen is None and not self.interrupted:
             return ()
         return left_untried(search, self._extras.skipped if self._extras else ())
+
+    def _over_budget(self) -> list[Remark]:
+        """That even the least answer took far longer than the budget."""
+        if self._took_s is None or self.interrupted:
+            return []
+        return over_budget(self.budget_s, self._took_s - self.folder.elapsed_s)
 
     def _running(self) -> Search:
         assert self._search is not None, "nothing was timed yet"
@@ -357,6 +373,18 @@ def goal_notes(goal: Goal) -> list[Remark]:
     }
     notes = [remark(code) for code in codes.get(goal, [])]
     return notes if goal is Goal.LATENCY else [*notes, remark("tune.practices-by-latency", goal=goal.value)]
+
+
+def stand_in_notes(trials: Sequence[Trial], stand_ins: Mapping[str, str]) -> list[Remark]:
+    """What really ran where accelerators were timed that this machine does not have."""
+    timed = {trial.plan.accelerator for trial in trials if trial.latency is not None}
+    return [remark("tune.stand-in", name=name, what=what) for name, what in stand_ins.items() if name in timed]
+
+
+def over_budget(budget_s: float, took_s: float) -> list[Remark]:
+    """That the budget was shorter than the least that a tuning does, if it was."""
+    short = budget_s < _SHORTEST_BUDGET_S and took_s > _FAR_OVER * budget_s
+    return [remark("tune.over-budget", budget_s=budget_s, took_s=took_s)] if short else []
 
 
 def nine_findings(known: Evidence) -> list[Finding]:

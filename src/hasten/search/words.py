@@ -120,6 +120,14 @@ PHRASES: Final[dict[str, Phrase]] = {
     "tune.start-fresh": Phrase(
         "Start is the time from the file to the first result in a fresh process; the file is in the system's cache."
     ),
+    "tune.stand-in": Phrase(lambda facts: f"The {facts['name'].upper()} here is {facts['what']}."),
+    "tune.over-budget": Phrase(
+        lambda facts: (
+            f"The tuning took {facts['took_s']:.1f} s instead of"
+            f" {facts['budget_s']:.1f} s: timing the original"
+            " and confirming the choice take longer than this budget."
+        )
+    ),
     "tune.practices-by-latency": Phrase("The practices are judged by latency, unless a gain in {goal} is named."),
     "untried.plans": Phrase(_left("candidate", "candidates", "timed"), _GO_ON),
     "untried.recipes": Phrase(

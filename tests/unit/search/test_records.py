@@ -23,7 +23,7 @@ from hasten.core.remark import remark, said
 from hasten.core.statistics import Interval
 from hasten.core.trial import NOTHING, ORIGINAL, Purpose, Status, Step, Trial, trial_data, trial_from_data
 from hasten.search.facts import TuneFound, front_of
-from hasten.search.tuning import limit_remarks
+from hasten.search.tuning import limit_remarks, over_budget, stand_in_notes
 from hasten.search.view import document, view
 from hasten.search.words import BOOK, verdict_words
 from hasten.show.terminal import terminal_text
@@ -114,6 +114,19 @@ def test_a_limit_is_not_out_of_reach_before_everything_was_tried() -> None:
     assert BOOK.text(missed) == told
     assert "--resume" in BOOK.hint(missed)
     assert verdict_words(found(unreachable=(missed,))).endswith(told)
+
+
+def test_an_npu_that_is_no_npu_is_told_once_where_it_was_timed() -> None:
+    stand_ins = {"npu": "OpenVINO's CPU back end, because this machine has no NPU", "gpu": "a software GPU"}
+    npu = replace(timed(1.0, 0.9, 1.1, 9), plan=Plan(accelerator="npu"))
+    (told,) = stand_in_notes([npu, replace(npu, variant="w"), Trial("v", Plan(accelerator="gpu"))], stand_ins)
+    assert BOOK.text(told) == "The NPU here is OpenVINO's CPU back end, because this machine has no NPU."
+
+
+def test_a_budget_below_the_least_answer_is_told_with_what_that_took() -> None:
+    (told,) = over_budget(1.0, 8.0)
+    assert BOOK.text(told).startswith("The tuning took 8.0 s instead of 1.0 s: ")
+    assert over_budget(10.0, 11.0) == over_budget(60.0, 100.0) == []
 
 
 def test_a_limit_inside_the_interval_is_undecided_and_said_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ from hasten.core.errors import ModelError, UsageError
 from hasten.core.floor import FloorState
 from hasten.core.goal import Goal
 from hasten.core.limits import Limit
+from hasten.core.plan import Plan
 from hasten.core.session import read_session
-from hasten.core.trial import ORIGINAL, Status
+from hasten.core.statistics import Interval
+from hasten.core.trial import ORIGINAL, Status, Trial
 from hasten.practices.registry import NAMES
 from hasten.show.terminal import terminal_text
 from tests.example_models import mobilenet_like
@@ -103,13 +106,18 @@ def test_going_on_times_no_candidate_from_the_start(found: TuneFound, place: Pat
         if trial.kind == "trial"
     }
     settings = replace(SHORT, resume=True)
-    tune(place / "tiny.tflite", place / "out", data=data_in(place), settings=settings, effort=BUDGET)
+    probed = Trial("float16", Plan(accelerator="gpu", threads=2), latency=Interval(90.0, 80.0, 99.0))
+    with closing(store(place / "tiny.tflite", place / "out", data_in(place), settings)) as earlier:
+        earlier.folder.save_trial(probed)
+    again = tune(place / "tiny.tflite", place / "out", data=data_in(place), settings=settings, effort=BUDGET)
     after = {
         trial.label: trial.data["levels"]
         for trial in read_session(place / "out" / "session.jsonl").lines
         if trial.kind == "trial"
     }
     assert all(after[name].items() >= levels.items() for name, levels in before.items())
+    timed = {trial["id"] for trial in _trials(place / "out") if trial["latency"] is not None}
+    assert again.trials == len(timed), "with those that an earlier run only looked at"
 
 
 def test_a_floor_that_is_relative_is_said_so(place: Path) -> None:
