@@ -16,6 +16,8 @@ from hasten.cli.progress import progress_bar
 if TYPE_CHECKING:
     import argparse
 
+    from hasten.core.measurement import Measurement
+
 EXAMPLES = """
 hasten bench demo
 hasten bench model.tflite
@@ -44,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure and show; after Ctrl-C, the session keeps what was measured until then."""
+    """Measure and show; after Ctrl-C, what was measured until then."""
     from hasten import api
 
     model, plan = options.model_from(arguments)
@@ -60,7 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
                 lambda: api.sustain(model, arguments.sustained, plan, workload, effort=effort)
             )
         return present(arguments, lasting, session=session, interrupted=interrupted)
-    with recorded(session, str(Path(model))), progress_bar("timing") as progress:
-        effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))
-        found = api.bench(model, plan, workload, data=data, effort=effort)
-    return present(arguments, found, session=session)
+
+    def measure() -> Measurement:
+        with recorded(session, str(Path(model))), progress_bar("timing") as progress:
+            effort = api.Effort(arguments.seconds, target, progress, options.keep_in(session))
+            return api.bench(model, plan, workload, data=data, effort=effort)
+
+    found, interrupted = completed(measure)
+    return present(arguments, found, session=None if interrupted else session, interrupted=interrupted)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from hasten.cli import options
 from hasten.cli.output import complain, show
-from hasten.cli.presenting import keep, present, recorded, shown
+from hasten.cli.presenting import completed, keep, present, recorded, shown
 from hasten.cli.progress import progress_bar
 from hasten.core.errors import HastenError
 
 if TYPE_CHECKING:
     import argparse
+
+    from hasten.measure.compare import ComparisonResult
 
 EXAMPLES = """
 hasten compare float.tflite int8.tflite
@@ -60,9 +62,15 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = api.explain_inputs(first[0], data, workload) if data.source else None
     session = options.session_from(arguments, "compare")
     label = f"{arguments.first} {arguments.second}"
-    with recorded(session, label), progress_bar("comparing") as progress:
-        effort = api.Effort(arguments.seconds, target, progress)
-        found = api.compare(first, second, workload, margin=arguments.margin, data=data, effort=effort)
+
+    def measure() -> ComparisonResult:
+        with recorded(session, label), progress_bar("comparing") as progress:
+            effort = api.Effort(arguments.seconds, target, progress)
+            return api.compare(first, second, workload, margin=arguments.margin, data=data, effort=effort)
+
+    found, interrupted = completed(measure)
+    if interrupted:  # the session has it already
+        return present(arguments, found, interrupted=True)
     keep(session, found, label)
     if not arguments.explain:
         return present(arguments, found)

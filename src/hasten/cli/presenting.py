@@ -44,7 +44,7 @@ def completed(measure: Callable[[], T], hint: str = "") -> tuple[T, bool]:
 
 @contextlib.contextmanager
 def recorded(session: SessionWriter | None, label: str) -> Iterator[None]:
-    """Let the session file keep a failure, or what was measured before Ctrl-C, of work that shows nothing then."""
+    """Let the session file keep a failure, or what was measured before Ctrl-C, marked as such."""
     from hasten import api
 
     try:
