@@ -26,6 +26,8 @@ from hasten.search.tuning import nine_findings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hasten.core.remark import Remark
+
 BOOK = phrasebook()
 TWO = Plan(threads=2)
 KEPT = FloorState.KEPT
@@ -277,6 +279,30 @@ def test_what_is_far_slower_is_not_said_to_be_undecided() -> None:
     assert beside.standing is Standing.UNDECIDED
     assert beside.remark.facts["undecided"] == ["npu"]
     assert BOOK.text(beside.remark).startswith("Whether the NPU beats the chosen plan is undecided.")
+    assert "NPU: 5.00 ms (so far 25 % slower)." in BOOK.text(beside.remark), "a factor is no fact beside undecided"
+
+
+def lost_to(than: Trial) -> Remark:
+    return remark("trial.slower", ratio=1.5, than=than.id)
+
+
+@pytest.mark.parametrize(("load", "decided"), [(0.0, True), (1.0, False)])
+def test_what_dropped_out_against_a_slower_plan_is_not_undecided(load: float, decided: bool) -> None:
+    """The NPU dropped out against a plan that had itself dropped out against the choice."""
+    found = Comparison(Verdict.UNDECIDED, 1.2, (1.1, 1.3), 0.05, 2, contention=load)
+    builtin = one_round(trial(ORIGINAL, 5.0, Plan(kernel="builtin")), 5.0)
+    builtin = replace(builtin, against=found, status=Status.DROPPED, why=lost_to(BASE))
+    npu = replace(one_round(trial(ORIGINAL, 7.5, NPU), 7.5), status=Status.DROPPED, why=lost_to(builtin))
+    finding = verdicts([BASE, builtin, npu])["accelerators"]
+    assert finding.standing is (Standing.GOOD if decided else Standing.UNDECIDED)
+
+
+def test_a_choice_on_the_npu_that_the_cpu_dropped_out_against_is_decided() -> None:
+    npu = trial(ORIGINAL, 2.0, NPU)
+    on_cpu = replace(one_round(BASE, 4.0), status=Status.DROPPED, why=lost_to(npu))
+    found = nine_findings(Evidence([on_cpu, npu], npu, BASE))
+    accelerators = next(one for one in found if one.practice == "accelerators")
+    assert accelerators.remark.code == "accelerators.choice"
 
 
 def test_enough_rounds_decide() -> None:

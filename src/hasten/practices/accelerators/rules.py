@@ -11,7 +11,7 @@ from hasten.core.contention import BEYOND_LOAD
 from hasten.core.doubts import MORE_CORES
 from hasten.core.finding import Finding, Standing
 from hasten.core.floor import FloorState
-from hasten.core.goal import Goal
+from hasten.core.goal import Goal, goal_in
 from hasten.core.limits import keeps_limit
 from hasten.core.remark import Remark, remark
 from hasten.core.trial import NOTHING
@@ -276,7 +276,7 @@ def verdict(known: Evidence) -> Finding:
     if not ran:
         code = "accelerators.none-timed" if waiting else "accelerators.none-runs"
         return Finding(NAME, Standing.NOT_EXAMINED, remark(code, **facts))
-    verdicts = {trial.id: known.verdict_on(trial, yardstick) for trial in ran if trial.id != yardstick.id}
+    verdicts = {trial.id: _verdict_on(known, trial, yardstick) for trial in ran if trial.id != yardstick.id}
     faster = [trial for trial in ran if verdicts.get(trial.id) is Verdict.FASTER]
     if any(trial.floor is FloorState.UNKNOWN for trial in faster):
         return Finding(NAME, Standing.TO_DO, remark("accelerators.no-data", **facts))
@@ -330,11 +330,35 @@ def _of_the_choice(known: Evidence) -> Finding:
     if not on_cpu:
         return Finding(NAME, Standing.UNDECIDED, remark("accelerators.choice-alone", **facts))
     than = min(on_cpu, key=lambda one: one.median_ms)
-    undecided = known.verdict_on(best, than) is Verdict.UNDECIDED
+    undecided = known.verdict_on(best, than) is Verdict.UNDECIDED and not _has_lost(known, than, best)
     facts |= {"cpu_ms": than.median_ms, "threads": than.plan.threads, "undecided": undecided}
     if undecided:
         return Finding(NAME, Standing.UNDECIDED, remark("accelerators.choice-undecided", **facts))
     return Finding(NAME, Standing.GOOD, remark("accelerators.choice", **facts))
+
+
+def _verdict_on(known: Evidence, trial: Trial, than: Trial) -> Verdict:
+    found = known.verdict_on(trial, than)
+    return Verdict.SLOWER if found is Verdict.UNDECIDED and _has_lost(known, trial, than) else found
+
+
+def _has_lost(known: Evidence, trial: Trial, rival: Trial) -> bool:
+    """Whether the race dropped a trial for being slower than the rival, or than one that is slower itself. It asks for
+    fewer rounds than a verdict does, but not for less of a difference; what other load may have made counts nowhere."""
+    trials, passed = {one.id: one for one in known.trials}, {trial.id}
+    while trial.why.code == "trial.slower" and goal_in(trial.why.facts) is Goal.LATENCY and not _is_withheld(trial):
+        than = trials.get(trial.why.facts["than"])
+        if than is None or than.id in passed:
+            return False
+        if than.id == rival.id or known.verdict_on(than, rival) is Verdict.SLOWER:
+            return True
+        passed.add(than.id)
+        trial = than
+    return False
+
+
+def _is_withheld(trial: Trial) -> bool:
+    return trial.against is not None and trial.against.is_withheld
 
 
 def _on_cpu(known: Evidence) -> list[Trial]:

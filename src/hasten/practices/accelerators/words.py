@@ -195,14 +195,16 @@ def _none_here(facts: Mapping[str, Any]) -> str:
 
 def _raced(facts: Mapping[str, Any]) -> str:
     than = f" than {several(facts['threads'], 'thread')}" if "threads" in facts else ""
-    return " ".join(f"{row['name'].upper()}: {_raced_row(row, than)}" for row in facts["rows"])
+    unsure = facts.get("undecided", ())
+    rows = [(row["name"], _raced_row(row, than, "so far " if row["name"] in unsure else "")) for row in facts["rows"]]
+    return " ".join(f"{name.upper()}: {told}" for name, told in rows)
 
 
-def _raced_row(row: Mapping[str, Any], other: str) -> str:
+def _raced_row(row: Mapping[str, Any], other: str, so_far: str) -> str:
     if row["median_ms"] is None:
         return as_sentence(why_words(row["why"]) or "it was not tried yet")
     ratio = row["ratio"]
-    than = "" if ratio is None else f" ({_against_best(ratio)}{other})"
+    than = "" if ratio is None else f" ({so_far}{_against_best(ratio)}{other})"
     why = f" {as_sentence(why_words(row['why']))}" if row["why"] and ratio is not None and ratio < 1 else ""
     return f"{milliseconds(row['median_ms'])}{than}.{why}"
 
