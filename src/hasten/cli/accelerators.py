@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("model", metavar="MODEL", nargs="?", help="a .tflite file, or demo: the embedded model")
     options.add_seconds(parser, 60)
-    parser.add_argument("--threads", type=options.positive_int, default=1, metavar="N", help="CPU threads (default: 1)")
+    parser.add_argument("--threads", type=options.threads, default=1, metavar="N", help="CPU threads (default: 1)")
     parser.add_argument(
         "--delegate", action="append", default=[], metavar="LIB[:K=V;…]", help="an external delegate; may be repeated"
     )

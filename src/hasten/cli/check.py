@@ -104,6 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
     """What the file of limits asks for, changed by what the command line says."""
     from hasten import api
+    from hasten.model.reader import read_graph
 
     if arguments.budget:
         hint = f"Give the file of limits as --limits {shlex.quote(str(arguments.budget))}."
@@ -123,7 +124,11 @@ def _asked(arguments: argparse.Namespace) -> tuple[CheckRequest, str]:
         # A bundle runs with its own plan, a plain model like the one that it is compared with.
         old, old_plan = options.model_and_plan(asked.baseline_model, settings, model, base=plan, trust=trust)
         asked = replace(asked, baseline_model=old, baseline_plan=old_plan)
-    return asked.checked(), model
+    try:
+        return asked.checked(), model
+    except UsageError:
+        read_graph(Path(model))  # a model that is not there is named before what is asked of it
+        raise
 
 
 def _data(arguments: argparse.Namespace, from_file: Data) -> Data:

@@ -16,7 +16,7 @@ from hasten.bundle.trust import code_descriptions
 from hasten.cli.files import is_there
 from hasten.cli.output import complain
 from hasten.cli.unsaved import UNSAVED
-from hasten.core.checks import ABOVE_ZERO, FROM_ONE, SEED, SHARE, SHARE_TO_LOSE, Requirement
+from hasten.core.checks import ABOVE_ZERO, FROM_ONE, SEED, SHARE, SHARE_TO_LOSE, THREADS, Requirement
 from hasten.core.errors import UsageError
 from hasten.core.plan import ACCELERATORS, KERNELS, PRECISIONS, Plan, Workload, plan_with
 from hasten.core.session import TARGET, SessionWriter, keep_nothing
@@ -61,7 +61,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     """How to run the model. Only what is asked for has a value: the rest is a bundle's, a file's or the default."""
     group = parser.add_argument_group("how to run the model")
     group.add_argument("--accelerator", choices=ACCELERATORS, help="where the model runs (default: cpu)")
-    group.add_argument("--threads", type=positive_int, metavar="N", help="CPU threads (default: 1)")
+    group.add_argument("--threads", type=threads, metavar="N", help="CPU threads (default: 1)")
     group.add_argument("--kernel", choices=KERNELS, help="CPU kernels: XNNPACK (delegate), built-in or reference")
     group.add_argument("--precision", choices=PRECISIONS, help="precision on the GPU")
     group.add_argument("--delegate", metavar="LIB[:K=V;…]", help="an external delegate library")
@@ -415,6 +415,11 @@ def names(text: str) -> tuple[str, ...]:
 def positive_int(text: str) -> int:
     """A whole number from 1."""
     return int(_required(text, int(text) if text.strip().isdecimal() else math.nan, FROM_ONE))
+
+
+def threads(text: str) -> int:
+    """A number of threads."""
+    return int(_required(text, int(text) if text.strip().isdecimal() else math.nan, THREADS))
 
 
 def seed(text: str) -> int:

@@ -240,7 +240,9 @@ def baseline_name(candidate: Candidate, baseline: Candidate) -> str:
     """What to call the baseline: its file; its folder or its plan, where only these tell the two apart."""
     if baseline.path.name != candidate.path.name:
         return baseline.path.name
-    return str(baseline.path) if baseline.path != candidate.path else baseline.plan.describe()
+    if baseline.path != candidate.path:
+        return str(baseline.path)
+    return baseline.path.name if baseline.plan == candidate.plan else baseline.plan.describe()
 
 
 def environment_of(target: Target) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 from array import array
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from hasten.core.samples import Samples
 from hasten.core.session import SessionWriter
 from hasten.gate.baseline import BaselineRun, baseline_runs, session_row
 from hasten.gate.facts import GateVerdict, Row
+from hasten.gate.run import baseline_name
 from hasten.gate.words import BOOK
+from hasten.measure.rounds import Candidate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
 
 HERE = {"cpu": "Some CPU", "architecture": "x86_64", "cores": 4, "litert": "2.3.0", "load_average": 0.3}
 
@@ -185,3 +188,18 @@ def test_measurements_take_the_environment_written_before_them(tmp_path: Path) -
     found = baseline_runs(path)
     assert [run.environment.get("cores") for run in found] == [None, 4, 8]
     assert found[1] == replace(found[1], measurement=measurement(2.0))
+
+
+@pytest.mark.parametrize(
+    ("path", "plan", "name"),
+    [
+        ("new/m.tflite", Plan(), "m.tflite"),
+        ("new/m.tflite", Plan(threads=2), "cpu, 2 threads"),
+        ("old/m.tflite", Plan(), "old/m.tflite"),
+        ("old/n.tflite", Plan(), "n.tflite"),
+    ],
+)
+def test_a_baseline_is_called_by_what_tells_it_apart(path: str, plan: Plan, name: str) -> None:
+    model = Model("m", 1, "ab")
+    candidate, baseline = Candidate("", Path("new/m.tflite"), model), Candidate("", Path(path), model, plan)
+    assert baseline_name(candidate, baseline) == name
