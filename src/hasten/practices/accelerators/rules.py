@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 NAME: Final = "accelerators"
 _STAY: Final = "accelerators.stay"
 _LARGE_ERROR: Final = 0.05
+# Not too large to recommend it, and more than half precision explains.
+_NOTABLE_ERROR: Final = 0.01
 
 
 def break_even_runs(start_ms: float, run_ms: float, other_start_ms: float, other_run_ms: float) -> int | None:
@@ -158,7 +160,8 @@ def recommend(rows: Sequence[AcceleratorRow]) -> tuple[str | None, Remark]:
     conditional = [_condition(row) for row in tried if _needs_a_test(row) and row.median_ms < best.median_ms]
     facts: dict[str, Any] = {"conditional": conditional}
     if best in tried:
-        facts = {**_speed(best), "more_cores": _more_cores(best), **facts}
+        off = {"off": best.max_error} if (best.max_error or 0.0) > _NOTABLE_ERROR else {}
+        facts = {**_speed(best), "more_cores": _more_cores(best), **off, **facts}
         return best.name, remark("accelerators.use", name=best.name, **facts)
     facts["tried"] = [row.name for row in tried]
     if best is not base:

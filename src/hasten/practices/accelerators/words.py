@@ -117,6 +117,8 @@ def _use(facts: Mapping[str, Any]) -> str:
     if facts.get("error") is not None:  # an older release recommended it all the same
         return _condition(facts)
     text = f"Use {facts['name']}: {_speed_words(facts)}.{_repaid(facts)}"
+    if "off" in facts:
+        text += f" Some outputs differ by {error_words(facts['off'])} their range."
     if facts["more_cores"]:
         text += f" {BOOK.text(Remark(doubts.MORE_CORES, facts['more_cores']))}"
     return f"{text}{_conditional(facts)}"

@@ -28,9 +28,10 @@ from hasten.practices.accelerators.outputs import (
     output_error,
     worst_of,
 )
-from hasten.practices.accelerators.rules import break_even_runs, ladder_remarks, pays_from
+from hasten.practices.accelerators.rules import break_even_runs, ladder_remarks, pays_from, recommend
 from hasten.practices.accelerators.view import document
 from hasten.practices.accelerators.words import BOOK
+from tests.unit.practices.accelerators import examples
 
 RIGHT, IMPRECISE, WRONG = Judgement.RIGHT, Judgement.IMPRECISE, Judgement.WRONG
 FLOATS = hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e30, 1e30, allow_subnormal=False))
@@ -299,3 +300,12 @@ def test_a_row_of_an_older_session_still_loads() -> None:
     assert row.status is Status.MISSING
     assert BOOK.text(row.why) == "it is not there"
     assert row.plan.options == (("cpu.enable_ynnpack", "true"),)
+
+
+@pytest.mark.parametrize(("error", "told"), [(0.008, False), (0.047, True)])
+def test_a_recommendation_names_an_error_that_a_user_may_notice(error: float, told: bool) -> None:
+    """A headline sold an NPU whose outputs were off by 4.7 % of their range, which only the table said."""
+    rows = examples.typical().rows
+    name, why = recommend([dataclasses.replace(row, max_error=error) if row.name == "npu" else row for row in rows])
+    assert name == "npu"
+    assert ("Some outputs differ by 4.7 % of their range." in BOOK.text(why)) is told
