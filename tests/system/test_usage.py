@@ -105,7 +105,7 @@ def test_wrong_usage_is_a_sentence_and_exit_code_2(case: str, tmp_path: Path) ->
         (("tune", "demo", "--max-drop", "-.5%"), "not '-.5%'"),
         (("compare", "demo", "demo", "--margin", "-3%"), "not '-3%'"),
         (("tune", "demo", "-o", "out", "--budget", "-2m"), "-2m"),
-        (("bench", "demo", "--threads", "-2x"), "must be a whole number of at least 1, not '-2x'"),
+        (("bench", "demo", "--threads", "-2x"), "must be a whole number from 1 to 1024, not '-2x'"),
         (("bench", "demo", "--shape", "-x=1"), "--shape needs a value, and '-x=1' looks like an option"),
         (("bench", "demo", "--threads"), "--threads needs a value."),
         (("tune", "demo", "--data", "", "-o", "x"), "--data needs a value, and the one given is empty."),

@@ -10,7 +10,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final, TextIO
 
 from hasten.core.errors import DataError
-from hasten.core.printable import printable, printable_lines, with_log
+from hasten.core.printable import LOG_INDENT, printable, printable_lines, with_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,7 +69,8 @@ def give_up_output() -> None:
 def complain(sentence: str, hint: str, log: Sequence[str] = ()) -> None:
     """What went wrong and what to try, on standard error; wrapped on a terminal, in one line each elsewhere."""
     sentence, *log = with_log(f"hasten: {sentence}", log).split("\n")
-    lines = [*_wrapped(sentence, ""), *log, *(_wrapped(printable(hint), "  ") if hint else ())]
+    told = [part for line in log for part in _wrapped(line.removeprefix(LOG_INDENT), LOG_INDENT)]
+    lines = [*_wrapped(sentence, ""), *told, *(_wrapped(printable(hint), "  ") if hint else ())]
     with contextlib.suppress(OSError):
         print("\n".join(lines), file=sys.stderr)
 
@@ -84,7 +85,12 @@ def _wrapped(text: str, indent: str) -> list[str]:
         return [indent + text]
     width = max(40, shutil.get_terminal_size((WIDTH, 24)).columns)
     return textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent or "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _FORMULA: Final = ("=", "+", "-", "@")
-_LOG_LINE: Final = "\n  | "
+LOG_INDENT: Final = "  | "
 
 
 def printable(text: str) -> str:
@@ -30,4 +30,4 @@ def printable_lines(text: str) -> str:
 def with_log(sentence: str, log: Iterable[str]) -> str:
     """A sentence in one line, and lines of a log below it. They are given apart: a name in the sentence could hold what
     begins such a line."""
-    return _LOG_LINE.join(map(printable, (sentence, *log)))
+    return f"\n{LOG_INDENT}".join(map(printable, (sentence, *log)))

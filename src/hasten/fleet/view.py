@@ -271,7 +271,7 @@ def _places(found: FleetFound) -> Iterable[tuple[str, ...]]:
         yield "for all", f"{found.single_folder} ({size(chosen.size_bytes)})"
     yield "for each", str(Path(found.folder) / "devices")
     yield "report", str(Path(found.folder) / "report.html")
-    if found.command:
+    if found.command and found.command.isprintable():  # a line break in a name cannot be shown as it is
         yield "again", found.command
 
 

@@ -169,5 +169,5 @@ def _places(found: TuneFound) -> Iterable[tuple[str, ...]]:
     if "report.html" in found.files:
         yield "report", str(Path(found.folder) / "report.html")
     yield "session", str(Path(found.folder) / "session.jsonl")
-    if found.command:
+    if found.command and found.command.isprintable():  # a line break in a name cannot be shown as it is
         yield "again", found.command

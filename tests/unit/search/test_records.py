@@ -313,3 +313,10 @@ def test_the_document_has_the_contract() -> None:
     assert data["best"].keys() >= {"model", "variant", "plan", "speedup", "ci95", "accuracy", "size", "size_ratio"}
     assert data["best"]["speedup"] == pytest.approx(2.4)
     assert data["best"]["ci95"] == pytest.approx([2.3, 2.5])
+
+
+def test_a_command_that_cannot_be_shown_as_it_is_is_left_out() -> None:
+    found = examples.typical()
+    odd = replace(found, command="hasten tune model.tflite -o 'a\nb'")
+    assert "again" in terminal_text(view(found))
+    assert "again" not in terminal_text(view(odd))
