@@ -44,7 +44,7 @@ _ERRORS: Final = {
     "unknown-input": ("bench", "demo", "--shape", "image=1x4"),
     "unknown-signature": ("bench", "demo", "--signature", "serve"),
     "unknown-target": ("bench", "demo", "--target", "mars"),
-    "report-without-file": ("report", "missing.jsonl"),
+    "report-without-file": ("report", "tests/data/sessions/bench.jsonl"),
     "missing-session": ("report", "missing.jsonl", "-o", "report.html"),
     "as-json": ("bench", "missing.tflite", "--json"),
 }
