@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from hasten.search.search import Search
 
 _CLOSE: Final = "untried.undecided"
-# What more time would not change: it was left out on purpose, or is no candidate.
-_NOT_FOR_TIME: Final = ("untried.mix-option", "untried.combinations", "untried.practices")
+# What leaves no candidate for more time: it was left out on purpose, or timed and close, or is no candidate.
+_NO_CANDIDATES: Final = ("untried.mix-option", "untried.combinations", "untried.practices", _CLOSE)
 
 
 def left_untried(search: Search, practices: Sequence[str] = ()) -> tuple[Remark, ...]:
@@ -39,7 +39,7 @@ def left_untried(search: Search, practices: Sequence[str] = ()) -> tuple[Remark,
 
 def lacked_time(untried: Sequence[Remark]) -> bool:
     """Whether a search that goes on would try more candidates."""
-    return any(one.code not in _NOT_FOR_TIME for one in untried)
+    return any(one.code not in _NO_CANDIDATES for one in untried)
 
 
 def undecided_at_the_end(search: Search) -> list[Remark]:

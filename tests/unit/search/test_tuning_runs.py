@@ -21,6 +21,7 @@ from hasten.core.session import read_session
 from hasten.core.statistics import Interval
 from hasten.core.trial import ORIGINAL, Status, Trial
 from hasten.practices.registry import NAMES
+from hasten.search.untried import lacked_time
 from hasten.show.terminal import terminal_text
 from tests.example_models import mobilenet_like
 from tests.unit.search.searching import store
@@ -148,7 +149,9 @@ def test_a_limit_out_of_reach_is_said_with_the_nearest(place: Path) -> None:
     settings = SearchSettings(recipes=("float16",), mix=False, extras=False, limit=Limit(1e-6, 10))
     found = tune(place / "tiny.tflite", place / "limit", data=data_in(place), settings=settings, effort=Effort(4.0))
     assert [missed.facts["limit"] for missed in found.unreachable] == ["latency", "size"]
-    assert "the best result is" in document(found)["verdict"]
+    assert document(found)["verdict"].count("the best result ") == 2
+    codes = {missed.code for missed in found.unreachable}
+    assert codes == {"tune.not-reached" if lacked_time(found.untried) else "tune.unreachable"}
 
 
 @pytest.mark.slow
