@@ -117,6 +117,13 @@ def test_quantizing_that_breaks_the_floor_says_what_it_would_be_worth() -> None:
     assert "It loses 0.12 of mae." in BOOK.text(found.remark)
 
 
+def test_quantizing_is_worth_what_it_wins_over_the_best_and_not_over_a_plan_that_nobody_would_use() -> None:
+    gpu = Plan(accelerator="gpu", threads=2)
+    slow, broken = trial(ORIGINAL, 70.0, gpu), trial("static_int8", 1.0, gpu, floor=FloorState.BROKEN)
+    found = verdicts([BASE, FASTER, slow, broken], FASTER)["quantize"]
+    assert found.remark.facts["ratio"]["ratio"] == 0.5
+
+
 def test_quantizing_without_data_asks_for_data() -> None:
     found = verdicts([BASE, FASTER, trial("static_int8", 1.0, floor=FloorState.UNKNOWN)])["quantize"]
     assert found.standing is Standing.TO_DO
