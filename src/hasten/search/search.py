@@ -72,7 +72,7 @@ _FIRST_KINDS: Final = 3
 BEST_VARIANTS: Final = 2
 # Profiles of both models, a variant made by them, and rounds that show what it is worth. Where little time is left,
 # profiles are short: fewer nodes are then sure to be slow, and what they cost is measured all the same.
-_SLOW_NODES_SECONDS: Final = 8.0
+_SLOW_NODES_SECONDS: Final = 5.0
 _PROFILE_SHARE: Final = 0.15
 _CACHE: Final = "cache"
 
@@ -292,8 +292,8 @@ class Search:
                 break
             entrants += self._made(VariantRequest(name), plans)
         # Whoever is refused may have its like at the price of an evaluation, and slow nodes one profile: both come
-        # before rounds for those that are close.
-        self.elimination.settle(entrants, self.until, 1)
+        # before further rounds for those that are close, each of which takes as long as all that compile for it.
+        self.elimination.settle(entrants, self.until, 0)
         entrants += self.kin(self.until)
         entrants += self._other_threads()
         entrants += self._without_slow_nodes()
