@@ -50,7 +50,7 @@ FEWEST_WHEN_CLEAR: Final = 2
 # With fewer, more than one time in twenty no run reaches the true 95th percentile: 0.95 ** 59 < 0.05 < 0.95 ** 58.
 FEWEST_RUNS_FOR_P95: Final = 59
 # By which every run must be beyond the limit, by the number of processes.
-_CLEAR: Final = 1.5
+CLEAR: Final = 1.5
 _CLEAR_ALONE: Final = 2.0
 # By which it must be above once no further process will come: even if processes differ by 10 %, one gate in 100 errs.
 _ABOVE_OF_TWO: Final = 1.25
@@ -143,7 +143,7 @@ def _clear(figure: Figure, limit: float, fewest: int) -> Judgment | None:
     """The verdict where every run is far from the limit; None where some are near."""
     if figure.processes < fewest:
         return None
-    below = _CLEAR if figure.processes >= FEWEST_WHEN_CLEAR else figure.clear_alone
+    below = CLEAR if figure.processes >= FEWEST_WHEN_CLEAR else figure.clear_alone
     above = _above_at_the_end(figure.processes, below) if fewest == 1 and figure.contention is None else below
     if figure.least * (figure.contention.share if figure.contention else 1.0) > limit * above:
         facts = {"processes": figure.processes, "factor": above}

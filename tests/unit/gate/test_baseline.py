@@ -117,6 +117,8 @@ def test_a_baseline_from_a_busy_machine_passes_nothing(history: int) -> None:
     assert (found.verdict, found.why.code) == (GateVerdict.UNDECIDED, "gate.session-contended")
     assert "2.0 cores busy" in BOOK.text(found.why)
     assert row(busy, 4.0).verdict is GateVerdict.FAILED, "slower even than next to a load"
+    allowed = session_row("old.jsonl", busy, run(1.3), 9.0)
+    assert allowed.verdict is GateVerdict.PASSED, "no load hides that it takes ten times as long"
     assert row([*busy, run(1.0)], 1.3).verdict is GateVerdict.FAILED, "quiet runs count where there are some"
     assert row([*busy, run(1.0)], 0.7).verdict is GateVerdict.PASSED
 
