@@ -141,7 +141,7 @@ def _compared(name: str, runs: Sequence[BaselineRun], found: Measurement, margin
         verdict, why = GateVerdict.UNDECIDED, remark("gate.contended", cores=busy_cores(found))
     elif ends[0] > 1 + margin:
         verdict, why = GateVerdict.FAILED, remark("gate.session-slower", by=ratio - 1, spread=spread, runs=counted)
-    elif ends[1] * _most_hidden(runs) <= 1 + margin:
+    elif ends[1] <= (1 + margin) * _least_seen(runs):
         verdict, why = GateVerdict.PASSED, remark("gate.session-kept", spread=spread, runs=counted)
     elif ends[1] <= 1 + margin:
         cores = max(busy_cores(run.measurement) for run in runs)
@@ -152,12 +152,12 @@ def _compared(name: str, runs: Sequence[BaselineRun], found: Measurement, margin
     return Row("latency", "ratio", ratio, ends, 1 + margin, verdict, why, confidence=CONFIDENCE, against=name)
 
 
-def _most_hidden(runs: Sequence[BaselineRun]) -> float:
-    """The slowdown that may not be seen because other programs had slowed all of these runs."""
+def _least_seen(runs: Sequence[BaselineRun]) -> float:
+    """The part of a slowdown that is surely seen, where other programs had slowed all of these runs."""
     if not is_contended(runs[0].measurement):
         return 1.0
     found = [contention(run.measurement) for run in runs]
-    return max(math.inf if load is None else CLEAR / load.share for load in found)
+    return min(0.0 if load is None else load.share / CLEAR for load in found)
 
 
 def _allowance(

@@ -103,6 +103,12 @@ def test_a_busy_machine_makes_no_model_slower() -> None:
     assert (found.verdict, found.why) == (GateVerdict.UNDECIDED, remark("gate.contended", cores=pytest.approx(2.0)))
 
 
+def without_cpu_time(told: BaselineRun) -> BaselineRun:
+    blocks = told.measurement.samples.blocks
+    blocks = tuple(replace(block, conditions=replace(block.conditions, cpu_seconds=0.0)) for block in blocks)
+    return replace(told, measurement=replace(told.measurement, samples=Samples(blocks)))
+
+
 def beside_load(quiet: BaselineRun) -> BaselineRun:
     conditions = Conditions(wall_seconds=0.05, cpu_seconds=0.02, cores=2, other_cores_busy=2.0)
     blocks = tuple(replace(block, conditions=conditions) for block in quiet.measurement.samples.blocks)
@@ -119,6 +125,8 @@ def test_a_baseline_from_a_busy_machine_passes_nothing(history: int) -> None:
     assert row(busy, 4.0).verdict is GateVerdict.FAILED, "slower even than next to a load"
     allowed = session_row("old.jsonl", busy, run(1.3), 9.0)
     assert allowed.verdict is GateVerdict.PASSED, "no load hides that it takes ten times as long"
+    idle = session_row("old.jsonl", [without_cpu_time(one) for one in busy], run(1.3), 9.0)
+    assert idle.verdict is GateVerdict.UNDECIDED, "without CPU time, nobody knows what the load hides"
     assert row([*busy, run(1.0)], 1.3).verdict is GateVerdict.FAILED, "quiet runs count where there are some"
     assert row([*busy, run(1.0)], 0.7).verdict is GateVerdict.PASSED
 
